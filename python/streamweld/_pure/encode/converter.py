@@ -1,4 +1,4 @@
-"""Convert a stream from one dialect to another: a parser whose events go to an encoder.
+"""Convert a stream from one dialect to another by sending a parser's events to an encoder.
 
 An upstream failure is not raised: it is written in the target's own form and is available as `error`.
 """

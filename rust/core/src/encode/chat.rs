@@ -1,6 +1,6 @@
 //! Writes Chat Completions chunks (`chat.completion.chunk`), including tool calls.
 //!
-//! Every choice has its own order, and calls have consecutive indexes. Written deltas cannot be retracted, so a close
+//! Every choice keeps its own order, and calls have consecutive indexes. Written deltas cannot be retracted, so a close
 //! that contradicts them ends the stream with an error.
 //!
 //! This module also decides whether a call can be started before it is complete.
@@ -39,9 +39,9 @@ pub(crate) struct Chat {
     head: String,
     /// Choices in order of first appearance.
     choices: List<Choice>,
-    /// Text written so far of each open part.
+    /// Text written so far for each open part.
     pub(crate) parts: Map<u32, ChatPart>,
-    /// Pages that the source cites without a position, per choice: address and title.
+    /// Pages that the source cites without a position, per choice: URL and title.
     pages: Map<i32, Vec<(String, String)>>,
 }
 
@@ -57,16 +57,16 @@ pub(crate) struct Choice {
     length: i64,
     /// Number of reasoning carriers written.
     carriers: i64,
-    /// Ids of the written calls that have no result in the stream, so the client must run them.
+    /// Ids of the written calls that the client must run because the stream contains no result for them.
     pub(crate) waiting: Set<String>,
-    /// Index of the next call, above all started ones; -1 before the choice itself was opened.
+    /// Index of the next call, higher than that of every started call; -1 before the choice itself was opened.
     pub(crate) next: i64,
-    /// Number of calls started, and their indexes if they are the source's own.
+    /// Number of started calls, and their indexes if they are the source's own.
     pub(crate) written: usize,
     pub(crate) indexes: Set<i64>,
-    /// Parts of calls that are held until they are whole. No later call is written before them.
+    /// Call parts that are held until they are whole. No later call is written before them.
     held_parts: Set<u32>,
-    /// A call without arguments was written, although its arguments may be missing.
+    /// True if a call was written without arguments although its arguments may be missing.
     has_empty_cut_call: bool,
 }
 
@@ -74,12 +74,12 @@ pub(crate) struct Choice {
 #[derive(Debug)]
 struct Finish {
     reason: &'static str,
-    /// The finish word; `None` if the target has none.
+    /// The finish word; `None` if the target has no word for the reason.
     word: Option<String>,
 }
 
 impl Choice {
-    /// Stores a citation. Returns false if it has no position.
+    /// Stores a citation. Returns false if the citation has no position.
     fn cite(&mut self, citation: &Citation<'_>) -> bool {
         let (Some(start), Some(end)) = (citation.start, citation.end) else {
             return false;
@@ -97,7 +97,7 @@ impl Choice {
         true
     }
 
-    /// Returns all citations. Those without a position, `pages`, follow the text: an empty range at its end.
+    /// Returns all citations. Citations without a position (`pages`) follow the text, as an empty range at its end.
     fn cited(&mut self, pages: Vec<(String, String)>) -> String {
         let end = Some(self.length);
         for (url, title) in pages {
@@ -124,7 +124,7 @@ impl Numbered for Choice {
 pub(crate) struct ChatPart {
     pub(crate) written_text: String,
     pub(crate) call: Option<Begun>,
-    /// Log probabilities of the part were written.
+    /// True if log probabilities of the part were written.
     has_logprobs: bool,
 }
 
@@ -311,11 +311,12 @@ impl Chat {
         to.raw(LAST).end();
     }
 
-    /// Returns true if the event's metadata is written, or repeats what is written: the log probabilities of a text.
+    /// Returns true if the event's metadata consists of a text's log probabilities, which are written or repeat what
+    /// was written.
     fn has_place_for_metadata(&self, context: &EncodeContext, event: &Event<'_>) -> bool {
         let metadata = match *event {
             Event::TextDelta(delta) if !delta.text.is_empty() => delta.metadata,
-            // A delta or the close repeats them.
+            // A delta or the close repeats the log probabilities.
             Event::TextStarted(opened) => opened.metadata,
             Event::TextDone { metadata, .. } => metadata,
             _ => return false,
@@ -342,7 +343,7 @@ impl Chat {
         }
     }
 
-    /// Returns the text of a close that was not streamed yet. A close that contradicts the streamed text cannot be
+    /// Returns the text in a close that was not streamed yet. A close that contradicts the streamed text cannot be
     /// written.
     fn rest(
         &mut self,
@@ -381,11 +382,11 @@ impl Chat {
         to.number(position).raw("}]}").raw(LAST).end();
     }
 
-    /// Stores the citations that every client has a type for: @ai-sdk/openai rejects one without a position in the
-    /// text.
+    /// Stores the citations in the form for which every client has a type; @ai-sdk/openai rejects one without a
+    /// position in the text.
     ///
-    /// Positions in Chat count from the beginning of the message, in other dialects from the beginning of the part.
-    /// `length`: of this part, in characters.
+    /// In Chat, positions count from the beginning of the message; in other dialects, from the beginning of the part.
+    /// `length`: the length of this part, in characters.
     fn cite(&mut self, context: &mut EncodeContext, choice: i32, annotations: &str, length: i64) {
         let is_message = context.source == NAME;
         let (cited, others) = citations(annotations, Some(length).filter(|_| !is_message));
@@ -406,7 +407,7 @@ impl Chat {
         fail(context, &EndingError::named("contradicted"));
     }
 
-    /// Returns the finish word of every choice, in order, or the error if one has none.
+    /// Returns the finish word of every choice, in order, or the error if a choice has no finish word.
     fn words(&mut self) -> Result<Vec<(i32, String)>, EndingError> {
         self.choices.sort_by_key(|choice| choice.index);
         let mut words = Vec::with_capacity(self.choices.len());
@@ -443,7 +444,7 @@ impl Chat {
                 continue;
             }
             self.open(context, *index);
-            // In one chunk, because openai-python raises at a second list and openai-node keeps only the last one.
+            // All in one chunk, because openai-python raises at a second list and openai-node keeps only the last list.
             let cited = {
                 let pages = self.pages.get_mut(index).map(std::mem::take);
                 self.choice(*index).cited(pages.unwrap_or_default())
@@ -485,7 +486,7 @@ impl Chat {
     }
 }
 
-/// Writes the log probabilities of the text in a chunk.
+/// Writes the log probabilities for the text in a chunk.
 fn chances(to: &mut Writer, tokens: &str) {
     to.raw(",\"logprobs\":{\"content\":[").raw(tokens);
     to.raw("],\"refusal\":null}");
@@ -503,7 +504,7 @@ fn is_empty(event: &Event<'_>) -> bool {
     )
 }
 
-/// Adds the id, model and time of the current chunk if the first chunk left them blank (Azure).
+/// Adds the id, model and time from the current chunk if the first chunk left them blank (Azure).
 fn complete(context: &mut EncodeContext) {
     let answer = &mut context.answer;
     if answer.id.is_some() && answer.model.is_some() {
@@ -527,7 +528,7 @@ fn complete(context: &mut EncodeContext) {
     }
 }
 
-/// Returns the beginning of every chunk, with what is known about the answer.
+/// Returns the beginning of every chunk, including what is known about the answer.
 fn head(context: &mut EncodeContext) -> String {
     if context.passed.own {
         complete(context);
@@ -571,7 +572,7 @@ fn fail(context: &mut EncodeContext, ending_error: &EndingError) {
     to.raw("}}").end();
 }
 
-/// A call whose id and name were written.
+/// A call whose id and name were already written.
 #[derive(Debug)]
 pub(crate) struct Begun {
     index: i64,
@@ -731,7 +732,7 @@ impl Chat {
         let text = call.final_text(written_text);
         match text.strip_prefix(written_text) {
             Some(rest) => self.piece(context, (call.choice, begun.index, begun.custom), rest),
-            // The call was cut or is not JSON: nothing to add to the streamed text.
+            // The call was truncated or is not JSON, so nothing is added to the streamed text.
             None if !call.is_whole() => {}
             None if !call.custom && is_same(written_text, &text) => {
                 context.losses.note("arguments_spelling")

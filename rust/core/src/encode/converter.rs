@@ -1,6 +1,6 @@
-//! Converts a stream from one dialect to another: a parser whose events go to an encoder.
+//! Converts a stream from one dialect to another by sending a parser's events to an encoder.
 //!
-//! An upstream failure is written immediately in the target's own form, and is also available as `error`.
+//! An upstream failure is immediately written in the target's own form, and is also available as `error`.
 
 use crate::dialect::Dialect;
 use crate::encode::common::carrier;
@@ -55,22 +55,22 @@ pub struct Converter {
 #[derive(Debug)]
 struct EncoderSink {
     target: Dialect,
-    /// The detected dialect of the source is that of the target.
+    /// True if the detected dialect of the source is also the target's dialect.
     same: bool,
     encoder: Box<dyn Encoder>,
     context: EncodeContext,
     /// Byte offset and ordinal of the current payload.
     position: (u64, u64),
     lost: LossLog,
-    /// The policy raises on a conversion loss.
+    /// True if the policy raises an exception for conversion losses.
     raises: bool,
-    /// Fault that ends the conversion: such a loss, or written text that turned out to be wrong. Kept until the parser
-    /// raises it.
+    /// Fault that ends the conversion: a loss that the policy raises, or written text that turned out to be wrong.
+    /// Stored until the parser raises it.
     refusal: Option<Fault>,
     stopped: bool,
-    /// The upstream's error, if a policy let it pass.
+    /// The upstream's error, if a policy continued after it.
     complaint: Option<EndingError>,
-    /// Number of carriers for signatures of texts and calls; each is a separate part.
+    /// Number of carriers written for signatures of texts and calls; each one is a separate part.
     carriers: u32,
     /// The renamed calls, if ids that the target's API rejects are replaced.
     tool_ids: Option<ToolIds>,
@@ -78,7 +78,7 @@ struct EncoderSink {
     text_ends: Map<i32, i64>,
 }
 
-/// Targets without a member for content that other providers sign or encrypt.
+/// Targets without a member for content that other providers signed or encrypted.
 const CARRYING: [&str; 4] = ["chat", "responses", "anthropic", "gemini"];
 
 impl Sink for EncoderSink {
@@ -136,8 +136,8 @@ impl Sink for EncoderSink {
 }
 
 impl EncoderSink {
-    /// Writes an event with data that only its provider can use, and a carrier in place of that data. Returns false, and
-    /// writes nothing, if the event has no such data or the target has a member for it.
+    /// Writes an event that has data only its provider can use, with a carrier in place of that data. Returns false,
+    /// and writes nothing, if the event has no such data or the target has a member for it.
     fn carried(&mut self, event: &Event<'_>) -> bool {
         let target = self.target.name();
         if !CARRYING.contains(&target) {
@@ -211,7 +211,7 @@ impl EncoderSink {
         }
     }
 
-    /// Writes a reasoning part that consists of a carrier only.
+    /// Writes a reasoning part that consists only of a carrier.
     fn write_carrier(&mut self, choice: i32, carrier: &str, encrypts: bool) {
         self.carriers += 1;
         let part = u32::MAX - self.carriers;
@@ -238,7 +238,7 @@ impl EncoderSink {
         }
     }
 
-    /// Reports the recorded losses. If the policy raises on them, only the first one is reported.
+    /// Reports the recorded losses. If the policy raises losses, only the first one is reported.
     #[inline]
     fn report_losses(&mut self) {
         while let Some(id) = self.context.losses.next() {
@@ -259,7 +259,7 @@ impl EncoderSink {
 }
 
 impl Converter {
-    /// Creates a converter. A `source` of `None` detects the dialect.
+    /// Creates a converter. If `source` is `None`, the dialect is detected.
     pub fn new(
         source: Option<Dialect>,
         target: Dialect,
@@ -298,7 +298,7 @@ impl Converter {
         })
     }
 
-    /// Reads the next bytes and appends those of the target. Appends nothing once the ending was written.
+    /// Reads the next bytes and appends the converted bytes. Appends nothing after the ending was written.
     pub fn feed(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
         if self.over {
             return Ok(());
@@ -336,8 +336,8 @@ impl Converter {
         limit.at(0, self.parser.payloads())
     }
 
-    /// Ends the conversion because too many bytes arrived before the dialect was detected; appends the ending. `unread`
-    /// is the rest of the input, which completes no payload and is not copied.
+    /// Ends the conversion and appends the ending, because too many bytes arrived before the dialect was detected.
+    /// `unread` is the rest of the input, which does not complete a payload and is not copied.
     pub fn overflow(&mut self, unread: &[&[u8]], out: &mut Vec<u8>) -> Result<(), Refusal> {
         if self.over {
             return Ok(());
@@ -363,7 +363,7 @@ impl Converter {
         Err(self.too_much())
     }
 
-    /// Ends the input; appends the last bytes, with an error ending if the input was truncated.
+    /// Ends the input and appends the last bytes, with an error ending if the input was truncated.
     pub fn close(&mut self, input: InputEnd, out: &mut Vec<u8>) -> Result<(), Refusal> {
         if self.over {
             return Ok(());
@@ -375,7 +375,7 @@ impl Converter {
         taken
     }
 
-    /// Ends the conversion because a limit was exceeded that only the caller can measure; appends the ending.
+    /// Ends the conversion and appends the ending, because a limit that only the caller can measure was exceeded.
     pub fn exceed(&mut self, name: LimitName, out: &mut Vec<u8>) -> Result<(), Refusal> {
         if self.over {
             return Ok(());
@@ -414,12 +414,12 @@ impl Converter {
         Ok(())
     }
 
-    /// Returns the upstream's failure, if any. Its ending has been written.
+    /// Returns the upstream's failure, if any. The ending for it has already been written.
     pub fn error(&self) -> Option<&Fault> {
         self.error.as_ref()
     }
 
-    /// Returns the target's and the source's id of every renamed call.
+    /// Returns the target id and the source id of every renamed call.
     pub fn tool_ids(&self) -> &[(String, String)] {
         self.flow.tool_ids.as_ref().map_or(&[], ToolIds::renamed)
     }
@@ -434,12 +434,12 @@ impl Converter {
         self.parser.completeness()
     }
 
-    /// Emits the close events that rebuild the answer, with open parts as far as they were received.
+    /// Emits the close events that rebuild the answer; open parts contain what was received so far.
     pub fn snapshot(&self, sink: &mut dyn Sink) {
         self.parser.snapshot(sink);
     }
 
-    /// Returns the stored diagnostics of the parser, with the losses inserted in order.
+    /// Returns the parser's stored diagnostics, with the losses inserted in order.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         let parsed = self.parser.diagnostics();
         self.flow.lost.merged_with(parsed, self.max_diagnostics)

@@ -39,11 +39,11 @@ enum Sort {
 /// Writes one stream of chunks.
 #[derive(Debug, Default)]
 pub(crate) struct Gemini {
-    /// End of every chunk: model and response id, with the leading comma.
+    /// The end of every chunk: model and response id, with a leading comma.
     tail: Option<String>,
     /// Candidates in order of first appearance.
     candidates: List<Candidate>,
-    /// Text written so far of each open part.
+    /// Text written so far for each open part.
     written: Map<u32, String>,
 }
 
@@ -53,7 +53,7 @@ struct Candidate {
     reason: Option<&'static str>,
     /// The finish reason as the source sent it, if the source has this dialect.
     raw: Option<String>,
-    /// One of its calls has arguments that are not an object.
+    /// True if one of the candidate's calls has arguments that are not an object.
     malformed: bool,
 }
 
@@ -68,7 +68,7 @@ impl Numbered for Candidate {
 impl Encoder for Gemini {
     fn event(&mut self, context: &mut EncodeContext, event: &Event<'_>) {
         context.note(event);
-        // Calls and reasoning may have metadata from Gemini, which can be written back.
+        // Calls and reasoning may carry metadata from Gemini, which can be written back.
         if !matches!(event, Event::ToolCall { .. } | Event::ReasoningDone { .. }) {
             context.losses.metadata_of(event);
         }
@@ -238,7 +238,7 @@ impl Gemini {
         self.end_chunk(context, delta.choice);
     }
 
-    /// Returns the text of a close that was not streamed yet. A close that contradicts the streamed text cannot be
+    /// Returns the text in a close that was not streamed yet. A close that contradicts the streamed text cannot be
     /// written.
     fn rest(
         &mut self,
@@ -323,7 +323,7 @@ impl Gemini {
         self.end_chunk(context, choice);
     }
 
-    /// Returns the finish word of every candidate, in order, or the error if one has none.
+    /// Returns the finish word of every candidate, in order, or the error if a candidate has no finish word.
     fn words(&mut self) -> Result<Vec<(i32, String)>, EndingError> {
         self.candidates.sort_by_key(|candidate| candidate.index);
         let mut lacks_word = false;
@@ -422,7 +422,7 @@ fn own_signature(context: &EncodeContext, metadata: Option<&str>) -> Option<Stri
     whole.string(SIGNATURE).map(Cow::into_owned)
 }
 
-/// Returns the thought signature that Google requires back, if the metadata is Google's, under the key of the AI SDK.
+/// Returns the thought signature that Google requires back, if the metadata came from Google, under the AI SDK's key.
 /// All other metadata of the part is lost.
 fn signature(context: &mut EncodeContext, metadata: Option<&str>) -> Option<String> {
     let whole = Object::of(Raw {

@@ -1,7 +1,7 @@
-//! Encoders: sinks that write the core's events as bytes of a dialect.
+//! Encoders: sinks that write the core's events as bytes in a dialect.
 //!
-//! An encoder depends on the events and on its own dialect, not on decoders or other encoders. Shared state is passed
-//! as an `EncodeContext`. Only this module lists all encoders.
+//! An encoder depends on the events and on its own dialect, but not on decoders or other encoders. Shared state is
+//! passed as an `EncodeContext`. Only this module lists all encoders.
 
 pub(crate) mod ai_sdk;
 pub(crate) mod anthropic;

@@ -1,5 +1,5 @@
-"""Writes what both AI SDK protocols share: text and reasoning blocks, whole and incomplete calls, and the sources and
-files next to them.
+"""Writes what both AI SDK protocols have in common: text and reasoning blocks, whole and incomplete calls, and sources
+and files.
 
 The tool chunks, the opening and the ending differ, so each protocol writes them itself.
 """
@@ -31,14 +31,14 @@ OCTETS: Final = "application/octet-stream"  # media type of a file whose type is
 _CUTTING: Final = frozenset({"length", "content_filter"})
 
 
-# Members of a citation that name a document, and the media types by its type. OpenAI and Anthropic send none, and
-# @ai-sdk/openai writes these.
+# Members of a citation that name a document, and the media types by its type. OpenAI and Anthropic send no media type,
+# so these are the ones that @ai-sdk/openai writes.
 _NAMES_OF_DOCUMENT: Final = ("document_title", "filename", "file_id")
 _MEDIA_TYPES: Final = {"page_location": "application/pdf", "file_path": OCTETS}
 
 
 class AiSdk(SequentialAnswer):
-    """Writes blocks under generated ids. A call keeps the id that the upstream sent."""
+    """Writes blocks under generated ids. A call keeps the id from the upstream."""
 
     corrects = True  # `tool-call` and `tool-input-available` repeat the whole input and replace the streamed one
     runs_calls = True
@@ -64,7 +64,7 @@ class AiSdk(SequentialAnswer):
 
     @abstractmethod
     def call_end(self, call_id: str) -> None:
-        """Write the end of a call's input. This does not mean that the call is valid."""
+        """Write the end of a call's input. The end does not mean that the call is valid."""
 
     @abstractmethod
     def call_whole(self, call: ToolCall, text: str, metadata: str | None) -> None:
@@ -100,7 +100,7 @@ class AiSdk(SequentialAnswer):
             self.context.losses.note("refusal")
         reasoning = block.kind == "reasoning"
         block.mark = block.item or self.context.mint.new("rs" if reasoning else "txt")
-        # Nothing was written before the end of the block, so its metadata is known here.
+        # Nothing was written before the end of the block, so its metadata is already known here.
         metadata = None if block.done is None or block.done.text else self._hung(block)
         self.frame("reasoning-start" if reasoning else "text-start", id=quoted(block.mark), providerMetadata=metadata)
 
@@ -203,7 +203,7 @@ class AiSdk(SequentialAnswer):
             self.write_document(_text(document, "mediaType") or OCTETS, title, _text(document, "filename"))
 
     def _cite(self, annotation: object) -> None:
-        """Write a citation as a source if it names a page or a document. A source has no place in the text."""
+        """Write a citation as a source if it names a page or a document. A source has no position in the text."""
         found: Mapping[str, Any] = annotation if is_object(annotation) else {}
         inner = found.get("url_citation")
         page: Mapping[str, Any] = inner if is_object(inner) else found

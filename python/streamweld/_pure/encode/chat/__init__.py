@@ -133,7 +133,7 @@ class Chat:
         for index in sorted(self._finished):
             if index in self._context.passed.finished:
                 continue
-            # In one chunk, because openai-python raises at a second list and openai-node keeps only the last one.
+            # All in one chunk, because openai-python raises at a second list and openai-node keeps only the last list.
             cited = self._cited(index)
             if cited and index not in self._context.passed.choices:
                 self._chunk(index, f'{{"annotations":[{",".join(cited)}]}}')
@@ -243,7 +243,7 @@ class Chat:
         reported = self._written_texts.get(event.part, WrittenText()).text()
         length = len(event.text) if event.text.startswith(reported) else len(reported)
         self._rest(event)
-        # Positions in Chat count from the beginning of the message, in other dialects from the beginning of the part.
+        # In Chat, positions count from the beginning of the message; in other dialects, from the beginning of the part.
         is_message = self._context.source == _TARGET
         start = 0 if is_message else self._length.get(event.choice, 0)
         for annotation in event.annotations:
@@ -394,7 +394,7 @@ def _chosen(index: int, delta: str, finish: str = "null", native: str | None = N
 
 
 def _completed(started: ResponseStarted, payload: bytes) -> ResponseStarted:
-    """Add the id, model and time of the current chunk if the first chunk left them blank (Azure)."""
+    """Add the id, model and time from the current chunk if the first chunk left them blank (Azure)."""
     if started.id and started.model:
         return started
     try:

@@ -20,7 +20,7 @@ __all__ = ["Calls"]
 
 
 class _Begun:
-    """A call whose id and name were written."""
+    """A call whose id and name were already written."""
 
     __slots__ = ("call_id", "corrected", "custom", "index", "name", "written_text")
 
@@ -59,7 +59,7 @@ class Calls:
         self._next = 0  # index after all started calls
         self.written = 0
         self.contradicted = False
-        # A call without arguments was written, although its arguments may be missing.
+        # True if a call was written without arguments although its arguments may be missing.
         self.has_empty_cut_call = False
 
     @property

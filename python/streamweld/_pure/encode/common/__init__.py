@@ -1,1 +1,1 @@
-"""State and helpers that the encoders share: the context of a conversion, losses, ids, endings and usage."""
+"""State and helpers that all encoders use: the context of a conversion, losses, ids, endings and usage."""

@@ -1,8 +1,8 @@
-"""Opaque carriers: data that only its provider can use, as one text that a client of another dialect returns.
+"""Opaque carriers: data that only its provider can use, encoded as text that a client of another dialect returns.
 
-The text is base64 of a JSON object that begins with `{"streamweld":1`; `history/passes/carriers.py` reads it. It holds
-the whole reasoning, because clients may change or drop the text next to it. The carrier of a text's signature holds the
-position of that text among all texts of the choice, in characters.
+The text is the base64 form of a JSON object that begins with `{"streamweld":1`; `history/passes/carriers.py` reads it.
+The carrier contains the whole reasoning, because clients may change or drop the text next to it. The carrier for a
+text's signature contains the position of that text among all texts of the choice, in characters.
 """
 
 from __future__ import annotations

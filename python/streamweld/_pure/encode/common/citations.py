@@ -1,7 +1,6 @@
 """Reads citations of web pages from annotations: flat as in Responses, or under `url_citation` as in Chat.
 
-A citation of Anthropic applies to the whole of its text block. Other kinds of annotations have no place in other
-dialects.
+An Anthropic citation applies to its whole text block. Other kinds of annotations have no place in other dialects.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Citation:
 def read_citation(annotation: Any, length: int | None = None) -> Citation | None:
     """Return an annotation if it cites a page.
 
-    `length`: the number of characters of the text, if a citation without a position in it has a place.
+    `length`: the number of characters of the text, or None if a citation without a position has no place.
     """
     if not is_object(annotation):
         return None

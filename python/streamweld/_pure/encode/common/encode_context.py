@@ -1,7 +1,7 @@
 """The state that every encoder works with: the writer, ids, losses, options, and facts about the source; also the
 checks of tool calls that encoders share.
 
-Contains nothing specific to one dialect. `source` is known when the first event arrives.
+Contains nothing that is specific to one dialect. `source` is known when the first event arrives.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class EncodeContext:
     frames: Frames = field(default_factory=Frames)
     losses: Losses = field(default_factory=Losses)
     passed: PassedThrough = field(default_factory=PassedThrough)
-    # Ids of calls of earlier turns. A call with such an id gets another one when it is whole.
+    # Ids of calls in earlier turns. A call with such an id is written under another id once it is whole.
     known_call_ids: frozenset[str] = frozenset()
     source: str | None = None
     # Members of the current call that ToolCallStarted lacks.
@@ -90,8 +90,8 @@ def is_whole(call: ToolCall) -> bool:
 def is_empty_cut(call: ToolCall) -> bool:
     """Return True if a client would run the call with no arguments although they may be missing.
 
-    That happens in targets that have no word for an incomplete call: once the call is announced, only an unsuccessful
-    ending of the answer says so.
+    That happens in targets that cannot mark a call as incomplete: once the call is announced, only an unsuccessful
+    ending of the answer shows that it is incomplete.
     """
     return call.state == "incomplete" and not call.provider_executed and not call.arguments.strip(_BLANK)
 

@@ -1,6 +1,6 @@
 """How an answer ends: the target's word for the finish reason, and the error that its client receives.
 
-Words and texts are in `_spec/conversions.json`; the encoders decide where to write them.
+The words and texts are in `_spec/conversions.json`; the encoders decide where to write them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Completeness: TypeAlias = Literal["complete", "assumed", "truncated"]
 _FACTS = load_conversions()
 CUT: Final = "TruncatedStream"
 SUCCESS: Final = frozenset({"stop", "tool_calls"})  # reasons after which clients run calls without arguments
-# Targets whose clients reject a reason that is not in their list.
+# Targets whose clients reject a reason that is not on their list.
 _CLOSED: Final = frozenset({"ai-sdk-parts", "ai-sdk-ui"})
 
 
@@ -43,7 +43,7 @@ class Fault:
     """What the upstream sent, where that is not written in its own form and the message does not hold all of it."""
 
     def keep_sent(self, payload: bytes) -> Fault:
-        """Store the payload in which the upstream sent the error."""
+        """Store the payload that contained the upstream error."""
         text = payload.decode("utf-8", "replace")
         return replace(self, sent=text if text and text != self.message else None)
 

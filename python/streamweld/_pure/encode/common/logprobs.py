@@ -1,6 +1,6 @@
-"""Log probabilities of text tokens, which Chat and Responses write in the same form in different places.
+"""Log probabilities of text tokens, which Chat and Responses write in the same form but in different places.
 
-Chat has them in the choice (`logprobs.content`), Responses in the text events and in the part (`logprobs`).
+Chat puts them in the choice (`logprobs.content`); Responses puts them in the text events and in the part (`logprobs`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Logprobs", "read_logprobs"]
 
 @dataclass(frozen=True, slots=True)
 class Logprobs:
-    """Log probabilities in the metadata of an event.
+    """Log probabilities in an event's metadata.
 
     `tokens`: as JSON, with commas between them. `others`: the metadata contains something else too.
     """

@@ -1,4 +1,6 @@
-"""Records what the target has no place for, each kind once per stream. The kinds are in `_spec/conversions.json`.
+"""Records content that the target has no place for, each kind once per stream.
+
+The kinds are in `_spec/conversions.json`.
 
 An encoder records a loss while it handles an event. The converter reports it afterwards as the diagnostic
 `not_carried`, when the encoder's state is consistent again.

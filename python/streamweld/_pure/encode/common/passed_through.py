@@ -1,6 +1,6 @@
-"""Records what part of an answer passed through unchanged, so that an encoder of the same dialect can continue it.
+"""Records which parts of an answer passed through unchanged, so that an encoder for the same dialect can continue it.
 
-Empty if another dialect is written, because nothing passes through then. Each encoder decides how to use the facts.
+Empty if another dialect is written, because then nothing passes through. Each encoder decides how to use these facts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class PassedThrough:
     """What passed through in one stream."""
 
     own: bool = False  # the source has the dialect that is written, so its ids, indexes and metadata stay valid
-    # Wire index of the part that the current start event opens, and its index inside the item. `index` is the same as
+    # Wire index of the part that the current start event opens, and the index inside its item. `index` is the same as
     # long as nothing was omitted or inserted, so that it can be kept.
     at: int | None = None
     index: int | None = None

@@ -1,7 +1,7 @@
-"""Metadata that only the provider that created it can use: signatures, encrypted reasoning, item ids.
+"""Metadata that only the provider that created it can use: signatures, encrypted reasoning and item ids.
 
-It is carried only where the client sends it back to that provider: in the AI SDK's `providerMetadata`, under the
-provider's name, and from there to the provider's own dialect.
+It is carried only where the client sends it back to that provider: in the AI SDK's `providerMetadata` under the
+provider's name, and from there into the provider's own dialect.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["is_genuine", "provider_metadata"]
 
 _AI_SDK: Final = ("ai-sdk-parts", "ai-sdk-ui")
-# Members that providers of the AI SDK require back, in their namespace.
+# Members in an AI SDK provider's namespace that the provider requires back.
 _HANDED_BACK: Final = frozenset(
     {"itemId", "signature", "thoughtSignature", "reasoningEncryptedContent", "redactedData"}
 )
@@ -62,7 +62,7 @@ def _own(context: EncodeContext, name: str, event: ReasoningDone | TextDone | To
     if event.type != "reasoning_done":
         return own
     if event.encrypted_content:
-        # OpenAI requires both to be sent back together.
+        # OpenAI requires that both be sent back together.
         if context.source == "responses" and event.item_id:
             own["itemId"] = event.item_id
         own[_ENCRYPTED.get(name, "reasoningEncryptedContent")] = event.encrypted_content

@@ -1,6 +1,6 @@
-"""Writes one answer for a target with sequential blocks: its opening, its parts and its ending.
+"""Writes one answer to a target with sequential blocks: its opening, its parts and its ending.
 
-Decides which events open an answer and when its ending is complete. Subclasses write openings, endings and errors;
+Decides which events open an answer and whether its ending is complete. Subclasses write openings, endings and errors;
 `Blocks` decides the order of the parts.
 """
 
@@ -109,7 +109,7 @@ class SequentialAnswer:
             if self.context.broken:
                 return  # what waited until now contradicts what was written
             if reason == "tool_calls" and not self.blocks.client_calls:
-                # No call is left to run: every call has a result or lacks a name.
+                # True if no call is left to run, because every call has a result or lacks a name.
                 reason = "other" if self.blocks.answered else "error"
                 word = finish_word(self.target, reason)
         if word is None:
@@ -148,8 +148,9 @@ class SequentialAnswer:
         return choice == self._choice
 
     def _note(self, event: Event) -> None:
-        """Record lost metadata of a start or delta (log probabilities). The AI SDK repeats its metadata at the close
-        of the part.
+        """Record lost metadata of a start or delta (log probabilities).
+
+        The AI SDK repeats its metadata when it closes the part.
         """
         if event.type in _PASSING and self.context.source not in _AI_SDK:
             self.context.losses.metadata(event)

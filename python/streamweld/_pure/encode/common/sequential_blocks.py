@@ -1,9 +1,10 @@
-"""Puts parts that may be interleaved into a sequence of blocks: which one is written now, which wait, and in which
-order.
+"""Puts parts that may be interleaved into a sequence of blocks: decides which block is written now, which ones wait,
+and in which order.
 
-For targets with one open block at a time (Anthropic, AI SDK). Text is interrupted by whatever follows; a tool call
+For targets with one open block at a time (Anthropic, AI SDK). Any part that follows interrupts a text. A tool call
 keeps its place until it is whole, and other parts wait in order, so that parallel calls are never mixed. Calls are
-written in the order in which they were announced. The parser's limits bound what waits. A `Writer` writes the bytes.
+written in the order in which they were announced. The parser's limits also limit how much waits. A `Writer` writes the
+bytes.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ _BLANK = " \t\r\n"
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """One part, and how much of it was written."""
+    """One part, and how much of it was already written."""
 
     kind: Kind
     call_id: str = ""
@@ -91,7 +92,7 @@ class Block:
 
 
 class Writer(Protocol):
-    """How a target writes blocks. A block is opened only after the one before it was closed."""
+    """How a target writes blocks. A block is opened only after the previous one was closed."""
 
     corrects: bool  # the close of a call repeats its arguments and replaces the streamed ones
     runs_calls: bool  # the target has a place for calls that someone other than the client ran, and for their results
@@ -103,7 +104,7 @@ class Writer(Protocol):
         ...
 
     def piece(self, block: Block, text: str) -> None:
-        """Write the next piece of its text or arguments, which is never empty."""
+        """Write the next, non-empty piece of the block's text or arguments."""
         ...
 
     def close(self, block: Block) -> None:
@@ -111,9 +112,7 @@ class Writer(Protocol):
         ...
 
     def over(self, block: Block) -> None:
-        """Write the rest of what the part's close contains. Called once per part, after the close of its block, if
-        any.
-        """
+        """Write whatever else the part's close contains. Called once per part, after the close of its block, if any."""
         ...
 
     def is_worth(self, block: Block) -> bool:
@@ -173,7 +172,7 @@ class Blocks:
         self._ids: dict[str, Block] = {}  # calls that were announced under an id and are not finished
         self._later: dict[str, Block] = {}  # finished calls that wait
         self._calls: dict[str, ToolCall] = {}  # written calls, because their results repeat the name
-        # Written calls that may still receive a result; such a call must not be run again.
+        # Written calls that may still receive a result; a call with a result must not be run again.
         self._unanswered: dict[str, Block] = {}
         self.client_calls = 0
         self.answered = False  # a call was omitted because its result arrived
@@ -341,8 +340,9 @@ class Blocks:
             self._go_on()
 
     def _may_be_answered(self) -> bool:
-        """Return True if results may follow in the same stream. UI messages continue after their calls, so only the
-        end of the answer shows which calls the client must run.
+        """Return True if results may follow in the same stream.
+
+        A UI message continues after its calls, so only the end of the answer shows which calls the client must run.
         """
         return self._context.source == "ai-sdk-ui"
 
@@ -488,7 +488,7 @@ class Blocks:
                     self._write(item)
 
     def _write(self, block: Block) -> None:
-        """Write everything that a block has so far, when no other block is open."""
+        """Write everything that a block has so far; no other block may be open."""
         if block.call is not None:
             self._give_way()
             self._later.pop(block.call.call_id, None)

@@ -1,8 +1,8 @@
-"""Writes blocks in the dialect of their source: each is opened, continued and closed where the source did so.
+"""Writes blocks in the dialect of their source: opens, continues and closes each one where the source did.
 
-Used instead of the queue of `Blocks`. If a source opens a block while another is open, and clients of the dialect
-support one open block, the first one keeps its place until it is closed and the others wait in order of their start. A
-part whose announcement cannot be written yet is written whole at its end, as in `Blocks`.
+Replaces the queue in `Blocks`. If a source opens a block while another is open, but clients of the dialect support only
+one open block, the first one keeps its place until it is closed, and the others wait in the order in which they
+started. A part whose announcement cannot be written yet is written whole at its end, as in `Blocks`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["SourceBlocks"]
 
 
 class SourceBlocks(Blocks):
-    """The parts of one answer, in the order of the source."""
+    """The parts of one answer, in the source's order."""
 
     __slots__ = ("_holding", "_late", "_open_blocks", "_open_calls", "_unseen")
 
@@ -72,8 +72,9 @@ class SourceBlocks(Blocks):
         return not (block is self._unseen or block in self._open_blocks) and self._is_taken()
 
     def _is_taken(self) -> bool:
-        """True if a block is open and no other may be. If the wire stopped the open block, its stop has passed
-        through.
+        """True if a block is open and no other may be.
+
+        If the source stopped the open block, the stop has passed through.
         """
         if self._writer.side_by_side:
             return False
@@ -82,7 +83,10 @@ class SourceBlocks(Blocks):
         return self._unseen is not None or bool(self._holding)
 
     def _go_on(self) -> None:
-        """Write what waits, as long as no block is open. If the upstream retracted written text, nothing follows."""
+        """Write whatever is waiting, as long as no block is open.
+
+        If the upstream retracted written text, nothing follows.
+        """
         while self._row and not (self._context.broken or self._is_taken()):
             block = self._row.popleft()
             if isinstance(block, Block) and not block.gone:
@@ -159,7 +163,7 @@ class SourceBlocks(Blocks):
             self._writer.over(block)
 
     def _write_call(self, block: Block, call: ToolCall) -> None:
-        """Write a call that was not written yet. A call with the id of an open one replaces that one."""
+        """Write a call that was not written yet. A call with the same id as an open call replaces the open one."""
         if self._open_calls[call.call_id]:
             self._writer.contradicted()
         else:

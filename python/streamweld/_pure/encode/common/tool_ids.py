@@ -27,7 +27,7 @@ _WORD: Final = re.compile(r"[A-Za-z0-9_-]*")
 
 
 class ToolIds:
-    """The renamed ids of one stream.
+    """The renamed ids in one stream.
 
     `word_only`: ids consist of letters, digits, `_` and `-`; `most`: the largest number of characters.
     """

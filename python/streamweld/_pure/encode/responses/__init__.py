@@ -197,8 +197,10 @@ class Responses:
         return resource
 
     def _calls_could_be_run(self) -> bool:
-        """Return True if a client could run a call. Clients that look at the calls (AI SDK) would read
-        response.incomplete as `tool-calls`, run them and continue.
+        """Return True if a client could run a call.
+
+        Clients that look at the calls (AI SDK) would read `response.incomplete` as `tool-calls`, run the calls and
+        continue.
         """
         items = self._items.values()
         return self._called or any(isinstance(item, CallItem) and item.could_be_run() for item in items)
@@ -216,7 +218,7 @@ class Responses:
         self._end_resumed()
 
     def _fail(self, fault: Fault) -> None:
-        # A client raises at the error event: open items stay open, as when OpenAI fails, and no truncated call is
+        # Clients raise at the error event. Open items stay open, as when OpenAI fails, and no truncated call is
         # delivered.
         if self._context.cut_ending == "incomplete":
             self._close_all()
@@ -274,9 +276,9 @@ class Responses:
             self._parts[holder.index] = holder.numbers
 
     def _end_resumed(self) -> None:
-        """Write the second done events of resumed items.
+        """Write a second done event for each resumed item.
 
-        They are written only once, at the end, because an item can be resumed for each of its parts.
+        These events are written only once, at the end, because an item can be resumed for each of its parts.
         """
         still_open: list[Holder] = []
         for holder in self._resumed:
@@ -352,7 +354,8 @@ class Responses:
         if passed.sub is None and shape.holder is not None:
             self._bare[part] = holder  # an item without a part: its metadata is written at its end
         else:
-            # Clients append the parts of an item, so the source's index is valid only while its events pass through.
+            # Clients append parts to an item, so the source's index is valid only as long as the source's events pass
+            # through.
             sub = holder.free_sub(shape, None if passed.index is None else passed.sub)
             passed.moved = passed.moved or passed.sub not in (None, sub)
             self._items[part] = TextItem(holder, shape, sub)

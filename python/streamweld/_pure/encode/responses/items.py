@@ -116,7 +116,7 @@ class Holder:
             wire.event("response.output_item.added", f'{self.at},"item":{self._item("in_progress")}')
 
     def free_sub(self, shape: Shape, sent: int | None = None) -> int:
-        """Return the index of a new part: as sent, unless another part has it."""
+        """Return the index for a new part: as sent, unless another part already has it."""
         member = shape.holder or "content"
         return sent if sent is not None and sent not in self.parts.get(member, ()) else self._next.get(member, 0)
 

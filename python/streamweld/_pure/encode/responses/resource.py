@@ -1,6 +1,6 @@
 """The response object of the Responses API: all 31 members that its schema requires, including the usage.
 
-Members of the request, which a converter cannot know, have the API's defaults.
+Members of the request, which a converter cannot know, get the API's default values.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Resource:
         self._created = self._created if started.created is None else started.created
 
     def take(self, payload: bytes) -> None:
-        """Take the response object of the current event, if it has one, to keep its members unchanged."""
+        """Store the response object of the current event, if it has one, to keep its members unchanged."""
         try:
             event: object = loads_raw(payload.decode("utf-8", "replace"))
         except ValueError:
@@ -141,7 +141,7 @@ class Resource:
 
 
 class _Again:
-    """The items of the answer as the source repeats them, found by their identifying members."""
+    """The answer's items as the source repeats them, looked up by their identifying members."""
 
     __slots__ = ("_by_identity", "_output")
 

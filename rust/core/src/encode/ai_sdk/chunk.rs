@@ -1,11 +1,11 @@
 //! JSON members and `data:` frames that both AI SDK protocols use in their parts and chunks.
 //!
-//! Contains no event handling and no order of events.
+//! Contains no event handling and does not decide the order of events.
 
 use crate::encode::common::usage::Counts;
 use crate::encode::common::writer::Writer;
 
-/// Writes the beginning of a part or chunk of the given type.
+/// Writes the beginning of a part or chunk with the given type.
 pub(crate) fn frame<'w>(to: &'w mut Writer, kind: &str) -> &'w mut Writer {
     to.data().raw("{\"type\":\"").raw(kind).raw("\"")
 }
@@ -15,7 +15,7 @@ pub(crate) fn member<'w>(to: &'w mut Writer, name: &str, text: &str) -> &'w mut 
     to.raw(",").raw(name).raw(":").string(text)
 }
 
-/// Writes a string member like `member`, if there is a text.
+/// Writes a string member as `member` does, if there is a text.
 pub(crate) fn maybe<'w>(to: &'w mut Writer, name: &str, text: Option<&str>) -> &'w mut Writer {
     match text {
         Some(text) => member(to, name, text),
@@ -23,7 +23,7 @@ pub(crate) fn maybe<'w>(to: &'w mut Writer, name: &str, text: Option<&str>) -> &
     }
 }
 
-/// Writes `providerExecuted`, if the provider runs the call.
+/// Writes `providerExecuted` if the provider runs the call.
 pub(crate) fn executed(to: &mut Writer, by_provider: bool) -> &mut Writer {
     to.raw(if by_provider {
         ",\"providerExecuted\":true"
@@ -44,7 +44,7 @@ pub(crate) fn end(to: &mut Writer) {
     to.raw("}").end();
 }
 
-/// Writes the token counts that are known as members.
+/// Writes the known token counts as members.
 pub(crate) fn counted(to: &mut Writer, counts: &[(&str, Option<i64>)]) {
     let mut mark = "\"";
     for (name, count) in counts {
@@ -55,7 +55,7 @@ pub(crate) fn counted(to: &mut Writer, counts: &[(&str, Option<i64>)]) {
     }
 }
 
-/// Returns the input tokens that were not cached and the output tokens that are not reasoning, where known.
+/// Returns the uncached input tokens and the output tokens that are not reasoning, where known.
 pub(crate) fn shares(counts: &Counts) -> (Option<i64>, Option<i64>) {
     let cached = counts.cached.unwrap_or(0);
     let cached = cached.saturating_add(counts.cache_write.unwrap_or(0));

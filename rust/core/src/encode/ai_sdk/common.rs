@@ -1,5 +1,5 @@
-//! Writes what both AI SDK protocols share: text and reasoning blocks, whole and incomplete calls, and the sources and
-//! files next to them.
+//! Writes what both AI SDK protocols have in common: text and reasoning blocks, whole and incomplete calls, and sources
+//! and files.
 //!
 //! The tool chunks, the opening and the ending differ, so each protocol writes them itself (`Protocol`).
 
@@ -33,7 +33,7 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::mem;
 
-/// Media type of a file whose type is unknown: both schemas require one.
+/// Media type for a file whose type is unknown, because both schemas require one.
 pub(crate) const OCTETS: &str = "application/octet-stream";
 
 /// The chunks that differ between the two protocols.
@@ -61,16 +61,16 @@ pub(crate) trait Protocol: Debug + Default + Send {
     /// Writes the next piece of a call's input.
     fn call_delta(to: &mut Writer, call_id: &str, text: &str);
 
-    /// Writes the end of a call's input. This does not mean that the call is valid.
+    /// Writes the end of a call's input. The end does not mean that the call is valid.
     fn call_end(to: &mut Writer, call_id: &str);
 
-    /// Writes the call with all of its arguments; `text` is a JSON object.
+    /// Writes the call with all of its arguments; `text` must be a JSON object.
     fn call_whole(to: &mut Writer, call: &Call<'_>, text: &str, metadata: Option<&str>);
 
     /// Writes a call whose arguments are not an object.
     fn call_refused(to: &mut Writer, call: &Call<'_>, reason: &str);
 
-    /// True if an incomplete text or input is ended before the error is written.
+    /// True if an unfinished text or input is ended before the error is written.
     const ENDS_WHAT_BROKE: bool;
 
     /// Writes the result of a tool.
@@ -86,10 +86,10 @@ pub(crate) trait Protocol: Debug + Default + Send {
     fn file(to: &mut Writer, media_type: &str, data: Option<&str>, url: Option<&str>);
 }
 
-/// Writes blocks under generated ids. A call keeps the id that the upstream sent.
+/// Writes blocks under generated ids. A call keeps the id from the upstream.
 #[derive(Debug, Default)]
 pub(crate) struct AiSdk<P> {
-    /// Calls that were started and are not whole.
+    /// Calls that were started but are not whole.
     cut: Vec<Call<'static>>,
     protocol: PhantomData<P>,
 }
@@ -105,8 +105,8 @@ impl<P: Protocol> Answer for AiSdk<P> {
         if !context.passed.finished.is_empty() {
             return P::mark_end(&mut context.writer);
         }
-        // The answer is complete, but these calls are not, so readers must treat them as invalid. If a limit cut the
-        // answer, the finish reason already shows that.
+        // The answer is complete but these calls are not, so readers must treat them as invalid. If a limit truncated
+        // the answer, the finish reason already shows that.
         for call in mem::take(&mut self.cut) {
             if !matches!(finish.reason, "length" | "content_filter") {
                 P::call_refused(&mut context.writer, &call, "incomplete");
@@ -159,7 +159,7 @@ impl<P: Protocol> Form for AiSdk<P> {
             .item
             .clone()
             .unwrap_or_else(|| context.mint.make(kind));
-        // Nothing was written before the end of the block, so its metadata is known here.
+        // Nothing was written before the end of the block, so its metadata is already known here.
         let metadata = hangs(context, block, done.filter(|done| done.is_empty));
         let to = member(frame(&mut context.writer, start), "\"id\"", &block.mark);
         end(hung(to, metadata.as_deref()));
@@ -342,11 +342,11 @@ fn other<P: Protocol>(context: &mut EncodeContext, title: Option<&str>, document
     );
 }
 
-/// Members of a citation that name a document.
+/// Citation members that name a document.
 const NAMES_OF_DOCUMENT: [&str; 3] = ["document_title", "filename", "file_id"];
 
-/// Returns the media type of a document by the type of its citation. OpenAI and Anthropic send none, and @ai-sdk/openai
-/// writes these.
+/// Returns the media type of a document, based on the type of its citation. OpenAI and Anthropic send no media type, so
+/// these are the ones that @ai-sdk/openai writes.
 fn media_type(kind: &str) -> &'static str {
     match kind {
         "page_location" => "application/pdf",
@@ -355,7 +355,7 @@ fn media_type(kind: &str) -> &'static str {
     }
 }
 
-/// Writes citations as sources if they name a page or a document. A source has no place in the text.
+/// Writes citations as sources if they name a page or a document. A source has no position in the text.
 fn cite<P: Protocol>(context: &mut EncodeContext, annotations: &str) {
     let list = Raw {
         text: annotations,

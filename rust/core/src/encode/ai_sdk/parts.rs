@@ -1,8 +1,8 @@
 //! Writes language-model stream parts of the AI SDK (LanguageModelV4StreamPart): one `data:` event per part, without a
 //! terminal marker.
 //!
-//! As the SDK's own providers do, it uses one id per call in `tool-input-start`, `-delta`, `-end` and `tool-call`, each
-//! sent once.
+//! Like the SDK's own providers, it uses one id per call in `tool-input-start`, `-delta`, `-end` and `tool-call`, and
+//! sends each of these once.
 
 use crate::encode::ai_sdk::chunk::counted;
 use crate::encode::ai_sdk::chunk::end;
@@ -35,7 +35,7 @@ pub(crate) struct Parts;
 
 const NAME: &str = "ai-sdk-parts";
 const DAY: i64 = 86_400;
-/// Seconds since 1970 of the first second of year 1 and of year 10000.
+/// The first second of year 1 and of year 10000, in seconds since 1970.
 const YEARS: std::ops::Range<i64> = -62_135_596_800..253_402_300_800;
 
 impl Protocol for Parts {

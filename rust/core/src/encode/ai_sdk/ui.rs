@@ -36,7 +36,7 @@ pub(crate) struct Ui;
 
 impl Protocol for Ui {
     const TARGET: &'static str = "ai-sdk-ui";
-    /// An incomplete part stays open, because the client's state shows open parts as incomplete.
+    /// An unfinished part stays open, because the client's state shows open parts as incomplete.
     const ENDS_WHAT_BROKE: bool = false;
 
     fn start(context: &mut EncodeContext, opening: Opening<'_>) {
@@ -92,7 +92,7 @@ impl Protocol for Ui {
         end(member(to, "\"inputTextDelta\"", text));
     }
 
-    /// The protocol has no such chunk: `tool-input-available` ends the input.
+    /// The protocol has no such chunk; `tool-input-available` ends the input.
     fn call_end(_: &mut Writer, _: &str) {}
 
     fn call_whole(to: &mut Writer, call: &Call<'_>, text: &str, metadata: Option<&str>) {

@@ -1,7 +1,7 @@
-//! One content block of a target that writes blocks sequentially, and the trait `Form` through which a target writes
-//! it.
+//! One content block of a target that writes blocks sequentially, and the trait `Form` that each target implements to
+//! write it.
 //!
-//! The order of blocks is decided in `Blocks`, the bytes in the implementations of `Form`.
+//! `Blocks` decides the order of the blocks; the implementations of `Form` write the bytes.
 
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::part_details::Beside;
@@ -12,36 +12,36 @@ use crate::encode::common::part_details::Kind;
 use crate::encode::common::part_details::Ran;
 use std::fmt::Debug;
 
-/// One part, and how much of it was written.
+/// One part, and how much of it was already written.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
     pub(crate) kind: Kind,
     pub(crate) part: u32,
-    /// If the source has the same dialect: the index on the wire, and the id of the item.
+    /// If the source has the same dialect: the wire index, and the id of the item.
     pub(crate) sent: Option<i64>,
     pub(crate) item: Option<String>,
     pub(crate) call_id: String,
     pub(crate) name: String,
     pub(crate) provider_executed: bool,
-    /// Set by the form: what the open block is called on the wire.
+    /// Set by the form: the wire name of the open block.
     pub(crate) mark: String,
-    /// Set by the form: the metadata of the part was written.
+    /// Set by the form: true if the metadata of the part was written.
     pub(crate) metadata_written: bool,
-    /// A call that is written only at its close, in one step.
+    /// True for a call that is written only at its close, in one step.
     pub(crate) held: bool,
     /// Text of the block that was already written.
     pub(crate) out: String,
     /// Text of the block that is not written yet.
     pub(crate) waits: String,
-    /// The block is in the queue.
+    /// True if the block is in the queue.
     pub(crate) queued: bool,
-    /// A call that was removed from the queue, because a call announced before it is not written yet.
+    /// True for a call that was removed from the queue because a call announced before it is not written yet.
     pub(crate) passed: bool,
-    /// Its deltas were retracted: only the close is authoritative now.
+    /// True if the block's deltas were retracted, so that only the close is authoritative.
     pub(crate) frozen: bool,
-    /// Nothing of the block is written before its end.
+    /// True if nothing of the block is written before its end.
     pub(crate) comes_whole: bool,
-    /// The close, if it has to wait.
+    /// The close, if the close has to wait.
     pub(crate) done: Option<Box<Done<'static>>>,
     pub(crate) call: Option<Box<Call<'static>>>,
     /// Results that arrived before their call was written.
@@ -49,7 +49,7 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// Creates a block for a part. In the same dialect, takes the index and item id from the wire.
+    /// Creates a block for a part. In the same dialect, uses the index and item id from the wire.
     pub(crate) fn new(context: &EncodeContext, part: u32, kind: Kind) -> Block {
         Block {
             kind,
@@ -61,31 +61,31 @@ impl Block {
     }
 }
 
-/// A form with the context that it writes to.
+/// A form, and the context that it writes to.
 pub(crate) struct Pen<'a, F> {
     pub(crate) form: &'a mut F,
     pub(crate) context: &'a mut EncodeContext,
 }
 
-/// How a target writes blocks. A block is opened only after the one before it was closed.
+/// How a target writes blocks. A block is opened only after the previous one was closed.
 pub(crate) trait Form: Debug + Send {
     /// True if the close of a call repeats its arguments and replaces the streamed ones.
     const CORRECTS: bool;
     /// True if the target has a place for calls that someone other than the client ran, and for their results.
     const RUNS_CALLS: bool;
-    /// True if clients of the dialect accept several open blocks, as a source of the same dialect may send them.
+    /// True if clients of the dialect accept several open blocks, which a source of the same dialect may send.
     const SIDE_BY_SIDE: bool;
 
     /// Writes the opening of a block. `done` is its close if that has already arrived.
     fn open(&mut self, context: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>);
 
-    /// Writes the next piece of its text or arguments, which is never empty.
+    /// Writes the next, non-empty piece of the block's text or arguments.
     fn piece(&mut self, context: &mut EncodeContext, block: &Block, text: &str);
 
-    /// Writes the end of a block. Without `done` the block is only interrupted by another part.
+    /// Writes the end of a block. Without `done`, the block is only interrupted by another part.
     fn close(&mut self, context: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>);
 
-    /// Writes the rest of what the part's close contains. Called once per part, after the close of its block, if any.
+    /// Writes whatever else the part's close contains. Called once per part, after the close of its block, if any.
     fn over(&mut self, context: &mut EncodeContext, block: &mut Block, done: &Done<'_>);
 
     /// Returns true if a part that ended without an open block still needs one.

@@ -1,7 +1,7 @@
-//! The tool calls among sequential blocks: they are announced, streamed or held until whole, and checked at their
+//! The tool calls among sequential blocks: calls are announced, streamed or held until whole, and checked at their
 //! close.
 //!
-//! Decides which calls are held and which close contradicts the streamed text. A `Form` writes the bytes.
+//! Decides which calls are held and whether a close contradicts the streamed text. A `Form` writes the bytes.
 
 use crate::encode::common::block::Block;
 use crate::encode::common::block::Form;
@@ -143,7 +143,7 @@ impl Blocks {
         self.blocks.remove(&part);
     }
 
-    /// Removes the call from the table of announced ids.
+    /// Removes the call's id from the table of announced ids.
     fn forget(&mut self, part: u32) {
         if let Some(block) = self.blocks.get(&part)
             && self.ids.get(&block.call_id) == Some(&part)
@@ -161,10 +161,10 @@ impl Blocks {
     }
 }
 
-/// Closes a call that was partly written. Returns whether its block is over, or `None` if the written text is
-/// wrong.
+/// Closes a call that was partly written. Returns whether the call's block is finished, or `None` if the written text
+/// is wrong.
 pub(crate) fn settle<F: Form>(to: &mut Pen<'_, F>, block: &Block, call: &Call<'_>) -> Option<bool> {
-    // The close repeats the name, and clients of the source's own dialect saw that.
+    // The close repeats the name, and clients of the source's own dialect saw it there.
     let renames = F::CORRECTS && to.context.passed.own;
     let mut right = call.call_id == block.call_id && (renames || call.name == block.name);
     let mut text: &str = &call.arguments;
@@ -182,13 +182,13 @@ pub(crate) fn settle<F: Form>(to: &mut Pen<'_, F>, block: &Block, call: &Call<'_
     right.then(|| to.form.close_call(to.context, block, call, text))
 }
 
-/// Returns true if results may follow in the same stream. UI messages continue after their calls, so only the end of
+/// Returns true if results may follow in the same stream. A UI message continues after its calls, so only the end of
 /// the answer shows which calls the client must run.
 fn may_be_answered(context: &EncodeContext) -> bool {
     context.source == "ai-sdk-ui"
 }
 
-/// Returns why a call that was not written is omitted, if it is.
+/// Returns the reason for omitting an unwritten call, if it is omitted.
 pub(crate) fn lost<F: Form>(call: &Call<'_>) -> Option<&'static str> {
     if call.name.trim().is_empty() {
         Some("nameless_call")

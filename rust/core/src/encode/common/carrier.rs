@@ -1,8 +1,8 @@
-//! Opaque carriers: data that only its provider can use, as one text that a client of another dialect returns.
+//! Opaque carriers: data that only its provider can use, encoded as text that a client of another dialect returns.
 //!
-//! The text is base64 of a JSON object that begins with `{"streamweld":1`; `history/passes/carriers.py` reads it. It holds
-//! the whole reasoning, because clients may change or drop the text next to it. The carrier of a text's signature holds
-//! the position of that text among all texts of the choice, in characters.
+//! The text is the base64 form of a JSON object that begins with `{"streamweld":1`; `history/passes/carriers.py` reads
+//! it. The carrier contains the whole reasoning, because clients may change or drop the text next to it. The carrier
+//! for a text's signature contains the position of that text among all texts of the choice, in characters.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::model::event::Event;
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Returns the carrier of a signed or encrypted reasoning part; `None` for any other event.
+/// Returns the carrier for a signed or encrypted reasoning part, or `None` for any other event.
 pub(crate) fn of_reasoning(source: &str, event: &Event<'_>) -> Option<String> {
     let Event::ReasoningDone {
         text,
@@ -51,8 +51,8 @@ pub(crate) fn of_reasoning(source: &str, event: &Event<'_>) -> Option<String> {
     Some(closed(to))
 }
 
-/// Returns a carrier for the signature of a call, and whether the signature is the only metadata of the event. Returns
-/// `None` if there is no signature.
+/// Returns a carrier for a call's signature, and whether the signature is the event's only metadata. Returns `None` if
+/// there is no signature.
 pub(crate) fn of_call(source: &str, event: &Event<'_>) -> Option<(String, bool)> {
     let Event::ToolCall {
         call_id,
@@ -69,8 +69,8 @@ pub(crate) fn of_call(source: &str, event: &Event<'_>) -> Option<(String, bool)>
     Some((closed(to), alone))
 }
 
-/// Returns a carrier for the signature of a text, and whether the signature is its only metadata. `start` and `end` are
-/// the position of the text in all text of its choice.
+/// Returns a carrier for a text's signature, and whether the signature is the only metadata of the text. `start` and
+/// `end` are the position of the text within all text of its choice.
 pub(crate) fn of_text(
     source: &str,
     metadata: Option<&str>,

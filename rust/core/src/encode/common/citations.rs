@@ -1,6 +1,6 @@
-//! Extracts citations of web pages from the annotations of a text: flat as in Responses, or nested as in Chat.
+//! Extracts citations of web pages from a text's annotations, which are flat in Responses and nested in Chat.
 //!
-//! A citation of Anthropic applies to the whole of its text block. Other annotations have no place in other dialects.
+//! An Anthropic citation applies to its whole text block. Other kinds of annotations have no place in other dialects.
 
 use crate::json::Kind;
 use crate::json::Raw;
@@ -20,7 +20,7 @@ pub(crate) struct Citation<'a> {
 }
 
 impl<'a> Citation<'a> {
-    /// Moves the citation to its position in a longer text, which contains the cited one from `start` on.
+    /// Moves the citation to its position in a longer text, in which the cited text begins at `start`.
     pub(crate) fn shifted(self, start: i64) -> Citation<'a> {
         let moved = |index: Option<i64>| index.map(|index| index.saturating_add(start));
         Citation {
@@ -30,8 +30,8 @@ impl<'a> Citation<'a> {
         }
     }
 
-    /// Reads an annotation. `length`: the number of characters of the text, if a citation without a position in it has
-    /// a place.
+    /// Reads an annotation. `length`: the number of characters of the text, or None if a citation without a position
+    /// has no place.
     fn read(raw: Raw<'a>, length: Option<i64>) -> Option<Citation<'a>> {
         let object = Object::of(raw)?;
         let kind = object.string("type");
@@ -60,7 +60,8 @@ impl<'a> Citation<'a> {
     }
 }
 
-/// Returns the citations among the annotations of a text of `length` characters, and whether there were others.
+/// Returns the citations among the annotations of a text of `length` characters, and whether there were other
+/// annotations.
 pub(crate) fn citations(annotations: &str, length: Option<i64>) -> (Vec<Citation<'_>>, bool) {
     let all = items(Raw {
         text: annotations,

@@ -1,6 +1,7 @@
-//! Rewrites JSON from the wire: values in one canonical form, and argument texts unchanged except for whitespace.
+//! Rewrites JSON from the wire: puts values into one canonical form, and leaves argument texts unchanged except for
+//! whitespace.
 //!
-//! Expects validated texts. Of an invalid text, the part that was parsed is written.
+//! Expects validated texts. If the text is invalid, the part that was parsed is written.
 
 use crate::encode::common::writer::Writer;
 use crate::json::Kind;
@@ -9,20 +10,20 @@ use crate::json::Scan;
 use crate::json::Scanner;
 use crate::model::small_map::Map;
 
-/// Integers with more digits are texts of their digits, because Python could not print them.
+/// Integers with more digits are written as strings of digits, because Python could not print them.
 const MAX_INTEGER_DIGITS: usize = 16_384;
 
 /// How values are formatted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spelling {
-    /// As Python's `json.dumps` does in the pure backend: members in order of first appearance, floats as Python's
-    /// `repr`.
+    /// As Python's `json.dumps` formats JSON in the pure backend: members in order of first appearance, floats as in
+    /// Python's `repr`.
     Python,
     /// For comparison: members sorted, `1.0` as `1`.
     Comparable,
 }
 
-/// Writes a value from the wire. Of duplicate keys the last value is kept, at the position of the first.
+/// Writes a value from the wire. If a key is duplicated, the last value is kept, at the position of the first.
 pub(crate) fn canonical(to: &mut Writer, text: &str) {
     if write(to, &mut Scanner::new(text, None), Spelling::Python).is_err() {
         to.raw("null");
@@ -96,7 +97,7 @@ fn object(to: &mut Writer, scanner: &mut Scanner<'_>, spelling: Spelling) -> Sca
     Ok(())
 }
 
-/// Writes an integer as its digits and a float as Python does. Infinity has no form in JSON.
+/// Writes an integer as its digits, and a float as Python does. JSON cannot represent infinity.
 fn number(to: &mut Writer, number: Number<'_>, spelling: Spelling) {
     if number.is_integer() {
         let long = number.raw.trim_start_matches('-').len() > MAX_INTEGER_DIGITS;
@@ -120,7 +121,7 @@ fn number(to: &mut Writer, number: Number<'_>, spelling: Spelling) {
 }
 
 /// Formats a finite float as Python's `repr` does: the shortest digits that round-trip, with an exponent outside 1e-4
-/// to 1e16. Of two forms that are equally near, Python takes the one whose last digit is even. Rust may take the other.
+/// to 1e16. Of two equally close forms, Python uses the one whose last digit is even. Rust may use the other.
 fn repr(value: f64) -> String {
     let shortest = format!("{value:e}");
     let digits = |text: &str| {
@@ -143,8 +144,8 @@ fn repr(value: f64) -> String {
     format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
 }
 
-/// Writes the text of an object as sent, without whitespace. Escapes what JSON allows but clients reject: U+2028,
-/// U+2029 and unpaired surrogates.
+/// Writes the text of an object as sent, but without whitespace. Escapes characters that JSON allows but clients
+/// reject: U+2028, U+2029 and unpaired surrogates.
 pub(crate) fn spliced(to: &mut Writer, text: &str) {
     let bytes = text.as_bytes();
     let copy = |to: &mut Writer, from: usize, end: usize| {
@@ -182,7 +183,7 @@ pub(crate) fn spliced(to: &mut Writer, text: &str) {
     copy(to, done, bytes.len());
 }
 
-/// Returns the code unit of a `\uXXXX` at the beginning.
+/// Returns the code unit of the `\uXXXX` escape at the beginning of the text.
 fn surrogate(bytes: &[u8]) -> Option<u32> {
     let digits = bytes.strip_prefix(b"\\u")?.get(..4)?;
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()

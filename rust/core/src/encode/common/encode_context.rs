@@ -1,6 +1,6 @@
-//! The state that every encoder works with: the writer, ids, losses, the caller's options, facts about the answer.
+//! The state that every encoder works with: the writer, ids, losses, the caller's options, and facts about the answer.
 //!
-//! Also contains the checks of tool calls that all encoders share. Contains nothing specific to one dialect.
+//! Also contains the checks of tool calls that all encoders use. Contains nothing that is specific to one dialect.
 
 use crate::encode::common::finish;
 use crate::encode::common::id_mint::IdMint;
@@ -18,23 +18,23 @@ use std::borrow::Cow;
 pub struct Options {
     /// Prefix of every generated id.
     pub prefix: String,
-    /// Time of creation in seconds since 1970, if the source does not state it: the core has no clock.
+    /// Creation time in seconds since 1970, for sources that do not send one, because the core has no clock.
     pub created: i64,
-    /// Write nothing of a tool call before it is whole.
+    /// Write nothing of a tool call before the call is whole.
     pub hold_arguments: bool,
     /// Chat Completions only: write the last chunk, with the usage.
     pub include_usage: bool,
-    /// Responses only: give reasoning text the event names of OpenResponses.
+    /// Responses only: give reasoning text the event names that OpenResponses uses.
     pub openresponses: bool,
-    /// Responses only: write an error for a truncated input, instead of an incomplete response.
+    /// Responses only: write an error for a truncated input instead of an incomplete response.
     pub cut_is_error: bool,
     /// Write signed and encrypted reasoning as an opaque carrier that the client sends back.
     pub carry_reasoning: bool,
-    /// The form of tool call ids that the API of the target accepts in a history. Other ids are replaced.
+    /// The form of tool call ids that the target's API accepts in a history. Other ids are replaced.
     pub tool_id_form: Option<ToolIdForm>,
 }
 
-/// What the source reported about the answer as a whole.
+/// What the source reported about the whole answer.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     pub(crate) id: Option<String>,
@@ -52,16 +52,17 @@ pub(crate) struct EncodeContext {
     pub(crate) losses: Losses,
     pub(crate) passed: PassedThrough,
     pub(crate) options: Options,
-    /// Dialect of the source; known when the first event arrives.
+    /// Dialect of the source, which is known when the first event arrives.
     pub(crate) source: &'static str,
     pub(crate) answer: Answer,
-    /// The input was cut: everything that closes now closes only because of that.
+    /// True if the input was truncated, so that everything that closes from now on closes only for that reason.
     pub(crate) cut: bool,
-    /// Text that was already written turned out to be wrong. The error was written, and nothing may follow it.
+    /// True if text that was already written turned out to be wrong. True if the error was written, so that nothing may
+    /// follow.
     pub(crate) broken: bool,
-    /// Ids of calls of earlier turns. A call with such an id gets another one when it is whole.
+    /// Ids of calls in earlier turns. A call with such an id is written under another id once it is whole.
     known: Set<String>,
-    /// Ids of the calls of this answer, for the same purpose.
+    /// Ids of this answer's calls, for the same purpose.
     taken: Set<String>,
     /// Choices with a truncated call that the client would have to run.
     unfinished: Set<i32>,
@@ -88,8 +89,8 @@ impl EncodeContext {
         }
     }
 
-    /// Returns a replacement for an inferred finish reason of a choice with a truncated call, because the inferred
-    /// reason would make a client run that call. Returns `None` for all other events.
+    /// Replaces an inferred finish reason of a choice with a truncated call, because the inferred reason would make a
+    /// client run that call. Returns `None` for all other events.
     pub(crate) fn as_written<'e>(&mut self, event: &Event<'e>) -> Option<Event<'e>> {
         match *event {
             Event::ToolCall {
@@ -116,7 +117,7 @@ impl EncodeContext {
         }
     }
 
-    /// Records what an event reports about the whole answer, and a loss if no target can represent the event.
+    /// Records what an event reports about the whole answer, or a loss if no target can represent the event.
     pub(crate) fn note(&mut self, event: &Event<'_>) {
         match event {
             Event::ResponseStarted {
@@ -136,7 +137,7 @@ impl EncodeContext {
         }
     }
 
-    /// Returns the finish reason as sent, if source and target have the same dialect.
+    /// Returns the finish reason as sent if the source and target have the same dialect.
     pub(crate) fn own_word<'r>(
         &self,
         target: &str,
@@ -146,7 +147,7 @@ impl EncodeContext {
         finish::own_word(target, reason, raw.filter(|_| self.passed.own))
     }
 
-    /// Returns the target's word for that reason; `None` if the target can only end as incomplete. Records a loss if
+    /// Returns the target's word for that reason, or `None` if the target can only end as incomplete. Records a loss if
     /// the word is less specific than the reason.
     pub(crate) fn finish_word<'r>(
         &mut self,
@@ -166,7 +167,7 @@ impl EncodeContext {
         self.options.carry_reasoning && !self.passed.own && !self.source.starts_with("ai-sdk-")
     }
 
-    /// Records a loss for each part of a reasoning that only its own provider can read.
+    /// Records a loss for each value of a reasoning part that only its own provider can read.
     pub(crate) fn sealed(
         &mut self,
         kind: &str,
@@ -186,8 +187,8 @@ impl EncodeContext {
         }
     }
 
-    /// Returns true if a call that was not written must be written, for targets whose clients run calls and
-    /// whose arguments are an object. Records what is lost in either case.
+    /// Returns true if an unwritten call must be written to a target whose clients run calls and whose arguments must
+    /// be an object. Records what is lost in either case.
     pub(crate) fn writes(&mut self, call: &Call<'_>) -> bool {
         let lost = if call.provider_executed {
             Some("server_tool")
@@ -208,13 +209,13 @@ impl EncodeContext {
         self.answer.model.as_deref().unwrap_or("unknown")
     }
 
-    /// Returns true if a call of an earlier turn has the id.
+    /// Returns true if a call in an earlier turn has this id.
     pub(crate) fn has_earlier_call(&self, call_id: &str) -> bool {
         self.known.contains(call_id)
     }
 
-    /// Registers the id of a call. Returns false if the id is in use: the call is then written under another id once it
-    /// is whole.
+    /// Registers the id of a call. Returns false if the id is already in use; the call is then written under another id
+    /// once it is whole.
     pub(crate) fn takes(&mut self, call_id: &str) -> bool {
         let is_new = !self.taken.contains(call_id);
         if is_new {
@@ -232,7 +233,7 @@ impl EncodeContext {
     }
 }
 
-/// A complete call, in the form for targets without a separate form for its kind.
+/// A complete call, in the form used by targets that have no separate form for its kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call<'a> {
     pub(crate) part: u32,
@@ -241,7 +242,7 @@ pub(crate) struct Call<'a> {
     pub(crate) arguments: &'a str,
     pub(crate) raw_arguments: Option<&'a str>,
     pub(crate) state: &'static str,
-    /// The application rejected it: the call is whole, but does not show what made it invalid.
+    /// The application rejected the call: it is whole, but does not show why it is invalid.
     pub(crate) refused: bool,
     pub(crate) provider_executed: bool,
     pub(crate) custom: bool,
@@ -280,7 +281,7 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// Returns true if the call is final, and its arguments are usable or were rejected by the application.
+    /// Returns true if the call is final and its arguments are either usable or were rejected by the application.
     pub(crate) fn is_whole(&self) -> bool {
         self.is_good() || self.refused
     }
@@ -294,10 +295,10 @@ impl<'a> Call<'a> {
         self.state == "incomplete"
     }
 
-    /// Returns true if a client would run the call with no arguments although they may be missing.
+    /// Returns true if a client would run the call without arguments although they may be missing.
     ///
-    /// That happens in targets that have no word for an incomplete call: once the call is announced, only an
-    /// unsuccessful ending of the answer says so.
+    /// That happens in targets that cannot mark a call as incomplete: once the call is announced, only an unsuccessful
+    /// ending of the answer shows that it is incomplete.
     pub(crate) fn is_empty_cut(&self) -> bool {
         self.is_cut() && !self.provider_executed && is_blank(self.arguments)
     }
@@ -306,7 +307,8 @@ impl<'a> Call<'a> {
         self.name.is_empty() || self.call_id.is_empty()
     }
 
-    /// Returns the arguments as sent if the final ones differ. The placeholder of a truncated call counts as no text.
+    /// Returns the arguments as sent if they differ from the final ones. The placeholder for a truncated call counts as
+    /// no text.
     pub(crate) fn text(&self) -> &'a str {
         let sent = self
             .raw_arguments
@@ -314,8 +316,8 @@ impl<'a> Call<'a> {
         sent.unwrap_or(self.arguments)
     }
 
-    /// Returns the whole text of the arguments, as `text` does. `written` is the part of it that the target already has. For
-    /// a complete call whose arguments are blank, the text ends with `{}`.
+    /// Returns the whole text of the arguments, as `text` does. `written` is the part of the arguments that the target
+    /// already has. If a complete call has blank arguments, the text ends with `{}`.
     pub(crate) fn final_text(&self, written: &str) -> Cow<'a, str> {
         let is_bare = self.is_whole() && !self.custom && is_blank(self.arguments);
         if is_bare && is_blank(written) {
@@ -324,7 +326,7 @@ impl<'a> Call<'a> {
         Cow::Borrowed(self.text())
     }
 
-    /// Returns the arguments for a target that requires an object: free-form text becomes a member.
+    /// Returns the arguments for a target that requires an object; free-form text becomes a member of it.
     pub(crate) fn object_text(&self) -> Cow<'a, str> {
         if !self.custom {
             return self.final_text("");

@@ -10,8 +10,8 @@ pub(crate) trait Encoder: Debug + Send {
     /// Handles the next event. The converter handles diagnostics and upstream errors.
     fn event(&mut self, context: &mut EncodeContext, event: &Event<'_>);
 
-    /// Records a text delta without metadata that passed through unchanged. Returns false, without any change, if more
-    /// than its text has to be recorded.
+    /// Records a text delta without metadata that passed through unchanged. Returns false and changes nothing if more
+    /// than the delta's text must be recorded.
     fn keep(&mut self, _piece: &Delta<'_>) -> bool {
         false
     }
@@ -19,9 +19,9 @@ pub(crate) trait Encoder: Debug + Send {
     /// Writes the first chunk of a choice, with its role, unless the choice is already open. For dialects with choices.
     fn open(&mut self, _context: &mut EncodeContext, _choice: i32) {}
 
-    /// Writes the chunk that opens a choice if the source's first chunk lacks the role. For dialects with choices.
+    /// Writes the chunk that opens a choice, if the source's first chunk lacks the role. For dialects with choices.
     fn role(&mut self, _context: &mut EncodeContext, _choice: i32) {}
 
-    /// Writes the target's ending after the source has ended, complete or with an error.
+    /// Writes the target's ending after the source has ended, either complete or with an error.
     fn end(&mut self, context: &mut EncodeContext, ending_error: Option<EndingError>);
 }

@@ -1,6 +1,7 @@
-//! How an answer ends: the target's word for the finish reason, or an error text that contains nothing of the payload.
+//! How an answer ends: with the target's word for the finish reason, or with an error text that contains nothing from
+//! the payload.
 //!
-//! Words and texts are in `_spec/conversions.json`; the encoders decide where to write them.
+//! The words and texts are in `_spec/conversions.json`; the encoders decide where to write them.
 
 use crate::model::fault::Class;
 use crate::model::fault::Extra;
@@ -9,7 +10,7 @@ use crate::model::spec;
 use crate::sse::decode_utf8;
 use serde_json::Value;
 
-/// Returns the target's word for a neutral reason; `None` if the target can only end as incomplete.
+/// Returns the target's word for a normalized reason, or `None` if the target can only end as incomplete.
 pub(crate) fn word(target: &str, reason: &str) -> Option<&'static str> {
     spec::conversion("finish")?
         .get(target)?
@@ -17,8 +18,8 @@ pub(crate) fn word(target: &str, reason: &str) -> Option<&'static str> {
         .as_str()
 }
 
-/// Returns the target's finish word: the source's own word if the target can write it, else the word for the neutral
-/// reason.
+/// Returns the target's finish word: the source's own word if the target can write it, otherwise the word for the
+/// normalized reason.
 pub(crate) fn word_of<'r>(target: &str, reason: &str, raw: Option<&'r str>) -> Option<&'r str> {
     let has = |table: &str, word: &str| {
         let words = spec::conversion(table).and_then(|table| table.get(target));
@@ -30,11 +31,11 @@ pub(crate) fn word_of<'r>(target: &str, reason: &str, raw: Option<&'r str>) -> O
     }
 }
 
-/// Targets whose clients reject a reason that is not in their list.
+/// Targets whose clients reject a reason that is not on their list.
 const CLOSED: [&str; 2] = ["ai-sdk-parts", "ai-sdk-ui"];
 
-/// Returns the reason as the same dialect sent it, if it still matches the content of the answer. An unknown word is
-/// kept if clients accept any word.
+/// Returns the reason as a source in the same dialect sent it, if it still matches the content of the answer. An
+/// unknown word is kept if clients accept any word.
 pub(crate) fn own_word<'r>(dialect: &str, reason: &str, raw: Option<&'r str>) -> Option<&'r str> {
     let raw = raw?;
     let means = spec::fact(dialect, "finish").and_then(|table| table.get(raw));
@@ -56,7 +57,7 @@ fn is_accepted(dialect: &str, word: &str) -> bool {
     words.split(',').any(|known| known == word)
 }
 
-/// Returns true for a reason after which clients run calls without arguments.
+/// Returns true for a reason that makes clients run calls without arguments.
 pub(crate) fn is_success(reason: &str) -> bool {
     matches!(reason, "stop" | "tool_calls")
 }
@@ -67,7 +68,7 @@ pub(crate) fn is_lost(target: &str, reason: &str) -> bool {
     spec::words(lost).contains(&reason)
 }
 
-/// Returns the error kind to use if the upstream sent none.
+/// Returns the error kind for an upstream error that has none.
 fn default_kind() -> &'static str {
     let kind = spec::conversion("error_type").and_then(Value::as_str);
     kind.unwrap_or_default()
@@ -79,7 +80,7 @@ pub(crate) struct EndingError {
     pub(crate) message: String,
     pub(crate) kind: String,
     pub(crate) code: String,
-    /// The input ended too early, and nothing else is wrong.
+    /// True if the input ended too early and nothing else is wrong.
     pub(crate) cut: bool,
     /// The error as the upstream sent it, if it is written in another form and the message does not contain all of it.
     pub(crate) sent: Option<String>,
@@ -104,7 +105,7 @@ impl EndingError {
         }
     }
 
-    /// Creates the error from the upstream's own text, if it sent one.
+    /// Creates the error from the upstream's own text, if it sent any.
     pub(crate) fn upstream(code: Option<&str>, kind: Option<&str>, message: &str) -> EndingError {
         let mut ending_error = EndingError::named(Class::Upstream.name());
         let set_text = |text: Option<&str>, own: &mut String| {
@@ -118,14 +119,14 @@ impl EndingError {
         ending_error
     }
 
-    /// Stores the payload in which the upstream sent the error.
+    /// Stores the payload that contained the upstream error.
     pub(crate) fn keep_sent(&mut self, payload: &[u8]) {
         let (text, _) = decode_utf8(payload);
         self.sent =
             Some(text.into_owned()).filter(|text| !text.is_empty() && *text != self.message);
     }
 
-    /// Returns the kind of error that the upstream sent, if any.
+    /// Returns the error kind that the upstream sent, if any.
     pub(crate) fn sent_kind(&self) -> Option<&str> {
         Some(self.kind.as_str()).filter(|kind| *kind != default_kind())
     }

@@ -1,8 +1,8 @@
-//! Generates ids that the target requires and the source lacks: a kind, the stream's prefix, and a number.
+//! Generates ids that the target requires but the source lacks, from a kind, the stream's prefix and a number.
 //!
-//! The ids are deterministic: the caller provides the prefix.
+//! The ids are deterministic, because the caller provides the prefix.
 
-/// Counts the ids of one stream.
+/// Counts the ids generated for one stream.
 #[derive(Debug)]
 pub(crate) struct IdMint {
     prefix: String,
@@ -14,7 +14,7 @@ impl IdMint {
         IdMint { prefix, made: 0 }
     }
 
-    /// Returns the next id. Ids of Chat Completions have a hyphen.
+    /// Returns the next id. Chat Completions ids contain a hyphen.
     pub(crate) fn make(&mut self, kind: &str) -> String {
         self.made += 1;
         let joint = if kind == "chatcmpl" { '-' } else { '_' };

@@ -1,6 +1,7 @@
-//! Log probabilities of text tokens, which Chat and Responses write in the same form in different places.
+//! Log probabilities of text tokens, which Chat and Responses write in the same form but in different places.
 //!
-//! Chat has them in the choice (`logprobs.content`), Responses in the text events and in the part (`logprobs`).
+//! Chat puts them in the choice (`logprobs.content`); Responses puts them in the text events and in the part
+//! (`logprobs`).
 
 use crate::encode::common::compact_json::canonical;
 use crate::encode::common::writer::Writer;
@@ -10,17 +11,17 @@ use crate::json::members::Object;
 use crate::json::members::items;
 use crate::json::members::present;
 
-/// Log probabilities in the metadata of an event.
+/// Log probabilities in an event's metadata.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Logprobs {
-    /// The tokens as JSON, with commas between them.
+    /// The tokens as JSON, separated by commas.
     pub(crate) tokens: String,
-    /// The metadata contains something else too.
+    /// True if the metadata contains anything else.
     pub(crate) others: bool,
 }
 
 /// Returns the log probabilities in the metadata of a text event from `source`, in the form that `target` requires.
-/// Returns `None` if there are none, or if an entry has no token or probability.
+/// Returns `None` if there are none, or if an entry lacks a token or a probability.
 pub(crate) fn logprobs(source: &str, target: &str, metadata: Option<&str>) -> Option<Logprobs> {
     let whole = Object::of(Raw {
         text: metadata?,
@@ -59,7 +60,8 @@ pub(crate) fn logprobs(source: &str, target: &str, metadata: Option<&str>) -> Op
     })
 }
 
-/// Writes the members that every token has, without the closing brace. `unknown`: the value of missing bytes.
+/// Writes the members that every token has, without the closing brace. `unknown`: the value to write if `bytes` is
+/// missing.
 fn token<'a>(to: &mut Writer, item: Raw<'a>, unknown: &str) -> Option<Object<'a>> {
     let entry = Object::of(item)?;
     let text = entry.get("token").filter(|raw| raw.kind == Kind::String)?;

@@ -1,16 +1,16 @@
-//! Records what the target has no place for, each kind once per stream.
+//! Records content that the target has no place for, each kind once per stream.
 //!
-//! The kinds are in `_spec/conversions.json`. The converter reports them as the diagnostic `not_carried`.
+//! The kinds are in `_spec/conversions.json`. The converter reports losses with the diagnostic `not_carried`.
 
 use crate::model::event::Event;
 
-/// The losses of one stream, by id.
+/// The losses in one stream, by id.
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
     known: Vec<&'static str>,
-    /// Number of losses already reported.
+    /// Number of losses that were already reported.
     reported: usize,
-    /// Source and target have the same dialect, so what was sent once may have passed through.
+    /// The source and target have the same dialect, so content that is sent once may have passed through.
     pub(crate) own: bool,
 }
 
@@ -25,13 +25,13 @@ impl Losses {
     /// Records a loss if the metadata has members, because the target has no place for a provider's own members.
     #[inline]
     pub(crate) fn metadata(&mut self, metadata: Option<&str>) {
-        // An object without members contains no quotes.
+        // If the text contains no quotes, the object has no members.
         if metadata.is_some_and(|text| text.contains('"')) {
             self.note("metadata");
         }
     }
 
-    /// Records lost metadata of an event, unless the event only repeats earlier metadata.
+    /// Records the loss of an event's metadata, unless the event only repeats earlier metadata.
     #[inline]
     pub(crate) fn metadata_of(&mut self, event: &Event<'_>) {
         let again = matches!(
@@ -50,7 +50,7 @@ impl Losses {
         }
     }
 
-    /// Records lost metadata of an event that closes a part or the answer and repeats earlier metadata.
+    /// Records the loss of metadata that repeats earlier metadata in an event that closes a part or the answer.
     #[inline]
     pub(crate) fn repeated(&mut self, metadata: Option<&str>) {
         if !self.own {
@@ -58,12 +58,12 @@ impl Losses {
         }
     }
 
-    /// Discards the losses since the last reported one, because their content was not written at all.
+    /// Discards the losses recorded since the last reported one, because their content was not written at all.
     pub(crate) fn forget(&mut self) {
         self.known.truncate(self.reported);
     }
 
-    /// Returns true if a loss was not reported yet.
+    /// Returns true if there is a loss that was not reported yet.
     #[inline]
     pub(crate) fn is_next(&self) -> bool {
         self.reported < self.known.len()

@@ -1,4 +1,4 @@
-//! State and helpers that the encoders share: the context of a conversion, losses, ids, endings and usage.
+//! State and helpers that all encoders use: the context of a conversion, losses, ids, endings and usage.
 
 pub(crate) mod block;
 pub(crate) mod block_calls;

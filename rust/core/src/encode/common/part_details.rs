@@ -1,12 +1,12 @@
-//! What the parts of an answer contain besides their streamed text: borrowed from the current event, copied if it has
-//! to wait.
+//! What the parts of an answer contain besides streamed text: borrowed from the current event, and copied only if it
+//! has to wait.
 
 use crate::encode::common::writer::Writer;
 use crate::model::event::Delta;
 use crate::model::event::Event;
 use std::borrow::Cow;
 
-/// Text of the current event, or a copy of it.
+/// Text from the current event, or a copy of it.
 pub(crate) type Text<'a> = Cow<'a, str>;
 
 /// Kind of a part.
@@ -19,7 +19,7 @@ pub(crate) enum Kind {
     Call,
 }
 
-/// The close of a text, reasoning or refusal. Of the text it records only whether it is empty.
+/// The close of a text, reasoning or refusal part. For the text, it records only whether it is empty.
 #[derive(Clone, Debug)]
 pub(crate) struct Done<'a> {
     pub(crate) kind: Kind,
@@ -27,18 +27,18 @@ pub(crate) struct Done<'a> {
     pub(crate) item_id: Option<Text<'a>>,
     pub(crate) signature: Option<Text<'a>>,
     pub(crate) encrypted_content: Option<Text<'a>>,
-    /// A JSON array, as text.
+    /// A JSON array, stored as text.
     pub(crate) annotations: Option<Text<'a>>,
     pub(crate) metadata: Option<Text<'a>>,
 }
 
-/// A call at its close.
+/// A call, as its close reports it.
 #[derive(Clone, Debug)]
 pub(crate) struct Call<'a> {
     pub(crate) call_id: Text<'a>,
     pub(crate) name: Text<'a>,
-    /// Arguments as text. If the source sent several values, all of them: the first one alone would look like valid
-    /// arguments.
+    /// Arguments as text. If the source sent several values, contains all of them, because the first one alone would
+    /// look like valid arguments.
     pub(crate) arguments: Text<'a>,
     pub(crate) state: &'static str,
     pub(crate) reason: Option<&'static str>,
@@ -47,7 +47,7 @@ pub(crate) struct Call<'a> {
     pub(crate) metadata: Option<Text<'a>>,
 }
 
-/// A source, file or result, which belongs to no text or call block.
+/// A source, file or result, which does not belong to any text or call block.
 #[derive(Clone, Debug)]
 pub(crate) enum Beside<'a> {
     Source {
@@ -96,7 +96,7 @@ fn own(text: Text<'_>) -> Text<'static> {
 }
 
 impl<'a> Done<'a> {
-    /// Returns the part, its text and the rest of its close.
+    /// Returns the part, its text, and what else its close contains.
     pub(crate) fn of(event: &Event<'a>) -> Option<(u32, &'a str, Done<'a>)> {
         let mut done = Done {
             kind: Kind::Text,
@@ -195,7 +195,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns the arguments for a target that requires an object: free-form text becomes a member.
+    /// Returns the arguments for a target that requires an object; free-form text becomes a member of it.
     pub(crate) fn object_text(&self) -> Cow<'_, str> {
         if !self.custom {
             return Cow::Borrowed(&self.arguments);
@@ -209,7 +209,7 @@ impl<'a> Call<'a> {
         self.state == "incomplete"
     }
 
-    /// Returns true if a client would run the call with no arguments although they may be missing.
+    /// Returns true if a client would run the call without arguments although they may be missing.
     pub(crate) fn is_empty_cut(&self) -> bool {
         let is_blank = self
             .arguments

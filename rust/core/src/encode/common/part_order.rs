@@ -1,4 +1,4 @@
-//! The order in which the parts of an answer are written: sequentially, or as a source of the same dialect sent them.
+//! The order in which the parts of an answer are written: sequentially, or as a source in the same dialect sent them.
 
 use crate::encode::common::block::Form;
 use crate::encode::common::block::Pen;
@@ -20,7 +20,7 @@ impl Default for Order {
 }
 
 impl Order {
-    /// Creates the order for a source of the same dialect.
+    /// Creates the order for a source in the same dialect.
     pub(crate) fn own() -> Order {
         Order::Own(SourceBlocks::default())
     }
@@ -32,7 +32,7 @@ impl Order {
         }
     }
 
-    /// Records a piece of an open block. Returns false, without any change, if the block is not open.
+    /// Records a piece of an open block. Returns false and changes nothing if the block is not open.
     pub(crate) fn keep(&mut self, part: u32, text: &str) -> bool {
         match self {
             Order::Row(_) => false, // nothing passes through in this order

@@ -1,12 +1,13 @@
-//! Records what part of an answer passed through unchanged, so that an encoder of the same dialect can continue it.
+//! Records which parts of an answer passed through unchanged, so that an encoder for the same dialect can continue it.
 //!
-//! Empty if another dialect is written, because nothing passes through then. Each encoder decides how to use the facts.
+//! Empty if another dialect is written, because then nothing passes through. Each encoder decides how to use these
+//! facts.
 
 use crate::model::small_map::Map;
 use crate::model::small_map::Set;
 use std::collections::BTreeMap;
 
-/// An item of the output, as clients keep it from its opening.
+/// An output item, as clients store it when it is opened.
 #[derive(Clone, Debug)]
 pub(crate) struct AddedItem {
     pub(crate) kind: Option<String>,
@@ -16,32 +17,32 @@ pub(crate) struct AddedItem {
 /// What passed through in one stream.
 #[derive(Debug, Default)]
 pub(crate) struct PassedThrough {
-    /// The source has the dialect that is written, so its ids, indexes and metadata stay valid.
+    /// True if the source has the target's dialect, so that its ids, indexes and metadata stay valid.
     pub(crate) own: bool,
-    /// Wire index of the part that the current start event opens, and its index inside the item.
+    /// Wire index of the part that the current start event opens, and the index inside its item.
     pub(crate) at: Option<i64>,
     pub(crate) sub: Option<i64>,
-    /// Same as `at`, as long as nothing was omitted or inserted, so that the index can be kept.
+    /// Same as `at` as long as nothing was omitted or inserted, so that the index can be kept.
     pub(crate) index: Option<i64>,
-    /// Id of its item, as sent.
+    /// Id of the part's item, as sent.
     pub(crate) item_id: Option<String>,
-    /// Set by the encoder: a place was already in use, so something was written at another one.
+    /// Set by the encoder: a position was already in use, so something was written at another one.
     pub(crate) moved: bool,
-    /// Choices with a part that passed through.
+    /// Choices that contain a part that passed through.
     pub(crate) choices: Set<i32>,
-    /// Indexes of items whose opening passed through.
+    /// Indexes of the items whose opening passed through.
     pub(crate) announced: Set<i64>,
-    /// The index after all items whose opening or close passed through.
+    /// One more than the highest index of an item whose opening or close passed through.
     pub(crate) next_index: i64,
-    /// Items that the source opened, by index. Items with the same index are in their order.
+    /// Items that the source opened, by index. Items with the same index are stored in their order.
     pub(crate) added: Map<i64, Vec<AddedItem>>,
     /// Items whose close passed through, as sent, by index.
     pub(crate) items: BTreeMap<i64, String>,
-    /// The id of the response, once the event that opens it passed through.
+    /// The id of the response, once the event that opens the response passed through.
     pub(crate) created: Option<Option<String>>,
-    /// The source has no opening, so one is written before its first event.
+    /// True if the source has no opening event, so that one is written before its first event.
     pub(crate) unopened: bool,
-    /// The index of an open block that is not a part; its stop has not passed through.
+    /// The index of an open block that is not a part and whose stop has not passed through.
     pub(crate) open_block: Option<i64>,
     /// Parts whose close passed through.
     pub(crate) closed: Set<u32>,
@@ -53,7 +54,7 @@ pub(crate) struct PassedThrough {
     pub(crate) finished: Set<i32>,
     /// Whether the latest token counts passed through; set at the end.
     pub(crate) counted: bool,
-    /// The number of the next event; `None` where the source numbers none.
+    /// The number of the next event, or `None` if the source does not number its events.
     pub(crate) sequence: Option<i128>,
     /// The payload of the current event.
     pub(crate) payload: Vec<u8>,

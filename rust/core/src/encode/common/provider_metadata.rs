@@ -1,7 +1,7 @@
-//! Metadata that only the provider that created it can use: signatures, encrypted reasoning, item ids.
+//! Metadata that only the provider that created it can use: signatures, encrypted reasoning and item ids.
 //!
-//! It is carried only where the client sends it back to that provider: in the AI SDK's `providerMetadata`, under the
-//! provider's name, and from there to the provider's own dialect.
+//! It is carried only where the client sends it back to that provider: in the AI SDK's `providerMetadata` under the
+//! provider's name, and from there into the provider's own dialect.
 
 use crate::encode::common::compact_json::canonical;
 use crate::encode::common::encode_context::EncodeContext;
@@ -18,7 +18,7 @@ use crate::json::members::members;
 use crate::json::members::string;
 use crate::model::spec;
 
-/// Members that providers of the AI SDK require back, in their namespace.
+/// Members in an AI SDK provider's namespace that the provider requires back.
 const HANDED_BACK: [&str; 5] = [
     "itemId",
     "signature",
@@ -27,7 +27,7 @@ const HANDED_BACK: [&str; 5] = [
     "redactedData",
 ];
 
-/// Returns true if a part comes from that provider, according to the AI SDK's namespace.
+/// Returns true if, according to the AI SDK namespace, a part came from that provider.
 pub(crate) fn is_genuine(context: &EncodeContext, provider: &str, metadata: Option<&str>) -> bool {
     let whole = metadata.filter(|_| context.source.starts_with("ai-sdk-"));
     let whole = whole.and_then(|text| {
@@ -39,8 +39,8 @@ pub(crate) fn is_genuine(context: &EncodeContext, provider: &str, metadata: Opti
     whole.is_some_and(|whole| whole.object(provider).is_some())
 }
 
-/// Returns the `providerMetadata` of a part as JSON and records a loss for the rest. `done`: the close of a reasoning
-/// part has such content in members of its own.
+/// Returns a part's `providerMetadata` as JSON, and records a loss for the rest. `done`: the close of a reasoning part,
+/// which has members for such content.
 pub(crate) fn provider_metadata(
     context: &mut EncodeContext,
     metadata: Option<&str>,
@@ -67,7 +67,8 @@ pub(crate) fn provider_metadata(
     }
 }
 
-/// Returns the namespaces with members that must be sent back, whole, from one AI SDK protocol to the other.
+/// Returns the whole namespaces that contain members that must be sent back, when one AI SDK protocol is converted to
+/// the other.
 fn handed_on(context: &mut EncodeContext, found: &[Member<'_>]) -> Option<String> {
     let mut to = Writer::default();
     let mut mark = "{";
@@ -116,18 +117,18 @@ fn under_its_name(
     })
 }
 
-/// Returns the namespace of a source.
+/// Returns the provider namespace that a source uses.
 fn provider(source: &str) -> &str {
     let known = spec::conversion("provider_names").and_then(|table| table.get(source)?.as_str());
     known.unwrap_or(if source.is_empty() { "unknown" } else { source })
 }
 
-/// Returns what the close of a reasoning part has in members of its own, by the names in the provider's namespace.
+/// Returns the members of a reasoning part's close, under the names used in the provider's namespace.
 fn own<'d>(source: &str, done: &'d Done<'_>) -> Vec<(&'static str, &'d str)> {
     let nonempty = |text: &'d Option<Text<'_>>| text.as_deref().filter(|text| !text.is_empty());
     let mut own = Vec::new();
     if let Some(encrypted) = nonempty(&done.encrypted_content) {
-        // OpenAI requires both to be sent back together.
+        // OpenAI requires that both be sent back together.
         if let Some(item_id) = nonempty(&done.item_id).filter(|_| source == "responses") {
             own.push(("itemId", item_id));
         }

@@ -1,6 +1,6 @@
-//! Writes one answer for a target with sequential blocks: its opening, its parts and its ending.
+//! Writes one answer to a target with sequential blocks: its opening, its parts and its ending.
 //!
-//! Decides which events open an answer and when its ending is complete. An `Answer` writes openings, endings and
+//! Decides which events open an answer and whether its ending is complete. An `Answer` writes openings, endings and
 //! errors; `Order` decides the order of the parts.
 
 use crate::encode::common::block::Form;
@@ -38,7 +38,7 @@ pub(crate) trait Answer: Form {
     /// Writes the ending of a complete answer.
     fn finish(&mut self, context: &mut EncodeContext, word: &str, finish: &Finish);
 
-    /// Writes the ending of an incomplete answer; `opened` is true if something was already written.
+    /// Writes the ending of an incomplete answer; `opened` is true if anything was already written.
     fn fail(
         &mut self,
         context: &mut EncodeContext,
@@ -143,7 +143,7 @@ impl<A: Answer> Encoder for SequentialAnswer<A> {
         }
         let runs = self.blocks.client_calls() > 0;
         let reason = match finish.reason {
-            // No call is left to run: every call has a result or lacks a name.
+            // True if no call is left to run, because every call has a result or lacks a name.
             "tool_calls" if !runs && self.blocks.answered() => "other",
             "tool_calls" if !runs => "error",
             reason => reason,
@@ -183,8 +183,8 @@ impl<A: Answer> SequentialAnswer<A> {
     }
 }
 
-/// Returns true if metadata of a start or delta (log probabilities) has no place here. The AI SDK repeats its metadata
-/// at the close of the part.
+/// Returns true if a start or delta has metadata (log probabilities) that has no place here. The AI SDK repeats its
+/// metadata when it closes the part.
 fn is_passing(event: &Event<'_>) -> bool {
     matches!(
         event,

@@ -1,9 +1,9 @@
-//! Puts parts that may be interleaved into a sequence of blocks: which one is written now, which wait, and in which
-//! order.
+//! Puts parts that may be interleaved into a sequence of blocks: decides which block is written now, which ones wait,
+//! and in which order.
 //!
-//! For targets with one open block at a time. Text is interrupted by whatever follows; a tool call keeps its place
-//! until it is whole, and other parts wait in order, so that parallel calls are never mixed. The parser's limits bound
-//! what waits. A `Form` writes the bytes.
+//! For targets that allow one open block at a time. Any part that follows interrupts a text. A tool call keeps its
+//! place until it is whole, and other parts wait in order, so that parallel calls are never mixed. The parser's limits
+//! also limit how much waits. A `Form` writes the bytes.
 
 use crate::encode::common::block::Block;
 use crate::encode::common::block::Form;
@@ -30,26 +30,26 @@ pub(crate) enum Item {
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
     pub(crate) active: Option<u32>,
-    /// The active block is a call.
+    /// True if the active block is a call.
     pub(crate) calling: bool,
-    /// Blocks that are not finished or not fully written.
+    /// Blocks that are not finished or not yet fully written.
     pub(crate) blocks: Map<u32, Block>,
     pub(crate) row: VecDeque<Item>,
-    /// Calls that were not written yet. None is started before those that were announced earlier.
+    /// Calls that were not written yet. No call starts before those that were announced earlier.
     pub(crate) announced: BTreeSet<u32>,
-    /// Calls that were announced under an id and are not finished.
+    /// Calls that were announced with an id and are not finished.
     pub(crate) ids: Map<String, u32>,
     /// Finished calls that wait.
     pub(crate) later: Map<String, u32>,
-    /// Written calls: the name, and whether the provider runs it. Their results repeat the name.
+    /// Written calls: the name, and whether the provider runs the call. The calls' results repeat the name.
     pub(crate) written: Map<String, (String, bool)>,
-    /// Written calls that may still receive a result; such a call must not be run again.
+    /// Written calls that may still receive a result; a call with a result must not be run again.
     pub(crate) unanswered: Vec<(String, u32)>,
     /// Number of written calls that the client must run.
     pub(crate) client_calls: usize,
-    /// A call was omitted because its result arrived.
+    /// True if a call was omitted because its result arrived.
     pub(crate) answered: bool,
-    /// The upstream retracted text that was written, which the target cannot express: the stream ends.
+    /// True if the upstream retracted written text. The target cannot express that, so the stream ends.
     pub(crate) contradicted: bool,
 }
 
@@ -88,7 +88,7 @@ impl Blocks {
         }
     }
 
-    /// Ends a complete answer: closes the blocks that stayed open and writes what waits.
+    /// Ends a complete answer: closes the blocks that stayed open and writes whatever is waiting.
     pub(crate) fn finish<F: Form>(&mut self, to: &mut Pen<'_, F>) {
         while let Some(part) = self.active.take() {
             let block = self.blocks.slot(part);
@@ -105,7 +105,7 @@ impl Blocks {
         }
     }
 
-    /// Ends an incomplete answer: writes waiting text as far as it was received, and starts no calls.
+    /// Ends an incomplete answer: writes waiting text as far as it was received, but starts no calls.
     pub(crate) fn abandon<F: Form>(&mut self, to: &mut Pen<'_, F>) {
         if let Some(part) = self.active.take() {
             to.form.broken_off(to.context, self.blocks.slot(part));
@@ -243,7 +243,7 @@ impl Blocks {
 
     // The queue
 
-    /// Returns true if the part has to wait: a call is open, or an earlier announced call was not started.
+    /// Returns true if the part must wait, because a call is open or an earlier announced call has not started.
     pub(crate) fn waits(&self, part: u32) -> bool {
         (self.calling && self.active.is_some_and(|active| active != part)) || self.is_early(part)
     }
@@ -268,7 +268,7 @@ impl Blocks {
         self.take_turn(part);
     }
 
-    /// Allows the next announced call to follow, after this one was written or dropped.
+    /// Lets the next announced call follow after this one was written or dropped.
     pub(crate) fn take_turn(&mut self, part: u32) {
         if self.announced.first() != Some(&part) {
             self.announced.remove(&part);
@@ -292,7 +292,7 @@ impl Blocks {
         }
     }
 
-    /// Writes what waits, until a call takes the place or the next call cannot be started.
+    /// Writes whatever is waiting, until a call takes the place or the next call cannot be started.
     pub(crate) fn go_on<F: Form>(&mut self, to: &mut Pen<'_, F>) {
         while self.active.is_none() || !self.calling {
             match self.next_in_row() {
@@ -303,7 +303,7 @@ impl Blocks {
         }
     }
 
-    /// Returns the next item to write. A call whose turn has not come is removed until `take_turn`.
+    /// Returns the next item to write. A call whose turn has not come is removed from the queue until `take_turn`.
     fn next_in_row(&mut self) -> Option<Item> {
         loop {
             match self.row.pop_front()? {
@@ -316,7 +316,7 @@ impl Blocks {
         }
     }
 
-    /// Writes everything that a block has so far, when no other block is open.
+    /// Writes everything that a block has so far; no other block may be open.
     fn write<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32) {
         let Some(block) = self.blocks.get_mut(&part) else {
             return; // retracted

@@ -1,8 +1,8 @@
-//! Writes blocks in the dialect of their source: each is opened, continued and closed where the source did so.
+//! Writes blocks in the dialect of their source: opens, continues and closes each one where the source did.
 //!
-//! Used instead of the queue of `Blocks`. If a source opens a block while another is open, and clients of the dialect
-//! support one open block, the first one keeps its place until it is closed and the others wait in order of their
-//! start. A part whose announcement cannot be written yet is written whole at its end, as in `Blocks`.
+//! Replaces the queue in `Blocks`. If a source opens a block while another is open, but clients of the dialect support
+//! only one open block, the first one keeps its place until it is closed, and the others wait in the order in which
+//! they started. A part whose announcement cannot be written yet is written whole at its end, as in `Blocks`.
 
 use crate::encode::common::block::Block;
 use crate::encode::common::block::Form;
@@ -24,27 +24,27 @@ use std::collections::BTreeSet;
 use std::collections::VecDeque;
 use std::mem;
 
-/// The parts of one answer, in the order of the source.
+/// The parts of one answer, in the source's order.
 #[derive(Debug, Default)]
 pub(crate) struct SourceBlocks {
     /// Blocks that are not finished.
     blocks: Map<u32, Block>,
     open: BTreeSet<u32>,
-    /// Blocks that the wire has not stopped, as of the last check.
+    /// Blocks that the source had not stopped as of the last check.
     unstopped: BTreeSet<u32>,
-    /// Number of open calls under each id.
+    /// Number of open calls for each id.
     open_ids: Map<String, usize>,
-    /// A part that has the place of an open block and nothing to write yet.
+    /// A part that occupies the place of an open block but has nothing to write yet.
     unseen: Option<u32>,
     /// Parts that wait.
     row: VecDeque<u32>,
-    /// Calls that are not whole. Whether they may be closed is known at the end.
+    /// Calls that are not whole. Whether they may be closed is known only at the end.
     late: Vec<u32>,
-    /// Calls that were announced under an id and are not finished.
+    /// Calls that were announced with an id and are not finished.
     ids: Map<String, u32>,
-    /// Ids of finished calls that wait.
+    /// Ids of finished calls that are waiting.
     later: BTreeSet<String>,
-    /// Written calls: the name, and whether the provider runs it.
+    /// Written calls: the name, and whether the provider runs the call.
     written: Map<String, (String, bool)>,
     pub(crate) client_calls: usize,
     pub(crate) contradicted: bool,
@@ -112,7 +112,7 @@ impl SourceBlocks {
         self.go_on(to);
     }
 
-    /// Records a piece of an open block. Returns false, without any change, if the block is not open.
+    /// Records a piece of an open block. Returns false and changes nothing if the block is not open.
     pub(crate) fn keep(&mut self, part: u32, text: &str) -> bool {
         let block = self
             .blocks
@@ -145,7 +145,7 @@ impl SourceBlocks {
         })
     }
 
-    /// Ends an answer that was cut inside open blocks.
+    /// Ends an answer that was truncated inside open blocks.
     pub(crate) fn abandon<F: Form>(&mut self, to: &mut Pen<'_, F>) {
         self.unstopped.clear();
         self.open_ids.clear();
@@ -160,8 +160,8 @@ impl SourceBlocks {
         !(self.unseen == Some(part) || self.open.contains(&part)) && self.is_taken::<F>(context)
     }
 
-    /// Returns true if a block is open and no other may be. If the wire stopped the open block, its stop has passed
-    /// through.
+    /// Returns true if a block is open and no other may be open. If the source stopped the open block, the stop has
+    /// passed through.
     fn is_taken<F: Form>(&mut self, context: &EncodeContext) -> bool {
         if F::SIDE_BY_SIDE || self.unseen.is_some() {
             return !F::SIDE_BY_SIDE;
@@ -210,7 +210,8 @@ impl SourceBlocks {
         }
     }
 
-    /// Writes what waits, as long as no block is open. If the upstream retracted written text, nothing follows.
+    /// Writes whatever is waiting, as long as no block is open. If the upstream retracted written text, nothing
+    /// follows.
     #[inline]
     fn go_on<F: Form>(&mut self, to: &mut Pen<'_, F>) {
         while !(self.row.is_empty() || self.contradicted || self.is_taken::<F>(to.context)) {
@@ -222,7 +223,7 @@ impl SourceBlocks {
         }
     }
 
-    /// Writes everything that a block has so far, when no other block is open.
+    /// Writes everything that a block has so far; no other block may be open.
     fn write<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32) {
         let block = self.blocks.slot(part);
         block.queued = false;
@@ -392,7 +393,7 @@ impl SourceBlocks {
         }
     }
 
-    /// Writes a call that was not written yet. A call with the id of an open one replaces that one.
+    /// Writes a call that was not written yet. A call with the same id as an open call replaces the open one.
     fn write_call<F: Form>(&mut self, to: &mut Pen<'_, F>, call: &Call<'_>) {
         let count = self.open_ids.get(call.call_id.as_ref());
         if count.is_some_and(|count| *count > 0) {
@@ -432,7 +433,7 @@ impl SourceBlocks {
         self.client_calls += usize::from(!call.provider_executed);
     }
 
-    /// Removes the call from the table of announced ids.
+    /// Removes the call's id from the table of announced ids.
     fn forget(&mut self, part: u32) {
         if let Some(block) = self.blocks.get(&part)
             && self.ids.get(&block.call_id) == Some(&part)

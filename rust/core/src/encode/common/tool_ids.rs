@@ -1,8 +1,8 @@
 //! Replaces tool call ids that the target's API would reject in a history.
 //!
-//! The new id is `swid_` and the old id, in which `_` is doubled and each byte that is not a letter, a digit or `-` is
-//! `_` and two hexadecimal digits. So the old id can be read from it without any state. An old id that is too long for
-//! this gets a numbered id.
+//! The new id is `swid_` followed by the old id, with `_` doubled and every byte that is not a letter, a digit or `-`
+//! replaced by `_` and two hexadecimal digits. The old id can therefore be read from the new one without any state. An
+//! old id that is too long for this is replaced by a numbered id.
 
 use crate::encode::common::id_mint::IdMint;
 use crate::model::event::Event;
@@ -10,7 +10,7 @@ use crate::model::small_map::Map;
 
 const PREFIX: &str = "swid_";
 
-/// The form of a tool call id that an API accepts.
+/// The form of tool call ids that an API accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolIdForm {
     /// Only letters, digits, `_` and `-`.
@@ -28,13 +28,13 @@ impl ToolIdForm {
     }
 }
 
-/// The renamed ids of one stream.
+/// The renamed ids in one stream.
 #[derive(Debug)]
 pub(crate) struct ToolIds {
     form: ToolIdForm,
     /// (target id, source id) of every renamed call, in order.
     renamed: Vec<(String, String)>,
-    /// Source id -> index in `renamed`.
+    /// Source id -> index into `renamed`.
     places: Map<String, usize>,
 }
 
@@ -51,7 +51,7 @@ impl ToolIds {
         &self.renamed
     }
 
-    /// Returns the target's id of the event's call, or `None` if it keeps its id or has none.
+    /// Returns the target's id for the event's call, or `None` if the call keeps its id or has none.
     pub(crate) fn target_id(&mut self, event: &Event<'_>, mint: &mut IdMint) -> Option<String> {
         let call_id = match *event {
             Event::ToolCallStarted { call_id, .. } => call_id?,
@@ -76,7 +76,7 @@ impl ToolIds {
     }
 }
 
-/// Returns the event of a call with another id.
+/// Returns the event with another call id.
 pub(crate) fn with_call_id<'e>(event: &Event<'e>, id: &'e str) -> Event<'e> {
     let mut changed = *event;
     match &mut changed {

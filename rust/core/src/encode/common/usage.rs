@@ -1,7 +1,7 @@
-//! Token counts with one meaning for every API: the input includes the cache, the output includes the reasoning.
+//! Token counts, normalized across APIs: the input includes the cache, and the output includes the reasoning.
 //!
 //! Twin of `python/streamweld/usage.py`. `_spec/usage.json` describes what each API's usage object means; every encoder
-//! writes these counts with the meaning of its target.
+//! converts the counts to the meaning that its target uses.
 
 use crate::json::Kind;
 use crate::json::Number;
@@ -16,7 +16,7 @@ use crate::model::spec;
 use serde_json::Value;
 use std::sync::LazyLock;
 
-/// The counts of one answer; `None` if unknown.
+/// The counts for one answer; `None` if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) input: Option<i64>,
@@ -39,7 +39,7 @@ const NAMES: [&str; 10] = [
     "output",
     "total",
 ];
-/// The first seven counts are normally part of another one: of the input (0) or the output (1).
+/// Each of the first seven counts is normally part of another count: of the input (0) or of the output (1).
 const SIDES: [usize; 7] = [1, 0, 0, 0, 1, 0, 1];
 const REASONING: usize = 0;
 const CACHED_READ: usize = 1;
@@ -51,10 +51,10 @@ const TOTAL: usize = 9;
 /// Counts as sent, by the index of their name.
 type Found = [Option<i64>; NAMES.len()];
 
-/// A list of dotted paths, whose numbers are added.
+/// A list of dotted paths whose numbers are added.
 type Sum = Vec<Vec<String>>;
 
-/// The meaning of one API's usage object; see `about` in `_spec/usage.json`.
+/// What one API's usage object means; see `about` in `_spec/usage.json`.
 struct Shape {
     paths: [Vec<Sum>; NAMES.len()],
     modalities: [Vec<(String, String)>; NAMES.len()],
@@ -135,8 +135,9 @@ impl Shape {
 
     /// Returns which counts the gateway reports separately from the input and the output.
     ///
-    /// The API's documentation decides, unless the numbers contradict it: a part that is larger than the whole is not
-    /// included in it, and a total that exceeds the sum by exactly one part shows that this part is counted separately.
+    /// The API's documentation decides this unless the numbers contradict it. A part that is larger than the whole is
+    /// not included in it, and a total that exceeds the sum by exactly one part shows that this part is counted
+    /// separately.
     fn beside(&self, found: &Found) -> [Vec<usize>; 2] {
         let known = |parts: &Vec<usize>| -> Vec<usize> {
             let parts = parts.iter().copied();
@@ -250,7 +251,7 @@ impl Counts {
         let (mut input, mut output) = (whole(INPUT, inputs), whole(OUTPUT, outputs));
         let mut total = found[TOTAL];
         if let Some(total) = total {
-            // If nothing is left, the missing count may be zero or not sent yet.
+            // If nothing is left, the missing count is either zero or was not sent yet.
             let rest = |known: i64| Some(total.saturating_sub(known)).filter(|rest| *rest > 0);
             match (input, output) {
                 (None, Some(known)) => input = rest(known),
@@ -277,7 +278,7 @@ impl Counts {
         self.input.is_some() || self.output.is_some() || self.total.is_some()
     }
 
-    /// Returns the total for a target that requires a number: unknown counts are 0.
+    /// Returns the total for a target that requires a number, with unknown counts as 0.
     pub(crate) fn sum(&self) -> i64 {
         let input = self.input.unwrap_or(0);
         let both = input.saturating_add(self.output.unwrap_or(0));

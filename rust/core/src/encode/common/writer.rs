@@ -101,15 +101,15 @@ impl Writer {
     }
 }
 
-/// Bytes that are examined at a time. Most texts need no escapes.
+/// Number of bytes that are examined at a time. Most texts contain nothing to escape.
 const BLOCK: usize = 16;
 
-/// First bytes of characters that may need an escape in a string.
+/// First bytes of characters that may have to be escaped in a string.
 const SPECIAL: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 256 {
-        // This cannot panic, because it is evaluated at compile time.
+        // This cannot panic at run time, because it is evaluated at compile time.
         #[allow(clippy::indexing_slicing)]
         {
             table[byte] = byte < 0x20 || matches!(byte, 0x22 | 0x5C | 0xE2);
@@ -119,12 +119,12 @@ const SPECIAL: [bool; 256] = {
     table
 };
 
-/// Returns the position of the next byte that may need an escape.
+/// Returns the position of the next byte that may have to be escaped.
 fn next_special(bytes: &[u8], from: usize) -> Option<usize> {
     let mut rest = bytes.get(from..)?;
     let mut at = from;
     while let Some((block, more)) = rest.split_first_chunk::<BLOCK>() {
-        // Branch-free, so that the compiler can process the whole block at once.
+        // Branch-free, so that the compiler can vectorize the whole block.
         let found = block.iter().fold(0, |found, &byte| {
             let quoted = u8::from(byte == b'"') | u8::from(byte == b'\\');
             found | quoted | u8::from(byte < 0x20) | u8::from(byte == 0xE2)
@@ -139,7 +139,7 @@ fn next_special(bytes: &[u8], from: usize) -> Option<usize> {
     Some(at + rest.iter().position(is_special)?)
 }
 
-/// A character that needs an escape in a string.
+/// A character that must be escaped in a string.
 struct Escape {
     text: &'static str,
     /// Length in UTF-8 bytes.
@@ -147,8 +147,8 @@ struct Escape {
 }
 
 impl Escape {
-    /// Returns `None` if the character needs no escape. U+2028 and U+2029 are escaped because older JavaScript treats
-    /// them as line ends.
+    /// Returns `None` if the character does not need an escape. U+2028 and U+2029 are escaped because older JavaScript
+    /// engines treat them as line ends.
     fn of(bytes: &[u8]) -> Option<Escape> {
         let (text, length) = match bytes {
             [b'"', ..] => ("\\\"", 1),

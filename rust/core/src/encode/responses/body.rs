@@ -1,8 +1,8 @@
-//! The kinds of content of an output item in a Responses stream, and the names of their events.
+//! The kinds of content in an output item of a Responses stream, and the names of their events.
 
 use crate::encode::common::writer::Writer;
 
-/// What precedes the log probabilities of a text.
+/// What precedes a text's log probabilities.
 pub(crate) const LOGPROBS: &str = ",\"logprobs\":[";
 
 /// Content of an item.
@@ -20,7 +20,7 @@ pub(crate) enum Body {
     },
 }
 
-/// Writes the beginning of a delta event, up to its sequence number.
+/// Writes the beginning of a delta event, up to the sequence number.
 macro_rules! delta {
     ($kind:literal) => {
         concat!(
@@ -46,7 +46,7 @@ impl Body {
         }
     }
 
-    /// Returns the prefix of its ids.
+    /// Returns the prefix of the ids for this kind.
     pub(crate) fn prefix(&self) -> &'static str {
         match self {
             Body::Text(..) | Body::Refusal => "msg",
@@ -55,7 +55,7 @@ impl Body {
         }
     }
 
-    /// Returns the type of its item.
+    /// Returns the type of the item for this kind.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Body::Text(..) | Body::Refusal => "message",
@@ -65,7 +65,7 @@ impl Body {
         }
     }
 
-    /// Returns the beginning of both event names, and the member of the close.
+    /// Returns the common prefix of both event names, and the member that the closing event uses.
     pub(crate) fn events(&self, openresponses: bool) -> (&'static str, &'static str) {
         match self {
             Body::Text(..) => ("response.output_text", "text"),
@@ -92,7 +92,7 @@ impl Body {
         (head, "}\n\n")
     }
 
-    /// Returns the events that open and close its part, and the name of the part's index.
+    /// Returns the names of the events that open and close the part, and the name of the part's index.
     pub(crate) fn around(&self) -> Option<(&'static str, &'static str)> {
         match self {
             Body::Call { .. } => None,
@@ -101,7 +101,7 @@ impl Body {
         }
     }
 
-    /// Writes the part as JSON; `text` is the escaped text between the quotes.
+    /// Writes the part as JSON; `text` is the escaped text, without quotes.
     pub(crate) fn part(&self, to: &mut Writer, text: &str) {
         let (head, tail) = match self {
             Body::Text(..) => ("output_text\",\"text\":\"", "\",\"annotations\":["),

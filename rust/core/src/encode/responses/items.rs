@@ -1,7 +1,7 @@
-//! The output items of a Responses stream: the events of each one, and its final JSON.
+//! The output items of a Responses stream: each item's events and its final JSON.
 //!
-//! If the source has another dialect, an item has one content part, so every content index is 0. Order and members of
-//! the events follow the published schema.
+//! If the source has another dialect, an item has only one content part, so every content index is 0. The order and
+//! members of the events follow the published schema.
 
 use crate::encode::common::citations::Citation;
 use crate::encode::common::citations::citations;
@@ -33,7 +33,8 @@ impl Status {
     }
 }
 
-/// Key of an item of a source with the same dialect: its index with the number of earlier items at it, or its id.
+/// Key of an item from a source in the same dialect: its index with the number of earlier items at that index, or its
+/// id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum SourceItemKey {
     Index(i64, usize, Sort),
@@ -49,26 +50,26 @@ pub(crate) enum Sort {
 /// One output item.
 #[derive(Debug)]
 pub(crate) struct Item {
-    /// Its id; `None` if the source's own item has none.
+    /// The item's id; `None` if the source's own item has none.
     pub(crate) id: Option<String>,
     /// Its output index.
     pub(crate) index: i64,
-    /// The content with which it was opened.
+    /// The content with which the item was opened.
     pub(crate) body: Body,
-    /// Reasoning only: the item has a list of contents.
+    /// Reasoning only: true if the item has a list of contents.
     pub(crate) has_content: bool,
     pub(crate) encrypted: Option<String>,
     /// Positions of its parts.
     pub(crate) parts: Vec<usize>,
-    /// Part numbers of the item's parts in the source.
+    /// Part numbers that the item's parts have in the source.
     pub(crate) numbers: Vec<u32>,
     /// Numbers of the parts that have not ended.
     pub(crate) open: Set<u32>,
-    /// The end of one of the item's parts has passed through.
+    /// True if the end of one of the item's parts has passed through.
     pub(crate) has_ended: bool,
-    /// The item continued after its done event, so another done event is written at the end.
+    /// True if the item continued after its done event, so that another done event is written at the end.
     pub(crate) resumed: bool,
-    /// Indexes that are in use: those of content parts, then those of summary parts.
+    /// Indexes that are in use: first those of content parts, then those of summary parts.
     pub(crate) subs: [PartIndexes; 2],
     /// Turn in which the item was opened or resumed; `None` while the item is not held open.
     pub(crate) turn: Option<u64>,
@@ -86,16 +87,16 @@ impl Item {
     }
 }
 
-/// Indexes of the parts in a list.
+/// Indexes of the parts in one list.
 #[derive(Debug, Default)]
 pub(crate) struct PartIndexes {
     taken: Set<i64>,
-    /// Index after the highest one in use.
+    /// One more than the highest index in use.
     next: i64,
 }
 
 impl PartIndexes {
-    /// Returns the index of a new part: as sent, unless another part has it.
+    /// Returns the index for a new part: as sent, unless another part already has it.
     pub(crate) fn free(&self, sent: Option<i64>) -> i64 {
         sent.filter(|sent| !self.taken.contains(sent))
             .unwrap_or(self.next)
@@ -110,20 +111,20 @@ impl PartIndexes {
     }
 }
 
-/// A text of an item, or the arguments of a call.
+/// A text in an item, or the arguments of a call.
 #[derive(Debug)]
 pub(crate) struct ItemContent {
     pub(crate) item: usize,
     /// The source's number of the part.
     pub(crate) number: u32,
     pub(crate) sub: i64,
-    /// JSON members that locate the part, as every event of its text contains them.
+    /// JSON members that locate the part; every event of its text contains them.
     pub(crate) position: String,
     pub(crate) body: Body,
-    /// Text received so far; once the part is closed, the complete text, escaped for JSON.
+    /// Text received so far. Once the part is closed: the complete text, escaped for JSON.
     pub(crate) text: String,
     pub(crate) end: PartEnd,
-    /// The source retracted the text: nothing is streamed until its closing value.
+    /// True if the source retracted the text, so that nothing is streamed until the closing value.
     pub(crate) reset: bool,
 }
 
@@ -132,7 +133,8 @@ pub(crate) struct ItemContent {
 pub(crate) enum PartEnd {
     Open,
     Closed,
-    /// The item does not contain the part, though text of it was streamed: no event closes it, and no list contains it.
+    /// The item does not contain the part, although text of the part was streamed. No event closes the part, and no
+    /// list contains it.
     Retracted,
 }
 
@@ -141,19 +143,19 @@ pub(crate) enum PartEnd {
 pub(crate) struct Items {
     pub(crate) all: Vec<Item>,
     pub(crate) parts: Vec<ItemContent>,
-    /// Indexes of items, and the next free one.
+    /// Indexes of the items, and the next free index.
     taken: Set<i64>,
     next: i64,
-    /// Open items of a source with the same dialect, by key.
+    /// Open items from a source in the same dialect, by key.
     pub(crate) held: Map<SourceItemKey, usize>,
     /// The same items by turn, in the order in which they were opened or resumed.
     pub(crate) turns: BTreeMap<u64, (SourceItemKey, usize)>,
     /// Turns of the open items whose parts have all ended.
     pub(crate) idle: BTreeSet<u64>,
     pub(crate) next_turn: u64,
-    /// Items that are done, by key.
+    /// Finished items, by key.
     pub(crate) left: Map<SourceItemKey, usize>,
-    /// Item of each part of the source, by part number.
+    /// The item that contains each part of the source, by part number.
     pub(crate) item_of: Map<u32, usize>,
     /// Items that continued after their done event and need another one.
     pub(crate) resumed: Vec<usize>,
@@ -164,7 +166,7 @@ impl Items {
         self.parts.get_mut(position)
     }
 
-    /// Returns true for an open call that a client would run if it ignores the status: the AI SDK reads no text as
+    /// Returns true for an open call that a client would run if it ignored the status; the AI SDK reads missing text as
     /// `{}`.
     pub(crate) fn could_be_run(&self) -> bool {
         let mut open = self.parts.iter().filter(|part| part.end == PartEnd::Open);
@@ -185,7 +187,7 @@ impl Items {
         self.named(context, kind, "")
     }
 
-    /// Writes the beginning of an event whose name is given in two halves.
+    /// Writes the beginning of an event whose name is given as two halves.
     fn named<'j>(
         &mut self,
         context: &'j mut EncodeContext,
@@ -197,7 +199,7 @@ impl Items {
         numbered(context)
     }
 
-    /// Writes the beginning of an event of a part or of its text.
+    /// Writes the beginning of an event about a part or its text.
     fn of<'j>(
         &mut self,
         context: &'j mut EncodeContext,
@@ -211,7 +213,7 @@ impl Items {
         to
     }
 
-    /// Adds an item with its only part and returns the part's position. `sent`: the id and index from the source.
+    /// Adds an item with its only part, and returns the part's position. `sent`: the id and index from the source.
     pub(crate) fn open(
         &mut self,
         context: &mut EncodeContext,
@@ -227,7 +229,7 @@ impl Items {
         self.begin(context, item, number, body, 0)
     }
 
-    /// Adds an item. `added`: the item as clients store it; `announced`: the index under which its opening passed
+    /// Adds an item. `added`: the item as clients store it. `announced`: the index under which its opening passed
     /// through.
     pub(crate) fn add(
         &mut self,
@@ -332,7 +334,7 @@ impl Items {
         to.raw("}").end();
     }
 
-    /// Writes a piece of a part's text. `tokens`: its log probabilities.
+    /// Writes a piece of text to a part. `tokens`: its log probabilities.
     pub(crate) fn delta(
         &mut self,
         context: &mut EncodeContext,
@@ -358,8 +360,8 @@ impl Items {
         self.add_logprobs(position, tokens);
     }
 
-    /// Stores the log probabilities of a text part. The event that closes the part has all of them. Returns false if the
-    /// part is not a text.
+    /// Stores the log probabilities of a text part. The event that closes the part contains all of them. Returns false
+    /// if the part is not a text.
     pub(crate) fn add_logprobs(&mut self, position: usize, tokens: &str) -> bool {
         let Some(ItemContent {
             body: Body::Text(_, _, all),
@@ -380,13 +382,14 @@ impl Items {
         part.is_some_and(|part| matches!(&part.body, Body::Text(_, _, all) if !all.is_empty()))
     }
 
-    /// Records a piece, unless the source retracted the text.
+    /// Records a piece of text, unless the source retracted the text.
     pub(crate) fn keep(&mut self, position: usize, text: &str) -> bool {
         let part = self.parts.get_mut(position).filter(|part| !part.reset);
         part.map(|part| part.text.push_str(text)).is_some()
     }
 
-    /// Handles the whole text: streams what is missing. A contradiction is corrected by the close alone.
+    /// Handles the whole text: streams whatever is still missing. If the text contradicts what was streamed, only the
+    /// close corrects it.
     pub(crate) fn settle(&mut self, context: &mut EncodeContext, position: usize, text: &str) {
         let Some(part) = self.parts.get_mut(position) else {
             return;
@@ -402,7 +405,7 @@ impl Items {
         }
     }
 
-    /// Writes the citations of the text part at `position`. Returns true if any of them cannot be written.
+    /// Writes the citations of the text part at `position`. Returns true if any citation cannot be written.
     pub(crate) fn cite_all(
         &mut self,
         context: &mut EncodeContext,
@@ -424,7 +427,7 @@ impl Items {
         lost
     }
 
-    /// Writes a citation of a text; the schema requires its position in the text.
+    /// Writes a citation in a text; the schema requires its position in the text.
     pub(crate) fn cite(
         &mut self,
         context: &mut EncodeContext,
@@ -469,8 +472,8 @@ impl Items {
         to.raw(",\"annotation\":").raw(&annotation).raw("}").end();
     }
 
-    /// Writes the closing events of a part, unless they passed through, and of its item, unless the item is the
-    /// source's own.
+    /// Writes the closing events of a part (unless they passed through) and of its item (unless the item is the
+    /// source's own).
     pub(crate) fn close(&mut self, context: &mut EncodeContext, position: usize, whole: bool) {
         let openresponses = context.options.openresponses;
         let Some(part) = self.parts.get_mut(position) else {

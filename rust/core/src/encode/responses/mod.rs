@@ -1,7 +1,7 @@
-//! Writes a Responses event stream: every part is an output item of its own, which its first text opens.
+//! Writes a Responses event stream in which every part is a separate output item, opened by its first text.
 //!
-//! Item ids, indexes and sequence numbers are generated. The close of an item repeats its whole text, which carries
-//! corrections of the source.
+//! Item ids, indexes and sequence numbers are generated. The close of an item repeats its whole text, including any
+//! corrections from the source.
 
 pub(crate) mod body;
 pub(crate) mod items;
@@ -29,7 +29,7 @@ use std::borrow::Cow;
 use std::mem;
 
 const NAME: &str = "responses";
-/// The finish word of a complete response. Every other word is the reason of an incomplete one.
+/// The finish word of a complete response. Any other word is the reason for an incomplete response.
 const COMPLETED: &str = "completed";
 const CANCELLED: &str = "cancelled";
 
@@ -38,27 +38,27 @@ const CANCELLED: &str = "cancelled";
 pub(crate) struct Responses {
     /// Id of the response, once the stream was opened.
     id: Option<String>,
-    /// The response as the source sent it in this dialect.
+    /// The response object as a source in this dialect sent it.
     sent: Option<Sent>,
     items: Items,
-    /// Position of the written content or call of each part, by part number.
+    /// Position of each part's written content or call, by part number.
     part_indexes: Map<u32, usize>,
-    /// Items of a source with the same dialect that have no part yet, by the number of the part whose first text is
+    /// Items from a source in the same dialect that have no part yet, by the number of the part whose first text is
     /// awaited.
     bare: Map<u32, usize>,
     /// Reasoning parts whose text is a summary.
     summaries: Map<u32, ()>,
-    /// Log probabilities of text parts that no delta was written for yet.
+    /// Log probabilities of text parts for which no delta was written yet.
     chances: Map<u32, String>,
-    /// Pages that the source cites without a position, for the next text that ends: address and title.
+    /// Pages that the source cites without a position, for the next text that ends: URL and title.
     pages: Vec<(String, String)>,
     /// The only choice that is written.
     choice: Option<i32>,
     /// The finish word, or the error if there is none.
     finish: Option<Result<String, EndingError>>,
-    /// At least one call is complete.
+    /// True if at least one call is complete.
     called: bool,
-    /// Incomplete calls, each with the reason.
+    /// Incomplete calls, each with its reason.
     left: Vec<(u32, &'static str)>,
 }
 
@@ -85,7 +85,7 @@ impl Encoder for Responses {
             context.losses.metadata_of(event);
         }
         match *event {
-            // Too late: clients already have the id from the opening.
+            // It is too late: clients already received the id when the response was opened.
             Event::ResponseStarted { .. } if is_open => self.take(context),
             Event::TextDelta(delta) => self.write_text(context, delta, Body::text),
             Event::RefusalDelta(delta) => self.write_text(context, delta, || Body::Refusal),
@@ -211,7 +211,7 @@ impl Encoder for Responses {
             (None, Some(word)) => word,
             (None, None) => Err(EndingError::named("TruncatedStream")),
         };
-        // Clients that look at the calls (AI SDK) would read response.incomplete as `tool-calls`, run them and
+        // Clients that look at the calls (AI SDK) would read `response.incomplete` as `tool-calls`, run the calls and
         // continue.
         let runs = self.called || self.items.could_be_run();
         let ends_unfinished =
@@ -219,7 +219,7 @@ impl Encoder for Responses {
         let fails = word
             .as_ref()
             .is_err_and(|ending_error| !ends_unfinished(ending_error));
-        // A client raises at the error event: open items stay open, as when OpenAI fails, and no truncated call is
+        // Clients raise at the error event. Open items stay open, as when OpenAI fails, and no truncated call is
         // delivered.
         if !(fails && context.options.cut_is_error) {
             self.items.close_all(context);
@@ -238,7 +238,7 @@ impl Encoder for Responses {
                 self.last(context, &Outcome::Incomplete("stream_truncated"));
             }
             Err(ending_error) => {
-                // Nested as in OpenResponses, and flat as OpenAI's own clients read it.
+                // Nested as in OpenResponses, and also flat as OpenAI's own clients read it.
                 let to = self.items.frame(context, "error");
                 to.raw(",\"error\":{\"type\":").string(&ending_error.kind);
                 for end in ["}", "}"] {
@@ -277,7 +277,7 @@ impl Responses {
         left.map(|(_, why)| *why)
     }
 
-    /// Takes the response object of the current event, if it has one, to keep its members unchanged.
+    /// Stores the response object of the current event, if it has one, to keep its members unchanged.
     fn take(&mut self, context: &EncodeContext) {
         if context.passed.own
             && let Some(sent) = Sent::of(&context.passed.payload)
@@ -331,7 +331,7 @@ impl Responses {
         position
     }
 
-    /// Opens a part where a source of the same dialect opened it.
+    /// Opens a part where a source in the same dialect opened it.
     fn own_part(&mut self, context: &mut EncodeContext, part: u32, body: Body) {
         if !context.passed.own {
             return;
@@ -342,7 +342,7 @@ impl Responses {
         }
     }
 
-    /// Writes a piece of a text; the first one opens its item.
+    /// Writes a piece of text; the first piece opens its item.
     #[inline]
     fn write_text(
         &mut self,
@@ -391,7 +391,7 @@ impl Responses {
         !found.others
     }
 
-    /// Adds log probabilities that came after the text to its close.
+    /// Adds log probabilities that arrived after the text to the close of the text.
     fn late_logprobs(&mut self, context: &mut EncodeContext, part: u32, position: Option<usize>) {
         let Some(tokens) = self.chances.get_mut(&part).map(mem::take) else {
             return;
@@ -403,7 +403,7 @@ impl Responses {
         }
     }
 
-    /// Writes the pages that the source cited without a position: an empty range at the end of the text.
+    /// Writes the pages that the source cited without a position, as an empty range at the end of the text.
     fn cite_pages(&mut self, context: &mut EncodeContext, position: usize, text: &str) {
         if self.pages.is_empty() {
             return;
@@ -420,7 +420,8 @@ impl Responses {
         }
     }
 
-    /// Writes the text of a close that was not streamed yet. The close of the item carries a contradicting text.
+    /// Writes the text in a close that was not streamed yet. If the text contradicts what was streamed, the close of
+    /// the item carries the correct one.
     fn rest(
         &mut self,
         context: &mut EncodeContext,
@@ -456,7 +457,7 @@ impl Responses {
         }
     }
 
-    /// Ends a part, unless it ends only because the input was cut.
+    /// Ends a part, unless it ends only because the input was truncated.
     fn done(&mut self, context: &mut EncodeContext, position: Option<usize>) {
         if let Some(position) = position.filter(|_| !context.cut) {
             self.items.close(context, position, true);
@@ -556,7 +557,7 @@ impl Responses {
         self.leave(context, position, call);
     }
 
-    /// Closes a whole call. Any other call stays open until the end, which reports it as incomplete.
+    /// Closes a whole call. Any other call stays open until the end, where it is reported as incomplete.
     fn leave(&mut self, context: &mut EncodeContext, position: usize, call: &Call<'_>) {
         if call.is_whole() {
             self.called = true;

@@ -1,6 +1,6 @@
-//! The response object: the members that the published schema requires, in its order.
+//! The response object, with the members that the published schema requires, in the schema's order.
 //!
-//! Members of the request, which a converter cannot know, have the API's defaults.
+//! Members of the request, which a converter cannot know, get the API's default values.
 
 use crate::encode::common::compact_json::canonical;
 use crate::encode::common::encode_context::EncodeContext;
@@ -27,7 +27,7 @@ pub(crate) enum Outcome<'a> {
     Completed,
     /// Contains the reason for `incomplete_details`.
     Incomplete(&'a str),
-    /// OpenAI documents only the status; gateways send the event.
+    /// OpenAI documents only the status, but gateways send the event.
     Cancelled,
     Failed(&'a EndingError),
 }
@@ -82,7 +82,7 @@ const AFTER_USAGE: [(&str, &str); 8] = [
     ("prompt_cache_key", "null"),
 ];
 
-/// Members by name, and how each is written.
+/// Members by name, and how each one is written.
 type Members = Vec<(&'static str, Cow<'static, str>)>;
 
 /// Writes the response in its current state.
@@ -100,7 +100,7 @@ pub(crate) fn resource(
     context.writer.raw("}");
 }
 
-/// Returns all items of the answer. An item that passed through is kept as the source sent it: from `sent`, which
+/// Returns all items of the answer. An item that passed through is kept as the source sent it, taken from `sent`, which
 /// repeats the items, or from its close.
 fn output(context: &EncodeContext, items: &Items, sent: Option<&Object<'_>>) -> String {
     let ended = &context.passed.items;
@@ -132,7 +132,7 @@ fn output(context: &EncodeContext, items: &Items, sent: Option<&Object<'_>>) -> 
     to.into_text()
 }
 
-/// Returns all members that the schema requires, in its order.
+/// Returns all members that the schema requires, in the schema's order.
 fn members(
     context: &EncodeContext,
     id: Option<&str>,
@@ -168,14 +168,14 @@ fn members(
     fields
 }
 
-/// The response as the source sent it in this dialect.
+/// The response object as a source in this dialect sent it.
 #[derive(Debug)]
 pub(crate) struct Sent(String);
 
-/// Members that describe the outcome, which the converter decides.
+/// Members that describe the outcome, on which the converter decides.
 const OWN_MEMBERS: [&str; 5] = ["id", "status", "output", "error", "incomplete_details"];
 
-/// Members that identify an item of the source's output.
+/// Members that identify an item in the source's output.
 const IDENTIFYING_MEMBERS: [&str; 6] = ["type", "id", "call_id", "name", "arguments", "input"];
 
 impl Sent {
@@ -195,7 +195,7 @@ impl Sent {
         response.map(|response| Sent(response.raw.text.to_owned()))
     }
 
-    /// Writes all members as the source sent them, except those that describe the outcome, then the missing ones.
+    /// Writes all members as the source sent them, except those that describe the outcome, then adds the missing ones.
     pub(crate) fn write(
         &self,
         context: &mut EncodeContext,
@@ -247,10 +247,10 @@ impl Sent {
     }
 }
 
-/// The items of the answer as the source repeats them, found by their identifying members.
+/// The answer's items as the source repeats them, looked up by their identifying members.
 struct Again<'s> {
     sent: Vec<Object<'s>>,
-    /// Items by the members that are compared.
+    /// Items, indexed by the members that are compared.
     by_identity: HashMap<Vec<&'static str>, HashMap<Words, &'s str>>,
 }
 

@@ -1,6 +1,6 @@
-//! Items of a source with the same dialect, under its own ids and indexes; and all items in their final form.
+//! Items from a source in the same dialect, under the source's ids and indexes; and all items in their final form.
 //!
-//! Such an item may have several parts and is done when something else follows.
+//! Such an item may have several parts, and is done when something else follows.
 
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::passed_through::AddedItem;
@@ -15,8 +15,8 @@ use crate::encode::responses::items::SourceItemKey;
 use crate::encode::responses::items::Status;
 use std::mem;
 
-/// Returns the item of that kind at the current index, after the number of earlier items with that index: the item with
-/// the current id, else the last one.
+/// Returns the item of that kind at the current index (the one with the current id, or else the last one), and the
+/// number of earlier items with that index.
 fn sent_item<'a>(passed: &'a PassedThrough, kind: &str) -> Option<(usize, &'a AddedItem)> {
     let at_index = passed.added.get(&passed.at?)?;
     let is_of_kind = |item: &&AddedItem| item.kind.as_deref() == Some(kind);
@@ -31,7 +31,7 @@ fn sent_item<'a>(passed: &'a PassedThrough, kind: &str) -> Option<(usize, &'a Ad
         .or_else(|| of_kind().next_back())
 }
 
-/// Returns the current item as clients store it, if it is of that kind, and its index if its opening passed through.
+/// Returns the current item as clients store it, if it is of that kind, and the index if its opening passed through.
 pub(crate) fn as_added(context: &EncodeContext, kind: &str) -> (Option<AddedItem>, Option<i64>) {
     let passed = &context.passed;
     let Some((before, known)) = sent_item(passed, kind) else {
@@ -44,7 +44,7 @@ pub(crate) fn as_added(context: &EncodeContext, kind: &str) -> (Option<AddedItem
 }
 
 impl Items {
-    /// Opens a part inside its item. Returns its position, or `None` while the item has no part.
+    /// Opens a part inside its item. Returns the part's position, or `None` as long as the item has no part.
     pub(crate) fn open_own(
         &mut self,
         context: &mut EncodeContext,
@@ -72,7 +72,7 @@ impl Items {
         let item = match self.held.get(&key) {
             Some(item) => *item,
             None => {
-                // An item that was ended because another one followed may continue: it is resumed.
+                // An item that ended because another one followed may continue; it is then resumed.
                 let again = index.and_then(|_| self.left.get(&key).copied());
                 if let Some(item) = again {
                     self.resume(item);
@@ -98,7 +98,8 @@ impl Items {
         if sub.is_none() && reasons {
             return (item, None);
         }
-        // Clients append the parts of an item, so the source's index is valid only while its events pass through.
+        // Clients append parts to an item, so the source's index is valid only as long as the source's events pass
+        // through.
         let free = self.free_sub(item, &body, sub.filter(|_| index.is_some()));
         context.passed.moved |= sub.is_some_and(|sub| sub != free);
         (item, Some(self.begin(context, item, number, body, free)))
@@ -134,7 +135,7 @@ impl Items {
         self.turns.insert(turn, (key, item));
     }
 
-    /// Ends a part of the item, which may be done when something else follows.
+    /// Ends a part of the item; the item may be done when something else follows.
     pub(crate) fn rest(&mut self, item: usize) {
         let item = self.all.get(item).filter(|item| item.open.is_empty());
         if let Some(turn) = item.and_then(|item| item.turn) {
@@ -187,8 +188,8 @@ impl Items {
         }
     }
 
-    /// Writes the second done events of resumed items. They are written only once, at the end, because an item can be
-    /// resumed for each of its parts.
+    /// Writes a second done event for each resumed item. These events are written only once, at the end, because an
+    /// item can be resumed for each of its parts.
     pub(crate) fn end_resumed(&mut self, context: &mut EncodeContext) {
         for item in mem::take(&mut self.resumed) {
             let Some(record) = self.all.get_mut(item) else {
@@ -203,7 +204,7 @@ impl Items {
         }
     }
 
-    /// Writes the done event of an item, unless the source's own passed through.
+    /// Writes an item's done event, unless the source's own event passed through.
     fn end_item(&mut self, context: &mut EncodeContext, item: usize) {
         if !self.all.get(item).is_some_and(|item| item.has_ended) {
             self.item(context, "response.output_item.done", item);
@@ -220,7 +221,7 @@ impl Items {
         self.parts.get(position).map(|part| part.item)
     }
 
-    /// Returns the index of a new part: as sent, unless another part has it.
+    /// Returns the index for a new part: as sent, unless another part already has it.
     fn free_sub(&self, item: usize, body: &Body, sent: Option<i64>) -> i64 {
         let item = self.all.get(item);
         item.map_or(0, |item| item.part_indexes(body).free(sent))
@@ -228,7 +229,7 @@ impl Items {
 }
 
 impl Items {
-    /// Calls `give` for all finished items in order of their indexes, each as `write` formats it.
+    /// Calls `give` for all finished items in index order, each formatted by `write`.
     pub(crate) fn each(&self, mut give: impl FnMut(i64, bool, String), context: &EncodeContext) {
         let is_done = |item: &usize| {
             let item = self.all.get(*item);
@@ -250,7 +251,7 @@ impl Items {
         numbers.any(|number| context.passed.ended.contains(number))
     }
 
-    /// Writes the item as JSON, with its closed parts. An item that was just added has none.
+    /// Writes the item as JSON, with its closed parts. An item that was just added has no parts.
     pub(crate) fn write_item(&self, to: &mut Writer, item: usize) {
         let Some(item) = self.all.get(item) else {
             return;

@@ -1,1 +1,1 @@
-"""From bytes to the decoder: payloads, dialect detection, salvage of broken JSON, and the end of a stream."""
+"""The path from bytes to the decoder: payloads, dialect detection, salvage of broken JSON, and the end of a stream."""

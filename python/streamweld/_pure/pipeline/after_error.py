@@ -1,9 +1,9 @@
-"""Decide by type alone which events repair may pass through: events after an upstream error, and events without content
-for any part while it rewrites the stream.
+"""Decides, by type alone, which events repair may pass through: events after an upstream error, and events without
+content for any part while the stream is being rewritten.
 
-Some dialects report a failure in two events (Responses: `error`, `response.failed`) or send a final event after it (AI
-SDK). Comments and the marker may follow too, but no event that reports success. The types come from
-`_spec/conversions.json`; this file uses nothing else of a dialect.
+Some dialects report a failure with two events (Responses: `error`, `response.failed`) or send a final event after it
+(AI SDK). Comments and the marker may also follow, but not an event that reports success. The types come from
+`_spec/conversions.json`; this file uses nothing else that is specific to a dialect.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Split a body that is one JSON array (Gemini without `alt=sse`) into its elements as soon as each is complete.
 
-Takes bytes in reads of any size and returns elements with their offsets. The first bytes decide whether the body is an
-array; until then they are held, and returned if it is not. Tracks only brackets and strings: the caller finds out
-whether an element is valid JSON.
+Accepts bytes in reads of any size, and returns elements with their offsets. The first bytes decide whether the body is
+an array. Until then they are held; if the body is not an array, they are returned. Tracks only brackets and strings, so
+the caller must check whether an element is valid JSON.
 """
 
 from __future__ import annotations

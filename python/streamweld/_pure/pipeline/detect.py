@@ -103,7 +103,7 @@ DECODERS: Mapping[str, type[Decoder]] = {
 KEEP_ALIVE: Mapping[str, frozenset[str]] = {name: frozenset(DIALECTS[name]["keepalive_events"]) for name in DECODERS}
 # Dialects whose clients skip `[DONE]`, unless its event has a name.
 NAMELESS_MARKER = frozenset([name for name in DECODERS if DIALECTS[name].get("marker_is_nameless")])
-# Prefixes of event names whose data clients wrap in another object.
+# Prefixes of event names that make clients wrap the data in another object.
 WRAPPED_NAMES: Mapping[str, tuple[str, ...]] = {
     name: tuple(DIALECTS[name].get("wrapped_names", ())) for name in DECODERS
 }
@@ -128,7 +128,7 @@ class HeldPayload:
 
 
 class UndetectedPayloads:
-    """The payloads so far, while none of them identified the dialect."""
+    """The payloads so far, as long as none of them identifies the dialect."""
 
     __slots__ = ("_names", "_size", "_values", "held")
 

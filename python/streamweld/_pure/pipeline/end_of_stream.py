@@ -81,7 +81,7 @@ class Ending:
         try:
             parse(text, *self._stage.caps)
         except JsonFault as fault:
-            # A document that is too deep raises the same fault whether or not it is complete.
+            # A document that is nested too deeply raises the same fault, whether or not it is complete.
             if fault.reason == "too_deep":
                 return len(text)
             stage = self._stage

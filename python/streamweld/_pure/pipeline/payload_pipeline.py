@@ -135,7 +135,7 @@ class PayloadPipeline:
         return all(event in names for names in KEEP_ALIVE.values())
 
     def _is_ignored(self, text: bytes, event: str) -> bool:
-        """Return whether the payload is ignored. Mark it if clients would read its data, and raise."""
+        """Return whether the payload is ignored. Mark the payload if clients would read its data and raise."""
         if not text:
             self._out.leave_out("empty_event")  # openai-python and the AI SDK parse it as JSON
             return True
@@ -147,8 +147,8 @@ class PayloadPipeline:
     def _is_keep_alive_read(self, event: str) -> bool:
         """Return whether clients would read the data of a keep-alive as a payload, and raise.
 
-        Clients of Messages expect `ping`. In Responses, those after the first event pass: they may be part of the
-        numbering.
+        Clients of Messages expect `ping`. In Responses, keep-alives after the first event pass, because they may be
+        part of the numbering.
         """
         match self.dialect:
             case "chat":
@@ -189,7 +189,7 @@ class PayloadPipeline:
         payload = self._document_of(text)
         if payload is None:
             # Plain text, or data that salvage may be able to use. It does not help detection, and the held payloads
-            # stay.
+            # stay held.
             return False
         event = "error" if self._is_complaint(payload, stray=one.stray) else one.event
         dialect = waiting.identifies(payload.value, event)
@@ -217,7 +217,7 @@ class PayloadPipeline:
         return not self.seen or (self._waiting is not None and bool(self._waiting.held))
 
     def _release(self, waiting: UndetectedPayloads) -> None:
-        """Dispatch the held payloads, each with its own place, after the dialect was detected."""
+        """Dispatch the held payloads, each with its own place, once the dialect is detected."""
         self._waiting = None
         if waiting.held:
             self.seen = False
@@ -270,10 +270,10 @@ class PayloadPipeline:
         self._watch_dialect(event, payload)
 
     def _watch_dialect(self, event: str, payload: Payload) -> None:
-        """Check whether the payload belongs to another dialect than the one specified.
+        """Check whether the payload belongs to a dialect other than the specified one.
 
-        Stops with the first payload that brings content: a stream that was partly understood is in the specified
-        dialect.
+        Stops with the first payload that produces content, because a stream that was partly understood is in the
+        specified dialect.
         """
         if self._watch is not None and self._assembler.is_blank:
             self._watch.look(self._here(event), payload)
@@ -344,7 +344,7 @@ class PayloadPipeline:
             self._rest(text[found.rest :], found.rest, event)
 
     def _rest(self, text: bytes, start: int, event: str) -> None:
-        """Handle the text after the whole lines of a payload: a document that spans several lines, or a broken one."""
+        """Handle the text after a payload's complete lines: a document that spans several lines, or a broken one."""
         start += _leading(text)
         text = text.strip(WHITE)
         if self.done:
@@ -423,7 +423,7 @@ class PayloadPipeline:
         return HeldPayload(out.payload, event, out.offset, out.ordinal, stray=False)
 
     def _report_at(self, one: HeldPayload, code: str) -> None:
-        """Report a diagnostic about an earlier payload, at its place."""
+        """Report a diagnostic about an earlier payload, at the place of that payload."""
         out = self._out
         here = out.offset, out.ordinal, out.event_type or "message", out.payload
         self.set_position(one.offset, one.ordinal, one.event, one.data)
@@ -431,7 +431,7 @@ class PayloadPipeline:
         self.set_position(*here)
 
     def _several(self, first: HeldPayload) -> None:
-        """Report JSON Lines: a second document follows one that could have been the whole answer."""
+        """Report JSON Lines if a second document follows one that could have been the whole answer."""
         self._undecided = None
         self._lines = True
         self._report_at(first, "json_lines_body")
@@ -451,7 +451,10 @@ class PayloadPipeline:
         return not self.is_array and not waiting.held and ChatDecoder.is_complaint(payload.value)
 
     def _detected(self, payload: Payload, event: str) -> Decoder:
-        """Detect the dialect from a salvaged document. Unlike other payloads, it must identify the dialect at once."""
+        """Detect the dialect from a salvaged document.
+
+        Unlike other payloads, the document must identify the dialect at once.
+        """
         waiting = self._waiting or UndetectedPayloads()
         dialect = waiting.identifies(payload.value, event)
         if dialect is None:
@@ -512,7 +515,7 @@ class PayloadPipeline:
             raise self._unknown_dialect(self._waiting, at=self._waiting.held[0])
 
     def _report_other_dialect(self) -> None:
-        """Report another dialect than the specified one if the stream ends and no payload was understood."""
+        """Report a dialect other than the specified one if the stream ends and no payload was understood."""
         watch, self._watch = self._watch, None
         found = None if watch is None else watch.found
         if found is None or not self._assembler.is_blank:
@@ -531,7 +534,7 @@ class PayloadPipeline:
         return self._out.fault("UnknownDialect", "unknown_dialect", seen=waiting.seen())
 
     def no_stream(self, head: bytes) -> StreamError:
-        """Return the fault for a body that is not an event stream. It reports the beginning of the body."""
+        """Return the fault for a body that is not an event stream. The fault shows the beginning of the body."""
         self.set_position(0, 0)
         return self._out.fault(
             "NotAnEventStream", "not_an_event_stream", body_head=head, content_type=self._content_type, raw=head

@@ -157,7 +157,7 @@ class Cursor:
         """Read a bracketed value, up to the position where its brackets balance outside strings.
 
         If `first` is given, it must follow the bracket, and a name may precede it if it is a parenthesis. Any other
-        text in brackets is not a call, so it is not read to its end.
+        text in brackets is not a call, so it is not read to the end.
         """
         pieces: list[str] = []
         depth = 0

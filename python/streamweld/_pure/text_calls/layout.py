@@ -1,10 +1,10 @@
-"""Decides where in a Markdown text a call is allowed: not in fences, inline code, quotations, lists, diffs or tables.
+"""Decides where in a Markdown text a call is allowed: outside fences, inline code, quotations, lists, diffs and tables.
 
-Reads the text outside blocks once, line by line. If the position is ambiguous, no call is allowed there, because a user
-can still read a call that stays text.
+Reads the text outside blocks once, line by line. If a position is ambiguous, no call is allowed there, because a call
+that remains text is still readable.
 
-A fence that is indented by four columns or more is a fence in a list and indented code elsewhere. Both interpretations
-are tracked, and a call is allowed only if neither has an open fence.
+A fence that is indented by four or more columns is a fence inside a list and indented code elsewhere. Both
+interpretations are tracked, and a call is allowed only if neither has an open fence.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _Fence(NamedTuple):
 
 
 class Layout:
-    """The Markdown state of the text read so far."""
+    """The Markdown state of the text that was read so far."""
 
     __slots__ = (
         "_before",
@@ -137,7 +137,7 @@ class Layout:
         self._last = ">"
 
     def begin_part(self) -> None:
-        """Start another part, which begins a new line."""
+        """Start another part, which also starts a new line."""
         self._settle()
         if self._head or self._before is not _Before.NOTHING:
             self._end_line()
@@ -273,11 +273,11 @@ class Layout:
                 self._run = 0  # inline code does not continue after a blank line
                 self._in_quotation = False
             return
-        # In Markdown, lines after a quotation belong to it until a blank line, and so do lines after a list item. A
-        # list item or another quoting line with a marker quotes a call, and what follows may be the rest of the
-        # quotation or its next call. A call that stays text can still be read, a quotation that runs cannot be
-        # undone: so nothing is a call up to the blank line. After list items without a marker a call is allowed,
-        # because models often list their steps just before they call.
+        # In Markdown, lines after a quotation or a list item belong to it until a blank line. A list item or another
+        # quoting line that contains a marker quotes a call, and what follows may be the rest of the quotation or its
+        # next call. A call that stays text is still readable, but a quoted call cannot be undone once it was run.
+        # Therefore, nothing is a call up to the blank line. After list items without a marker, a call is allowed,
+        # because models often list their steps just before they make a call.
         self._in_quotation = (
             self._in_quotation
             or content.startswith(">")
@@ -313,7 +313,7 @@ class _Tags:
         self.longest = max(len(word) for word in words)
 
     def settled(self, text: str, at: int, closer: str | None) -> int:
-        """Return where the end of the text begins that may be part of a tag, a run or `|>`, or the text's length."""
+        """Return the offset at which the end of the text may begin a tag, a run or `|>`, or else the text's length."""
         longest = self.longest if closer is None else len(closer)
         for position in range(max(at, len(text) - longest + 1), len(text)):
             end = text[position:].lower()

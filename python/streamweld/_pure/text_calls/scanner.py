@@ -1,4 +1,4 @@
-"""Finds the blocks in the text of one choice: their markers, their ends, and the calls in them."""
+"""Finds the blocks in the text of one choice: their markers, their ends and their calls."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Block:
 
     @property
     def text(self) -> str:
-        """Text of the block as written."""
+        """Text of the block, as written."""
         return "".join(self.pieces)
 
     def close_late(self) -> None:
@@ -247,7 +247,7 @@ class Scanner:
     def _open(self, marker: str, left: int, again: Family | None = None) -> bool:
         """Open the block whose marker begins `left` characters before the end of the text, if it is allowed there.
 
-        `again` is a family without a marker whose blocks may follow the previous block.
+        `again`: a family without a marker whose blocks may follow the previous block.
         """
         layout = self._read_layout()
         marker_position = layout.marker_position()
@@ -293,7 +293,7 @@ class Scanner:
                 self._give_up(block, "limit")
             return None
         if (block.after_prose or block.family.tier == "markerless") and not block.has_matched:
-            # The text only mentions the marker, or begins like a call without a marker.
+            # The text only mentions the marker, or only begins like a call without a marker.
             self._block, self._state = None, _State.TEXT
             self._unread.append(block.marker)
             return "".join(block.pieces[1:]) + chunk, 0
@@ -331,7 +331,7 @@ class Scanner:
         self._refuse(block, reason)
 
     def _check_block(self, block: Block, calls: list[WrittenCall]) -> str | None:
-        """Return the reason to refuse the block, or None. All calls of a block are promoted, or none."""
+        """Return the reason to refuse the block, or None. Either all calls in a block are promoted, or none is."""
         for call in calls:
             tool = None
             if self._tools is not None:
@@ -388,7 +388,7 @@ class Scanner:
         if not self.pending:
             return
         if self._settings.after == "end":
-            # The answer quotes calls, so later calls may be quotations too.
+            # The answer quotes calls, so later calls may be quoted too.
             self.refuse_pending("text_follows")
             self._state = _State.REST
         else:

@@ -45,7 +45,7 @@ class BadValue(Exception):
 
 
 class Tool:
-    """A tool of the request."""
+    """One of the request's tools."""
 
     __slots__ = ("_schema", "is_promoted")
 
@@ -97,7 +97,7 @@ def arguments_text(call: WrittenCall, tool: Tool | None) -> str:
 
 
 def comparable(arguments: str) -> str:
-    """Return one text for all JSON texts of equal arguments. `5`, `5.0` and `0.5e1` are equal."""
+    """Return the same text for all JSON texts of equal arguments. `5`, `5.0` and `0.5e1` are equal."""
     return _NUMBER_OR_STRING.sub(_comparable_number, canonical(arguments))
 
 

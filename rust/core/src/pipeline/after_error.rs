@@ -1,9 +1,9 @@
-//! Decides by type alone which events repair may pass through: events after an upstream error, and events without
-//! content for any part while it rewrites the stream.
+//! Decides, by type alone, which events repair may pass through: events after an upstream error, and events without
+//! content for any part while the stream is being rewritten.
 //!
-//! Some dialects report a failure in two events (Responses: `error`, `response.failed`) or send a final event after it
-//! (AI SDK). Comments and the marker may follow too, but no event that reports success. The types come from
-//! `_spec/conversions.json`; this file uses nothing else of a dialect.
+//! Some dialects report a failure with two events (Responses: `error`, `response.failed`) or send a final event after
+//! it (AI SDK). Comments and the marker may also follow, but not an event that reports success. The types come from
+//! `_spec/conversions.json`; this file uses nothing else that is specific to a dialect.
 
 use crate::json::members::Document;
 use crate::json::members::Object;
@@ -25,11 +25,11 @@ pub(crate) struct AfterError {
     /// Event types that may follow.
     may: Vec<&'static str>,
     success: Vec<&'static str>,
-    /// True if the current block is dropped, whatever follows in it.
+    /// True if the current block is dropped, whatever else it contains.
     spoilt: bool,
 }
 
-/// Receives the framer's items and checks each against the lists.
+/// Receives the framer's items and checks each one against the lists.
 struct Look<'l> {
     may: &'l [&'static str],
     success: &'l [&'static str],

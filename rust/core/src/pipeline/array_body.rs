@@ -1,8 +1,8 @@
 //! Splits a body that is one JSON array (Gemini without `alt=sse`) into its elements as soon as each is complete.
 //!
-//! Takes bytes in reads of any size and returns elements with their offsets. The first bytes decide whether the body is
-//! an array; until then they are held, and returned if it is not. Tracks only brackets and strings: the caller finds
-//! out whether an element is valid JSON.
+//! Accepts bytes in reads of any size, and returns elements with their offsets. The first bytes decide whether the body
+//! is an array. Until then they are held; if the body is not an array, they are returned. Tracks only brackets and
+//! strings, so the caller must check whether an element is valid JSON.
 
 use crate::model::fault::Fault;
 use crate::model::limits::LimitName;
@@ -58,13 +58,13 @@ pub(crate) struct ArrayBody {
     /// The first bytes of the body, held while its kind is undecided.
     held: Vec<u8>,
     read: Cursor,
-    /// Where `ends_in` stopped. It may lie before `read` if those bytes have been consumed since.
+    /// Where `ends_in` stopped. The offset may lie before `read` if those bytes have been consumed since.
     ahead: Cursor,
-    /// The bytes of the unfinished element from earlier reads.
+    /// The bytes of an unfinished element that came with earlier reads.
     element: Vec<u8>,
 }
 
-/// A complete element with its offset.
+/// A complete element, and its offset.
 #[derive(Debug)]
 pub(crate) struct Element<'e> {
     pub(crate) data: Cow<'e, [u8]>,
@@ -147,7 +147,7 @@ impl ArrayBody {
         kind(&[&self.held, more].concat()).0 != Body::Events
     }
 
-    /// Treats the body as an event stream because the input ended before it was decided. Returns the held bytes.
+    /// Treats the body as an event stream, because the input ended before this was decided. Returns the held bytes.
     pub(crate) fn give_up(&mut self) -> Vec<u8> {
         self.body = Body::Events;
         std::mem::take(&mut self.held)
@@ -206,8 +206,8 @@ impl ArrayBody {
 }
 
 impl Cursor {
-    /// Returns the next piece of an element and whether the element ends with it, or `None` if no element is left in
-    /// the data.
+    /// Returns the next piece of an element, and whether the element ends with this piece, or `None` if the data
+    /// contains no further element.
     fn piece<'d>(&mut self, data: &mut &'d [u8]) -> Option<(&'d [u8], bool)> {
         if data.is_empty() || (self.inside == Inside::None && !self.between(data)) {
             return None;
@@ -222,7 +222,7 @@ impl Cursor {
         Some((piece, over))
     }
 
-    /// Advances to the next element. Returns false if these bytes contain none.
+    /// Advances to the next element. Returns false if these bytes do not contain one.
     fn between(&mut self, data: &mut &[u8]) -> bool {
         while let Some((&byte, rest)) = data.split_first() {
             match byte {

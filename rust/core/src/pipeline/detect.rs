@@ -1,6 +1,6 @@
-//! Detects the dialect of a stream: holds inconclusive payloads and dispatches them, with their own places, once a
-//! later one identifies the dialect. At the end, checks a dialect that the caller specified and classifies a lone
-//! document.
+//! Detects the dialect of a stream: holds inconclusive payloads, and dispatches them with their own places once a later
+//! payload identifies the dialect. At the end of the stream, checks a dialect that the caller specified and classifies
+//! a lone document.
 
 use crate::dialect::Read;
 use crate::dialect::decode_context::ParseResult;
@@ -19,8 +19,8 @@ use crate::pipeline::undetected::HeldPayload;
 use crate::sse::decode_utf8;
 
 impl PayloadPipeline {
-    /// Returns true if the payload needs no further processing now: it is held, or ignored as a keep-alive. If it
-    /// identifies the dialect, dispatches the held payloads.
+    /// Returns true if the payload needs no further processing now, because it is held or is ignored as a keep-alive.
+    /// If the payload identifies the dialect, dispatches the held payloads.
     pub(crate) fn waits(
         &mut self,
         out: &mut Output<'_>,
@@ -34,7 +34,7 @@ impl PayloadPipeline {
             return Ok(true);
         }
         if self.done {
-            // The marker ends every dialect. The caller reports data after it.
+            // The marker is the end in every dialect. The caller reports any data after it.
             return Ok(false);
         }
         if text == MARKER && !self.waiting.is_empty() {
@@ -45,7 +45,7 @@ impl PayloadPipeline {
         }
         let Ok(Read::Undecided(document)) = self.reader(out).read(text) else {
             // Plain text, or data that salvage may be able to use. It does not help detection, and the held payloads
-            // stay.
+            // stay held.
             return Ok(false);
         };
         let complaint = || {
@@ -81,8 +81,8 @@ impl PayloadPipeline {
         Ok(alone)
     }
 
-    /// Returns true if the first bytes of the body may still be needed for an error: held payloads can turn out to be
-    /// keep-alives.
+    /// Returns true if the first bytes of the body may still be needed for an error, because held payloads may turn out
+    /// to be keep-alives.
     pub(crate) fn keeps_head(&self) -> bool {
         !self.seen || !self.waiting.is_empty()
     }
@@ -93,7 +93,7 @@ impl PayloadPipeline {
         !self.array && self.waiting.is_empty() && read.is_ok_and(|read| read.is_complaint())
     }
 
-    /// Dispatches the held payloads, each with its own place, after the dialect was detected.
+    /// Dispatches the held payloads, each with its own place, once the dialect is detected.
     fn release(&mut self, out: &mut Output<'_>) -> ParseResult {
         let waiting = self.waiting.take();
         if !waiting.held.is_empty() {
@@ -108,7 +108,8 @@ impl PayloadPipeline {
         Ok(())
     }
 
-    /// Detects the dialect from a salvaged document. Unlike other payloads, it must identify the dialect at once.
+    /// Detects the dialect from a salvaged document. Unlike other payloads, the document must identify the dialect at
+    /// once.
     pub(crate) fn detect(
         &mut self,
         out: &mut Output<'_>,
@@ -145,7 +146,7 @@ impl PayloadPipeline {
         }
     }
 
-    /// Reports another dialect than the specified one if the stream ends and no payload was understood.
+    /// Reports a dialect other than the specified one if the stream ends and no payload was understood.
     pub(crate) fn report_other_dialect(&mut self, out: &mut Output<'_>) -> ParseResult {
         let found = self.watch.take().and_then(|watch| watch.found);
         let Some((dialect, fault)) = found.filter(|_| self.assembler.is_blank()) else {
@@ -158,13 +159,13 @@ impl PayloadPipeline {
         out.diagnose_at(position, Code::OTHER_DIALECT, dialect.name())
     }
 
-    /// Reports JSON Lines: a second document follows one that could have been the whole answer.
+    /// Reports JSON Lines if a second document follows one that could have been the whole answer.
     pub(crate) fn several(&mut self, out: &mut Output<'_>, first: &HeldPayload) -> ParseResult {
         self.lines = true;
         report_at(out, first, Code::JSON_LINES_BODY)
     }
 
-    /// Handles the end of the input once the dialect is settled. `rest` is the unfinished input.
+    /// Handles the end of the input once the dialect is known. `rest`: the unfinished input.
     pub(crate) fn last_words(
         &mut self,
         out: &mut Output<'_>,
@@ -186,7 +187,7 @@ impl PayloadPipeline {
     }
 }
 
-/// Reports a diagnostic about an earlier payload, at its place.
+/// Reports a diagnostic about an earlier payload, at the place of that payload.
 fn report_at(out: &mut Output<'_>, one: &HeldPayload, code: Code) -> ParseResult {
     let arrival = one.arrival();
     out.diagnose_at((arrival.offset, arrival.ordinal), code, "")

@@ -79,7 +79,7 @@ impl PayloadPipeline {
         }
     }
 
-    /// Ignores and reports data after the terminal marker. A note without choices is ignored without a report.
+    /// Ignores and reports data after the terminal marker. A note without choices is ignored and not reported.
     pub(crate) fn after_done(&mut self, out: &mut Output<'_>, payload: Payload<'_>) -> ParseResult {
         if payload.text == MARKER || payload.text.starts_with(':') {
             return Ok(());
@@ -161,7 +161,7 @@ impl PayloadPipeline {
         Ok(())
     }
 
-    /// Returns true if the documents are on lines of their own and no `data:` line was seen.
+    /// Returns true if the documents are on separate lines and no `data:` line was seen.
     pub(crate) fn in_lines(&self) -> bool {
         self.lines && !self.framed
     }
@@ -194,7 +194,7 @@ impl PayloadPipeline {
                 let chat = chat(&mut self.chat, config, self.caching);
                 chat.document(&mut wire, document, payload)
             }
-            // The document was parsed for another decoder than the current one.
+            // The document was parsed for a decoder other than the current one.
             _ => unknown(&mut wire, payload),
         }
     }
@@ -209,7 +209,7 @@ impl PayloadPipeline {
         out.set_dialect(dialect.name());
     }
 
-    /// Returns the settings for reading JSON.
+    /// Returns the settings for parsing JSON.
     pub(crate) fn reader(&self, out: &Output<'_>) -> Reader {
         Reader {
             dialect: self.dialect,
@@ -222,7 +222,7 @@ impl PayloadPipeline {
         self.keep_alive.contains(&event)
     }
 
-    /// Returns true if the payload is ignored. Marks it if clients would read its data, and raise.
+    /// Returns true if the payload is ignored. Marks the payload if clients would read its data and raise.
     pub(crate) fn is_ignored(&self, out: &mut Output<'_>, text: &str, event: Option<&str>) -> bool {
         if text.is_empty() {
             out.leave_out("empty_event"); // openai-python and the AI SDK parse it as JSON
@@ -237,8 +237,8 @@ impl PayloadPipeline {
         true
     }
 
-    /// Returns true if clients would read the data of a keep-alive as a payload, and raise. Clients of Messages expect
-    /// `ping`. In Responses, those after the first event pass: they may be part of the numbering.
+    /// Returns true if clients would read the data of a keep-alive as a payload and raise. Clients of Messages expect
+    /// `ping`. In Responses, keep-alives after the first event pass, because they may be part of the numbering.
     fn is_keep_alive_read(&self, event: &str) -> bool {
         match self.dialect {
             Some(Dialect::Chat) => true,
@@ -248,7 +248,7 @@ impl PayloadPipeline {
     }
 }
 
-/// Returns the Chat decoder and creates it on first use. Streams of other dialects never need it.
+/// Returns the Chat decoder, creating it on first use. Streams in other dialects never need it.
 fn chat<'c>(known: &'c mut Option<Box<Chat>>, config: &Config, caching: bool) -> &'c mut Chat {
     known.get_or_insert_with(|| Box::new(Chat::new(config, caching)))
 }

@@ -21,7 +21,7 @@ use crate::sse::Pending;
 use crate::sse::decode_utf8;
 use crate::sse::fields::ends_inside_a_sequence;
 
-/// Field names of an event stream.
+/// Field names in an event stream.
 const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
 
 impl PayloadPipeline {
@@ -76,7 +76,7 @@ impl PayloadPipeline {
         self.end(out, rest, input, (pending.offset, ordinal))
     }
 
-    /// Closes the stream of an array body. `total` is the number of bytes fed.
+    /// Closes the stream of an array body. `total`: the number of bytes fed.
     pub(crate) fn close_array(
         &mut self,
         out: &mut Output<'_>,
@@ -91,7 +91,7 @@ impl PayloadPipeline {
             self.after_end(out)
                 .map_err(|fault| put(fault, stream_position))?;
         }
-        // An array without its closing bracket was truncated, even if the cut is between two elements.
+        // An array without its closing bracket was truncated, even if the input ends between two elements.
         let rest = rest(!array.is_closed(), ends_inside_a_sequence(array.pending()));
         // A closed array is complete, even if the transport failed afterwards.
         let input = if array.is_closed() {
@@ -102,7 +102,7 @@ impl PayloadPipeline {
         self.end(out, rest, input, stream_position)
     }
 
-    /// Uses an event that the input did not terminate, if its payload is complete anyway.
+    /// Uses an unterminated event if its payload is complete anyway.
     fn last_one(
         &mut self,
         out: &mut Output<'_>,
@@ -178,7 +178,7 @@ impl PayloadPipeline {
             return Usable::Nothing;
         }
         match classify(data, text, self.reader(out), lenient) {
-            // A document that is too deep raises the same fault whether or not it is complete.
+            // A document that is nested too deeply raises the same fault, whether or not it is complete.
             Salvaged::Broken(error) if error.problem == Problem::TooDeep => Usable::All,
             Salvaged::Broken(_) | Salvaged::Text => Usable::Nothing,
             Salvaged::Lines(WholeLines {
@@ -200,7 +200,7 @@ impl PayloadPipeline {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Usable {
     All,
-    /// Its whole lines, up to this offset.
+    /// Its complete lines, up to this offset.
     Lines(usize),
     Nothing,
 }
@@ -226,14 +226,14 @@ fn put(fault: Fault, (offset, ordinal): (u64, u64)) -> Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Last {
     Used,
-    /// Its whole lines were used; the text after them was truncated.
+    /// Its complete lines were used; the text after them was truncated.
     UsedInPart,
     /// A payload without content.
     Nothing,
     Cut,
 }
 
-/// Returns true if the beginning of a body contains a line that no event stream has.
+/// Returns true if the beginning of a body contains a line that cannot occur in an event stream.
 fn is_foreign(head: &[u8]) -> bool {
     let head = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head);
     let mut lines = head.split(|byte| matches!(byte, b'\n' | b'\r')).peekable();

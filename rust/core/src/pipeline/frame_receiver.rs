@@ -1,7 +1,7 @@
-//! Adapts the payload pipeline to the framer's callback trait, and adds the place of each payload.
+//! Adapts the payload pipeline to the framer's callback trait, and adds the place to each payload.
 //!
-//! Tries a whole event against the known templates before it is split into lines, and several at once if they only
-//! continue the same text.
+//! Matches a whole event against the known templates before the event is split into lines, and matches several events
+//! at once if they only continue the same text.
 
 use crate::dialect::decode_context::DATA;
 use crate::dialect::decode_context::DecodeContext;
@@ -19,7 +19,7 @@ use crate::sse::Item;
 use crate::sse::Receiver;
 use crate::sse::WholeEvents;
 
-/// The payload pipeline with its output, as the receiver of the framer.
+/// The payload pipeline and its output, in the role of the framer's receiver.
 pub(crate) struct FrameReceiver<'g, 'o> {
     pub(crate) stage: &'g mut PayloadPipeline,
     pub(crate) out: Output<'o>,
@@ -28,7 +28,8 @@ pub(crate) struct FrameReceiver<'g, 'o> {
 }
 
 impl FrameReceiver<'_, '_> {
-    /// Consumes events that only continue the current text, up to `most` of them. Does not record their places.
+    /// Consumes events that only continue the current text, at most `most` of them. Does not record the places of these
+    /// events.
     #[inline]
     fn similar_events(&mut self, rest: &[u8], most: usize) -> WholeEvents {
         let PayloadPipeline {
@@ -120,7 +121,7 @@ impl Receiver for FrameReceiver<'_, '_> {
     }
 }
 
-/// Adds the place of the first event of the input to a fault.
+/// Adds the place of the first event in the input to a fault.
 #[cold]
 fn locate(fault: Fault, rest: &[u8], offset: u64, ordinal: u64) -> Fault {
     let (event, payload) = one_line_of_data(rest).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Parses one stream from bytes to events: framing, payloads, wire deltas, assembly.
 //!
-//! Holds the state that outlives a read, passes it to the stages (`payload_pipeline`, `end_of_stream`), and enforces
-//! the limits on the whole stream. Input after a fault or after the end is ignored.
+//! Holds the state that must survive between reads, passes it to the stages (`payload_pipeline`, `end_of_stream`), and
+//! enforces the limits for the whole stream. Input after a fault or after the end is ignored.
 
 use crate::assemble::Assembler;
 use crate::dialect::Dialect;
@@ -31,7 +31,7 @@ use std::iter;
 use std::mem;
 use std::sync::Arc;
 
-/// Number of body bytes kept until the first payload, for error messages.
+/// Number of body bytes that are kept for error messages until the first payload.
 const HEAD: usize = 512;
 
 type ParseResult = Result<(), Fault>;
@@ -39,7 +39,7 @@ type ParseResult = Result<(), Fault>;
 /// Parser of one stream.
 #[derive(Debug)]
 pub struct Parser {
-    /// Shared by all streams that were created with the same configuration.
+    /// Shared by all streams created with the same configuration.
     config: Arc<Config>,
     ledger: Ledger,
     framer: Framer,
@@ -61,7 +61,7 @@ impl Parser {
         Parser::with_caching(dialect, config, true)
     }
 
-    /// Creates a parser with or without template caching. Caching does not affect the result.
+    /// Creates a parser, with or without template caching. Caching does not affect the result.
     #[doc(hidden)]
     pub fn with_caching(
         dialect: Option<Dialect>,
@@ -178,8 +178,8 @@ impl Parser {
         }
     }
 
-    /// Consumes whole events at the start of the input without framing them: one event that matches a template, or
-    /// several that only continue the current text.
+    /// Consumes whole events at the start of the input without framing them: either one event that matches a template,
+    /// or several that only continue the current text.
     pub(crate) fn whole(
         &mut self,
         input: &[u8],
@@ -228,7 +228,7 @@ impl Parser {
         array.is_some_and(|array| array.may_open(next))
     }
 
-    /// Returns the fault that these next bytes would cause, given that they complete no payload. Does not consume them.
+    /// Returns the fault that these next bytes would cause; they must not complete a payload. Does not consume them.
     pub(crate) fn probe(&self, next: &[&[u8]]) -> ParseResult {
         let limit = self.config.limits.max_stream_bytes;
         let room = limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.total));
@@ -251,7 +251,7 @@ impl Parser {
         self.array.as_mut().map_or(0, |array| array.ends_in(next))
     }
 
-    /// Checks that `more` further bytes stay within the stream limit. If they do not, later input is ignored.
+    /// Checks whether `more` additional bytes stay within the stream limit. If not, later input is ignored.
     pub(crate) fn count(&mut self, more: usize) -> ParseResult {
         let limit = self.config.limits.max_stream_bytes;
         match limit.filter(|limit| self.total + more as u64 > *limit) {
@@ -298,7 +298,7 @@ impl Parser {
                     .stage
                     .close_array(&mut receiver.out, array, *total, input);
             }
-            // The body is too short to be anything but an event stream.
+            // The body is too short to be anything except an event stream.
             Some(array) => framer.feed(&array.give_up(), &mut receiver)?,
             None => {}
         }
@@ -315,7 +315,7 @@ impl Parser {
         Err(Fault::limit(name, limit).at(self.total, self.payloads()))
     }
 
-    /// Stops the parser after a call failed midway. Later input is ignored.
+    /// Stops the parser because a call failed partway. Later input is ignored.
     pub fn give_up(&mut self) {
         self.over = true;
     }
@@ -330,8 +330,8 @@ impl Parser {
         self.stage.dialect
     }
 
-    /// Returns true if consumed input has not produced all of its events yet: the dialect is undetected, text is held,
-    /// or a call is in progress.
+    /// Returns true if consumed input has not produced all of its events yet, because the dialect is undetected, text
+    /// is held, or a call is in progress.
     pub(crate) fn has_pending(&self) -> bool {
         let is_undetected = self.stage.dialect.is_none() && self.payloads() > 0;
         let holds = self.text_calls.as_ref().is_some_and(|stage| stage.holds());
@@ -347,7 +347,7 @@ impl Parser {
         self.framer.ordinal() + elements
     }
 
-    /// Returns true if the dialect's terminal marker was read, whether or not the answer is complete.
+    /// Returns true if the dialect's terminal marker was read, even if the answer is incomplete.
     pub(crate) fn has_ended(&self) -> bool {
         self.stage.done
     }
@@ -367,7 +367,8 @@ impl Parser {
         self.ledger.dropped()
     }
 
-    /// Returns the completeness of the answer: open until the terminal marker, the end of the input or a fault.
+    /// Returns the completeness of the answer, which is open until the terminal marker, the end of the input or a
+    /// fault.
     pub fn completeness(&self) -> Completeness {
         match self.stage.assembler.completeness() {
             Completeness::Open if self.over => Completeness::Truncated,
@@ -375,7 +376,7 @@ impl Parser {
         }
     }
 
-    /// Emits the assumed ends of choices without a finish reason, where the policy accepts a stream without an end as
+    /// Emits the assumed ends of choices without a finish reason, if the policy accepts a stream without an end as
     /// complete. No event reports these ends during parsing.
     pub(crate) fn assumed_ends(&self, sink: &mut dyn Sink) {
         self.stage.assembler.assumed_ends(sink);
@@ -387,7 +388,7 @@ impl Parser {
         self.stage.assembler.shown_arguments(part)
     }
 
-    /// Emits the close events that rebuild the answer. Open parts are shown as far as they arrived.
+    /// Emits the close events that rebuild the answer. Open parts contain what has arrived so far.
     pub fn snapshot(&self, sink: &mut dyn Sink) {
         match &self.text_calls {
             None => self.stage.assembler.snapshot(sink),

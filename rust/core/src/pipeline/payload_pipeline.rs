@@ -38,17 +38,17 @@ use crate::sse::decode_utf8;
 use memchr::memchr;
 use std::mem;
 
-/// All state of a stream after the framer.
+/// All state that a stream has after the framer.
 #[derive(Debug)]
 pub(crate) struct PayloadPipeline {
     pub(crate) dialect: Option<Dialect>,
-    /// Chat decoder, created at the first Chat payload.
+    /// Chat decoder, created when the first Chat payload arrives.
     pub(crate) chat: Option<Box<Chat>>,
     /// The decoder of any dialect except Chat.
     pub(crate) other: Option<Box<dyn Decoder>>,
     /// Event names of keep-alives, which carry no content.
     pub(crate) keep_alive: &'static [&'static str],
-    /// Prefixes of event names whose data clients wrap in another object.
+    /// Prefixes of event names that make clients wrap the data in another object.
     pub(crate) wrapped: &'static [&'static str],
     pub(crate) assembler: Assembler,
     /// The first bytes of the body, kept until the first payload.
@@ -67,11 +67,11 @@ pub(crate) struct PayloadPipeline {
     pub(crate) fast_path: bool,
     /// Payloads that arrived before the dialect was detected.
     pub(crate) waiting: LazyBox<UndetectedPayloads>,
-    /// Watches for another dialect if the caller specified one.
+    /// Watches for other dialects if the caller specified one.
     pub(crate) watch: Option<Box<DialectWatch>>,
     /// A lone document that may be the whole answer or the first of several lines.
     pub(crate) undecided: Option<Box<HeldPayload>>,
-    /// True if each document is a line of its own (JSON Lines).
+    /// True if each document is on a separate line (JSON Lines).
     pub(crate) lines: bool,
     /// True if any data arrived in a `data:` line.
     pub(crate) framed: bool,
@@ -182,7 +182,7 @@ impl PayloadPipeline {
             return self.after_done(out, payload);
         }
         if arrival.stray && !self.seen && text.starts_with('<') {
-            // Drop the later bytes of the same read: the error shows only this payload.
+            // Drop the later bytes of the same read, because the error shows only this payload.
             let end = arrival.offset.saturating_add(arrival.data.len() as u64);
             self.head
                 .truncate(usize::try_from(end).unwrap_or(usize::MAX));
@@ -240,8 +240,8 @@ impl PayloadPipeline {
         }
     }
 
-    /// Checks whether the payload belongs to another dialect than the one specified. Stops with the first payload that
-    /// brings content: a stream that was partly understood is in the specified dialect.
+    /// Checks whether the payload belongs to a dialect other than the specified one. Stops with the first payload that
+    /// produces content, because a stream that was partly understood is in the specified dialect.
     fn watch_dialect(&mut self, arrival: LocatedPayload<'_>, text: &str) {
         let Some(watch) = &mut self.watch else {
             return;
@@ -314,7 +314,7 @@ impl PayloadPipeline {
         }
     }
 
-    /// Handles the text after the whole lines of a payload: a document that spans several lines, or a broken one.
+    /// Handles the text after the complete lines of a payload: a document that spans several lines, or a broken one.
     fn rest(&mut self, out: &mut Output<'_>, payload: Payload<'_>, start: usize) -> ParseResult {
         let sent = payload.text.get(start..).unwrap_or_default();
         let text = trim(sent);
@@ -342,7 +342,7 @@ impl PayloadPipeline {
         }
     }
 
-    /// Handles one line of a payload whose lines are documents of their own.
+    /// Handles one line of a payload in which every line is a separate document.
     fn line(&mut self, out: &mut Output<'_>, payload: Payload<'_>) -> ParseResult {
         if self.done {
             return self.after_done(out, payload);
@@ -372,7 +372,7 @@ impl PayloadPipeline {
         out.diagnose(Code::MALFORMED_JSON, None, "")
     }
 
-    /// Returns the fault for a body that is not an event stream. It reports the beginning of the body.
+    /// Returns the fault for a body that is not an event stream. The fault shows the beginning of the body.
     pub(crate) fn no_event_stream(&mut self, out: &Output<'_>) -> Fault {
         let head = mem::take(&mut self.head);
         let fault = Fault::not_an_event_stream(Vec::new(), None)
@@ -387,7 +387,7 @@ impl PayloadPipeline {
     }
 }
 
-/// Returns the limit that a payload exceeded, if that is why it could not be read.
+/// Returns the limit that a payload exceeded, if the payload could not be parsed for that reason.
 fn capped(out: &Output<'_>, error: ScanError) -> Option<(LimitName, u64)> {
     let limits = &out.config.limits;
     match error.problem {

@@ -1,7 +1,8 @@
 //! Classifies a payload as a marker, a document, or broken data, and salvages the usable part of broken data.
 //!
-//! Salvage is tried only if the data is not JSON and the policy is not strict. Runs between framing and decoding; it
-//! handles lines and documents and does not look at their contents. Linear: each byte is read a fixed number of times.
+//! Salvage is tried only if the data is not JSON and the policy is not strict. Runs between framing and decoding, works
+//! on lines and documents, and does not look at their contents. Linear, because each byte is read a fixed number of
+//! times.
 
 use crate::dialect::Read;
 use crate::dialect::Reader;
@@ -9,7 +10,7 @@ use crate::json::Problem;
 use crate::json::ScanError;
 use crate::sse::decode_utf8;
 
-/// Maximum number of `data:` positions tried when looking for a second document glued to a broken one.
+/// Maximum number of `data:` positions to try when looking for a second document glued to a broken one.
 const TAILS: usize = 16;
 
 pub(crate) const MARKER: &str = "[DONE]";
@@ -22,9 +23,9 @@ pub(crate) enum Salvaged<'t> {
     Null,
     Marker,
     Document(Read<'t>),
-    /// Lines that are documents, markers or blank.
+    /// Lines, each of which is a document, a marker or blank.
     Lines(WholeLines<'t>),
-    /// One document, whose lines had to be joined.
+    /// One document that had to be joined from several lines.
     Joined(String),
     /// Whole documents after a broken one.
     Tail(Vec<&'t str>),
@@ -33,14 +34,14 @@ pub(crate) enum Salvaged<'t> {
     Broken(ScanError),
 }
 
-/// The lines of a payload before the first broken one.
+/// The lines before the first broken line of a payload.
 #[derive(Debug)]
 pub(crate) struct WholeLines<'t> {
     /// The lines in order, without blank lines and comments.
     pub(crate) lines: Vec<&'t str>,
     /// Number of documents among the lines.
     pub(crate) documents: usize,
-    /// Offset of the first broken line in the text. Only the text from there on is salvaged further.
+    /// Offset of the first broken line in the text. Only the text from this offset on is salvaged further.
     pub(crate) rest: Option<usize>,
 }
 
@@ -57,7 +58,7 @@ pub(crate) fn trim_start(text: &str) -> &str {
     text.trim_start_matches(is_white)
 }
 
-/// Classifies a payload. `text` is its trimmed text; `lenient` allows salvage.
+/// Classifies a payload. `text`: the payload's trimmed text. `lenient` allows salvage.
 pub(crate) fn classify<'t>(
     data: &[u8],
     text: &'t str,
@@ -87,7 +88,7 @@ pub(crate) fn classify<'t>(
         return Salvaged::Lines(lines);
     }
     if text.contains('\n') {
-        // Joins bytes, not text: a line break may split a character.
+        // Joins bytes instead of text, because a line break may split a character.
         let bytes: Vec<u8> = data.iter().copied().filter(|byte| *byte != b'\n').collect();
         let joined = trim(&decode_utf8(&bytes).0).to_owned();
         if whole(&joined, reader).is_some() {
@@ -106,7 +107,7 @@ pub(crate) fn classify<'t>(
 }
 
 /// Returns the lines before the first one that is not a whole document, the marker, null or a comment. Returns `None`
-/// if a broken line has no document before it.
+/// if no document precedes the first broken line.
 fn whole_lines(text: &str, reader: Reader) -> Option<WholeLines<'_>> {
     if !text.contains('\n') {
         return None;
@@ -136,7 +137,7 @@ fn whole_lines(text: &str, reader: Reader) -> Option<WholeLines<'_>> {
     })
 }
 
-/// Returns the useful whole documents after a broken one: later lines, and what follows a `data:` inside a line.
+/// Returns the usable whole documents after a broken one: later lines, and what follows a `data:` inside a line.
 fn tails(text: &str, reader: Reader) -> Vec<&str> {
     let mut out = Vec::new();
     let mut broken = false;
@@ -155,7 +156,7 @@ fn tails(text: &str, reader: Reader) -> Vec<&str> {
     out
 }
 
-/// Returns the document after a `data:` inside a line. The last `data:` that a document follows wins.
+/// Returns the document after a `data:` inside a line. If several are followed by a document, the last `data:` is used.
 fn glued(line: &str, reader: Reader) -> Option<(&str, Read<'_>)> {
     line.rmatch_indices("data:")
         .take(TAILS)
@@ -166,7 +167,7 @@ fn glued(line: &str, reader: Reader) -> Option<(&str, Read<'_>)> {
         })
 }
 
-/// Reads the text as a document if it is a whole object or array.
+/// Parses the text as a document if it is a whole object or array.
 fn whole(text: &str, reader: Reader) -> Option<Read<'_>> {
     if !text.starts_with(['{', '[']) {
         return None;
@@ -174,8 +175,8 @@ fn whole(text: &str, reader: Reader) -> Option<Read<'_>> {
     reader.read(text).ok()
 }
 
-/// Converts an offset in the trimmed text of a payload to an offset in its bytes. Invalid bytes are replaced in the
-/// text.
+/// Converts an offset in the trimmed text of a payload to an offset in its bytes. In the text, invalid bytes are
+/// replaced.
 pub fn position(data: &[u8], pos: usize) -> usize {
     let (text, replaced) = decode_utf8(data);
     let pos = text.len() - trim_start(&text).len() + pos;

@@ -1,4 +1,4 @@
-//! Holds back answer text while it may still turn out to be a tool call, and emits the calls found in it.
+//! Holds back answer text as long as it may turn out to be a tool call, and emits the calls found in it.
 //!
 //! An event filter between the assembler and the sink. `python/streamweld/_pure/text_calls/__init__.py` specifies its
 //! behavior.
@@ -38,10 +38,11 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
-/// Number of distinct settings that are kept parsed.
+/// Number of distinct settings that are cached in parsed form.
 const KEPT: usize = 16;
 
-/// Parsed settings, most recently used first. Streams share them, even if streams of several policies alternate.
+/// Parsed settings, most recently used first. All streams share them, even if streams with different policies
+/// alternate.
 static KNOWN: Mutex<Vec<(Arc<str>, Arc<Settings>)>> = Mutex::new(Vec::new());
 
 fn settings(text: &Arc<str>) -> Option<Arc<Settings>> {
@@ -77,26 +78,26 @@ pub(crate) struct TextCalls {
     max_calls: usize,
     max_bytes: usize,
     seed: String,
-    /// Tool calls of the stream so far, both structured calls and calls found in text.
+    /// Tool calls in the stream so far, both structured calls and calls found in text.
     calls: usize,
-    /// Call ids of this stream and of earlier turns.
+    /// Call ids used in this stream and in earlier turns.
     ids: HashSet<String>,
     choices: List<Choice>,
-    /// Number of deltas to process one by one before rows are tried again.
+    /// Number of deltas to process one by one before processing rows is tried again.
     singles: usize,
     /// Position in `choices` of the choice whose text was read last.
     last: usize,
 }
 
-/// Whether the next piece of a text can be emitted unchanged.
+/// Whether the next piece of text can be emitted unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Streak {
-    /// Something is held, or the position is unknown.
+    /// No: something is held, or the position is unknown.
     #[default]
     None,
-    /// Nothing of this part is held, and its text ends at the start of a line.
+    /// Yes: nothing of this part is held, and its text ends at the start of a line.
     LineStart(u32),
-    /// Nothing of this part is held, and its text ends inside a line.
+    /// Yes: nothing of this part is held, and its text ends inside a line.
     InLine(u32),
 }
 
@@ -108,7 +109,7 @@ struct Choice {
     streak: Streak,
     /// Parts with held content, in order.
     parts: VecDeque<Part>,
-    /// The started part without text whose start event is held, if any.
+    /// The part without text that was started and whose start event is held, if any.
     empty: Option<u32>,
     /// Number of the part that is being scanned.
     current: Option<u32>,
@@ -224,7 +225,7 @@ impl TextCalls {
         }
     }
 
-    /// Returns a choice whose held text may change, so the next piece cannot pass unread.
+    /// Returns a choice whose held text may still change, so that the next piece must be scanned.
     fn at(&mut self, index: i32) -> (&mut Choice, Context<'_>) {
         let choice = self.choices.slot(index, || Choice {
             index,
@@ -240,7 +241,7 @@ impl TextCalls {
         (choice, context)
     }
 
-    /// Ends the stream: refuses pending blocks as truncated and releases all held text.
+    /// Ends the stream: refuses pending blocks as truncated, and releases all held text.
     pub(crate) fn end(&mut self, out: &mut Output<'_>) {
         let mut indexes: Vec<i32> = self.choices.iter().map(|choice| choice.index).collect();
         indexes.sort_unstable();
@@ -253,7 +254,7 @@ impl TextCalls {
         }
     }
 
-    /// Wraps a sink so that a snapshot shows the replacements of parts instead of the assembler's parts.
+    /// Wraps a sink so that a snapshot shows the replacement parts instead of the assembler's parts.
     pub(crate) fn shown<'s>(&'s self, sink: &'s mut dyn Sink) -> ShownSink<'s> {
         ShownSink {
             stage: self,
@@ -358,7 +359,8 @@ impl TextCalls {
         });
     }
 
-    /// Handles the end of a part. `done` copies it: only a part of which something is held needs that.
+    /// Handles the end of a part. `done` copies the part's done event; a copy is needed only if something of the part
+    /// is held.
     fn done(
         &mut self,
         out: &mut Output<'_>,
@@ -478,8 +480,8 @@ impl TextCalls {
         self.at(index).0.calls = structured;
     }
 
-    /// Emits the text of a part between two blocks as a part of its own. `between` holds the end of the block before
-    /// the text and the start of the block after it, if any.
+    /// Emits the text between two blocks of a part as a separate part. `between`: the end of the block before the text
+    /// and the start of the block after it, if any.
     fn segment(
         &mut self,
         out: &mut Output<'_>,
@@ -493,8 +495,8 @@ impl TextCalls {
         let end = between.end.unwrap_or(done.text.len());
         let text = done.text.get(between.start.unwrap_or(0)..end);
         let text = text.unwrap_or_default();
-        // Text after a block loses its end-of-turn tokens. A part that has no block itself follows a block of another
-        // part.
+        // Text after a block is stripped of its end-of-turn tokens. A part that contains no block follows a block of
+        // another part.
         let text = match (is_first, between.end) {
             (true, Some(_)) => text,
             (true, None) if was_shown => text,
@@ -553,7 +555,7 @@ impl TextCalls {
         Some(Shown::Text(number, part.channel, done))
     }
 
-    /// Strips the white space and end-of-turn literals that follow a block.
+    /// Strips white space and end-of-turn literals that follow a block.
     fn without_ends<'t>(&self, text: &'t str) -> &'t str {
         let mut text = text.trim_start_matches(is_blank);
         let ends = &self.settings.end_of_turn;
@@ -625,7 +627,7 @@ impl TextCalls {
         promoted
     }
 
-    /// Mints a unique call id in the form used for calls without an id.
+    /// Generates a unique call id in the same form as for calls without an id.
     fn mint(&mut self, part: u32) -> String {
         let wanted = format!("call_{}_{part}", self.seed);
         let mut id = wanted.clone();
@@ -638,7 +640,8 @@ impl TextCalls {
     }
 }
 
-/// Reports a diagnostic about a block. A fault that the policy raises is stored until the caller collects it.
+/// Reports a diagnostic about a block. If the policy raises a fault for it, the fault is stored until the caller
+/// collects it.
 fn diagnose(out: &mut Output<'_>, code: Code, span: &Span, part: Option<u32>, why: &str) {
     let [start, end] = span.characters;
     let gap = if why.is_empty() { "" } else { " " };
@@ -649,8 +652,8 @@ fn diagnose(out: &mut Output<'_>, code: Code, span: &Span, part: Option<u32>, wh
 }
 
 impl Choice {
-    /// Switches to the part that the next text belongs to. If text of an earlier part follows, scanning of this choice
-    /// ends, because positions within lines are no longer known.
+    /// Switches to the part that the next text belongs to. If more text of an earlier part follows, this choice is no
+    /// longer scanned, because positions within lines are unknown.
     fn turn_to(&mut self, out: &mut Output<'_>, part: u32, context: &Context<'_>) {
         let before = self.current.replace(part);
         if before == Some(part) {
@@ -679,7 +682,7 @@ impl Choice {
         }
     }
 
-    /// Releases the held start event of a part without text, because another part started or received text.
+    /// Releases the held start event of a part without text, because another part has started or received text.
     fn note_empty(&mut self, out: &mut Output<'_>, newest: Option<u32>) {
         let Some(empty) = mem::replace(&mut self.empty, newest) else {
             return;
@@ -721,7 +724,8 @@ impl Choice {
         takes
     }
 
-    /// Returns in how many of the pieces, which continue the part that was scanned last, no marker can begin.
+    /// Returns the number of leading pieces in which no marker can begin; the pieces continue the part that was scanned
+    /// last.
     fn plain_pieces(&self, text: &str, ends: &[usize], settings: &Settings) -> usize {
         let is_at_line_start = match self.streak {
             Streak::None => return 0,
@@ -751,7 +755,7 @@ impl Choice {
         }
     }
 
-    /// Releases the text that no longer needs to be held: up to `free` in the current part, everything in earlier
+    /// Releases text that no longer needs to be held: text up to `free` in the current part, and all text in earlier
     /// parts.
     fn release(&mut self, out: &mut Output<'_>, free: usize) {
         let index = self.index;
@@ -866,7 +870,7 @@ impl Part {
 }
 
 impl Done {
-    /// Returns a copy with another text.
+    /// Returns a copy with a different text.
     fn with_text(&self, text: String) -> Done {
         Done {
             text,
@@ -1094,7 +1098,7 @@ impl EventFilter for TextCalls {
     }
 }
 
-/// Returns the choice with this index, if any. It is usually the one that was looked up last.
+/// Returns the choice with this index, if any. This is usually the choice that was looked up last.
 #[inline]
 fn read_last<'c>(
     choices: &'c mut List<Choice>,
@@ -1112,14 +1116,14 @@ fn position_of(choices: &List<Choice>, index: i32) -> Option<usize> {
     choices.position(index)
 }
 
-/// Least number of deltas for which it pays off to prepare a row.
+/// Minimum number of deltas for which it pays off to prepare a row.
 const WORTHWHILE: usize = 6;
-/// Number of deltas processed one by one after fewer of a row passed.
+/// Number of deltas to process one by one after fewer of a row passed.
 const SINGLES: usize = 16;
-/// Number of deltas processed one by one after a row ended: the one that is held and the one that releases it.
+/// Number of deltas to process one by one after a row ended: the delta that is held, and the delta that releases it.
 const HELD: usize = 2;
 
-/// Shows the snapshot of an answer with its replaced parts. Added parts follow all parts of the assembler.
+/// Shows a snapshot of the answer with its parts replaced. Added parts follow all parts of the assembler.
 pub(crate) struct ShownSink<'s> {
     stage: &'s TextCalls,
     sink: &'s mut dyn Sink,

@@ -1,4 +1,4 @@
-//! Holds payloads until the dialect is detected. `dialect::detect` decides which payload identifies which dialect.
+//! Holds payloads until the dialect is detected. `dialect::detect` decides which dialect a payload identifies.
 
 use crate::dialect::Dialect;
 use crate::dialect::detect;
@@ -17,7 +17,7 @@ use crate::sse::decode_utf8;
 const MAX_HELD: usize = 16;
 const MAX_HELD_BYTES: usize = 64 * 1024;
 
-/// A held payload with its place.
+/// A held payload, and its place.
 #[derive(Clone, Debug)]
 pub(crate) struct HeldPayload {
     event: Vec<u8>,
@@ -55,11 +55,11 @@ impl HeldPayload {
     }
 }
 
-/// The payloads so far, while none of them identified the dialect.
+/// The payloads so far, as long as none of them identifies the dialect.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UndetectedPayloads {
     pub(crate) held: Vec<HeldPayload>,
-    /// Names of the members found instead, for the error message.
+    /// Names of the members found instead, for use in the error message.
     names: Vec<String>,
     size: usize,
 }
@@ -135,7 +135,7 @@ impl DialectWatch {
         }
     }
 
-    /// Returns true if the stream was detected as the specified dialect, or detection gave up.
+    /// Returns true if the detected dialect is the specified one, or detection gave up.
     pub(crate) fn is_content(&self) -> bool {
         self.waiting.is_none() && self.found.is_none()
     }

@@ -1,6 +1,6 @@
-//! Sets of bytes and pairs of bytes that text is searched for.
+//! Sets of bytes and of byte pairs to search for in text.
 
-/// Number of bits in a word of `BytePairs`.
+/// Number of bits in one word of `BytePairs`.
 const BITS: usize = 64;
 
 /// Set of bytes to search for.
@@ -17,7 +17,7 @@ impl Default for ByteSet {
 }
 
 impl ByteSet {
-    /// Texts of at least this length are searched with `memchr`, for a few bytes at a time.
+    /// Minimum length of texts that are searched with `memchr` if the set contains only a few bytes.
     const LONG: usize = 48;
 
     pub fn new(mut bytes: Vec<u8>) -> ByteSet {
@@ -51,7 +51,7 @@ impl ByteSet {
         !self.all_long(text, |_| false)
     }
 
-    /// Returns true if `holds` is true for the offset of every such byte in the text. The order is unspecified.
+    /// Returns true if `holds` returns true for the offset of every such byte in the text. The order is unspecified.
     pub fn all(&self, text: &[u8], holds: impl Fn(usize) -> bool) -> bool {
         if text.len() >= ByteSet::LONG {
             return self.all_long(text, holds);
@@ -60,8 +60,8 @@ impl ByteSet {
         bytes.all(|(at, byte)| !self.has(*byte) || holds(at))
     }
 
-    /// Returns the least of the offsets that `found` returns for the offsets of such bytes in the text. `found` returns
-    /// no offset before the one that it is given.
+    /// Calls `found` with the offsets of such bytes in the text, and returns the smallest offset that it returns.
+    /// `found` never returns an offset before the one that it receives.
     pub fn least(&self, text: &[u8], found: impl Fn(usize) -> Option<usize>) -> Option<usize> {
         let mut least = None;
         if text.len() < ByteSet::LONG {
@@ -116,7 +116,7 @@ fn note_least(
     }
 }
 
-/// Set of pairs of bytes.
+/// Set of byte pairs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BytePairs {
     words: Vec<u64>,
@@ -131,7 +131,7 @@ impl Default for BytePairs {
 }
 
 impl BytePairs {
-    /// Adds a pair; `None` stands for every byte.
+    /// Adds a pair, in which `None` stands for every byte.
     pub fn insert(&mut self, first: u8, second: Option<u8>) {
         let seconds = second.map_or(0..=u8::MAX, |second| second..=second);
         for second in seconds {

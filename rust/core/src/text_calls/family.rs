@@ -1,4 +1,4 @@
-//! Families that a policy enables, as described by `config["text_calls"]`.
+//! Families that a policy enables, as `config["text_calls"]` describes them.
 
 use crate::text_calls::entry::Close;
 use crate::text_calls::entry::Entry;
@@ -11,9 +11,9 @@ use serde_json::Value;
 pub(crate) enum Tier {
     /// The marker is a special token of the tokenizer.
     Token,
-    /// The marker is plain text and must start a line.
+    /// The marker is plain text and must be at the start of a line.
     Tag,
-    /// There is no marker: the call must be the whole answer.
+    /// There is no marker, so the call must be the whole answer.
     Markerless,
 }
 
@@ -23,10 +23,10 @@ pub(crate) struct Family {
     pub name: String,
     pub tier: Tier,
     pub open: Vec<String>,
-    /// Number of bytes at the end of the marker that belong to the body.
+    /// Number of bytes at the end of the marker that are also part of the body.
     pub unread: usize,
     pub close: Close,
-    /// Several blocks may follow each other although the family has no marker.
+    /// Several blocks may follow each other even though the family has no marker.
     pub several: bool,
     pub grammar: Grammar,
 }
@@ -46,7 +46,7 @@ impl Family {
                 "markerless" => Tier::Markerless,
                 _ => return None,
             },
-            // The table counts characters of the marker.
+            // The table counts the marker in characters.
             unread: open
                 .first()?
                 .chars()

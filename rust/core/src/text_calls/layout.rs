@@ -1,23 +1,24 @@
-//! Decides where in a Markdown text a call is allowed: not in fences, inline code, quotations, lists, diffs or tables.
+//! Decides where in a Markdown text a call is allowed: outside fences, inline code, quotations, lists, diffs and
+//! tables.
 //!
-//! Blocks are skipped, so that a fence in an argument hides nothing. A fence that is indented by four columns or more
-//! is a fence in a list and indented code elsewhere. Both interpretations are tracked, and a call is allowed only if
-//! neither has an open fence. If the position is ambiguous, no call is allowed there, because a user can still read a
-//! call that stays text.
+//! Blocks are skipped, so that a fence inside an argument does not count. A fence that is indented by four or more
+//! columns is a fence inside a list and indented code elsewhere. Both interpretations are tracked, and a call is
+//! allowed only if neither has an open fence. If a position is ambiguous, no call is allowed there, because a call that
+//! remains text is still readable.
 
 use crate::text_calls::byte_set::ByteSet;
 use crate::text_calls::reading::is_blank;
 
-/// Number of characters of a line that decide what kind of line it is.
+/// Number of characters at the start of a line that decide what kind of line it is.
 const HEAD: usize = 256;
-/// Least indent of a line of code.
+/// Minimum indentation of a line of code.
 const CODE_INDENT: usize = 4;
-/// Least indent of the lines that belong to a list item.
+/// Minimum indentation of the lines that belong to a list item.
 const ITEM_INDENT: usize = 2;
-/// Least length of a fence.
+/// Minimum length of a fence.
 const FENCE: usize = 3;
 
-/// A literal that changes the meaning of text, in lower case.
+/// A lower-case literal that changes the meaning of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Tag {
     text: String,
@@ -27,12 +28,12 @@ struct Tag {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum TagKind {
     Opener(Closer),
-    /// `<name`, if the name ends there.
+    /// `<name`, which matches only if the name ends there.
     Element(Closer),
     ReasoningCloser,
 }
 
-/// The end of reasoning, a quoting element or a comment.
+/// The end of reasoning, of a quoting element or of a comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Closer {
     text: String,
@@ -44,18 +45,18 @@ struct Closer {
 pub(crate) struct Words {
     /// Longest first.
     tags: Vec<Tag>,
-    /// First bytes of the tags, and the bytes of Markdown.
+    /// First bytes of the tags, and the bytes that have a meaning in Markdown.
     firsts: ByteSet,
     longest: usize,
-    /// Markers of calls, except bare ones.
+    /// Call markers, except bare ones.
     markers: Vec<String>,
     /// First bytes of the markers.
     marker_firsts: ByteSet,
 }
 
 impl Words {
-    /// `reasoning` holds the openers and closers of reasoning in text, `quoting` the names of quoting elements,
-    /// `markers` those of calls.
+    /// `reasoning`: the openers and closers of reasoning in text. `quoting`: the names of quoting elements. `markers`:
+    /// the markers of calls.
     pub fn new(reasoning: &[[String; 2]], quoting: &[String], markers: Vec<String>) -> Words {
         let closer = |text: &str, is_reasoning| Closer {
             text: text.to_ascii_lowercase(),
@@ -99,7 +100,7 @@ impl Words {
         }
     }
 
-    /// Returns true if the text contains a marker of a call.
+    /// Returns true if the text contains a call marker.
     fn has_marker(&self, text: &str) -> bool {
         let is_none = |at: usize| {
             let rest = text.as_bytes().get(at..).unwrap_or_default();
@@ -109,7 +110,7 @@ impl Words {
         !self.marker_firsts.all(text.as_bytes(), is_none)
     }
 
-    /// Returns the tag with which the text begins.
+    /// Returns the tag at the beginning of the text.
     fn tag(&self, text: &str) -> Option<&Tag> {
         // Most tags begin with the same byte.
         let second = text.as_bytes().get(1)?.to_ascii_lowercase();
@@ -127,7 +128,7 @@ impl Words {
         })
     }
 
-    /// Returns where the end of the text begins that may be part of a tag, a run or `|>`, or the text's length.
+    /// Returns the offset at which the end of the text may begin a tag, a run or `|>`, or else the text's length.
     fn settled(&self, text: &str, at: usize, closer: Option<&Closer>) -> usize {
         let longest = closer.map_or(self.longest, |closer| closer.text.len());
         let from = (text.len() + 1).saturating_sub(longest).max(at);
@@ -184,7 +185,7 @@ impl Words {
                     length if length >= FENCE => return Some((at, Mark::Tildes(length))),
                     length => at += length,
                 },
-                // The bar of a special token does not separate columns.
+                // The bar in a special token does not separate columns.
                 b'|' => {
                     let before = at.checked_sub(1).and_then(|at| bytes.get(at));
                     if before != Some(&b'<') && bytes.get(at + 1) != Some(&b'>') {
@@ -204,7 +205,7 @@ impl Words {
     }
 }
 
-/// A mark in a line that changes the meaning of text.
+/// A mark within a line that changes the meaning of text.
 enum Mark<'w> {
     Ticks(usize),
     Tildes(usize),
@@ -226,7 +227,7 @@ impl Mark<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MarkerPosition {
     Nowhere,
-    /// Preceded on its line only by white space, the end of reasoning, or a block.
+    /// Only white space, the end of reasoning, or a block precedes it on its line.
     Start,
     /// Only special tokens are allowed.
     AfterProse,
@@ -238,7 +239,7 @@ enum Before {
     /// At most white space.
     #[default]
     Nothing,
-    /// A block or the end of reasoning, then at most white space.
+    /// A block or the end of reasoning, followed by at most white space.
     Block,
     Prose,
 }
@@ -251,31 +252,32 @@ struct Fence {
     indent: usize,
 }
 
-/// The Markdown state of the text read so far.
+/// The Markdown state of the text that was read so far.
 #[derive(Debug)]
 pub(crate) struct Layout {
     /// Offset up to which the text was read.
     at: usize,
-    /// The open fence, counting fences with any indentation, and with less than four columns.
+    /// The open fence if fences with any indentation count, and if only fences indented by less than four columns
+    /// count.
     fences: [Option<Fence>; 2],
-    /// End of the open reasoning or quoting element.
+    /// The end of the open reasoning or quoting element.
     closer: Option<Closer>,
-    /// Length of the backtick run that opened inline code; 0 outside it.
+    /// Length of the backtick run that opened the inline code; 0 outside inline code.
     run: usize,
     in_list: bool,
     in_diff: bool,
     in_quotation: bool,
-    /// No text so far except reasoning tags.
+    /// True if there was no text so far except reasoning tags.
     pub is_empty: bool,
     /// Number of lines that ended.
     pub line: usize,
     // The current line.
-    /// Offset of its start, or of the end of the last skipped range in it.
+    /// Offset of the line's start, or of the end of the last skipped range in the line.
     line_start: usize,
     head: String,
     head_length: usize,
     before: Before,
-    /// A fence, unless the line has another backtick.
+    /// A fence, unless the line contains another backtick.
     candidate: Option<Fence>,
     has_pipe: bool,
     last: Option<char>,
@@ -353,7 +355,7 @@ impl Layout {
         self.before == Before::Block && text.get(self.at..position).is_none_or(str::is_empty)
     }
 
-    /// Notes a block that may become a call, and skips it.
+    /// Records a block that may become a call, and skips it.
     pub fn end_block(&mut self, text: &str, start: usize, end: usize) {
         self.settle(text, start);
         self.skip_to(end);
@@ -361,7 +363,7 @@ impl Layout {
         self.is_empty = false;
     }
 
-    /// Notes a block that stays text, or that text follows a block, and skips the range.
+    /// Records that a block stays text or that text follows it, and skips the range.
     pub fn end_refused(&mut self, text: &str, start: usize, end: usize) {
         self.settle(text, start);
         self.skip_to(end);
@@ -381,7 +383,7 @@ impl Layout {
         self.line_start = end;
     }
 
-    /// Starts another part, which begins a new line.
+    /// Starts another part, which also starts a new line.
     pub fn start_part(&mut self, text: &str, words: &Words) {
         self.advance(text, text.len(), words);
         self.settle(text, text.len());
@@ -391,7 +393,7 @@ impl Layout {
         self.skip_to(0);
     }
 
-    /// Treats the unread text up to `end`, which might have begun a tag, as text.
+    /// Treats the still unparsed text up to `end`, which might have begun a tag, as text.
     fn settle(&mut self, text: &str, end: usize) {
         self.note_text(text.get(self.at..end).unwrap_or_default());
         self.at = end;
@@ -411,7 +413,7 @@ impl Layout {
             || is_numbered(rest)
     }
 
-    /// Reads up to `end`, or up to a possible tag that reaches it.
+    /// Reads up to `end`, or up to a possible tag that reaches `end`.
     pub fn advance(&mut self, text: &str, end: usize, words: &Words) {
         while let Some(rest) = text.get(self.at..end) {
             let Some(length) = memchr::memchr(b'\n', rest.as_bytes()) else {
@@ -490,7 +492,8 @@ impl Layout {
         }
     }
 
-    /// Reads a run of backticks: a fence if it begins its line and is the only run of the line, else inline code.
+    /// Reads a run of backticks: it is a fence if it begins its line and is the only run in the line; otherwise it is
+    /// inline code.
     fn ticks(&mut self, length: usize) {
         if self.before == Before::Nothing && length >= FENCE {
             self.candidate = Some(self.fence(b'`', length));
@@ -603,11 +606,11 @@ impl Layout {
             }
             return;
         }
-        // In Markdown, lines after a quotation belong to it until a blank line, and so do lines after a list item. A
-        // list item or another quoting line with a marker quotes a call, and what follows may be the rest of the
-        // quotation or its next call. A call that stays text can still be read, a quotation that runs cannot be
-        // undone: so nothing is a call up to the blank line. After list items without a marker a call is allowed,
-        // because models often list their steps just before they call.
+        // In Markdown, lines after a quotation or a list item belong to it until a blank line. A list item or another
+        // quoting line that contains a marker quotes a call, and what follows may be the rest of the quotation or its
+        // next call. A call that stays text is still readable, but a quoted call cannot be undone once it was run.
+        // Therefore, nothing is a call up to the blank line. After list items without a marker, a call is allowed,
+        // because models often list their steps just before they make a call.
         self.in_quotation = self.in_quotation
             || content.starts_with('>')
             || (self.is_quoting_line() && words.has_marker(line));
@@ -662,7 +665,7 @@ fn is_quoting(character: char) -> bool {
     )
 }
 
-/// Returns the indent of a line in columns, and its text.
+/// Returns a line's indentation in columns, and the line's text.
 fn split_indent(line: &str) -> (usize, &str) {
     let rest = line.trim_start_matches([' ', '\t']);
     let before = line.len() - rest.len();

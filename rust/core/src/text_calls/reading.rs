@@ -1,7 +1,7 @@
-//! Progress of one family's grammar in one block, so that text which arrives in pieces is read once.
+//! Progress of one family's grammar in one block, so that text that arrives in pieces is read only once.
 //!
-//! A grammar takes small steps. A step that needs more text changes only how far a value was scanned, and is repeated
-//! when more text arrives.
+//! A grammar proceeds in small steps. A step that needs more text only records how far a value was scanned, and is
+//! repeated when more text arrives.
 
 use crate::json::Kind;
 use crate::json::MAX_DEPTH;
@@ -10,7 +10,7 @@ use crate::json::Status;
 use crate::json::automaton::check;
 use std::collections::HashSet;
 
-/// Reason for which a step failed.
+/// The reason why a step failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// More text is needed.
@@ -21,7 +21,7 @@ pub(crate) enum Stop {
 
 pub(crate) type Parse<T> = Result<T, Stop>;
 
-/// One call of a block, before its name and arguments are checked.
+/// One call in a block, before its name and arguments are checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
     /// Name as written, without the family's prefix.
@@ -49,7 +49,7 @@ impl Default for Arguments {
 pub(crate) enum Value {
     /// Text whose type depends on the tool's schema.
     Raw(String),
-    /// A string, according to the grammar.
+    /// A value that the grammar defines as a string.
     Text(String),
     /// JSON text.
     Json(String),
@@ -102,9 +102,9 @@ pub(crate) struct Reading {
     pub at: usize,
     pub state: GrammarState,
     scan: Scan,
-    /// Number of literals that `expect_all` has read.
+    /// Number of literals that `expect_all` has already read.
     step: usize,
-    /// More than white space and a name was read. Any word of a sentence could be a name.
+    /// True if more than white space and a name was read. Any word in a sentence could be a name.
     pub has_matched: bool,
     pub calls: Vec<Found>,
     /// Name of the current call.
@@ -114,7 +114,7 @@ pub(crate) struct Reading {
     pub members: Vec<(String, Value)>,
     /// Keys of `members`.
     pub keys: HashSet<String>,
-    /// The current value as JSON, and the open lists and objects in it.
+    /// The current value as JSON, and the lists and objects that are open in it.
     pub json: String,
     pub nested: Vec<Nested>,
     /// A call just ended.
@@ -126,7 +126,7 @@ pub(crate) struct Reading {
 /// An unfinished list or object.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Nested {
-    /// Keys of an object; `None` for a list.
+    /// Keys of the object; `None` for a list.
     pub keys: Option<HashSet<String>>,
     pub is_empty: bool,
 }
@@ -163,7 +163,7 @@ impl Reading {
         self.peek(text)
     }
 
-    /// Ends the current call with its parameters.
+    /// Ends the current call, with its parameters.
     pub fn end_call(&mut self) {
         let arguments = Arguments::Parameters(std::mem::take(&mut self.members));
         self.end_call_with(arguments);
@@ -203,7 +203,8 @@ impl Reading {
         self.expect(text, literal)
     }
 
-    /// Reads the literals, each with optional white space before it. After a cut, literals already read are skipped.
+    /// Reads the literals, each with optional white space before it. If the text ends early, literals that were already
+    /// read are skipped in the next attempt.
     pub fn expect_all(&mut self, text: &str, literals: &[String]) -> Parse<()> {
         while let Some(literal) = literals.get(self.step) {
             self.expect_next(text, literal)?;
@@ -240,7 +241,7 @@ impl Reading {
         self.run(text, in_name)
     }
 
-    /// Returns the text up to the literal and reads both.
+    /// Returns the text before the literal, and consumes both.
     pub fn until<'t>(&mut self, text: &'t str, literal: &str) -> Parse<&'t str> {
         let rest = self.rest(text);
         let from = self.scan.length;
@@ -256,8 +257,8 @@ impl Reading {
         rest.get(..end).ok_or(Stop::Broken)
     }
 
-    /// Checks how the value begins that has its opening bracket here: `first` must follow the bracket, and a name may
-    /// precede it if it is a parenthesis. Any other text in brackets is not a call, so it is not read to its end.
+    /// Checks the beginning of a value whose opening bracket is here: `first` must follow the bracket. If `first` is a
+    /// parenthesis, a name may precede it. Any other text in brackets is not a call, so it is not read to the end.
     pub fn opens(&mut self, text: &str, first: u8) -> Parse<()> {
         let rest = self.rest(text).as_bytes();
         let scan = &mut self.scan;
@@ -286,7 +287,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Reads a value that begins with a bracket, up to the position where its brackets balance outside strings.
+    /// Reads a value that begins with a bracket, up to the position where brackets outside strings balance.
     pub fn balanced<'t>(&mut self, text: &'t str, syntax: Syntax) -> Parse<&'t str> {
         let rest = self.rest(text);
         let mut scan = self.scan;
@@ -342,7 +343,7 @@ impl Reading {
     }
 }
 
-/// Syntax of a bracketed value. JSON has no single quotes and no parentheses.
+/// Syntax of a bracketed value. JSON has neither single quotes nor parentheses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Syntax {
     Json,
@@ -379,12 +380,12 @@ fn in_callee(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-')
 }
 
-/// Returns true if no object in the JSON text has a duplicate key.
+/// Returns true if no object in the JSON text has duplicate keys.
 pub(crate) fn has_unique_keys(json: &str) -> bool {
     unique(&mut Scanner::again(json)) == Some(true)
 }
 
-/// The depth of the text was checked before, which bounds the recursion.
+/// The nesting depth of the text was already checked, which limits the recursion.
 fn unique(scanner: &mut Scanner<'_>) -> Option<bool> {
     match scanner.kind().ok()? {
         Kind::Object => {

@@ -1,5 +1,5 @@
-//! Finds the blocks in the text of one choice: their markers, their ends, and the calls in them. Reports how much of
-//! the text can be released.
+//! Finds the blocks in the text of one choice: their markers, their ends and their calls. Reports how much of the text
+//! can be released.
 
 use crate::text_calls::entry::Close;
 use crate::text_calls::family::Family;
@@ -19,7 +19,7 @@ use crate::text_calls::values::Tool;
 use crate::text_calls::values::arguments;
 use std::collections::HashMap;
 
-/// Settings, tools and limits that a scanner uses.
+/// Settings, tools and limits for a scanner.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context<'a> {
     pub settings: &'a Settings,
@@ -29,7 +29,7 @@ pub(crate) struct Context<'a> {
     pub max_bytes: usize,
 }
 
-/// A span in the text of a part, and its family.
+/// A span in a part's text, and the family that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub family: String,
@@ -39,7 +39,7 @@ pub(crate) struct Span {
     pub characters: [usize; 2],
 }
 
-/// Capacity that a scanner reserves for text at once, in bytes, to avoid many small reallocations.
+/// Number of bytes that a scanner reserves for text at once, to avoid many small reallocations.
 const ROOM: usize = 4096;
 
 /// A complete block whose calls may be promoted.
@@ -50,14 +50,14 @@ pub(crate) struct Block {
     pub part: u32,
     /// Name and arguments of each call.
     pub calls: Vec<(String, String)>,
-    /// Text of the block as written.
+    /// Text of the block, as written.
     pub raw: String,
     after_prose: bool,
     /// Line on which the block began.
     line: usize,
     /// Optional closer that may still follow.
     closer: Option<String>,
-    /// Index of the family, if several of its blocks may follow each other without a marker.
+    /// Index of the family, if several blocks of this family may follow each other without a marker.
     again: Option<usize>,
 }
 
@@ -68,9 +68,9 @@ struct Open {
     marker: usize,
     after_prose: bool,
     line: usize,
-    /// First family of the marker. Diagnostics name it if the block has no end.
+    /// First family that uses the marker. Diagnostics about a block without an end name this family.
     family: usize,
-    /// A family that no longer matches had matched more than a name.
+    /// True if a family that no longer matches had matched more than a name.
     has_matched: bool,
     /// Index of each family that still matches, and its progress.
     readings: Vec<(usize, Reading)>,
@@ -96,12 +96,12 @@ pub(crate) struct Scanner {
     part: u32,
     layout: Layout,
     state: State,
-    /// Offset before which every possible marker was examined.
+    /// Offset before which every possible marker has been examined.
     searched: usize,
     pub pending: Vec<Block>,
-    /// Refused blocks, each with the number of its part and the reason.
+    /// Refused blocks, each with its part number and the reason.
     pub refused: Vec<(Span, u32, Refusal)>,
-    /// A number of bytes of the part, and the number of characters in them.
+    /// A number of bytes of the part, and the corresponding number of characters.
     counted: [usize; 2],
 }
 
@@ -110,7 +110,7 @@ impl Scanner {
     pub fn start_part(&mut self, part: u32, settings: &Settings) {
         self.layout.start_part(&self.text, &settings.words);
         if let Some(block) = self.pending.last_mut() {
-            // A block does not continue in another part.
+            // A block cannot continue in another part.
             block.closer = None;
         }
         self.text.clear();
@@ -125,7 +125,7 @@ impl Scanner {
         self.state = State::Off;
     }
 
-    /// Scans the new text and returns how much of the text can be released. `over` means that the part has ended.
+    /// Scans the new text and returns how much text can be released. `over` means that the part has ended.
     pub fn advance(&mut self, context: &Context<'_>, over: bool) -> usize {
         loop {
             let held = match std::mem::take(&mut self.state) {
@@ -146,7 +146,7 @@ impl Scanner {
         }
     }
 
-    /// Returns true if nothing is held, and text without a marker will not change that.
+    /// Returns true if nothing is held and text without a marker will not change that.
     pub fn is_idle(&self, settings: &Settings) -> bool {
         match self.state {
             State::Off => true,
@@ -158,13 +158,13 @@ impl Scanner {
         }
     }
 
-    /// Returns true if a marker that must start a line may come next.
+    /// Returns true if a marker that must be at the start of a line may come next.
     pub fn is_at_line_start(&self, settings: &Settings) -> bool {
         !settings.line_firsts.is_empty() && self.begins_line(self.text.len(), settings)
     }
 
-    /// Returns in how many of the pieces, which come next, no marker can begin, up to the first in which one can.
-    /// `ends` has the offset in `text` at which each piece ends.
+    /// Returns the number of leading pieces of the coming text in which no marker can begin. `ends` contains the offset
+    /// in `text` at which each piece ends.
     pub fn plain_pieces(
         &self,
         text: &str,
@@ -189,10 +189,10 @@ impl Scanner {
         }
     }
 
-    /// Returns true if only white space separates the position from the start of its line, or from a literal that
-    /// counts as a line end.
+    /// Returns true if only white space separates the position from the start of its line or from a literal that counts
+    /// as a line end.
     fn begins_line(&self, position: usize, settings: &Settings) -> bool {
-        // Searches backwards over white space only: the text may be long and have no line end.
+        // Searches backwards over white space only, because the text may be long and contain no line end.
         let before = self.text.as_bytes().get(..position).unwrap_or_default();
         let mut before = before.iter().rev();
         let last = before.find(|byte| !is_indent(**byte));
@@ -206,7 +206,7 @@ impl Scanner {
         self.searched = self.text.len();
     }
 
-    /// Returns true if a family without a marker may still begin, because the layout has read no text yet.
+    /// Returns true if a family without a marker may still begin, because the layout has not read any text yet.
     fn is_fresh(&self, settings: &Settings) -> bool {
         settings.has_bare && self.layout.is_empty
     }
@@ -229,7 +229,7 @@ impl Scanner {
                 At::Text(length) => self.searched = position + length,
             }
         }
-        // The layout reads a run of backticks only when it is complete.
+        // The layout reads a run of backticks only once it is complete.
         if self.is_fresh(settings) && !self.text.ends_with(['`', '~']) {
             self.layout
                 .advance(&self.text, self.text.len(), &settings.words);
@@ -246,7 +246,7 @@ impl Scanner {
     }
 
     /// Returns what begins at an offset. If one marker is the beginning of another, the longer one takes precedence.
-    /// `again` is a family without a marker whose blocks may follow the previous block.
+    /// `again`: a family without a marker whose blocks may follow the previous block.
     fn marker_at(
         &mut self,
         position: usize,
@@ -269,7 +269,7 @@ impl Scanner {
         if whole.is_none() && !is_prefix {
             return text;
         }
-        // The layout is not read for every letter that begins a word.
+        // The layout is not updated for every letter that begins a word.
         let first = rest.bytes().next().unwrap_or_default();
         let is_word = self.pending.is_empty() && settings.line_firsts.contains(&first);
         if is_word && !self.begins_line(position, settings) {
@@ -324,7 +324,7 @@ impl Scanner {
     }
 
     /// Reads white space, end-of-turn literals and further blocks after a block. Any other text means that the block
-    /// was a quotation.
+    /// was quoted.
     fn follow(&mut self, context: &Context<'_>, over: bool) -> Option<usize> {
         let settings = context.settings;
         loop {
@@ -373,7 +373,7 @@ impl Scanner {
         }
     }
 
-    /// Appends the optional closer to the last block.
+    /// Adds the optional closer to the last block.
     fn close_late(&mut self, end: usize, position: usize, settings: &Settings) {
         self.searched = end;
         self.layout.skip(&self.text, position, end, &settings.words);
@@ -388,7 +388,7 @@ impl Scanner {
         }
     }
 
-    /// Handles text at an offset that follows the pending blocks and is not a call.
+    /// Handles text at an offset that follows the pending blocks but is not a call.
     fn text_follows(&mut self, position: usize, settings: &Settings) {
         self.layout.advance(&self.text, position, &settings.words);
         let is_on_line = self.layout.is_line_open(&self.text, position);
@@ -406,7 +406,7 @@ impl Scanner {
             }
         }
         if settings.after == After::End && had_pending {
-            // The answer quotes calls, so later calls may be quotations too.
+            // The answer quotes calls, so later calls may be quoted too.
             self.state = State::Off;
         }
         if is_on_line {
@@ -434,8 +434,7 @@ impl Scanner {
                 }
                 Err(Stop::Cut) => true,
                 Err(Stop::Broken) => {
-                    // The bracket is the opener of a family without a marker, so it counts only if its contents
-                    // begin like a call.
+                    // The bracket opens a family without a marker, so it counts only if its contents begin like a call.
                     let is_bare = family.tier == Tier::Markerless;
                     let is_value = reading.rest(&self.text).starts_with(['{', '[']);
                     *has_matched |= reading.has_matched || (is_value && !is_bare);
@@ -464,7 +463,7 @@ impl Scanner {
                 return Some(start);
             }
         } else if (open.after_prose || is_bare) && !open.has_matched {
-            // The text only mentions the marker, or begins like a call without a marker.
+            // The text only mentions the marker, or only begins like a call without a marker.
             self.searched = after;
             return None;
         } else {
@@ -504,7 +503,7 @@ impl Scanner {
         self.state = State::Off;
     }
 
-    /// Handles a complete block: makes it pending or refuses it.
+    /// Handles a complete block: either makes it pending or refuses it.
     fn check_block(
         &mut self,
         open: &Open,
@@ -562,7 +561,7 @@ impl Scanner {
     }
 }
 
-/// Consecutive pieces of a text.
+/// Consecutive pieces of one text.
 #[derive(Clone, Copy, Debug)]
 struct Pieces<'t> {
     text: &'t [u8],
@@ -576,8 +575,8 @@ impl Pieces<'_> {
         self.ends.partition_point(|end| *end <= offset)
     }
 
-    /// Returns true if a marker may begin at the offset, judging by the rest of its piece: the piece is held, whatever
-    /// follows it.
+    /// Returns true if, judging by the rest of its piece, a marker may begin at the offset. The piece is then held,
+    /// whatever follows it.
     fn may_begin_at(&self, offset: usize, settings: &Settings) -> bool {
         let end = self.ends.get(self.before(offset)).copied();
         let piece = self.text.get(offset..end.unwrap_or(self.text.len()));
@@ -585,7 +584,8 @@ impl Pieces<'_> {
         piece.is_some_and(|(first, rest)| settings.may_begin(*first, rest))
     }
 
-    /// Returns the offset of the marker, or part of one, with which the line begins that starts at an offset.
+    /// Returns the offset of the marker, or of the partial marker, at the beginning of the line that starts at an
+    /// offset.
     fn line_marker(&self, start: usize, settings: &Settings) -> Option<usize> {
         let line = self.text.get(start..)?;
         let indent = line.iter().position(|byte| !is_indent(*byte))?;
@@ -594,7 +594,7 @@ impl Pieces<'_> {
         (is_first && self.may_begin_at(offset, settings)).then_some(offset)
     }
 
-    /// Returns the first offset, after the start of the text, at which a marker may begin at an allowed position.
+    /// Returns the first offset after the start of the text at which a marker may begin at an allowed position.
     fn marker(&self, settings: &Settings) -> Option<usize> {
         settings.marks.least(self.text, |at| {
             let byte = self.text.get(at)?;
@@ -609,13 +609,13 @@ impl Pieces<'_> {
     }
 }
 
-/// Returns true for white space inside a line.
+/// Returns true for white space within a line.
 fn is_indent(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r')
 }
 
-/// Returns name and arguments of each call, or the reason to refuse the block. All calls of a block are promoted, or
-/// none.
+/// Returns the name and arguments of each call, or the reason for refusing the block. Either all calls in a block are
+/// promoted, or none is.
 fn calls_of(
     found: Vec<Found>,
     is_bare: bool,
@@ -635,16 +635,16 @@ fn calls_of(
 /// What begins at an offset.
 enum At {
     Marker(Open),
-    /// A possible beginning of a marker.
+    /// The possible beginning of a marker.
     Prefix,
-    /// A possible beginning of a marker, but the part has ended.
+    /// The possible beginning of a marker, but the part has ended.
     Rest,
-    /// That many bytes of text.
+    /// Text with this many bytes.
     Text(usize),
 }
 
 impl Family {
-    /// Reads the block as far as the text goes and returns its end. An optional closer is not included.
+    /// Reads the block as far as the text goes, and returns the end of the block. An optional closer is not included.
     fn read_block(&self, reading: &mut Reading, text: &str) -> Parse<usize> {
         self.grammar.read_block(reading, text, &self.close)?;
         Ok(reading.at)

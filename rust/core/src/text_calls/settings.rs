@@ -1,4 +1,4 @@
-//! Settings of a policy for text-form tool calls, parsed from `config["text_calls"]`.
+//! A policy's settings for text-form tool calls, parsed from `config["text_calls"]`.
 
 use crate::text_calls::byte_set::BytePairs;
 use crate::text_calls::byte_set::ByteSet;
@@ -8,7 +8,7 @@ use crate::text_calls::family::Tier;
 use crate::text_calls::layout::Words;
 use serde_json::Value;
 
-/// Whether blocks are only reported or become calls.
+/// Whether blocks are only reported or are promoted to calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Report,
@@ -27,14 +27,14 @@ pub(crate) enum After {
 pub(crate) struct Marker {
     pub text: String,
     pub families: Vec<usize>,
-    /// All of its families are markerless, so it is searched for only until the first text.
+    /// True if all of its families are markerless, so that it is searched for only until the first text.
     pub is_bare: bool,
-    /// The marker contains another marker, which opens no block inside it.
+    /// True if the marker contains another marker, which then does not open a block inside it.
     pub is_nesting: bool,
 }
 
 impl Marker {
-    /// Returns true if the marker is searched for after a block. `again` is the family of that block if the family
+    /// Returns true if the marker is searched for after a block. `again`: the family of that block, if the family
     /// allows several blocks.
     pub fn follows(&self, again: Option<usize>) -> bool {
         !self.is_bare || again.is_some_and(|family| self.families.contains(&family))
@@ -49,13 +49,13 @@ pub(crate) struct Settings {
     pub families: Vec<Family>,
     /// Longest first.
     pub markers: Vec<Marker>,
-    /// At least one marker is bare.
+    /// True if at least one marker is bare.
     pub has_bare: bool,
     /// First bytes of the markers that may follow prose.
     pub firsts: Vec<u8>,
     /// First bytes of the markers that must start a line, except those in `firsts`.
     pub line_firsts: Vec<u8>,
-    /// Last bytes of the literals that end a line or count as its end.
+    /// Last bytes of the literals that end a line or count as a line end.
     pub line_ends: Vec<u8>,
     /// A text without any of these bytes contains no marker, unless it begins a line.
     pub marks: ByteSet,
@@ -71,7 +71,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Returns `None` if `settings_text` of `_pure/text_calls/table.py` did not write the text.
+    /// Returns `None` if the text was not written by `settings_text` in `_pure/text_calls/table.py`.
     pub fn read(text: &str) -> Option<Settings> {
         let value: Value = serde_json::from_str(text).ok()?;
         let members = value.as_object()?;
@@ -165,7 +165,7 @@ impl Settings {
         })
     }
 
-    /// Returns the first offset at which a marker may begin. Bare markers count only while the text `is_fresh`.
+    /// Returns the first offset at which a marker may begin. Bare markers count only as long as the text `is_fresh`.
     pub fn next_start(&self, text: &[u8], is_fresh: bool) -> Option<usize> {
         let mut bytes = text.iter().enumerate();
         bytes.find_map(|(at, byte)| {
@@ -176,8 +176,8 @@ impl Settings {
         })
     }
 
-    /// Returns true if a marker that is not bare begins with this byte and its remainder agrees with `rest` up to the
-    /// end of the shorter one.
+    /// Returns true if a marker that is not bare begins with this byte, and the remaining marker and `rest` agree up to
+    /// the end of the shorter one.
     pub fn may_begin(&self, first: u8, rest: &[u8]) -> bool {
         if rest
             .first()

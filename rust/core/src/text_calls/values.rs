@@ -1,7 +1,7 @@
-//! Types the raw text values of a call by the tool's JSON schema.
+//! Converts the raw text values of a call to the types in the tool's JSON schema.
 //!
-//! The value of a parameter that can only be a string stays unchanged. Any other value must fit one of the types that
-//! the schema allows. A value that fits none of them is refused.
+//! The value of a parameter that can only be a string stays unchanged. Any other value must match one of the types that
+//! the schema allows. A value that matches none of them is refused.
 
 use crate::assemble::part::canonical_json::canonical;
 use crate::json::Kind;
@@ -16,9 +16,9 @@ use crate::text_calls::reading::has_unique_keys;
 use serde_json::Map;
 use serde_json::Value;
 
-/// Maximum number of digits of an exponent that is compared by its value.
+/// Maximum number of digits in an exponent that is compared by value.
 const MAX_EXPONENT: usize = 18;
-/// Maximum number of schemas visited for one parameter, because references may form a cycle.
+/// Maximum number of schemas to visit for one parameter, because references may form a cycle.
 const MAX_SCHEMAS: usize = 256;
 
 /// The types that a schema allows.
@@ -42,7 +42,7 @@ impl Types {
         Types(self.0 | other.0)
     }
 
-    /// Returns true if only strings, or strings and null, are allowed.
+    /// Returns true if only strings, or only strings and null, are allowed.
     fn is_text(self) -> bool {
         self.allows(Types::STRING) && self.or(Types::NULL) == Types::STRING.or(Types::NULL)
     }
@@ -86,7 +86,7 @@ impl Types {
     }
 }
 
-/// The parameters of a tool, described by its schema.
+/// The parameters of a tool, as its schema describes them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameters<'a> {
     root: &'a Value,
@@ -114,7 +114,7 @@ impl<'a> Parameters<'a> {
         (types != Types::default()).then_some(types)
     }
 
-    /// Visits the schema, the schemas it refers to, and its alternatives.
+    /// Visits the schema, the schemas that it refers to, and its alternatives.
     fn visit(
         &self,
         schema: &'a Value,
@@ -142,7 +142,7 @@ impl<'a> Parameters<'a> {
     }
 }
 
-/// Returns the types that a schema declares itself.
+/// Returns the types that a schema itself declares.
 fn declared(schema: &Map<String, Value>) -> Types {
     let mut types = Types::default();
     match schema.get("type") {
@@ -164,7 +164,7 @@ fn declared(schema: &Map<String, Value>) -> Types {
     types
 }
 
-/// Returns the raw text of a value as JSON, or `None` if it fits none of the types.
+/// Returns the raw text of a value as JSON, or `None` if it matches none of the types.
 pub(crate) fn typed(raw: &str, types: Option<Types>) -> Option<String> {
     let text = |raw: &str| {
         let mut out = String::with_capacity(raw.len() + 2);
@@ -236,7 +236,7 @@ fn boolean(raw: &str) -> Option<String> {
     word.map(str::to_owned)
 }
 
-/// Returns a value of strict JSON that begins with this bracket, as written.
+/// Returns a strict JSON value that begins with this bracket, as written.
 fn json(raw: &str, opener: char) -> Option<String> {
     if !raw.starts_with(opener) {
         return None;
@@ -247,16 +247,16 @@ fn json(raw: &str, opener: char) -> Option<String> {
     has_unique_keys(value.text).then(|| value.text.to_owned())
 }
 
-/// A tool of the request.
+/// One of the request's tools.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tool {
     schema: Option<Value>,
-    /// Calls of this tool always stay text.
+    /// Calls to this tool always stay text.
     is_never: bool,
 }
 
 impl Tool {
-    /// `schema` is the JSON text of the schema of the parameters.
+    /// `schema` is the JSON text of the parameter schema.
     pub fn new(schema: Option<&str>) -> Tool {
         let schema = schema.and_then(|text| serde_json::from_str(text).ok());
         let mark = schema
@@ -269,7 +269,7 @@ impl Tool {
     }
 }
 
-/// Reason for which a block stays text.
+/// The reason why a block stays text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Malformed,
@@ -299,7 +299,7 @@ impl Refusal {
     }
 }
 
-/// Returns the arguments of a call as the text of a JSON object. With `wholly`, all required members must be present
+/// Returns a call's arguments as the text of a JSON object. If `wholly` is set, all required members must be present,
 /// and unknown members are refused.
 pub(crate) fn arguments(
     found: &Found,
@@ -334,7 +334,7 @@ pub(crate) fn arguments(
     Ok(text)
 }
 
-/// Returns one text for all JSON texts of equal arguments. `5`, `5.0` and `0.5e1` are equal.
+/// Returns the same text for all JSON texts of equal arguments. `5`, `5.0` and `0.5e1` are equal.
 pub(crate) fn comparable(arguments: &str) -> String {
     let text = canonical(arguments);
     let mut out = String::with_capacity(text.len());
@@ -360,7 +360,7 @@ pub(crate) fn comparable(arguments: &str) -> String {
     out
 }
 
-/// Returns the length of the JSON string with which the text begins.
+/// Returns the length of the JSON string at the beginning of the text.
 fn string_length(text: &str) -> usize {
     let mut escaped = false;
     let mut bytes = text.bytes().enumerate().skip(1);
@@ -372,8 +372,8 @@ fn string_length(text: &str) -> usize {
     end.map_or(text.len(), |(at, _)| at + 1)
 }
 
-/// Returns the digits of a JSON number without zeros at either end, and the power of ten. `None` for other texts and
-/// for exponents that are too large.
+/// Returns the digits of a JSON number without zeros at either end, and its power of ten. Returns Returns `None` for
+/// other texts and for exponents that are too large.
 fn comparable_number(text: &str) -> Option<String> {
     let (sign, number) = match text.strip_prefix('-') {
         Some(number) => ("-", number),
@@ -400,7 +400,7 @@ fn comparable_number(text: &str) -> Option<String> {
     Some(format!("{sign}{bare}e{power}"))
 }
 
-/// Returns a value as JSON, or `None` if it fits none of its types.
+/// Returns a value as JSON, or `None` if it matches none of its types.
 fn json_value(value: &Read, types: Option<Types>) -> Option<String> {
     match value {
         Read::Raw(raw) => typed(raw, types),

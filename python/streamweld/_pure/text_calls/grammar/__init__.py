@@ -42,7 +42,7 @@ class Parsing:
     def has_matched(self) -> bool:
         """True if more than white space and a name matched after the marker, or an object or a list begins there.
 
-        The bracket is the opener of a family without a marker, so it counts only if its contents begin like a call.
+        The bracket opens a family without a marker, so it counts only if its contents begin like a call.
         """
         is_bare = self.family.tier == "markerless"
         return self._cursor.matched or (self._cursor.sees_bracket and not is_bare)

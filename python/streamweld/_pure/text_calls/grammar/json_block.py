@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["checked_object", "parse"]
 
-# Other members that a call may have. Any further member, such as `description`, means that the object is not a call.
+# Other members that a call may contain. An object with any additional member, such as `description`, is not a call.
 _BESIDE: Final = frozenset({"id", "type", "index", "tool_call_id", "call_id"})
 
 

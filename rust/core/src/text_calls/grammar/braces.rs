@@ -1,4 +1,5 @@
-//! Parses calls in braces with bare keys: `call:f{k:<|"|>v<|"|>,n:3}`. Strings are enclosed in the family's own quotes.
+//! Parses calls in braces with bare keys: `call:f{k:<|"|>v<|"|>,n:3}`. Strings are enclosed in quotation tokens that
+//! the family defines.
 
 use crate::json::Scanner;
 use crate::json::write_string;
@@ -32,7 +33,7 @@ impl Literals {
         })
     }
 
-    /// Reads the call of the block.
+    /// Reads the call in the block.
     pub fn advance(&self, reading: &mut Reading, text: &str) -> Parse<bool> {
         loop {
             match reading.state {
@@ -135,7 +136,7 @@ impl Literals {
     }
 }
 
-/// Returns the closing bracket of the open list or object.
+/// Returns the closing bracket for the open list or object.
 fn closer(reading: &Reading) -> char {
     match reading.nested.last() {
         Some(Nested { keys: None, .. }) => ']',
@@ -143,7 +144,7 @@ fn closer(reading: &Reading) -> char {
     }
 }
 
-/// Begins a member whose key was read.
+/// Begins a member whose key was already read.
 fn begin_member(reading: &mut Reading, key: String) -> Parse<()> {
     reading.state = GrammarState::Attribute;
     let Some(nested) = reading.nested.last_mut() else {
@@ -160,7 +161,8 @@ fn begin_member(reading: &mut Reading, key: String) -> Parse<()> {
     if is_new { Ok(()) } else { Err(Stop::Broken) }
 }
 
-/// Begins a value: writes the comma before it unless it is the first of a list. The comma of a member precedes its key.
+/// Begins a value: writes a comma before it, unless it is the first in a list. The comma before a member precedes its
+/// key.
 fn begin_value(reading: &mut Reading) {
     if let Some(nested) = reading.nested.last_mut() {
         if !nested.is_empty {
@@ -185,7 +187,7 @@ fn end_nested(reading: &mut Reading) -> Parse<()> {
     end_value(reading)
 }
 
-/// Returns true if a bare key, a number or a word of JSON may contain the character.
+/// Returns true if the character may occur in a bare key, a number or a JSON word.
 fn in_word(character: char) -> bool {
     character != ':' && in_name(character)
 }

@@ -6,10 +6,10 @@ use crate::text_calls::reading::Parse;
 use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::Stop;
 
-/// Prefix of recipients that are functions.
+/// Prefix of recipients that denote functions.
 const PREFIX: &str = "functions.";
 
-/// Reads the call of the block.
+/// Reads the call in the block.
 pub(crate) fn advance(reading: &mut Reading, text: &str) -> Parse<bool> {
     loop {
         match reading.state {

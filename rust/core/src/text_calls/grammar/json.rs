@@ -1,4 +1,4 @@
-//! Parses calls that are JSON objects with a name and an object of arguments under known keys.
+//! Parses calls that are JSON objects with a name and an arguments object under known keys.
 
 use crate::json::Kind;
 use crate::json::Raw;
@@ -12,7 +12,7 @@ use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::Stop;
 use crate::text_calls::reading::has_unique_keys;
 
-/// Other members that a call may have. Any further member, such as `description`, means that the object is not a call.
+/// Other members that a call may contain. An object with any additional member, such as `description`, is not a call.
 const BESIDE: [&str; 5] = ["id", "type", "index", "tool_call_id", "call_id"];
 
 /// The JSON form of a family: literals after the marker, kinds of value, and the keys of a call.
@@ -27,15 +27,15 @@ pub(crate) struct Grammar {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Values {
     Object,
-    /// One or more objects in a row.
+    /// One or more objects in sequence.
     Objects,
     Array,
 }
 
-/// Position of a call's name and arguments in its object.
+/// Where a call's object contains the name and the arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Keys {
-    /// The only key of the object is the name; its value holds the arguments.
+    /// The object has only one key, which is the name; its value is the arguments.
     Keyed,
     Named {
         name: String,
@@ -161,7 +161,7 @@ fn string(raw: Raw<'_>) -> Option<String> {
     (!lone).then(|| text.into_owned())
 }
 
-/// Returns an object as written, or unwrapped once from a JSON string.
+/// Returns an object as written, or unwraps it once from a JSON string.
 fn object(raw: Raw<'_>, unwrap: bool) -> Option<String> {
     match raw.kind {
         Kind::Object => Some(raw.text.to_owned()),

@@ -14,7 +14,7 @@ use crate::text_calls::reading::is_blank;
 /// The tags of one family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tags {
-    /// Tag of each call, if the block contains several calls.
+    /// Tag around each call, if the block contains several calls.
     call: Option<Tag>,
     key: [String; 2],
     value: [String; 2],
@@ -47,7 +47,7 @@ impl Tags {
         })
     }
 
-    /// Reads one call of the block. Returns false if only the block's closer may follow.
+    /// Reads one call in the block. Returns false if only the block's closer can follow.
     pub fn advance(&self, reading: &mut Reading, text: &str, close: &Close) -> Parse<bool> {
         let [key_open, key_close] = &self.key;
         let [value_open, value_close] = &self.value;
@@ -112,7 +112,7 @@ impl Tags {
                 }
                 GrammarState::Value => {
                     let raw = reading.until(text, value_close)?.to_owned();
-                    // The closer of another value is missing.
+                    // The closer of a different value is missing.
                     if raw.contains(key_open) || raw.contains(value_open) {
                         return Err(Stop::Broken);
                     }

@@ -1,4 +1,4 @@
-//! One parser for each shape of a block.
+//! One parser for each block shape.
 
 pub(crate) mod braces;
 pub(crate) mod harmony;
@@ -19,7 +19,7 @@ use crate::text_calls::reading::Value;
 /// Maximum nesting depth of lists and objects that are not JSON.
 const MAX_NESTING: usize = 64;
 
-/// The form in which the calls of a block are written.
+/// The form in which the calls in a block are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Grammar {
     Json(json::Grammar),
@@ -33,7 +33,7 @@ pub(crate) enum Grammar {
 }
 
 impl Grammar {
-    /// Returns `None` if the entry lacks a member that its shape needs.
+    /// Returns `None` if the entry lacks a member that its shape requires.
     pub fn read(entry: &Entry<'_>) -> Option<Grammar> {
         Some(match entry.word("shape")?.as_str() {
             "json" => Grammar::Json(json::Grammar::read(entry)?),
@@ -75,7 +75,7 @@ impl Grammar {
                     Ok(true) => return Ok(()),
                     Ok(false) if reading.may_repeat => {}
                     Ok(false) => return Err(Stop::Broken),
-                    // The next call may begin like the closing literal.
+                    // The next call may begin with the same characters as the closing literal.
                     Err(stop) => return Err(stop),
                 }
             }

@@ -1,4 +1,4 @@
-//! Parses calls that consist of a name between literals and a JSON object:
+//! Parses calls that consist of a name between literals, followed by a JSON object:
 //! `<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{}`.
 
 use crate::text_calls::entry::Entry;
@@ -13,7 +13,7 @@ pub(crate) struct Literals {
     lead: Vec<String>,
     /// Optional prefix of the name.
     prefix: Option<String>,
-    /// The name ends in a colon and digits.
+    /// The name ends with a colon and digits.
     has_counter: bool,
     before: Vec<String>,
     after: Vec<String>,
@@ -36,7 +36,7 @@ impl Literals {
         }
     }
 
-    /// Reads one call of the block.
+    /// Reads one call in the block.
     pub fn advance(&self, reading: &mut Reading, text: &str) -> Parse<bool> {
         loop {
             match reading.state {
@@ -94,7 +94,7 @@ impl Literals {
         }
     }
 
-    /// Returns the name without prefix and counter.
+    /// Returns the name without its prefix and counter.
     fn name<'t>(&self, raw: &'t str) -> Option<&'t str> {
         let name = if self.has_counter {
             let (name, digits) = raw.rsplit_once(':')?;

@@ -1,7 +1,7 @@
-//! Converts Python literals and calls with keyword arguments to JSON: `f(k='v', n=[1, True])`.
+//! Converts Python literals, and calls with keyword arguments, to JSON: `f(k='v', n=[1, True])`.
 //!
-//! `true`, `false` and `null` are accepted in addition to Python's own words. Names, operators, positional arguments
-//! and everything else that would have to be evaluated are refused.
+//! `true`, `false` and `null` are accepted in addition to Python's own names. Names, operators, positional arguments
+//! and everything else that would require evaluation are refused.
 
 use crate::json::Scanner;
 use crate::json::write_string;
@@ -67,7 +67,7 @@ fn is_word(character: char) -> bool {
     character.is_ascii_alphanumeric() || character == '_'
 }
 
-/// Names of tools may contain dots and dashes.
+/// Tool names may contain dots and dashes.
 fn is_dotted(character: char) -> bool {
     is_word(character) || matches!(character, '.' | '-')
 }
@@ -212,7 +212,7 @@ fn number(cursor: &mut Cursor<'_>, out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// Returns a decimal number of Python as JSON. `.5`, `5.` and `+1` are rewritten; leading zeros, underscores and other
+/// Returns a decimal Python number as JSON. `.5`, `5.` and `+1` are rewritten; leading zeros, underscores and other
 /// bases are refused.
 fn decimal(raw: &str) -> Option<String> {
     let (sign, digits) = match raw.strip_prefix('-') {
@@ -238,7 +238,7 @@ fn decimal(raw: &str) -> Option<String> {
     (value.text.len() == spelled.len()).then_some(spelled)
 }
 
-/// Reads a quoted string. The cursor is at the opening quote.
+/// Reads a quoted string. The cursor must be at the opening quote.
 fn string(cursor: &mut Cursor<'_>) -> Option<String> {
     let quote = cursor.peek()?;
     cursor.advance(1);
@@ -257,7 +257,7 @@ fn string(cursor: &mut Cursor<'_>) -> Option<String> {
     }
 }
 
-/// Reads an escape, after its backslash. An unknown escape stays unchanged, as in Python.
+/// Reads an escape sequence after its backslash. As in Python, an unknown escape stays unchanged.
 fn escape(cursor: &mut Cursor<'_>, value: &mut String) -> Option<()> {
     let character = cursor.peek()?;
     cursor.advance(character.len_utf8());

@@ -1,6 +1,6 @@
 //! Parses calls with a tag for each parameter: `<invoke name="f"><parameter name="k">v</parameter></invoke>`.
 //!
-//! This is not XML: a value is raw text up to the closing tag of its parameter, without entities.
+//! This is not XML: a value is raw text up to the closing tag of its parameter, and entities are not decoded.
 
 use crate::text_calls::entry::Entry;
 use crate::text_calls::grammar::add_member;
@@ -16,18 +16,18 @@ use crate::text_calls::reading::is_blank;
 pub(crate) struct Tags {
     call: Tag,
     parameter: Tag,
-    /// Literals by which the tag of a parameter declares whether its value is a string. `None`: the tool's schema
-    /// decides.
+    /// Literals with which the tag of a parameter declares whether its value is a string. `None` means that the tool's
+    /// schema decides.
     marks: Option<Marks>,
-    /// Literals around an object that replaces all parameters, if there are any.
+    /// Literals around an object that can replace all parameters, if the family has them.
     object: Option<[String; 2]>,
     /// `&quot;` and `&amp;` in names are decoded.
     has_entities: bool,
-    /// One newline at each end of a value belongs to the markup.
+    /// One newline at either end of a value belongs to the markup.
     trims: bool,
 }
 
-/// Literals after the name of a parameter.
+/// Literals that follow the name of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Marks {
     /// The value is a string.
@@ -57,7 +57,7 @@ struct Tag {
     open: String,
     /// Literal after the name.
     named: String,
-    /// Literal after `named` and digits, if digits follow.
+    /// Literal that follows `named` and digits, if there are digits.
     counter: Option<String>,
     close: String,
     tail: Vec<String>,
@@ -76,7 +76,7 @@ impl Tag {
         })
     }
 
-    /// Reads the end of a self-closing tag; returns true if there was one.
+    /// Reads the end of a self-closing tag; returns true if it was there.
     fn is_empty(&self, reading: &mut Reading, text: &str) -> Parse<bool> {
         match self.named.strip_suffix('>') {
             Some(named) => reading.take(text, &format!("{named}/>")),
@@ -100,7 +100,7 @@ impl Tags {
         })
     }
 
-    /// Reads one call of the block.
+    /// Reads one call in the block.
     pub fn advance(&self, reading: &mut Reading, text: &str) -> Parse<bool> {
         loop {
             match reading.state {
@@ -204,7 +204,8 @@ impl Tags {
     fn value(&self, reading: &mut Reading, text: &str) -> Parse<()> {
         let close = self.parameter.close.replace("{key}", &reading.key);
         let raw = reading.until(text, &close)?;
-        // The closer of another parameter is missing. An opener that ends in `<` also begins closers.
+        // The closer of a different parameter is missing. An opener that ends in `<` also matches the beginning of
+        // closers.
         let mut openers = raw.match_indices(&self.parameter.open);
         let is_opener = |at: usize| !raw.get(at..).unwrap_or_default().starts_with('/');
         if openers.any(|(at, opener)| is_opener(at + opener.len())) {
@@ -244,10 +245,10 @@ impl Tags {
     }
 }
 
-/// Literals around an object if the family has none.
+/// Literals around an object, for families that define none.
 static NOTHING: [String; 2] = [String::new(), String::new()];
 
-/// Reads the first of the literals that comes next; returns true if there was one.
+/// Reads the first literal in the list that comes next; returns true if there was one.
 fn takes_any(reading: &mut Reading, text: &str, literals: &[String]) -> Parse<bool> {
     for literal in literals {
         if reading.take(text, literal)? {

@@ -1,4 +1,5 @@
-//! Checks that detection results in the same dialect and events for any cut, and that events follow their lifecycle.
+//! Checks that detection produces the same dialect and events however the input is split, and that events follow their
+//! lifecycle.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};

@@ -1,4 +1,5 @@
-//! Checks that the fast path changes nothing: a stream produces the same events with and without the template cache.
+//! Checks that the fast path changes nothing: a stream must produce the same events with and without the template
+//! cache.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
@@ -11,7 +12,7 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
 
 fuzz_target!(|data: &[u8]| {
     let case = case(data);
-    // Repeat the stream, because the cache acts only on payloads like earlier ones.
+    // Repeat the stream, because the cache affects only payloads that resemble earlier ones.
     let body = [case.body, case.body].concat();
     let dialect = (case.options >> 5 < 6).then(|| case.dialect());
     let (config, end) = (case.config(), case.end());

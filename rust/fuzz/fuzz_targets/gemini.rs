@@ -1,4 +1,5 @@
-//! Checks that the decoder of `gemini` emits the same events for any cut, and that events follow their lifecycle.
+//! Checks that the `gemini` decoder emits the same events however the input is split, and that events follow their
+//! lifecycle.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};

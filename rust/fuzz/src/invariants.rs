@@ -1,4 +1,5 @@
-//! Invariants that hold for any input: the result does not depend on how it is cut, and events follow their lifecycle.
+//! Invariants that hold for any input: the result does not depend on how the input is split, and events follow their
+//! lifecycle.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -44,7 +45,7 @@ pub fn transcript(
     log.0
 }
 
-/// Panics at the first line in which two transcripts differ.
+/// Panics at the first line that differs between two transcripts.
 pub fn assert_same(what: &str, left: &str, right: &str) {
     if left == right {
         return;
@@ -63,11 +64,11 @@ struct Part {
     closed: bool,
 }
 
-/// Checks events one by one and panics at the first that violates the lifecycle.
+/// Checks events one by one, and panics at the first one that violates the lifecycle.
 #[derive(Default)]
 pub struct Lifecycle {
     parts: HashMap<u32, Part>,
-    /// Finished choices with their finish reasons.
+    /// Finished choices, and their finish reasons.
     pub finished: Vec<(i32, &'static str)>,
     /// Complete calls: id, name, arguments.
     pub calls: Vec<(String, String, String)>,
@@ -139,8 +140,8 @@ impl Sink for Lifecycle {
                 self.close(*part, "call");
                 if *state == "complete" && !custom {
                     let value = serde_json::from_str::<serde_json::Value>(arguments);
-                    // serde_json rejects lone surrogates and numbers beyond the range of floats, which arguments may
-                    // contain as sent.
+                    // serde_json rejects lone surrogates and numbers beyond the range of floats, but arguments may
+                    // contain them as sent.
                     let known = |error: &serde_json::Error| {
                         let text = error.to_string();
                         ["surrogate", "out of range", "escape", "recursion"]

@@ -1,7 +1,7 @@
-//! Shared code of the fuzz targets: the layout of an input, the structure-aware mutator, and the invariants.
+//! Code that all fuzz targets use: the layout of an input, the structure-aware mutator, and the invariants.
 //!
-//! An input is one byte of options, one byte with the number of read sizes, the read sizes, and the body. The fuzzer
-//! thus chooses how the body is cut, as in the end-to-end target of h2. Use `case` to split an input.
+//! An input consists of one byte with options, one byte with the number of read sizes, the read sizes, and the body.
+//! The fuzzer thus chooses how the body is split, as in h2's end-to-end target. Use `case` to split an input.
 
 pub mod invariants;
 pub mod mutate;
@@ -16,7 +16,7 @@ use invariants::{Lifecycle, assert_same, transcript};
 /// Maximum number of read sizes in an input.
 const MOST_READS: usize = 15;
 
-/// One fuzz input, split into its parts.
+/// One fuzz input, split into its components.
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'a> {
     pub options: u8,
@@ -38,8 +38,8 @@ pub fn case(data: &[u8]) -> Case<'_> {
 }
 
 impl<'a> Case<'a> {
-    /// Returns the body in reads of the sizes that the input lists, repeated cyclically. Without sizes, the body is one
-    /// read.
+    /// Returns the body in reads of the sizes that the input lists; the list is used cyclically. Without sizes, the
+    /// body is one read.
     pub fn pieces(&self) -> Vec<&'a [u8]> {
         if self.reads.is_empty() {
             return vec![self.body];
@@ -104,7 +104,8 @@ pub fn dialects() -> [Dialect; 6] {
     names.map(|name| Dialect::from_name(name).unwrap())
 }
 
-/// Check of every decoder target: the result does not depend on the cuts, and events follow their lifecycle.
+/// The check of every decoder target: the result does not depend on how the input is split, and events follow their
+/// lifecycle.
 pub fn decoder(case: &Case<'_>, dialect: Option<Dialect>) {
     let (config, end) = (case.config(), case.end());
     let whole = transcript(dialect, &config, &[case.body], end, true);

@@ -1,11 +1,11 @@
-//! Mutator that keeps the structure of a body: it moves events, and changes values inside their JSON.
+//! A mutator that preserves the structure of a body: it moves events and changes values inside their JSON.
 //!
 //! Half of all mutations are libFuzzer's own byte mutations.
 
 use libfuzzer_sys::fuzzer_mutate;
 use serde_json::{Map, Value, json};
 
-/// Values that decoders treat specially.
+/// Values that decoders handle specially.
 const STRINGS: [&str; 20] = [
     "",
     "stop",
@@ -135,7 +135,7 @@ fn change_json(events: &mut [Vec<u8>], at: usize, other: usize, random: &mut Ran
     events[at] = [before.as_slice(), text.as_bytes(), after.as_slice()].concat();
 }
 
-/// Returns the JSON of a block, with the bytes before and after it.
+/// Returns the JSON in a block, and the bytes before and after it.
 fn payload(event: &[u8]) -> Option<(Vec<u8>, Value, Vec<u8>)> {
     let start = event.iter().position(|byte| *byte == b'{')?;
     let end = start
@@ -167,7 +167,7 @@ fn pick(value: &Value, index: &mut usize) -> Option<Value> {
     }
 }
 
-/// Edits the node with the given index. Returns true if it was found.
+/// Edits the node with the given index. Returns true if the node was found.
 fn edit(value: &mut Value, index: &mut usize, random: &mut Random, donor: Option<Value>) -> bool {
     if *index == 0 {
         *value = edited(value.take(), random, donor);

@@ -1,4 +1,4 @@
-//! Runs the converter on `tests/vectors/convert`: in the given chunks, in one read, byte by byte, and cut in two at
+//! Runs the converter on `tests/vectors/convert`: in the given chunks, in one read, byte by byte, and split in two at
 //! every position.
 
 use std::sync::Arc;
@@ -114,7 +114,7 @@ struct Run {
     error: Option<&'static str>,
 }
 
-/// Returns a body with the file's resource inserted.
+/// Returns a body into which the file's resource is inserted.
 fn filled(body: &Json, resource: &Json) -> Json {
     match body {
         Json::Object(members) => {
@@ -160,7 +160,7 @@ fn expected(test: &Json, resource: &Json) -> String {
     out
 }
 
-/// Returns the expectations of a vector that do not hold.
+/// Returns the expectations of a vector that are not met.
 fn failures(test: &Json, resource: &Json) -> Vec<String> {
     let mut failures = Vec::new();
     let mut check = |holds: bool, what: String| {

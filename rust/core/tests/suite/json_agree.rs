@@ -1,4 +1,4 @@
-//! Checks that automaton, scanner and serde_json agree on the same text, however it is cut or walked.
+//! Checks that the automaton, the scanner and serde_json agree on the same text, however it is split or walked.
 
 use crate::random;
 
@@ -64,7 +64,7 @@ const PIECES: &[&str] = &[
     "\u{feff}",
 ];
 
-/// Returns random pieces, or a valid text with some bytes changed.
+/// Returns random pieces, or a valid text in which some bytes are changed.
 fn text(random: &mut Random) -> String {
     if random.below(2) == 0 {
         return (0..random.below(12))
@@ -149,7 +149,7 @@ fn string(random: &mut Random, out: &mut String) {
     out.push('"');
 }
 
-/// Returns the automaton's verdict for the text, cut at random.
+/// Returns the automaton's verdict on the text, which is split at random.
 fn in_pieces(text: &str, random: &mut Random) -> Status {
     let mut automaton = Automaton::new();
     let mut rest = text.as_bytes();
@@ -161,7 +161,7 @@ fn in_pieces(text: &str, random: &mut Random) -> Status {
     automaton.finish()
 }
 
-/// Walks the whole text, and reads each value in one of the possible ways.
+/// Walks the whole text and reads each value in one of the possible ways.
 fn walk(scanner: &mut Scanner<'_>, random: &mut Random) -> Scan<()> {
     match (scanner.kind()?, random.below(3)) {
         (_, 0) => drop(scanner.skip()?),
@@ -198,7 +198,7 @@ fn scanned(text: &str, mut random: Option<&mut Random>) -> (Scan<()>, bool) {
     )
 }
 
-/// Converts the automaton's verdict to the scanner's expected result.
+/// Converts the automaton's verdict to the result expected from the scanner.
 fn as_scan(verdict: Status, length: usize) -> Scan<()> {
     match verdict {
         Status::Complete => Ok(()),
@@ -239,7 +239,7 @@ fn all_say_the_same() {
             valid += 1;
             assert_eq!(wide, automaton.wide_integer(), "round {round}: {text:?}");
         }
-        // Only serde_json rejects unpaired surrogates, and integers beyond the range of floats.
+        // Only serde_json rejects unpaired surrogates and integers beyond the range of floats.
         match serde_json::from_str::<Json>(&text) {
             Ok(_) => assert_eq!(verdict, Status::Complete, "round {round}: {text:?}"),
             Err(error) => {

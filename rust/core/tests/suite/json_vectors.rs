@@ -1,4 +1,4 @@
-//! Runs automaton and scanner on `tests/vectors/json`: whole, byte by byte, and at every cut.
+//! Runs the automaton and the scanner on `tests/vectors/json`: whole, byte by byte, and split at every position.
 
 use crate::vectors;
 

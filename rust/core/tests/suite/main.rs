@@ -1,4 +1,4 @@
-//! All integration tests of the core in one binary, because each binary would link the crate again.
+//! All integration tests of the core are in one binary, because each binary would link the crate again.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,

@@ -1,4 +1,4 @@
-//! Runs the repairer on `tests/vectors/repair`: in one read, in the given chunks, byte by byte, and cut in two. Also
+//! Runs the repairer on `tests/vectors/repair`: in one read, in the given chunks, byte by byte, and split in two. Also
 //! checks that repaired output needs no repair.
 
 use std::sync::Arc;
@@ -78,7 +78,7 @@ impl Setting {
     }
 }
 
-/// Returns the expected output: the stream as sent, or a list of original blocks by number, renamed blocks and
+/// Returns the expected output: either the stream as sent, or a list of original blocks by number, renamed blocks and
 /// rewritten frames.
 fn expected(test: &Json, chunks: &[Vec<u8>]) -> String {
     let mut out = Vec::new();

@@ -1,5 +1,5 @@
-//! Checks that rows of item deltas change nothing: long runs of one delta or of two alternating deltas produce the same
-//! events with and without templates, however they are cut and whatever interrupts them.
+//! Checks that processing item deltas in rows changes nothing. Long runs of one delta or of two alternating deltas must
+//! produce the same events with and without templates, however they are split and whatever interrupts them.
 
 // Clippy allows panics only in functions marked as tests, not in their helpers.
 
@@ -11,7 +11,7 @@ use streamweld_core::Dialect;
 use streamweld_core::model::policy::Base;
 use streamweld_core::model::policy::Policy;
 
-/// Opening events of two calls and one text.
+/// Opening events for two calls and one text.
 const RESPONSES: [&str; 3] = [
     r#"{"type":"response.output_item.added","output_index":0,"item":{"id":"fc_0","type":"function_call","call_id":"c0","name":"f","arguments":""},"sequence_number":Q}"#,
     r#"{"type":"response.output_item.added","output_index":1,"item":{"id":"fc_1","type":"function_call","call_id":"c1","name":"g","arguments":""},"sequence_number":Q}"#,
@@ -23,7 +23,7 @@ const MESSAGES: [&str; 3] = [
     r#"{"type":"content_block_start","index":2,"content_block":{"type":"text","text":""}}"#,
 ];
 
-/// Deltas for each opening: `S` is the piece, `P` padding, `Q` the sequence number of the event, `B` spaces.
+/// Deltas for each opening: `S` is the piece, `P` padding, `Q` the event's sequence number, `B` spaces.
 const RESPONSES_DELTAS: [&[&str]; 3] = [
     &[
         r#"{"type":"response.function_call_arguments.delta","delta":"S","item_id":"fc_0","obfuscation":"P","output_index":0,"sequence_number":Q}"#,
@@ -76,7 +76,7 @@ const MESSAGES_BREAKS: &[&str] = &[
     r#"{"type":"x"}"#,
 ];
 
-/// JSON texts as they appear inside a JSON string. They are cut into pieces as a gateway might send them.
+/// JSON texts as they appear inside a JSON string. They are split into pieces as a gateway might send them.
 const ARGUMENTS: &[&str] = &[
     r#"{\"path\":\"src/main.py\",\"content\":\"the quick brown fox jumps over the lazy dog, and on and on it goes\"}"#,
     r#"{\"a\":[1,2,3.5,-4e2,true,null,{\"b\":\"gr\u00fc\u00dfe\"},\"\ud83d\ude00\"],\"c\":\"größer als 🦀 ist nichts\"}"#,
@@ -119,13 +119,13 @@ fn frame(shape: &str, piece: &[u8], number: usize, named: bool, rng: &mut Rng) -
     out
 }
 
-/// Cuts a text into pieces, usually between characters and escapes, occasionally within a character.
+/// Splits a text into pieces, usually between characters and escapes, occasionally within a character.
 fn pieces<'t>(text: &'t str, longest: usize, rng: &mut Rng) -> Vec<&'t [u8]> {
     let (bytes, mut out, mut from) = (text.as_bytes(), Vec::new(), 0);
     while from < bytes.len() {
         let mut to = (from + 1 + rng.below(longest)).min(bytes.len());
         if rng.below(60) != 0 {
-            // Avoid cuts within an escape, which is at most six bytes long, or within a character.
+            // Avoid splitting within an escape, which is at most six bytes long, or within a character.
             let inside = |to: usize| {
                 let run = bytes[..to].iter().rev().take_while(|byte| **byte == b'\\');
                 let start = to.saturating_sub(5);
@@ -175,7 +175,7 @@ fn body(dialect: Dialect, rng: &mut Rng) -> Vec<u8> {
         out.extend(frame(opening, b"", number, named, rng));
         number += 1;
     }
-    // One item after the other, or two or three alternating ones.
+    // Items one after the other, or two or three alternating items.
     let turns: Vec<usize> = match rng.below(3) {
         0 => vec![rng.below(3)],
         1 => vec![0, 1],

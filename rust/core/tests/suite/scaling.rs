@@ -1,8 +1,9 @@
-//! Checks that the work is linear in the size of the input: each kind of thing in `tests/support/load/scaling.txt` is
-//! sent many times, in every order, and parsed, repaired, and converted to every dialect, with and without limits.
+//! Checks that the work is linear in the size of the input. Each kind of thing in `tests/support/load/scaling.txt` is
+//! sent many times, in every order, and is parsed, repaired, and converted to every dialect, with and without limits.
 //!
-//! `cargo test scaling -- --ignored --nocapture` measures. `STREAMWELD_FULL=1` runs every target, also with the default
-//! limits; `SCALING_SIZE=16000` uses larger streams; `SCALING_ONLY=responses` selects some of them.
+//! `cargo test scaling -- --ignored --nocapture` prints the measurements. `STREAMWELD_FULL=1` runs every target and
+//! also the default limits. `SCALING_SIZE=16000` uses larger streams. `SCALING_ONLY=responses` runs only matching
+//! streams.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,7 +24,7 @@ use streamweld_core::model::limits::Limits;
 
 /// Number of things in the smaller stream. The larger one has four times as many.
 const SIZE: usize = 1000;
-/// Maximum ratio of the two times: 2.3 per doubling, with a margin for a busy machine.
+/// Maximum ratio of the two times: 2.3 per doubling, plus a margin for a busy machine.
 const MOST: f64 = 2.3 * 2.3 * 1.25;
 /// Shorter runs are not compared.
 const NOISE: Duration = Duration::from_millis(8);
@@ -61,7 +62,7 @@ struct Stream {
     body: Box<dyn Fn(usize) -> Vec<u8>>,
 }
 
-/// One row of the table: a kind of thing that can occur many times.
+/// One row in the table: a kind of thing that can occur many times.
 #[derive(Clone, Default)]
 struct Row {
     is_list: bool,
@@ -70,7 +71,7 @@ struct Row {
 }
 
 impl Row {
-    /// Returns the lines of one kind, joined.
+    /// Returns the lines for one kind, joined.
     fn text(&self, kind: &str) -> Option<String> {
         let mut lines = self.lines.iter().filter(|(known, _)| known == kind);
         let first = lines.next()?;
@@ -137,8 +138,8 @@ fn streams() -> Vec<Stream> {
     out
 }
 
-/// The orders in which the opening, fragment and closing events of the things are sent, one pass per string; `C` closes
-/// the last one first. The lines under `then` in the table follow after all passes.
+/// The orders in which the opening, fragment and closing events of the things are sent, with one pass per string; `C`
+/// closes the last thing first. The lines under `then` in the table follow after all passes.
 const ORDERS: [(&str, &[&str]); 7] = [
     ("one by one", &["ofc"]),
     ("side by side", &["o", "f", "c"]),
@@ -257,7 +258,7 @@ fn run(stream: &Stream, job: Job, config: &Arc<Config>, body: &[u8]) -> Duration
     started.elapsed()
 }
 
-/// Returns the ratio of the times for four times as many things. Takes the best of several tries.
+/// Returns by what factor the time grows for four times as many things. Uses the best of several attempts.
 fn ratio(stream: &Stream, job: Job, config: &Arc<Config>, size: usize) -> (f64, Duration) {
     let four = (stream.body)(4 * size);
     let mut long = run(stream, job, config, &four);
@@ -276,7 +277,7 @@ fn ratio(stream: &Stream, job: Job, config: &Arc<Config>, size: usize) -> (f64, 
     (long.as_secs_f64() / short.as_secs_f64(), long)
 }
 
-/// Returns the jobs for a dialect: one target at a time in turn, or all targets.
+/// Returns the jobs for a dialect: either one target, taken in turn, or all targets.
 fn jobs(dialect: &str, number: usize, all: bool) -> Vec<Job> {
     let others = DIALECTS.into_iter().filter(|other| *other != dialect);
     let targets: Vec<Job> = others.map(Job::Write).collect();

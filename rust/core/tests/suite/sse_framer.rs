@@ -1,4 +1,4 @@
-//! Checks the framer against a simple model of it: payloads, offsets, limits, unfinished input.
+//! Checks the framer against a simple model: payloads, offsets, limits and unfinished input.
 
 use crate::model;
 use crate::random;
@@ -199,7 +199,7 @@ fn frame(text: &str) -> (String, bool) {
 
 #[test]
 fn stray_payloads() {
-    // An empty data line and a payload without its prefix are one payload.
+    // An empty data line and a payload without its prefix form one payload.
     assert_eq!(
         strays("data:\n {\"a\":1}\n\ndata: x\n\n"),
         [stray(" {\"a\":1}"), frame("x")]
@@ -289,7 +289,7 @@ fn caps_to_the_byte() {
     ));
     assert_eq!(outcome("id: 12345678901".to_owned()), field_fault);
     assert_eq!(outcome("event: 12345678901\n".to_owned()), field_fault);
-    // Discarded lines do not count towards the limit.
+    // Discarded lines do not count toward the limit.
     for body in [":", "unknown: ", "retry: ", "datax: "] {
         assert!(matches!(
             outcome(body.to_owned() + &"9".repeat(1000)),

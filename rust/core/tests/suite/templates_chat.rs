@@ -1,8 +1,8 @@
-//! Checks that the template cache changes nothing: every stream produces the same events with and without it, however
-//! it is cut.
+//! Checks that the template cache changes nothing: every stream must produce the same events with and without it,
+//! however the stream is split.
 //!
-//! Streams: all Chat vectors, and many deterministic streams that repeat one shape with different strings, because the
-//! cache acts on those. Some of their chunks are then damaged.
+//! The streams are all Chat vectors, and many deterministic streams that repeat one shape with different strings,
+//! because the cache works on those. Some of their chunks are then corrupted.
 
 // Clippy allows panics only in functions marked as tests, not in their helpers.
 
@@ -113,7 +113,7 @@ const NUMBERS: &[&str] = &[
     "9999999999",
     "99999999999999999999",
 ];
-/// `S` is any string, `T` a string that is the same everywhere in a chunk, `N` any number.
+/// `S` is any string, `T` is a string that is the same everywhere in a chunk, `N` is any number.
 const SHAPES: &[&str] = &[
     r#"{"id":"x","choices":[{"index":0,"delta":{"content":"S"},"finish_reason":null}],"obfuscation":"S"}"#,
     r#"{"choices":[{"index":0,"delta":{"content":"S"}}],"usage":{"prompt_tokens":N,"completion_tokens":N,"d":{"n":N}}}"#,

@@ -1,9 +1,9 @@
-//! Checks that the templates of Responses and Messages streams change nothing: every stream produces the same events
-//! with and without them, however it is cut.
+//! Checks that the templates for Responses and Messages streams change nothing: every stream must produce the same
+//! events with and without them, however it is split.
 //!
-//! Streams: all vectors with each delta repeated three times, and many deterministic streams that repeat a few shapes
-//! with different strings and numbers, with other event names and with damage, between events that change the meaning
-//! of a delta.
+//! The streams are all vectors with each delta repeated three times, and many deterministic streams. The latter repeat
+//! a few shapes with different strings, numbers and event names, and with corruption, between events that change the
+//! meaning of a delta.
 
 // Clippy allows panics only in functions marked as tests, not in their helpers.
 
@@ -116,7 +116,7 @@ const NUMBERS: &[&str] = &[
     "null",
     "\"1\"",
 ];
-/// `S` is any string, `N` any number, `Q` the sequence number of the event, `B` spaces.
+/// `S` is any string, `N` any number, `Q` the event's sequence number, `B` spaces.
 const MESSAGES: &[&str] = &[
     r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"S"}B}"#,
     r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"S"}B}"#,
@@ -208,7 +208,7 @@ fn shapes_that_repeat() {
         } else {
             (Dialect::Responses, RESPONSES)
         };
-        // One shape or two alternating shapes, occasionally another one, or a replayed event.
+        // One shape or two alternating shapes, with an occasional other shape or replayed event.
         let usual = [rng.pick(shapes), rng.pick(shapes)];
         let (mut body, mut number, mut last) = (Vec::new(), 0, Vec::new());
         for _ in 0..2 + rng.below(24) {

@@ -1,5 +1,5 @@
-//! Returns everything a parser reports about a stream as text, with or without its caches. Also provides pseudo-random
-//! numbers.
+//! Returns everything that a parser reports about a stream, as text, with or without its caches. Also provides
+//! pseudo-random numbers.
 
 use std::fmt::Write as _;
 
@@ -19,7 +19,7 @@ impl Sink for Log {
     }
 }
 
-/// xorshift, so that every run tests the same streams.
+/// A xorshift generator, so that every run tests the same streams.
 pub(crate) struct Rng(pub(crate) u64);
 
 impl Rng {
@@ -35,7 +35,7 @@ impl Rng {
     }
 }
 
-/// Returns everything a caller sees as text: events, faults, snapshot and completeness.
+/// Returns everything that a caller sees, as text: events, faults, snapshot and completeness.
 pub(crate) fn read(
     dialect: Dialect,
     body: &[u8],

@@ -1,4 +1,4 @@
-//! A simple model of the framer. It reads the whole body at once and may keep all of it.
+//! A simple model of the framer. The model reads the whole body at once and may keep all of it.
 
 use streamweld_core::model::limits::Limits;
 
@@ -49,9 +49,9 @@ pub(crate) struct Model {
     id: Option<Vec<u8>>,
     retry: Option<u64>,
     stray: Option<(Vec<u8>, u64)>,
-    /// True if the stray text so far is one line, with no data before it except an empty line.
+    /// True if the stray text so far is one line and no data precedes it except an empty line.
     alone: bool,
-    /// True if this block had a stray line.
+    /// True if this block contained a stray line.
     strayed: bool,
 }
 

@@ -1,6 +1,6 @@
-//! Pseudo-random numbers for tests, the same in every run.
+//! Pseudo-random numbers for tests, identical in every run.
 
-/// xorshift64*, which is sufficient for tests.
+/// xorshift64*, which is good enough for tests.
 pub(crate) struct Random(u64);
 
 impl Random {

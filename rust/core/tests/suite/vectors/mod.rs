@@ -11,7 +11,7 @@ use streamweld_core::model::policy::Policy;
 use streamweld_core::model::policy::SwitchValue;
 use streamweld_core::model::spec::Code;
 
-/// Returns all tests of all files in a folder.
+/// Returns all tests from all files in a folder.
 pub(crate) fn tests_in(folder: &str) -> Vec<Value> {
     let mut tests = Vec::new();
     for document in files_in(folder) {
@@ -64,7 +64,7 @@ pub(crate) fn bytes_of(chunk: &Value) -> Vec<u8> {
         .into_bytes()
 }
 
-/// Returns how the input of a vector ends.
+/// Returns how a vector's input ends.
 pub(crate) fn input_end(test: &Value) -> InputEnd {
     match test["end"].as_str() {
         None => InputEnd::Clean,
@@ -73,7 +73,7 @@ pub(crate) fn input_end(test: &Value) -> InputEnd {
     }
 }
 
-/// Returns the policy of the option `policy`: the name of a base, or an object with `base` and `actions`.
+/// Returns the policy for the option `policy`: the name of a base, or an object with `base` and `actions`.
 pub(crate) fn policy_of(value: &Value) -> Policy {
     let named = value.as_str().or_else(|| value["base"].as_str());
     let named = named.unwrap_or_else(|| Base::Standard.name());

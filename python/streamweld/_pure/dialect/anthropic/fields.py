@@ -84,7 +84,10 @@ def a_name(holder: Mapping[str, Any], path: Path, notes: Anomalies) -> str | Non
 
 
 def arguments(payload: Payload, holder: Mapping[str, Any], path: Path, key: str) -> str | None:
-    """Return arguments as text, whatever type they were sent as. An empty object only opens the call, so it is ignored."""
+    """Return arguments as text, whatever type they were sent as.
+
+    An empty object only opens the call, so it is ignored.
+    """
     value = holder.get(key)
     if value is None or value == {}:
         return None

@@ -19,7 +19,7 @@ use streamweld_core::model::spec::Code;
 
 use crate::errors;
 
-/// The policy of each base and the default limits, created once.
+/// The policy for each base, and the default limits, created once.
 static POLICIES: LazyLock<[Policy; 3]> =
     LazyLock::new(|| [Base::Standard, Base::Strict, Base::Salvage].map(Policy::new));
 static LIMITS: LazyLock<Limits> = LazyLock::new(Limits::default);
@@ -31,7 +31,7 @@ static USUAL: LazyLock<Arc<Config>> = LazyLock::new(Arc::default);
 static CODES: LazyLock<HashMap<&'static str, Code>> =
     LazyLock::new(|| Code::all().map(|code| (code.name(), code)).collect());
 
-/// The tables of a policy, and the policy they result in.
+/// The tables of a policy, and the policy that results from them.
 #[derive(Debug)]
 struct Tables {
     /// The table of actions and the table of switches.
@@ -39,28 +39,28 @@ struct Tables {
     policy: Policy,
 }
 
-/// The tables that were read last. A policy returns the same two immutable tables every time (`options.Policy.config`),
-/// and most streams have the policy of the previous stream.
+/// The tables that were read most recently. A policy always returns the same two immutable tables
+/// (`options.Policy.config`), and most streams use the same policy as the previous stream.
 static LAST: Mutex<Option<Tables>> = Mutex::new(None);
 
-/// Locks `LAST`. The lock is held only to read or replace it.
+/// Locks `LAST`. The lock is held only while the tables are read or replaced.
 fn last() -> MutexGuard<'static, Option<Tables>> {
     LAST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Configurations that were read before, each with its result. For equal policies and limits `options.to_config`
-/// returns the same table, which is never changed. Only tables without options of a single stream are kept.
+/// Configurations that were already read, each with its result. `options.to_config` returns the same table for equal
+/// policies and limits, and that table is never changed. Only tables without stream-specific options are kept.
 static RESOLVED: Mutex<Vec<(Py<PyDict>, Arc<Config>)>> = Mutex::new(Vec::new());
 
-/// Maximum number of configurations kept. Most processes use one or two sets of options.
+/// Maximum number of configurations to keep. Most processes use one or two sets of options.
 const KEPT: usize = 8;
 
-/// Locks `RESOLVED`. The lock is held only to read or store an entry.
+/// Locks `RESOLVED`. The lock is held only while an entry is read or stored.
 fn resolved() -> MutexGuard<'static, Vec<(Py<PyDict>, Arc<Config>)>> {
     RESOLVED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the options of a stream. A recently used table is not read again.
+/// Returns the options for one stream. A table that was used recently is not read again.
 pub(crate) fn read(config: &Bound<'_, PyDict>) -> PyResult<Arc<Config>> {
     let same = |(table, _): &&(Py<PyDict>, _)| table.is(config);
     if let Some((_, known)) = resolved().iter().find(same) {
@@ -82,7 +82,7 @@ pub(crate) fn read(config: &Bound<'_, PyDict>) -> PyResult<Arc<Config>> {
     Ok(made)
 }
 
-/// Reads the whole table. An unknown name or value is an error of the caller.
+/// Reads the whole table. An unknown name or value is a mistake of the caller.
 fn read_table(config: &Bound<'_, PyDict>) -> PyResult<Arc<Config>> {
     let py = config.py();
     let config = Config {
@@ -123,10 +123,10 @@ fn word(config: &Bound<'_, PyDict>, name: &Bound<'_, PyString>) -> PyResult<Opti
         .transpose()
 }
 
-/// Texts that `shared_text` returned, most recent first. A policy returns the same string every time.
+/// Strings that `shared_text` returned, most recent first. A policy always returns the same string.
 static TEXTS: Mutex<Vec<(Py<PyString>, Arc<str>)>> = Mutex::new(Vec::new());
 
-/// Returns a long text, of which the streams of a policy share one copy.
+/// Returns a long text, of which all streams that use a policy share one copy.
 fn shared_text(
     config: &Bound<'_, PyDict>,
     name: &Bound<'_, PyString>,
@@ -180,7 +180,7 @@ fn policy(config: &Bound<'_, PyDict>) -> PyResult<Policy> {
     Ok(policy)
 }
 
-/// Returns a base policy with the actions and switches of a config applied.
+/// Returns a base policy to which the actions and switches in a config are applied.
 fn named(config: &Bound<'_, PyDict>, base: &Policy) -> PyResult<Policy> {
     let py = config.py();
     let tables = [
@@ -219,7 +219,7 @@ fn read_actions(
     actions: &Bound<'_, PyDict>,
     policy: &mut Policy,
 ) -> PyResult<()> {
-    // Usually all codes are present and in order.
+    // Usually, all codes are present and in order.
     let mut codes = Code::all();
     for (code, action) in actions {
         let (code, action) = (code.cast::<PyString>()?, action.cast::<PyString>()?);
@@ -265,13 +265,13 @@ pub(crate) fn limit_name(py: Python<'_>, name: &str) -> PyResult<LimitName> {
         .ok_or_else(|| errors::usage(py, &format!("there is no limit {name:?}")))
 }
 
-/// Returns the default limits with the given values applied.
+/// Returns the default limits, overridden by the given values.
 pub(crate) fn read_limits(table: &Bound<'_, PyDict>) -> PyResult<Limits> {
     let mut limits = LIMITS.clone();
     for (name, value) in table {
         let name = name.cast::<PyString>()?;
         let name = name.to_str()?;
-        // No counter exceeds 64 bits, so a larger limit is the same as none.
+        // No counter exceeds 64 bits, so a larger limit is equivalent to no limit.
         let value = match value.extract::<Option<u64>>() {
             Ok(value) => value,
             Err(_) if value.gt(0)? => None,

@@ -1,6 +1,7 @@
-//! `_native.Converter`: converts one stream from the bytes of one dialect to those of another.
+//! `_native.Converter`: converts one stream from one dialect to another, bytes in and bytes out.
 //!
-//! Like `Parser`, the class is frozen, its state is behind a lock that is only tried, and no panic crosses into Python.
+//! Like `Parser`, the class is frozen, its state is protected by a lock that is only tried, and no panic crosses into
+//! Python.
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
@@ -21,28 +22,29 @@ use crate::fold::{Fold, Snapshot};
 use crate::sink::Collector;
 use crate::{config, errors, input};
 
-/// Converts one stream. `config` is the result of `options.to_config`; `options` are the options of the writer.
+/// Converts one stream. `config`: the result of `options.to_config`. `options`: the writer's options.
 #[pyclass(frozen, module = "streamweld._native")]
 #[derive(Debug)]
 pub(crate) struct Converter(Mutex<State>);
 
-/// Buffer capacity kept between calls: more than a socket read usually returns.
+/// Buffer capacity to keep between calls: more than a socket read usually returns.
 const KEPT: usize = 1 << 16;
 
-/// Input of this many bytes takes much longer than releasing the interpreter, which costs a tenth of a microsecond.
+/// Parsing this many input bytes takes much longer than releasing the interpreter, which costs a tenth of a
+/// microsecond.
 const LONG: usize = 1 << 12;
 
-/// Counts the input of a stream, to estimate how long a call into the core may take.
+/// Counts a stream's input, to estimate how long a call into the core may take.
 #[derive(Debug, Default)]
 pub(crate) struct Load {
     total: usize,
-    /// Bytes since the last output.
+    /// Number of bytes since the last output.
     pending: usize,
 }
 
 impl Load {
-    /// Runs a call into the core that reads `taken` bytes or ends the input. Lets other threads run if it may take
-    /// long.
+    /// Runs a call into the core that reads `taken` bytes or ends the input. Lets other threads run if the call may
+    /// take long.
     pub(crate) fn run<T: Send>(
         &mut self,
         py: Python<'_>,
@@ -69,7 +71,7 @@ impl Load {
         size >= LONG
     }
 
-    /// Records that the call wrote output.
+    /// Records that a call wrote output.
     pub(crate) fn wrote(&mut self) {
         self.pending = 0;
     }
@@ -80,9 +82,9 @@ struct State {
     core: Core,
     target: &'static str,
     load: Load,
-    /// Output bytes of the current call. The buffer is reused.
+    /// Bytes that the current call writes. The buffer is reused.
     out: Vec<u8>,
-    /// The exception for the core's fault, built at the first access and shared by later ones.
+    /// The exception for the core's fault, built at the first access and reused by later ones.
     error: Option<Py<PyAny>>,
 }
 
@@ -119,7 +121,7 @@ impl Converter {
         })))
     }
 
-    /// Feeds the next bytes. Returns the bytes of the target that they complete.
+    /// Feeds the next bytes. Returns the target's bytes that the input completes.
     #[pyo3(signature = (data, /))]
     fn feed<'py>(&self, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let py = data.py();
@@ -128,8 +130,8 @@ impl Converter {
         self.write(py, Some(bytes.len()), |core, out| core.feed(bytes, out))
     }
 
-    /// Ends the stream because too much input arrived before the dialect was detected. Returns the last bytes. `unread`
-    /// is the next input, which completes no payload.
+    /// Ends the stream because too much input arrived before the dialect was detected. Returns the last bytes.
+    /// `unread`: the next input, which does not complete a payload.
     fn overflow<'py>(
         &self,
         py: Python<'py>,
@@ -140,7 +142,7 @@ impl Converter {
         self.write(py, Some(size), |core, out| core.overflow(&pieces, out))
     }
 
-    /// Ends the input. Returns the last bytes, or none at a second call. `broken` means that the transport failed.
+    /// Ends the input. Returns the last bytes; a second call returns none. `broken` means that the transport failed.
     #[pyo3(signature = (broken=false))]
     fn close<'py>(&self, py: Python<'py>, broken: bool) -> PyResult<Bound<'py, PyBytes>> {
         self.write(py, None, |core, out| core.close(InputEnd::of(broken), out))
@@ -152,7 +154,8 @@ impl Converter {
         self.write(py, None, |core, out| core.exceed(name, out))
     }
 
-    /// Returns the close events that rebuild the response, its completeness, and the number of dropped diagnostics.
+    /// Returns the close events that rebuild the response, the completeness of the response, and the number of dropped
+    /// diagnostics.
     fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, &'static str, u64)> {
         let state = self.lock(py)?;
         let mut sink = Collector::new(py, 0)?;
@@ -165,7 +168,7 @@ impl Converter {
         ))
     }
 
-    /// Returns the members of the response so far. `choice` is the class `response.Choice`.
+    /// Returns the members of the response so far. `choice`: the class `response.Choice`.
     #[pyo3(signature = (choice, /))]
     fn fold(&self, choice: &Bound<'_, PyAny>) -> PyResult<Fold> {
         let py = choice.py();
@@ -181,7 +184,7 @@ impl Converter {
         Ok(Fold::now(snapshot, choice))
     }
 
-    /// The error of the source stream, if any.
+    /// The source stream's error, if any.
     #[getter]
     fn error(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let state = self.lock(py)?;
@@ -191,7 +194,7 @@ impl Converter {
         let Some(fault) = state.core.error().cloned() else {
             return Ok(None);
         };
-        // Release the lock first: building the exception runs Python code.
+        // Release the lock first, because building the exception runs Python code.
         drop(state);
         let error = errors::exception(py, &fault, Vec::new())?.unbind();
         let mut state = self.lock(py)?;
@@ -203,7 +206,7 @@ impl Converter {
         Ok(self.lock(py)?.core.dialect().map(Dialect::name))
     }
 
-    /// The target's and the source's id of every renamed call.
+    /// The target id and the source id of every renamed call.
     #[getter]
     fn tool_ids(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
         Ok(self.lock(py)?.core.tool_ids().to_vec())
@@ -226,7 +229,7 @@ impl Converter {
         match self.0.try_lock() {
             Ok(state) => Ok(state),
             Err(TryLockError::WouldBlock) => Err(errors::busy(py)),
-            // A panic inside a call is caught before it could poison the lock.
+            // A panic inside a call is caught before it can poison the lock.
             Err(TryLockError::Poisoned(state)) => Ok(state.into_inner()),
         }
     }

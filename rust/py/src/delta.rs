@@ -1,13 +1,13 @@
-//! Classes of the three most frequent events: `TextDelta`, `ReasoningDelta`, `ToolCallDelta`.
+//! Classes for the three most frequent events: `TextDelta`, `ReasoningDelta`, `ToolCallDelta`.
 //!
-//! For the caller they behave like the classes in `events`. They are built directly on the C API, because an ordinary
-//! extension object costs twice as much to create and drop and would be tracked by the garbage collector. These objects
-//! hold a string and sometimes plain data, and are not tracked. All `unsafe` code of the bindings is in this module, in
-//! `freelist` (memory reuse), in `string_cache` (string creation) and in `arrow/capsule`.
+//! To callers, they behave like the classes in `events`. They are built directly on the C API, because an ordinary
+//! extension object costs twice as much to create and drop, and the garbage collector would track it. These objects
+//! contain a string and sometimes plain data, so they need no tracking. All `unsafe` code in the bindings is in this
+//! module, in `freelist` (memory reuse), in `string_cache` (string creation) and in `arrow/capsule`.
 //!
-//! Soundness: `Object` has C layout, with the interpreter's object head first and its size in the type spec. `make`
-//! returns it fully initialized, and its two references are owned and never null. Only `get_metadata` writes to it,
-//! under the global interpreter lock.
+//! Soundness: `Object` has C layout. The interpreter's object head comes first, and the type spec contains the object's
+//! size. `make` returns a fully initialized object; its two references are owned and never null. Only `get_metadata`
+//! writes to the object, under the global interpreter lock.
 
 use std::ffi::{CStr, CString, c_int, c_uint, c_void};
 use std::mem::offset_of;
@@ -80,7 +80,8 @@ static CLASSES: [Class; 3] = [
 struct Object {
     head: ffi::PyObject,
     text: *mut ffi::PyObject,
-    /// A dict, an `UnreadJson` until it is first read, or None, which is immortal and not reference-counted here.
+    /// A dict, an `UnreadJson` until the metadata is first read, or None, which is immortal and not reference-counted
+    /// here.
     metadata: *mut ffi::PyObject,
     part: c_uint,
     choice: c_int,
@@ -137,9 +138,10 @@ impl Types {
         metadata: Option<Py<PyAny>>,
     ) -> Option<Py<PyAny>> {
         let class = self.of(kind).as_ptr().cast::<ffi::PyTypeObject>();
-        // SAFETY: `class` is one of ours: its objects have the layout and size of `Object`. Every field is written
-        // before the object becomes visible. Its head is that of an object of this class with one reference, which the
-        // caller receives: the interpreter initialized it and took the reference to the type that the memory holds.
+        // SAFETY: `class` is one of the three classes here: its objects have the layout and size of `Object`. Every
+        // field is written before the object becomes visible to other code. The object's head is that of an object of
+        // this class with one reference, which the caller receives. The interpreter initialized the head and took the
+        // reference to the type that the memory holds.
         unsafe {
             let object = match kind.freelist().take() {
                 Some(spare) => spare,
@@ -179,7 +181,7 @@ impl Kind {
     }
 }
 
-/// Defines the function that the interpreter calls when the last reference to an object is gone.
+/// Defines the function that the interpreter calls when an object loses its last reference.
 macro_rules! deallocator {
     ($dealloc:ident, $kind:expr) => {
         unsafe extern "C" fn $dealloc(slf: *mut ffi::PyObject) {
@@ -195,13 +197,13 @@ deallocator!(dealloc_arguments, Kind::Arguments);
 
 /// # Safety
 ///
-/// `slf` was created by `make`, is of the freelist's class and has no references, and the thread is attached to the
-/// interpreter.
+/// `slf` must be created by `make`, have the freelist's class and have no references, and the thread must be attached
+/// to the interpreter.
 #[inline(always)]
 unsafe fn drop_object(slf: *mut ffi::PyObject, freelist: &Freelist<Object>) {
     let object = slf.cast::<Object>();
-    // SAFETY: its references are owned and not used after they are dropped, and the memory is kept or freed. Each
-    // object owns a reference to its type, which stays with the memory.
+    // SAFETY: the object's references are owned and are not used after they are dropped, and the memory is either kept
+    // or freed. Each object owns a reference to its type; the reference stays with the memory.
     unsafe {
         ffi::Py_DECREF((*object).text);
         if (*object).metadata != ffi::Py_None() {
@@ -215,7 +217,7 @@ unsafe fn drop_object(slf: *mut ffi::PyObject, freelist: &Freelist<Object>) {
     }
 }
 
-/// Creates one class. Leaks what the interpreter keeps pointers to, which happens once per process.
+/// Creates one class. Leaks the data to which the interpreter keeps pointers; this happens once per process.
 fn class(py: Python<'_>, class: &Class) -> PyResult<Py<PyType>> {
     let [part, text, choice, metadata] = class.fields;
     let member = |name: &'static CStr, code: c_int, offset: usize| ffi::PyMemberDef {
@@ -278,7 +280,7 @@ fn class(py: Python<'_>, class: &Class) -> PyResult<Py<PyType>> {
         slots: slots.as_mut_ptr(),
     };
     // SAFETY: the spec is complete and terminated; names, members and methods are never freed; each function has the
-    // signature of its slot.
+    // signature that its slot requires.
     let made = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyType_FromSpec(&raw mut spec))? };
     let made = made.cast_into::<PyType>()?;
     made.setattr("type", PyString::intern(py, class.event))?;
@@ -290,9 +292,9 @@ fn names(class: &Class) -> [&'static str; 4] {
     class.fields.map(|name| name.to_str().unwrap_or_default())
 }
 
-// Functions that the interpreter calls. None is performance-critical; only their raw pointers are unsafe.
+// Functions that the interpreter calls. None of them is performance-critical, and only their raw pointers are unsafe.
 
-/// Runs a call from the interpreter into this module. Sets an exception if it fails or panics.
+/// Runs a call from the interpreter into this module. Sets an exception if the call fails or panics.
 fn guard<T>(failed: T, call: impl FnOnce(Python<'_>) -> PyResult<T>) -> T {
     Python::attach(|py| {
         let result = errors::guarded(|| call(py));
@@ -304,7 +306,7 @@ fn guard<T>(failed: T, call: impl FnOnce(Python<'_>) -> PyResult<T>) -> T {
     })
 }
 
-/// Borrows an object that the interpreter passed for the duration of a call. Null becomes `None`.
+/// Borrows an object that the interpreter passed, for the duration of a call. Null becomes `None`.
 ///
 /// # Safety
 ///
@@ -324,7 +326,7 @@ unsafe fn this<'py>(py: Python<'py>, object: *mut ffi::PyObject) -> Bound<'py, P
     unsafe { Bound::from_borrowed_ptr(py, object) }
 }
 
-/// Returns the class of an event and its fields in order.
+/// Returns an event's class and its fields in order.
 fn fields<'py>(slf: &Bound<'py, PyAny>) -> PyResult<(&'static Class, Fields<'py>)> {
     let types = Types::get(slf.py())?;
     let [text, reasoning, arguments] = &CLASSES;
@@ -338,20 +340,20 @@ fn fields<'py>(slf: &Bound<'py, PyAny>) -> PyResult<(&'static Class, Fields<'py>
     Ok((class, fields.collect::<PyResult<Fields<'_>>>()?))
 }
 
-/// Returns the metadata. It is built and stored at the first read, under the global interpreter lock; no other field
-/// ever changes.
+/// Returns the metadata. The value is built and stored at the first read, under the global interpreter lock; no other
+/// field ever changes.
 unsafe extern "C" fn get_metadata(slf: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
     let place = slf.cast::<Object>();
     guard(null_mut(), |py| {
         // SAFETY: the interpreter passes an object of this class that lives as long as the call. Its metadata is an
-        // object, and `metadata` holds its own reference to it.
+        // object, and `metadata` holds a separate reference to it.
         let metadata = unsafe { this(py, (*place).metadata) };
         let Some(value) = UnreadJson::value_of(&metadata)? else {
             return Ok(metadata.into_ptr());
         };
-        // Building the value ran Python code, and another thread may have stored a value meanwhile.
-        // SAFETY: as above. If the text is still stored, its reference is dropped and replaced by that of the value:
-        // both are owned, and `metadata` keeps the text alive until the end.
+        // Building the value ran Python code, so another thread may have stored a value in the meantime. SAFETY: as
+        // above. If the text is still stored, its reference is dropped and replaced by a reference to the value. Both
+        // references are owned, and `metadata` keeps the text alive until the end.
         unsafe {
             if (*place).metadata != metadata.as_ptr() {
                 return Ok(this(py, (*place).metadata).into_ptr());
@@ -415,7 +417,7 @@ unsafe extern "C" fn to_dict(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> 
     })
 }
 
-/// Defines the constructor of one class. A function with the same signature parses its arguments.
+/// Defines the constructor of one class. A function with the same signature parses the arguments.
 macro_rules! constructor {
     ($new:ident, $call:ident, $name:literal, $kind:expr, $text:ident) => {
         #[pyfunction(name = $name)]
@@ -438,7 +440,7 @@ macro_rules! constructor {
             kwargs: *mut ffi::PyObject,
         ) -> *mut ffi::PyObject {
             guard(null_mut(), |py| {
-                // SAFETY: the interpreter passes a tuple, and a dict or null.
+                // SAFETY: the interpreter passes a tuple, and either a dict or null.
                 let (args, kwargs) = unsafe { (this(py, args), borrowed(py, kwargs)) };
                 let kwargs = kwargs
                     .map(|kwargs| kwargs.cast_into::<PyDict>())

@@ -1,4 +1,5 @@
-//! Converts core faults to exceptions of `streamweld.errors`: class and fields. Python builds the messages.
+//! Converts faults from the core to exceptions of `streamweld.errors`, including their fields. Python builds the
+//! messages.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -21,7 +22,7 @@ pub(crate) fn misuse(py: Python<'_>, class: &str, sentence: &str) -> PyErr {
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
-/// Returns a `UsageError` for a mistake of the caller.
+/// Returns a `UsageError` for a mistake by the caller.
 pub(crate) fn usage(py: Python<'_>, sentence: &str) -> PyErr {
     misuse(py, "UsageError", sentence)
 }
@@ -46,7 +47,8 @@ pub(crate) fn internal(py: Python<'_>, detail: &str, events: Vec<Py<PyAny>>) -> 
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
-/// Runs a call into the core and returns a panic as its message. PyO3 would raise it as a `BaseException`.
+/// Runs a call into the core and returns a panic as its message. PyO3 would otherwise raise the panic as a
+/// `BaseException`.
 pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
         let words = panic
@@ -58,7 +60,7 @@ pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-/// Returns the exception for a fault. `events` are those of the call that failed.
+/// Returns the exception for a fault. `events`: the events from the call that failed.
 pub(crate) fn raise(py: Python<'_>, fault: &Fault, events: Vec<Py<PyAny>>) -> PyErr {
     exception(py, fault, events).map_or_else(|error| error, PyErr::from_value)
 }

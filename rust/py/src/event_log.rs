@@ -1,7 +1,7 @@
-//! Events kept by value: their texts are stored in a few shared buffers.
+//! Events stored by value; their texts are stored in a few shared buffers.
 //!
-//! A long read is parsed into a log while other threads run, and a response keeps a log until its members are read. Uses
-//! no interpreter and creates no Python objects.
+//! A long read is parsed into a log while other threads run, and a response keeps a log until its members are read.
+//! Does not use the interpreter and does not create Python objects.
 
 use std::mem;
 use std::ops::{Deref, DerefMut, Range};
@@ -20,14 +20,14 @@ use streamweld_core::model::event::Usage;
 
 use crate::delta::Kind;
 
-/// Events in order. Deltas without metadata, the most frequent events, are stored apart from the others.
+/// Events in order. Deltas without metadata, the most frequent events, are stored separately from the others.
 #[derive(Debug, Default)]
 pub(crate) struct EventLog {
     pieces: Vec<Piece>,
     /// The texts of `pieces`, concatenated.
     piece_texts: String,
     others: Vec<Kept>,
-    /// The texts of `others`, concatenated; `ends` holds the end of each.
+    /// The texts of `others`, concatenated; `ends` contains the end of each text.
     texts: String,
     ends: Vec<usize>,
     bytes: Vec<u8>,
@@ -44,29 +44,29 @@ struct Piece {
     end: usize,
 }
 
-/// Any other event. Its texts, bytes and names are empty here, and stored in the buffers. An event has at most one value
-/// of bytes and one list of names.
+/// Any other event. The event's texts, bytes and names are empty here and stored in the buffers instead. An event has
+/// at most one value of type bytes and one list of names.
 #[derive(Debug)]
 struct Kept {
     event: Event<'static>,
-    /// Number of pieces before it.
+    /// Number of pieces before this event.
     pieces: usize,
-    /// Position of its first text in `ends`.
+    /// Index of its first text in `ends`.
     first: usize,
     bytes: Range<usize>,
     names: Range<usize>,
 }
 
-/// Receiver of the events of a log.
+/// Receives the events in a log.
 pub(crate) trait Replay: Sink {
     /// Receives a delta without metadata.
     fn delta(&mut self, kind: Kind, part: u32, text: &str, choice: i32);
 }
 
-/// A log that the next call reuses, so that it need not allocate memory.
+/// A log that the next call reuses, so that it does not have to allocate memory.
 static SPARE: Mutex<Option<EventLog>> = Mutex::new(None);
 
-/// Maximum size of a spare log: those of reads of 64 KiB are smaller.
+/// Maximum size of a log to keep; a log for a 64 KiB read is smaller.
 const SPARE_BYTES: usize = 1 << 19;
 
 /// A log borrowed for one call.
@@ -96,7 +96,7 @@ impl Drop for Borrowed {
     }
 }
 
-/// Locks `SPARE`. The lock is held only to take or store a log.
+/// Locks `SPARE`. The lock is held only while a log is taken or stored.
 fn spare() -> MutexGuard<'static, Option<EventLog>> {
     SPARE.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -108,7 +108,7 @@ impl EventLog {
         Borrowed(spare.unwrap_or_default())
     }
 
-    /// Removes all events and keeps the memory.
+    /// Removes all events but keeps the memory.
     fn clear(&mut self) {
         self.pieces.clear();
         self.piece_texts.clear();
@@ -157,7 +157,7 @@ impl EventLog {
         pass(sink, self.pieces.len());
     }
 
-    /// Returns the event at this position, not counting deltas without metadata.
+    /// Returns the event at this position, where deltas without metadata do not count.
     pub(crate) fn other(&self, position: usize) -> Option<Event<'_>> {
         self.others.get(position).map(|kept| self.restored(kept))
     }
@@ -254,7 +254,7 @@ impl EventLog {
     }
 }
 
-/// Replaces the borrowed values of an event, in the order of `rebuilt`.
+/// Replaces an event's borrowed values, in the order that `rebuilt` uses.
 trait Values<'b> {
     fn text(&mut self, text: &str) -> &'b str;
     fn bytes(&mut self, bytes: &[u8]) -> &'b [u8];
@@ -266,7 +266,7 @@ trait Values<'b> {
     }
 }
 
-/// Copies the values into the buffers and leaves empty ones.
+/// Copies the values into the buffers and leaves empty values behind.
 struct Writing<'l> {
     log: &'l mut EventLog,
 }
@@ -295,7 +295,7 @@ impl Values<'static> for Writing<'_> {
 struct Reading<'l> {
     log: &'l EventLog,
     kept: &'l Kept,
-    /// Start of the next text, and the ends from there on.
+    /// The start of the next text, and the ends from there on.
     start: usize,
     ends: slice::Iter<'l, usize>,
 }
@@ -321,7 +321,7 @@ impl<'l> Values<'l> for Reading<'l> {
     }
 }
 
-/// Returns the event with other values for its texts, bytes and names.
+/// Returns the event with different texts, bytes and names.
 fn rebuilt<'b>(event: &Event<'_>, values: &mut impl Values<'b>) -> Event<'b> {
     match *event {
         Event::TextStarted(opened) => Event::TextStarted(rebuilt_opened(opened, values)),

@@ -1,7 +1,7 @@
-//! The event classes as listed in `_spec/events.json`: names, fields, order, defaults.
+//! The event classes that `_spec/events.json` lists: names, fields, order and defaults.
 //!
-//! Frozen classes with plain slots. Creation is the hot path; everything else (repr, ==, hash, pickle, `to_dict`) goes
-//! through the list of fields. The three most frequent classes are in `delta`. Contains no stream logic.
+//! Frozen classes with plain slots. Creation is the hot path; everything else (repr, ==, hash, pickle, `to_dict`) uses
+//! the list of fields. The three most frequent classes are in `delta`. Contains no stream logic.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -14,12 +14,12 @@ type Str = Py<PyString>;
 type OptStr = Option<Py<PyString>>;
 type Tuple = Py<PyTuple>;
 type Object = Option<Py<PyAny>>;
-/// A JSON value that is built at the first read.
+/// A JSON value that is built when it is first read.
 type Json = Option<Lazy>;
 pub(crate) type Fields<'py> = Vec<(&'static str, Bound<'py, PyAny>)>;
 
-/// Defines one class: its fields, its constructor signature (after `as`, the one that `inspect` shows), and its extra
-/// members.
+/// Defines one class: its fields, its constructor signature (after `as`, the signature that `inspect` shows) and its
+/// extra members.
 macro_rules! event {
     ($(#[$doc:meta])* $name:ident = $type:literal, ($($field:ident : $ty:ty),*), $signature:tt $(as $shown:literal)? $(, { $($extra:item)* })?) => {
         $(#[$doc])*

@@ -1,8 +1,9 @@
-//! The members of a response: what `response._Fold` does for event objects, for the events of this extension's parsers.
+//! The members of a response: does for the events from this extension's parsers what `response._Fold` does for event
+//! objects.
 //!
-//! A fold keeps what was read as values. Each Python object is built when it is first read. The values of an ended stream
-//! are collected at the first read; those of an open one when `parser.response` is read, because later events would
-//! change them.
+//! A fold stores what was read as Rust values. Each Python object is built when it is first read. The values of an
+//! ended stream are collected at the first read. The values of an open stream are collected when `parser.response` is
+//! read, because later events would change them.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +24,7 @@ use crate::events::{ReasoningDone, RefusalDone, TextDone};
 use crate::objects::{build, word};
 use crate::string_cache::string;
 
-/// What was read of a stream, at one moment.
+/// What was read from a stream up to one moment.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     events: EventLog,
@@ -60,12 +61,12 @@ impl Snapshot {
     }
 }
 
-/// An ended stream, whose snapshot does not change anymore.
+/// An ended stream, whose snapshot no longer changes.
 pub(crate) trait Ended: Send + Sync {
     fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot>;
 }
 
-/// What an event of a snapshot is in the response.
+/// The role that an event in a snapshot has in the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Started,
@@ -86,7 +87,7 @@ enum Role {
 }
 
 impl Role {
-    /// Returns the role of an event and its choice.
+    /// Returns an event's role and its choice.
     fn of(event: &Event<'_>) -> (Role, i32) {
         let item = |is_item: bool, role: Role| if is_item { role } else { Role::Withdrawn };
         match *event {
@@ -164,7 +165,8 @@ impl Role {
         }
     }
 
-    /// Returns true if the choice of such an event exists. A wire id alone makes no choice.
+    /// Returns true if an event with this role implies that its choice exists. A wire id alone does not create a
+    /// choice.
     fn makes_choice(self) -> bool {
         self.is_item() || self == Role::Finished
     }
@@ -179,7 +181,7 @@ fn is_filled(json: Option<&str>) -> bool {
     json.is_some_and(|text| inner(text) != Some(true))
 }
 
-/// An event of a snapshot. Its object is built when it is first read.
+/// An event in a snapshot. Its object is built when it is first read.
 struct Entry {
     role: Role,
     choice: i32,
@@ -189,7 +191,7 @@ struct Entry {
 /// The values of a response.
 struct Members {
     snapshot: Snapshot,
-    /// One entry for each event of the snapshot.
+    /// One entry for each event in the snapshot.
     entries: Vec<Entry>,
     /// The lowest choice.
     first: Option<i32>,
@@ -240,7 +242,7 @@ impl Members {
         Ok(object.bind(py).clone())
     }
 
-    /// Yields the positions and entries of the first choice that have such a role.
+    /// Yields the positions and entries in the first choice that have such a role.
     fn of_first(&self, has_role: impl Fn(Role) -> bool) -> impl Iterator<Item = (usize, &Entry)> {
         self.entries
             .iter()
@@ -248,7 +250,7 @@ impl Members {
             .filter(move |(_, entry)| Some(entry.choice) == self.first && has_role(entry.role))
     }
 
-    /// Returns the objects of the first choice that have such a role.
+    /// Returns the objects in the first choice that have such a role.
     fn objects<'py>(
         &self,
         py: Python<'py>,
@@ -259,7 +261,7 @@ impl Members {
         PyTuple::new(py, objects.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// Returns the last object with this role, of any choice.
+    /// Returns the last object with this role in any choice.
     fn last<'py>(&self, py: Python<'py>, role: Role) -> PyResult<Option<Bound<'py, PyAny>>> {
         let mut entries = self.entries.iter().enumerate().rev();
         let found = entries.find(|(_, entry)| entry.role == role);
@@ -268,7 +270,8 @@ impl Members {
             .transpose()
     }
 
-    /// Returns the texts of the first choice with this role, joined. A single text is the string of its object.
+    /// Returns the texts with this role in the first choice, joined. If there is only one text, returns the string of
+    /// its event object instead of creating another one.
     fn joined<'py>(&self, py: Python<'py>, role: Role) -> PyResult<Bound<'py, PyString>> {
         let mut found = self.of_first(|of| of == role);
         let Some((position, entry)) = found.next() else {
@@ -296,7 +299,7 @@ impl Members {
         Ok(string(py, &texts.collect::<String>()).into_bound(py))
     }
 
-    /// Returns the end of the first choice: its reason, and the reason as sent.
+    /// Returns the end of the first choice: the normalized reason, and the reason as sent.
     fn end(&self) -> Option<(&'static str, Option<&str>)> {
         let found = self.of_first(|of| of == Role::Finished);
         let (position, _) = found.last()?;
@@ -339,7 +342,7 @@ impl Members {
         Ok(Some(out))
     }
 
-    /// Returns a `response.Choice` of the events at these positions.
+    /// Returns a `response.Choice` for the events at these positions.
     fn choice<'py>(
         &self,
         class: &Bound<'py, PyAny>,
@@ -363,7 +366,7 @@ impl Members {
         class.call1((index, items, end, self.text_ids(py, positions)?))
     }
 
-    /// Returns the choices, and the first or an empty one.
+    /// Returns the choices, and either the first choice or an empty one.
     fn choices(&self, class: &Bound<'_, PyAny>) -> PyResult<&(Py<PyTuple>, Py<PyAny>)> {
         let py = class.py();
         self.choices.get_or_try_init(py, || {
@@ -386,7 +389,7 @@ impl Members {
         })
     }
 
-    /// Returns the items of the first choice.
+    /// Returns the items in the first choice.
     fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let items = self
             .items
@@ -420,7 +423,7 @@ impl Members {
 pub(crate) struct Fold {
     class: Py<PyAny>,
     members: PyOnceLock<Members>,
-    /// An ended stream, until the values are collected.
+    /// An ended stream, as long as its values are not collected.
     ended: Mutex<Option<Arc<dyn Ended>>>,
 }
 
@@ -445,12 +448,12 @@ impl Fold {
         }
     }
 
-    /// Locks the ended stream. The lock is held only to read or take it.
+    /// Locks the ended stream. The lock is held only while the snapshot is read or taken.
     fn ended(&self) -> MutexGuard<'_, Option<Arc<dyn Ended>>> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the members. If two threads collect them at once, both get those that were stored first.
+    /// Returns the members. If two threads collect the values at once, both get the values that were stored first.
     fn get(&self, py: Python<'_>) -> PyResult<&Members> {
         if let Some(members) = self.members.get(py) {
             return Ok(members);
@@ -502,7 +505,7 @@ impl Fold {
         Ok(first.clone_ref(py))
     }
 
-    // The members of the first choice, for which no `Choice` is built.
+    // The members of the first choice, for which no `Choice` object is built.
 
     #[getter]
     fn text<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
@@ -563,7 +566,7 @@ impl Fold {
         Ok(self.get(py)?.snapshot.diagnostics_dropped)
     }
 
-    /// True: parts are in order, and `Unknown` is a part.
+    /// If true, the parts are in order and `Unknown` counts as a part.
     #[getter]
     fn ordered(&self) -> bool {
         true

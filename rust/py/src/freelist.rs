@@ -1,4 +1,4 @@
-//! Keeps the memory of dead objects for new objects of the same class. Independent of the classes.
+//! Keeps the memory of dead objects for reuse by new objects of the same class. Independent of the classes.
 
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::Relaxed;
@@ -8,18 +8,19 @@ use pyo3::ffi;
 
 /// An object that begins with the interpreter's object head and can be linked into a list while it is dead.
 pub(crate) trait Spare {
-    /// Returns a field that dead objects do not need, to store the link.
+    /// Returns a field that a dead object does not need, which stores the link.
     fn next(&mut self) -> &mut *mut ffi::PyObject;
 }
 
-/// Maximum number of dead objects kept per class: about as many as a 64 KiB read has events.
+/// Maximum number of dead objects to keep per class: about the number of events in a 64 KiB read.
 const SPARE: usize = 256;
 
-/// True if the interpreter has a global lock. Without it, an object head is larger than a count and a type.
+/// True if the interpreter has a global lock. Without the lock, an object head contains more than a count and a type.
 const LOCKED: bool = size_of::<ffi::PyObject>() == size_of::<[usize; 2]>();
 
-/// The dead objects of one class, as a linked list. They keep their head: the type, and one reference, which belongs to
-/// the freelist. Accessed only under the global lock; atomics avoid a `static mut` and cost nothing.
+/// The dead objects of one class, as a linked list. They keep their head, which contains the type and one reference;
+/// that reference belongs to the freelist. Accessed only under the global lock; using atomics avoids a `static mut` and
+/// costs nothing.
 #[derive(Debug)]
 pub(crate) struct Freelist<T> {
     first: AtomicPtr<T>,
@@ -34,39 +35,39 @@ impl<T: Spare> Freelist<T> {
         }
     }
 
-    /// Returns an object of the class with an initialized head and its only reference.
+    /// Returns an object of the class with an initialized head; the caller gets its only reference.
     ///
     /// # Safety
     ///
-    /// The thread is attached to the interpreter.
+    /// The thread must be attached to the interpreter.
     #[inline]
     pub(crate) unsafe fn take(&self) -> Option<*mut T> {
         let spare = self.first.load(Relaxed);
         if spare.is_null() {
             return None;
         }
-        // SAFETY: the list holds objects whose link is null or the address of the next one, and nothing else refers to
-        // them. The lock is held from `load` to `store`: nothing in between releases it.
+        // SAFETY: the list contains only objects whose link is null or the address of the next object, and nothing else
+        // refers to them. The lock is held from `load` to `store`, because nothing in between releases it.
         self.first.store(unsafe { (*spare).next().cast() }, Relaxed);
         self.count
             .store(self.count.load(Relaxed).wrapping_sub(1), Relaxed);
         Some(spare)
     }
 
-    /// Keeps an object without references. Returns false if enough are kept already.
+    /// Keeps an object that has no references. Returns false if enough objects are already kept.
     ///
     /// # Safety
     ///
-    /// `object` is of this freelist's class, its reference count is 0, its fields are dropped, and the thread is
-    /// attached to the interpreter.
+    /// `object` must have this freelist's class and a reference count of 0, its fields must be dropped, and the thread
+    /// must be attached to the interpreter.
     #[inline]
     pub(crate) unsafe fn keep(&self, object: *mut T) -> bool {
         let count = self.count.load(Relaxed);
         if !LOCKED || count >= SPARE {
             return false;
         }
-        // SAFETY: guaranteed by the caller; the lock as above. An object may be resurrected while it is dropped, as
-        // finalizers do: the interpreter does not access it after it called `dealloc`.
+        // SAFETY: guaranteed by the caller; the lock is held as above. An object may be resurrected while it is being
+        // dropped, as finalizers do, because the interpreter does not access it after calling `dealloc`.
         unsafe {
             ffi::Py_INCREF(object.cast());
             *(*object).next() = self.first.load(Relaxed).cast();

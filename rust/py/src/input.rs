@@ -1,11 +1,11 @@
-//! Input of `feed`: `bytes` are read in place, any other contiguous buffer is copied first.
+//! Input for `feed`: `bytes` are read in place; any other contiguous buffer is copied first.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView};
 
-/// Returns the bytes to read: the object itself or a copy.
+/// Returns the bytes to read: either the object itself or a copy.
 pub(crate) fn bytes<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     match data.cast::<PyBytes>() {
         Ok(bytes) => Ok(bytes.clone()),

@@ -1,7 +1,7 @@
-//! JSON values of event fields: stored as text and built when a field is first read.
+//! JSON values of event fields, stored as text and built when a field is first read.
 //!
-//! Most callers never read provider metadata or raw token counts, and building them costs more than the rest of an
-//! event. A value is built once: every later read returns the same object.
+//! Most callers never read provider metadata or raw token counts, and building them costs more than the rest of the
+//! event. A value is built only once, so every later read returns the same object.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -27,7 +27,7 @@ fn loads_items(py: Python<'_>, text: &str) -> PyResult<Py<PyAny>> {
 enum Pending {
     /// Any JSON text.
     Value(Arc<str>),
-    /// The text of a JSON array, which is read as a tuple.
+    /// The text of a JSON array that is read as a tuple.
     Items(Arc<str>),
 }
 
@@ -46,7 +46,7 @@ enum State {
     Built(Py<PyAny>),
 }
 
-/// A field whose value is built at the first read.
+/// A field whose value is built when it is first read.
 #[derive(Debug)]
 pub(crate) struct Lazy(Mutex<State>);
 
@@ -61,8 +61,8 @@ impl Lazy {
         Lazy(Mutex::new(State::Built(value)))
     }
 
-    /// Returns the value. The lock is not held while the value is built, because building runs Python code. If two
-    /// threads build it at once, both get the value that was stored first.
+    /// Returns the value. The lock is not held while the value is built, because that runs Python code. If two threads
+    /// build the value at once, both get the one that was stored first.
     fn get<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let pending = match &*self.locked() {
             State::Built(value) => return Ok(value.bind(py).clone()),
@@ -77,7 +77,7 @@ impl Lazy {
         Ok(built.into_bound(py))
     }
 
-    /// Locks the state. The lock is held only to read or store a value.
+    /// Locks the state. The lock is held only while a value is read or stored.
     fn locked(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -102,7 +102,7 @@ impl<'py> FromPyObject<'_, 'py> for Lazy {
     }
 }
 
-/// A tuple field, built from the elements of a JSON array.
+/// A tuple field that is built from the elements of a JSON array.
 #[derive(Debug)]
 pub(crate) struct LazyItems(Lazy);
 
@@ -138,7 +138,8 @@ impl<'py> FromPyObject<'_, 'py> for LazyItems {
     }
 }
 
-/// The unread metadata of a delta. A delta has room for only one object, so the text takes the place of the value.
+/// A delta's metadata that was not read yet. A delta has room for only one object, so the text is stored in the place
+/// of the value.
 #[pyclass(frozen, module = "streamweld._native")]
 #[derive(Debug)]
 pub(crate) struct UnreadJson(Box<str>);

@@ -1,6 +1,7 @@
 //! `streamweld._native`: Python bindings of streamweld-core.
 //!
-//! Contains no parsing rules. May import only `errors`, `_arguments` and `_json` from the package, at first use.
+//! Contains no parsing rules. From the package, it may import only `errors`, `_arguments` and `_json`, and only on
+//! first use.
 
 mod arrow;
 mod config;
@@ -68,7 +69,7 @@ mod _native {
         Ok(())
     }
 
-    /// Build description, for bug reports and `streamweld bench`.
+    /// Information about the build, for bug reports and `streamweld bench`.
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
     const BUILD_INFO: &str = concat!(

@@ -1,6 +1,6 @@
-//! Converts core events to Python objects, one by one. `sink` converts the three delta kinds.
+//! Converts core events to Python objects, one by one. `sink` converts the three kinds of deltas.
 //!
-//! Words from small sets are interned, and JSON values are built when they are read (`lazy`). The caller handles
+//! Words from small sets are interned, and JSON values are built when they are first read (`lazy`). The caller handles
 //! errors.
 
 use std::ptr;
@@ -17,10 +17,10 @@ use crate::events;
 use crate::lazy::{Lazy, LazyItems};
 use crate::string_cache::string;
 
-/// Number of words kept as strings: more than most streams use.
+/// Number of words to keep as strings: more than most streams use.
 const WORDS_KEPT: usize = 16;
 
-/// An event, or the error raised while it was built.
+/// An event, or the error raised while it was being built.
 pub(crate) type Built = PyResult<Py<PyAny>>;
 
 fn object<T>(py: Python<'_>, value: T) -> Built
@@ -39,11 +39,11 @@ fn opt(py: Python<'_>, text: Option<&str>) -> Option<Py<PyString>> {
     text.map(|text| str(py, text))
 }
 
-/// Returns a word of a small set as an interned string.
+/// Returns a word from a small set as an interned string.
 pub(crate) fn word(py: Python<'_>, text: &'static str) -> Py<PyString> {
     static WORDS: Mutex<Vec<(&str, Py<PyString>)>> = Mutex::new(Vec::new());
     let mut words = WORDS.lock().unwrap_or_else(PoisonError::into_inner);
-    // A word usually has one address, so that its characters need not be compared.
+    // A word usually has the same address each time, so its characters rarely have to be compared.
     let known = words.iter().find(|(known, _)| ptr::eq(*known, text));
     if let Some((_, word)) = known.or_else(|| words.iter().find(|(known, _)| *known == text)) {
         return word.clone_ref(py);
@@ -55,7 +55,7 @@ pub(crate) fn word(py: Python<'_>, text: &'static str) -> Py<PyString> {
     word
 }
 
-/// Returns the field for a JSON text, which is built when it is read.
+/// Returns the field for a JSON text; the value is built when the field is first read.
 #[inline]
 fn data(text: Option<&str>) -> Option<Lazy> {
     text.map(Lazy::value)

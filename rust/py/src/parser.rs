@@ -1,7 +1,7 @@
 //! `_native.Parser`: parses one stream from bytes to event objects.
 //!
-//! The class is frozen and its state is behind a lock that is only tried: concurrent calls raise `ParserBusy` and never
-//! race or wait. No panic crosses into Python.
+//! The class is frozen, and its state is protected by a lock that is only tried, so concurrent calls raise `ParserBusy`
+//! and never race or wait. No panic crosses into Python.
 
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
@@ -21,10 +21,10 @@ use crate::fold::{Ended, Fold, Snapshot};
 use crate::sink::Collector;
 use crate::{config, errors, input};
 
-/// Less than most events take on the wire, so that the list need not grow while it is filled.
+/// Smaller than most events on the wire, so that the list does not have to grow while it is filled.
 const USUAL_EVENT: usize = 128;
 
-/// Parses one stream. `dialect` is `auto` or a dialect's name; `config` is the result of `options.to_config`.
+/// Parses one stream. `dialect`: `auto` or the name of a dialect. `config`: the result of `options.to_config`.
 #[pyclass(frozen, module = "streamweld._native")]
 #[derive(Debug)]
 pub(crate) struct Parser(Mutex<State>);
@@ -55,7 +55,7 @@ impl Parser {
         })))
     }
 
-    /// Feeds the next bytes. Returns the events that they complete.
+    /// Feeds the next bytes. Returns the events that the input completes.
     #[pyo3(signature = (data, /))]
     fn feed<'py>(&self, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = data.py();
@@ -77,8 +77,8 @@ impl Parser {
         })
     }
 
-    /// Ends the input. Returns the last events, or `[]` at a second call and after an exception. `broken` means that
-    /// the transport failed.
+    /// Ends the input. Returns the last events, or `[]` on a second call or after an exception. `broken` means that the
+    /// transport failed.
     #[pyo3(signature = (broken=false))]
     fn close<'py>(&self, py: Python<'py>, broken: bool) -> PyResult<Bound<'py, PyList>> {
         let input = InputEnd::of(broken);
@@ -96,7 +96,8 @@ impl Parser {
         })
     }
 
-    /// Returns the close events that rebuild the response, its completeness, and the number of dropped diagnostics.
+    /// Returns the close events that rebuild the response, the completeness of the response, and the number of dropped
+    /// diagnostics.
     fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, &'static str, u64)> {
         let State { core, .. } = &*self.lock(py)?;
         let mut sink = Collector::new(py, 0)?;
@@ -109,7 +110,7 @@ impl Parser {
         ))
     }
 
-    /// Returns the members of the response so far. `choice` is the class `response.Choice`.
+    /// Returns the members of the response so far. `choice`: the class `response.Choice`.
     #[pyo3(signature = (choice, /))]
     fn fold(slf: &Bound<'_, Self>, choice: &Bound<'_, PyAny>) -> PyResult<Fold> {
         let (py, parser) = (slf.py(), slf.get());
@@ -165,12 +166,12 @@ impl Parser {
         match self.0.try_lock() {
             Ok(state) => Ok(state),
             Err(TryLockError::WouldBlock) => Err(errors::busy(py)),
-            // A panic inside a call is caught before it could poison the lock.
+            // A panic inside a call is caught before it can poison the lock.
             Err(TryLockError::Poisoned(state)) => Ok(state.into_inner()),
         }
     }
 
-    /// Locks the state for a call that feeds bytes. Fails if the stream is over.
+    /// Locks the state for a call that feeds bytes. Fails if the stream has already ended.
     fn open<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, State>> {
         let state = self.lock(py)?;
         if state.core.is_over() {
@@ -202,9 +203,9 @@ fn diagnostics(py: Python<'_>, core: &Core) -> PyResult<Vec<Py<PyAny>>> {
     sink.finish()
 }
 
-/// Returns the events of a call that reads `taken` bytes or ends the input, or its exception with the events before it.
-/// If the call may take long, other threads run meanwhile, and the events are built after it. A panic ends the stream. The
-/// lock is released before an exception is built, because that runs Python code.
+/// Returns the events from a call that reads `taken` bytes or ends the input, or raises its exception with the events
+/// before it. If the call may take long, other threads run in the meantime, and the events are built afterwards. A
+/// panic ends the stream. The lock is released before an exception is built, because that runs Python code.
 fn collect<'py>(
     py: Python<'py>,
     mut state: MutexGuard<'_, State>,
@@ -238,14 +239,15 @@ fn collect<'py>(
     }
 }
 
-/// Returns the events of a log as objects.
+/// Returns the events in a log as objects.
 fn built(py: Python<'_>, log: &EventLog) -> PyResult<Vec<Py<PyAny>>> {
     let mut sink = Collector::new(py, log.len())?;
     log.replay(&mut sink);
     sink.finish()
 }
 
-/// Runs a call without events that reads `taken` bytes or ends the input. Lets other threads run if it may take long.
+/// Runs a call that reads `taken` bytes or ends the input, without building events. Lets other threads run if the call
+/// may take long.
 fn silently(
     py: Python<'_>,
     mut state: MutexGuard<'_, State>,

@@ -1,7 +1,8 @@
-//! Collects the events of one call in a list. The core delivers them one by one; deltas may come in runs.
+//! Collects the events from one call in a list. The core delivers events one by one; deltas may come in runs.
 //!
-//! Creates one object per event and nothing else. An error on the way (no memory, an unusable `streamweld._json`) is
-//! stored and raised by the caller. Deltas, the most frequent events, are built here; `objects` builds all others.
+//! Creates exactly one object per event. An error that occurs in the process (out of memory, an unusable
+//! `streamweld._json`) is stored, and the caller raises it. Deltas, the most frequent events, are built here; `objects`
+//! builds all other events.
 
 use std::iter;
 
@@ -19,7 +20,7 @@ use crate::lazy::UnreadJson;
 use crate::objects::{Built, build};
 use crate::string_cache::StringCache;
 
-/// Collects the events of one call.
+/// Collects the events from one call.
 pub(crate) struct Collector<'py> {
     py: Python<'py>,
     types: &'py Types,
@@ -40,7 +41,7 @@ impl<'py> Collector<'py> {
         })
     }
 
-    /// Returns the events, or the error raised while they were built.
+    /// Returns the events, or the error raised while they were being built.
     pub(crate) fn finish(self) -> PyResult<Vec<Py<PyAny>>> {
         match self.error {
             None => Ok(self.events),
@@ -58,7 +59,8 @@ impl Collector<'_> {
         }
     }
 
-    /// Appends several deltas of one kind. The loop is specialized per kind, and for the common case of a single part.
+    /// Appends several deltas of the same kind. The loop is specialized for each kind, and for the common case of a
+    /// single part.
     #[inline(always)]
     fn push_all(&mut self, kind: Kind, deltas: &Deltas<'_>) {
         match deltas.parts {

@@ -1,4 +1,4 @@
-//! `_native.Framer`: the SSE framing layer alone, as rows of (event, data, id, retry).
+//! `_native.Framer`: only the SSE framing layer, which returns rows of (event, data, id, retry).
 
 use std::sync::Mutex;
 
@@ -10,7 +10,8 @@ use streamweld_core::sse::decode_utf8;
 
 use crate::{config, errors, input};
 
-/// Frames server-sent events. Drops an unfinished event at the end. Enforces only the limits on events and fields.
+/// Frames server-sent events. Drops an unfinished event at the end of the input. Enforces only the limits on events and
+/// fields.
 #[pyclass(frozen, module = "streamweld._native")]
 #[derive(Debug)]
 pub(crate) struct Framer(Mutex<Core>);
@@ -25,7 +26,7 @@ impl Framer {
         Ok(Framer(Mutex::new(core)))
     }
 
-    /// Returns the frames that these bytes complete.
+    /// Returns the frames that the input completes.
     #[pyo3(signature = (data, /))]
     fn feed<'py>(&self, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = data.py();

@@ -1,8 +1,8 @@
-//! Cache of short strings. Half the pieces of an answer are words that occurred before. A cached string costs a tenth
-//! of a new one and is stored only once. Independent of events.
+//! Cache of short strings. Half of the pieces in an answer are words that occurred before. A cached string costs a
+//! tenth as much as a new one and is stored only once. Independent of events.
 //!
-//! All streams share the cache, so that an open stream holds no strings: a call borrows it and returns it at its end. A
-//! call that runs while another one holds the cache works without it.
+//! All streams share the cache, so an open stream does not keep strings alive: each call borrows the cache and returns
+//! it at the end. If another call already holds the cache, a call runs without it.
 
 use std::ptr::null;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-/// Number of slots. A string replaces another one in the same slot.
+/// Number of slots. A new string replaces the one already in its slot.
 const KEPT: usize = 1 << u8::BITS;
 
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ enum Store {
 
 static SLOTS: Mutex<Store> = Mutex::new(Store::New);
 
-/// Replaces the stored value and returns the old one. The lock is held no longer than that.
+/// Stores a value and returns the old one. The lock is held only while this is done.
 fn exchange(store: Store) -> Store {
     let mut there = SLOTS.lock().unwrap_or_else(PoisonError::into_inner);
     std::mem::replace(&mut there, store)
@@ -83,16 +83,16 @@ impl Drop for StringCache {
     }
 }
 
-/// Creates a new string. Most pieces are ASCII; decoding those as Latin-1 costs half as much, because the interpreter
-/// need not look for character boundaries.
+/// Creates a new string. Most pieces are ASCII. Decoding them as Latin-1 costs half as much, because the interpreter
+/// does not have to look for character boundaries.
 #[inline]
 pub(crate) fn string(py: Python<'_>, text: &str) -> Py<PyString> {
     if !text.is_ascii() {
         return PyString::new(py, text).unbind();
     }
     let (start, length) = (text.as_ptr().cast(), text.len() as ffi::Py_ssize_t);
-    // SAFETY: `start` points to `length` bytes, which are only read. The result is a new reference to a string or null,
-    // on which `from_owned_ptr` panics, as `PyString::new` does.
+    // SAFETY: `start` points to `length` bytes, which are only read. The result is either a new reference to a string
+    // or null; for null, `from_owned_ptr` panics, as `PyString::new` does.
     unsafe {
         let made = ffi::PyUnicode_DecodeLatin1(start, length, null());
         Bound::from_owned_ptr(py, made)
@@ -101,7 +101,7 @@ pub(crate) fn string(py: Python<'_>, text: &str) -> Py<PyString> {
     }
 }
 
-/// Packs the bytes and their number into a key, if they fit. Equal keys mean equal texts.
+/// Packs the bytes and their length into a key, if there are few enough. Equal keys always mean equal texts.
 #[inline]
 fn key(text: &[u8]) -> Option<u64> {
     let bytes = match *text {
@@ -110,7 +110,7 @@ fn key(text: &[u8]) -> Option<u64> {
         [a, b] => u64::from(u16::from_le_bytes([a, b])),
         [a, b, c] => u64::from(u32::from_le_bytes([a, b, c, 0])),
         _ => {
-            // Overlapping bytes of the two halves are equal.
+            // Bytes that are in both halves are equal.
             let (first, last) = (text.first_chunk()?, text.last_chunk()?);
             let tail_start = text
                 .len()
@@ -125,6 +125,6 @@ fn key(text: &[u8]) -> Option<u64> {
 
 #[inline]
 fn slot_index(key: u64) -> u8 {
-    // 2^64 divided by the golden ratio: the high bits depend on all bytes.
+    // 2^64 divided by the golden ratio, so that the high bits depend on all bytes.
     (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8
 }

@@ -82,7 +82,7 @@ class Converter:
 
     @property
     def tool_ids(self) -> list[tuple[str, str]]:
-        """The target's and the source's id of every renamed call."""
+        """The target id and the source id of every renamed call."""
         return [] if self._tool_ids is None else self._tool_ids.renamed()
 
     def snapshot(self) -> tuple[list[Event], str, int]:

@@ -222,7 +222,7 @@ class Layout:
         self._note_text(mark)
 
     def _ticks(self, length: int) -> None:
-        """Read a run of backticks: a fence if it begins its line and is the only run of the line, else inline code."""
+        """Read a run of backticks: a fence if it begins its line and is the line's only run, otherwise inline code."""
         if self._before is _Before.NOTHING and length >= _FENCE:
             self._candidate = _Fence("`", length, _indent(self._head))
             return

@@ -1,4 +1,4 @@
-//! One call of `parse` or `events`: selects columns, and splits batches over threads.
+//! One call to `parse` or `events`: selects columns and distributes batches over threads.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -23,9 +23,9 @@ use super::{Config, Dialect, Fault};
 use crate::errors;
 
 /// Maximum number of body bytes per output batch. A text may be three times as long as its body (U+FFFD for each
-/// invalid byte), an event list holds every text twice, and offsets have 31 bits.
+/// invalid byte), an event list contains every text twice, and offsets have only 31 bits.
 const MAX_BATCH: usize = 256 << 20;
-/// Number of pieces per thread, so that a piece with long bodies does not delay the other threads.
+/// Number of pieces per thread, so that one piece with long bodies does not delay the other threads.
 const PIECES: usize = 8;
 
 /// Kind of output rows.
@@ -46,11 +46,11 @@ pub(crate) struct BatchOptions {
     pub(crate) threads: NonZeroUsize,
 }
 
-/// A job that was checked against the type of its input.
+/// A job that has been checked against the type of its input.
 #[derive(Debug)]
 pub(crate) struct Plan {
     options: BatchOptions,
-    /// Positions of the columns; `None` if the input is the body column itself.
+    /// Positions of the columns; `None` if the input itself is the body column.
     column_positions: Option<ColumnPositions>,
     pub(crate) schema: SchemaRef,
     /// Number of rows read so far.
@@ -63,7 +63,7 @@ struct ColumnPositions {
     keep: Vec<usize>,
 }
 
-/// Columns of a run of rows, and the values that are added later while the thread is attached to the interpreter.
+/// Columns for a run of rows, and the values that are added later while the thread is attached to the interpreter.
 struct Piece {
     columns: Vec<Option<ArrayRef>>,
     late: Late,
@@ -79,7 +79,7 @@ enum Late {
 }
 
 impl BatchOptions {
-    /// Checks the job against the type of the input.
+    /// Checks the job against the type of its input.
     pub(crate) fn plan(self, py: Python<'_>, input: &Field) -> PyResult<Plan> {
         let usage = |sentence: String| errors::usage(py, &sentence);
         let refuse = |name: &str, kind: &DataType| {
@@ -172,7 +172,7 @@ struct Columns {
 }
 
 impl Plan {
-    /// Returns the output batches for one input array: one, or several if its bodies exceed `MAX_BATCH`.
+    /// Returns the output batches for one input array: one batch, or several if the bodies exceed `MAX_BATCH`.
     pub(crate) fn read(&mut self, py: Python<'_>, input: &ArrayRef) -> PyResult<Vec<RecordBatch>> {
         let columns = self.columns(input).map_err(|error| broken(py, &error))?;
         let Some(body) = Body::of(columns.body.as_ref()) else {
@@ -220,7 +220,7 @@ impl Plan {
         })
     }
 
-    /// Reads a range of rows without the interpreter.
+    /// Reads a range of rows without using the interpreter.
     fn read_range(
         &self,
         body: &Body<'_>,
@@ -250,7 +250,7 @@ impl Plan {
         };
         thread::scope(|scope| {
             for _ in 1..threads {
-                // If no further thread can be started, the existing ones do its work.
+                // If no more threads can be started, the existing ones do the work.
                 let _ = thread::Builder::new().spawn_scoped(scope, work);
             }
             work();
@@ -296,7 +296,7 @@ impl Plan {
         }
     }
 
-    /// Builds the batch of a range from the kept columns, the columns read, and the messages of failed rows.
+    /// Builds the batch for a range from the kept columns, the columns read, and the messages for failed rows.
     fn finish(
         &self,
         py: Python<'_>,
@@ -336,7 +336,7 @@ fn broken(py: Python<'_>, error: &ArrowError) -> PyErr {
     errors::usage(py, &format!("the Arrow data cannot be read: {error}"))
 }
 
-/// Splits rows into runs whose bodies take at most `bytes` together. A longer body is a run of its own.
+/// Splits rows into runs whose bodies have at most `bytes` bytes in total. A longer body forms a run by itself.
 fn split(body: &Body<'_>, rows: Range<usize>, bytes: usize) -> Vec<Range<usize>> {
     let (mut start, mut held, mut ranges) = (rows.start, 0_usize, Vec::new());
     for row in rows.clone() {
@@ -351,7 +351,7 @@ fn split(body: &Body<'_>, rows: Range<usize>, bytes: usize) -> Vec<Range<usize>>
     ranges
 }
 
-/// Returns a column with nulls where its struct is null.
+/// Returns a column that is null wherever its struct is null.
 fn under(column: &ArrayRef, rows: &StructArray) -> Result<ArrayRef, ArrowError> {
     if rows.null_count() == 0 || column.data_type() == &DataType::Null {
         return Ok(Arc::clone(column));
@@ -404,7 +404,7 @@ fn joined(pieces: Vec<Piece>) -> Result<(Vec<Option<ArrayRef>>, Late), ArrowErro
         parts.push(piece.columns);
     }
     let width = parts.first().map_or(0, Vec::len);
-    // Column by column, so that the pieces of one column are freed before the next is concatenated.
+    // Works column by column, so that the pieces of one column are freed before the next column is concatenated.
     let columns = (0..width).map(|column_position| {
         let arrays: Option<Vec<ArrayRef>> = parts
             .iter_mut()
@@ -417,7 +417,7 @@ fn joined(pieces: Vec<Piece>) -> Result<(Vec<Option<ArrayRef>>, Late), ArrowErro
     Ok((columns, late))
 }
 
-/// Concatenates arrays of one type.
+/// Concatenates arrays of the same type.
 fn concat(arrays: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     if let [only] = arrays {
         return Ok(Arc::clone(only));
@@ -431,7 +431,7 @@ fn concat(arrays: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     Ok(make_array(made.freeze()))
 }
 
-/// Concatenates batches of one schema.
+/// Concatenates batches with the same schema.
 pub(crate) fn one(
     py: Python<'_>,
     schema: &SchemaRef,
@@ -458,7 +458,7 @@ pub(crate) fn one(
         .map_err(|error| broken(py, &error))
 }
 
-/// Returns the exception for a fault, which provides the message.
+/// Returns the exception for a fault; the exception provides the message.
 fn exception<'py>(py: Python<'py>, fault: &Fault) -> PyResult<Bound<'py, PyAny>> {
     errors::exception(py, fault, Vec::new())
 }
@@ -535,7 +535,7 @@ fn error_column(py: Python<'_>, rows: usize, faults: &[(usize, Fault)]) -> PyRes
     Ok(Arc::new(errors.map_err(|error| broken(py, &error))?))
 }
 
-/// Builds the column `message` of events.
+/// Builds the column `message` for events.
 fn message_column(
     py: Python<'_>,
     rows: usize,

@@ -25,7 +25,7 @@ pub(crate) enum Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    /// Returns `None` if the type does not hold bytes or text.
+    /// Returns `None` if the type does not contain bytes or text.
     pub(crate) fn of(array: &'a dyn Array) -> Option<Body<'a>> {
         Some(match array.data_type() {
             DataType::Binary => Body::Binary(array.as_binary()),
@@ -98,7 +98,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Returns the number of bytes of a row's body.
+    /// Returns the number of bytes in a row's body.
     pub(crate) fn size(&self, row: usize) -> usize {
         self.get(row).map_or(0, <[u8]>::len)
     }

@@ -29,7 +29,7 @@ fn broken(py: Python<'_>, what: &str) -> PyErr {
     errors::usage(py, &format!("the Arrow data cannot be read: {what}"))
 }
 
-/// Imports any object with the PyCapsule interface.
+/// Imports any object that implements the PyCapsule interface.
 pub(crate) fn import(data: &Bound<'_, PyAny>) -> PyResult<Input> {
     let py = data.py();
     if data.hasattr(intern!(py, "__arrow_c_array__"))? {
@@ -43,10 +43,10 @@ pub(crate) fn import(data: &Bound<'_, PyAny>) -> PyResult<Input> {
             .pointer_checked(Some(SCHEMA))?
             .cast::<FFI_ArrowSchema>();
         let array = array.pointer_checked(Some(ARRAY))?.cast::<FFI_ArrowArray>();
-        // SAFETY: the capsule names were checked; the schema lives as long as its capsule, which is held here.
+        // SAFETY: the capsule names were checked; the schema lives as long as its capsule, which is kept alive here.
         let field = Field::try_from(unsafe { schema.as_ref() });
         let field = field.map_err(|error| broken(py, &error.to_string()))?;
-        // SAFETY: as above; the array is moved out of its capsule, which is left released.
+        // SAFETY: as above; the array is moved out of its capsule, which is left in the released state.
         let array = unsafe { FFI_ArrowArray::from_raw(array.as_ptr()) };
         let array = take(array, &field).map_err(|error| broken(py, &error))?;
         return Ok(Input::Array(field, array));
@@ -55,7 +55,8 @@ pub(crate) fn import(data: &Bound<'_, PyAny>) -> PyResult<Input> {
         let capsule = data.call_method0(intern!(py, "__arrow_c_stream__"))?;
         let capsule = capsule.cast_into::<PyCapsule>()?;
         let stream = capsule.pointer_checked(Some(STREAM))?.cast::<RawStream>();
-        // SAFETY: the capsule name was checked; the stream is moved out of the capsule and left released.
+        // SAFETY: the capsule name was checked; the stream is moved out of the capsule, which is left in the released
+        // state.
         let raw = unsafe { ptr::replace(stream.as_ptr(), RawStream::RELEASED) };
         return Stream::open(raw)
             .map(Input::Stream)
@@ -71,19 +72,20 @@ pub(crate) fn import(data: &Bound<'_, PyAny>) -> PyResult<Input> {
     ))
 }
 
-/// Takes over an array of the given type.
+/// Takes ownership of an array of the given type.
 fn take(array: FFI_ArrowArray, field: &Field) -> Result<ArrayRef, String> {
     if array.is_released() {
         return Err("the array was consumed before".to_owned());
     }
-    // SAFETY: the contract of the C data interface obliges the producer to pass an array that fits its schema.
+    // SAFETY: the contract of the C data interface requires the producer to pass an array that matches its schema.
     let data = unsafe { from_ffi_and_data_type(array, field.data_type().clone()) };
     let mut data = data.map_err(|error| error.to_string())?;
     data.align_buffers();
     Ok(make_array(data))
 }
 
-/// `struct ArrowArrayStream` as seen by a consumer. The type in arrow-array reads only streams of record batches.
+/// `struct ArrowArrayStream`, as a consumer sees it. The corresponding type in arrow-array can only read streams of
+/// record batches.
 #[repr(C)]
 struct RawStream {
     get_schema: Option<unsafe extern "C" fn(*mut RawStream, *mut FFI_ArrowSchema) -> c_int>,
@@ -104,10 +106,10 @@ impl RawStream {
 
     /// Returns the producer's message about the call that just failed.
     fn error(&mut self, code: c_int) -> String {
-        // SAFETY: the callback belongs to this stream; its text lives until the next call.
+        // SAFETY: the callback belongs to this stream; its text stays valid until the next call.
         let text = self.get_last_error.map(|last| unsafe { last(self) });
         match text.filter(|text| !text.is_null()) {
-            // SAFETY: not null, and a C string by contract.
+            // SAFETY: the pointer is not null, and by contract it points to a C string.
             Some(text) => unsafe { CStr::from_ptr(text) }
                 .to_string_lossy()
                 .into_owned(),
@@ -131,7 +133,7 @@ pub(crate) struct Stream {
     pub(crate) field: Field,
 }
 
-// SAFETY: the C stream interface allows moving a stream between threads, as long as its calls do not overlap.
+// SAFETY: the C stream interface allows moving a stream between threads as long as calls to it do not overlap.
 unsafe impl Send for Stream {}
 
 impl Stream {

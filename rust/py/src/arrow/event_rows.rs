@@ -1,4 +1,4 @@
-//! `events`: one body becomes one row per event, with the fields of `streamweld.events` as columns.
+//! `events`: turns one body into one row per event, with the fields of `streamweld.events` as columns.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ macro_rules! cells {
             raw: Option<&'a [u8]>,
         }
 
-        /// The column builders. The column `message` is filled after the batch, from `EventRows::messages`.
+        /// The column builders. The column `message` is filled in after the batch, from `EventRows::messages`.
         struct Columns {
             $($text: StringBuilder,)+
             $($int: Int32Builder,)+
@@ -85,7 +85,7 @@ cells! {
     flag: provider_executed custom is_error;
 }
 
-/// A value of the column `message`.
+/// A value in the column `message`.
 pub(crate) enum Message {
     /// The message that the gateway sent.
     Sent(String),
@@ -93,7 +93,7 @@ pub(crate) enum Message {
     Fault(Fault),
 }
 
-/// Column builders for the events of some rows.
+/// Column builders for the events from some rows.
 pub(crate) struct EventRows<'a> {
     dialect: Option<Dialect>,
     config: &'a Arc<Config>,
@@ -101,15 +101,15 @@ pub(crate) struct EventRows<'a> {
     /// Number of the next input row.
     row: i64,
     position: i32,
-    /// Number of events of each input row.
+    /// Number of events in each input row.
     pub(crate) counts: Vec<usize>,
     total: usize,
-    /// The messages, with the index of their event.
+    /// The messages, with the indexes of their events.
     pub(crate) messages: Vec<(usize, Message)>,
 }
 
 impl<'a> EventRows<'a> {
-    /// Creates builders. `row` is the number of the first input row.
+    /// Creates builders. `row`: the number of the first input row.
     pub(crate) fn new(
         dialect: Option<Dialect>,
         config: &'a Arc<Config>,
@@ -127,7 +127,7 @@ impl<'a> EventRows<'a> {
         }
     }
 
-    /// Appends the events of one row, or none for null.
+    /// Appends the events for one row, or no events for null.
     pub(crate) fn read(&mut self, body: Option<&[u8]>) {
         let before = self.total;
         self.position = 0;
@@ -207,7 +207,7 @@ fn mark<'a>(kind: &'static str, mark: &Mark<'a>) -> Cells<'a> {
     }
 }
 
-/// Returns the columns of an event, without `message`.
+/// Returns the columns for an event, without `message`.
 fn cells<'a>(event: &Event<'a>) -> Cells<'a> {
     match *event {
         Event::ResponseStarted {

@@ -1,10 +1,10 @@
-//! Arrow bindings: convert a column of bodies to a table of responses (`parse`) or of events (`events`).
+//! Arrow bindings: convert a column of bodies into a table of responses (`parse`) or of events (`events`).
 //!
-//! `capsule` implements the Arrow PyCapsule interface, `body` reads the column, `rows` and `event_rows` fill the
-//! builders, `batches` splits a batch over threads, `python` holds the classes. The interpreter is released once per batch.
-//! Python is called only for the error messages of failed rows, after the batch.
+//! `capsule` implements the Arrow PyCapsule interface. `body` reads the column, and `rows` and `event_rows` fill the
+//! builders. `batches` distributes a batch over threads. `python` contains the classes. The interpreter is released
+//! once per batch. Python is called only for the error messages of failed rows, after the batch.
 
-// The only import of the core in this folder: the other modules import these names from here.
+// The only import of the core in this folder: the other modules import these names from this module.
 pub(crate) use streamweld_core::model::delta::{Completeness, InputEnd};
 pub(crate) use streamweld_core::model::event::{Delta, Event, Mark, Opened, Silent, Sink, Usage};
 pub(crate) use streamweld_core::model::fault::{Class, Extra, Fault, Where};
@@ -34,7 +34,7 @@ pub(crate) fn internal(panic: String) -> Fault {
     fault
 }
 
-/// Returns the fault for a row that does not fit into a column.
+/// Returns the fault for a row that is too large for a column.
 pub(crate) fn too_large(limit: usize) -> Fault {
     Fault::limit(LimitName::max_text_bytes, limit as u64)
 }

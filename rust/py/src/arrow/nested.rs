@@ -1,4 +1,4 @@
-//! Builders of nested columns: lists, and structs with their members in the order of `schema`.
+//! Builders for nested columns: lists, and structs whose members are in the order of `schema`.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl Lists {
         }
     }
 
-    /// Ends a list. `values` is the number of values in the whole column so far.
+    /// Ends a list. `values`: the number of values in the whole column so far.
     pub(crate) fn close(&mut self, values: usize, valid: bool) {
         self.offsets.push(i32::try_from(values).unwrap_or(i32::MAX));
         self.nulls.append(valid);
@@ -42,7 +42,7 @@ impl Lists {
     }
 }
 
-/// Builder of a column of string lists.
+/// Builder for a column of string lists.
 pub(crate) struct Strings {
     lists: Lists,
     values: StringBuilder,
@@ -86,14 +86,14 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Returns what `ToolCall.dispatchable` is for a call without a result in its stream.
+    /// Returns the value of `ToolCall.dispatchable` for a call that has no result in its stream.
     fn runs(&self) -> bool {
         let whole = matches!(self.state, "complete" | "empty");
         whole && !self.name.is_empty() && !self.call_id.is_empty() && !self.provider_executed
     }
 }
 
-/// Builder of a column of tool-call lists.
+/// Builder for a column of tool-call lists.
 pub(crate) struct Calls {
     lists: Lists,
     part: Int32Builder,
@@ -127,7 +127,7 @@ impl Calls {
         }
     }
 
-    /// Appends a list of calls. `answered` holds the ids of the calls that have a result in the same stream.
+    /// Appends a list of calls. `answered` contains the ids of the calls that have a result in the same stream.
     pub(crate) fn append<'a>(
         &mut self,
         calls: impl Iterator<Item = &'a Call>,
@@ -175,7 +175,7 @@ impl Calls {
     }
 }
 
-/// Builder of a column of token counts.
+/// Builder for a column of token counts.
 pub(crate) struct Usages {
     nulls: NullBufferBuilder,
     counts: [Int64Builder; 6],
@@ -220,7 +220,7 @@ impl Usages {
     }
 }
 
-/// Builder of a column of diagnostic lists.
+/// Builder for a column of diagnostic lists.
 pub(crate) struct Diagnostics {
     lists: Lists,
     code: StringBuilder,
@@ -273,12 +273,12 @@ impl Diagnostics {
     }
 }
 
-/// Converts a part number. Spark has no unsigned integers.
+/// Converts a part number. The values are signed, because Spark has no unsigned integers.
 pub(crate) fn number(part: u32) -> i32 {
     i32::try_from(part).unwrap_or(i32::MAX)
 }
 
-/// Converts an offset or ordinal. Spark has no unsigned integers.
+/// Converts an offset or ordinal. The values are signed, because Spark has no unsigned integers.
 pub(crate) fn long(column_position: u64) -> i64 {
     i64::try_from(column_position).unwrap_or(i64::MAX)
 }

@@ -18,14 +18,14 @@ use crate::{config, errors};
 #[pyclass(frozen, module = "streamweld._native")]
 pub(crate) struct ArrowBatch(RecordBatch);
 
-/// A table of output batches. It can be exported any number of times.
+/// A table of output batches. The table can be exported any number of times.
 #[pyclass(frozen, module = "streamweld._native")]
 pub(crate) struct ArrowTable {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
 }
 
-/// A stream of output batches that is read on demand. It can be consumed once.
+/// A stream of output batches, which are read on demand. The stream can be consumed once.
 #[pyclass(frozen, module = "streamweld._native")]
 pub(crate) struct ArrowReader {
     schema: SchemaRef,
@@ -129,7 +129,7 @@ impl ArrowSchema {
             .collect()
     }
 
-    /// The columns in the data definition language of Spark SQL.
+    /// The columns in the Spark SQL data definition language (DDL).
     #[getter]
     fn ddl(&self) -> String {
         let fields = self.0.fields().iter();
@@ -180,7 +180,7 @@ impl Reader {
     }
 }
 
-/// Returns an error whose text can pass the C stream interface.
+/// Returns an error whose text can pass through the C stream interface.
 fn failed(text: String) -> ArrowError {
     ArrowError::ExternalError(text.replace('\0', " ").into())
 }
@@ -224,7 +224,7 @@ fn output(py: Python<'_>, columns: Option<Vec<String>>) -> PyResult<Output> {
     Ok(Output::Responses(known))
 }
 
-/// Reads the bodies of `data`. `columns` are the columns of `parse`, or `None` for events. With `lazy`, a stream is
+/// Reads the bodies in `data`. `columns`: the columns for `parse`, or `None` for events. If `lazy` is set, a stream is
 /// read while its result is consumed.
 #[pyfunction]
 #[pyo3(signature = (data, /, *, columns, body, keep, dialect, config, threads, lazy))]

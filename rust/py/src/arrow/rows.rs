@@ -1,4 +1,4 @@
-//! `parse`: converts one body to one row.
+//! `parse`: converts one body into one row.
 //!
 //! `Fold` corresponds to `streamweld.response.Response` for the fields that are columns, and reads the same choice.
 
@@ -16,10 +16,11 @@ use super::{
 };
 use crate::errors::guarded;
 
-/// Maximum number of bytes that one row may add to a column. Offsets have 31 bits, and a batch holds other rows too.
+/// Maximum number of bytes that one row may add to a column. Offsets have only 31 bits, and a batch also contains other
+/// rows.
 const LARGEST: usize = 1 << 29;
 
-/// An error that the gateway sent, under a policy that continues after it.
+/// An error that the gateway sent under a policy that continues after errors.
 #[derive(Debug)]
 struct Sent {
     code: Option<String>,
@@ -30,7 +31,7 @@ struct Sent {
 /// Accumulates one response. Buffers are reused from row to row.
 #[derive(Debug, Default)]
 struct Fold {
-    /// The lowest choice with a part or a finish reason.
+    /// The lowest choice that has a part or a finish reason.
     first: Option<i32>,
     choices: Vec<i32>,
     text: String,
@@ -67,7 +68,7 @@ impl Fold {
         self.finish = None;
     }
 
-    /// Records a choice. Returns true if its fields are the ones shown in columns.
+    /// Records a choice. Returns true if the columns show the fields of this choice.
     fn enters(&mut self, choice: i32) -> bool {
         if !self.choices.contains(&choice) {
             self.choices.push(choice);
@@ -114,7 +115,7 @@ impl Sink for Fold {
                 metadata,
                 ..
             } => {
-                // A retracted text closes empty and is not part of the answer.
+                // A retracted text is empty when it closes and is not part of the answer.
                 let empty = text.is_empty() && annotations.is_none() && metadata.is_none();
                 if !empty && self.enters(choice) {
                     self.text.push_str(text);
@@ -232,7 +233,7 @@ impl Sink for Fold {
     }
 }
 
-/// Builder of one column. The column `error` is filled after the batch, from `Rows::faults`.
+/// Builder of one column. The column `error` is filled in after the batch, from `Rows::faults`.
 enum Builder {
     Text(StringBuilder),
     Int(Int32Builder),
@@ -333,7 +334,7 @@ pub(crate) struct Rows<'a> {
     builders: Vec<Builder>,
     fold: Fold,
     row: usize,
-    /// Faults of the failed rows, with the row's index.
+    /// Faults of the failed rows, each with its row index.
     pub(crate) faults: Vec<(usize, Fault)>,
 }
 
@@ -413,7 +414,7 @@ fn truncation(parser: &Parser) -> Option<Fault> {
     if parser.completeness() != Completeness::Truncated {
         return None;
     }
-    // The diagnostic is absent if the kept list was full.
+    // The diagnostic is missing if the list of stored diagnostics was full.
     let found = diagnostic_of(parser, Code::TRUNCATED);
     let column_position = found.and_then(|found| Where::from_name(&found.detail));
     let column_position = column_position.unwrap_or(Where::BetweenEvents);

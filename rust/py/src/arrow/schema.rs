@@ -1,11 +1,11 @@
-//! Columns of the output. `VERSION` changes when a column changes its name, type or meaning.
+//! Columns of the output. `VERSION` must change when a column's name, type or meaning changes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
 
-/// Version of the schema, stored in its metadata under `METADATA`.
+/// Version of the schema, stored in the schema's metadata under `METADATA`.
 pub(crate) const VERSION: &str = "1";
 pub(crate) const METADATA: &str = "streamweld:schema";
 
@@ -59,7 +59,7 @@ fn fields<const N: usize>(rows: [(&str, DataType); N]) -> Fields {
         .collect()
 }
 
-/// Returns the item field of a list, named as in pyarrow and Spark.
+/// Returns the item field for a list, named as in pyarrow and Spark.
 pub(crate) fn list_item(kind: DataType) -> FieldRef {
     Arc::new(Field::new("item", kind, true))
 }
@@ -136,7 +136,7 @@ impl Column {
     }
 }
 
-/// Returns the columns of `events`, which are always all present.
+/// Returns the columns for `events`, all of which are always present.
 pub(crate) fn event_fields() -> Fields {
     fields([
         ("row", DataType::Int64),
@@ -183,14 +183,14 @@ pub(crate) fn event_fields() -> Fields {
     ])
 }
 
-/// Returns the schema of an output, with its version.
+/// Returns an output's schema, including its version.
 pub(crate) fn versioned(fields: impl IntoIterator<Item = FieldRef>) -> Schema {
     let fields: Fields = fields.into_iter().collect();
     let metadata = HashMap::from([(METADATA.to_owned(), VERSION.to_owned())]);
     Schema::new_with_metadata(fields, metadata)
 }
 
-/// Returns the type in the data definition language of Spark SQL, or `None` for types that Spark does not have.
+/// Returns the type in the Spark SQL data definition language (DDL), or `None` if Spark does not have the type.
 pub(crate) fn ddl(kind: &DataType) -> Option<String> {
     Some(match kind {
         DataType::Utf8 => "STRING".to_owned(),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TARGETS", "load_encoder"]
 
-# Imported on demand, because a process rarely writes more than one or two dialects.
+# Encoders are imported on demand, because a process rarely writes more than one or two dialects.
 TARGETS: Final[Mapping[str, tuple[str, str]]] = {
     "chat": ("chat", "Chat"),
     "responses": ("responses", "Responses"),

@@ -1,6 +1,6 @@
 """Convert a stream from one dialect to another by sending a parser's events to an encoder.
 
-An upstream failure is not raised: it is written in the target's own form and is available as `error`.
+An upstream failure is not raised; it is written in the target's own form and is available as `error`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ class Converter:
     )
 
     def __init__(self, source: str, target: str, config: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-        """Create a converter. `config`: of the parser; `options`: of the encoder (`prefix` of ids, and the fields of
+        """Create a converter.
+
+        `config`: the parser's configuration. `options`: the encoder's options (`prefix` for ids, and the fields of
         `EncodeContext`).
         """
         if source == target:
@@ -86,14 +88,14 @@ class Converter:
         return [] if self._tool_ids is None else self._tool_ids.renamed()
 
     def snapshot(self) -> tuple[list[Event], str, int]:
-        """Return the answer so far: its events, completeness and offset, as the parser returns them."""
+        """Return the answer so far as the parser returns it: its events, completeness and offset."""
         return self._parser.snapshot()
 
     def fold(self, _choice: object, /) -> None:
-        """Return None: `response` folds the snapshot."""
+        """Return None, because `response` folds the snapshot itself."""
 
     def feed(self, data: bytes | bytearray | memoryview) -> bytes:
-        """Read the next bytes and return those of the target. After the ending it returns nothing."""
+        """Read the next bytes and return the target's bytes. Returns nothing after the ending."""
         if self._over:
             return b""
         try:
@@ -117,10 +119,10 @@ class Converter:
         return self._context.frames.take()
 
     def overflow(self, unread: list[bytes]) -> bytes:
-        """End the conversion because too many bytes arrived before the dialect was detected; return the ending.
+        """End the conversion because too many bytes arrived before the dialect was detected, and return the ending.
 
-        `unread` is the rest of the input, which completes no payload. Each piece is removed from the list when it is
-        read.
+        `unread`: the rest of the input, which does not complete a payload. Each piece is removed from the list when it
+        is read.
         """
         made: list[bytes] = []
         unread.reverse()
@@ -129,7 +131,7 @@ class Converter:
         return b"".join(made)
 
     def exceed(self, name: str) -> bytes:
-        """End the conversion because a limit was exceeded that only the caller can measure; return the ending."""
+        """End the conversion because a limit that only the caller can measure was exceeded, and return the ending."""
         if self._over:
             return b""
         try:
@@ -159,7 +161,7 @@ class Converter:
         parser.feed(data[room:])
 
     def _take(self, event: Event) -> None:
-        """Handle one event of the parser while its payload is current."""
+        """Handle one event from the parser while its payload is current."""
         context, out = self._context, self._parser.out
         if context.source is None:
             context.source = self._parser.dialect

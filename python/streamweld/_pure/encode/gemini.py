@@ -1,7 +1,7 @@
 """Writes Gemini `streamGenerateContent` chunks: text as it arrives, complete calls, and finish reasons and usage in
 the last chunk.
 
-Gemini has no terminal marker: a stream without a finish reason is truncated, and an unfinished answer ends with
+Gemini has no terminal marker, so a stream without a finish reason is truncated. An unfinished answer ends with
 `{"error":…}`.
 """
 
@@ -57,7 +57,7 @@ _ANY_TYPE: Final = "application/octet-stream"
 
 
 class Gemini:
-    """Writes one answer with all its candidates."""
+    """Writes one answer, including all its candidates."""
 
     def __init__(self, context: EncodeContext) -> None:
         self._context = context
@@ -101,7 +101,7 @@ class Gemini:
             handler(event)
 
     def end(self, ending: Ending) -> None:
-        """Write the last chunk, with every reason, or the error, after which nothing follows."""
+        """Write the last chunk, with every finish reason, or the error, after which nothing follows."""
         fault = ending.fault
         if fault is None and (ending.completeness == "truncated" or not self._finished):
             fault = fault_of(CUT)

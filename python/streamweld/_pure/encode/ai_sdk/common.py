@@ -31,8 +31,8 @@ OCTETS: Final = "application/octet-stream"  # media type of a file whose type is
 _CUTTING: Final = frozenset({"length", "content_filter"})
 
 
-# Members of a citation that name a document, and the media types by its type. OpenAI and Anthropic send no media type,
-# so these are the ones that @ai-sdk/openai writes.
+# Citation members that name a document, and media types by citation type. OpenAI and Anthropic send no media type, so
+# these are the ones that @ai-sdk/openai writes.
 _NAMES_OF_DOCUMENT: Final = ("document_title", "filename", "file_id")
 _MEDIA_TYPES: Final = {"page_location": "application/pdf", "file_path": OCTETS}
 
@@ -174,8 +174,8 @@ class AiSdk(SequentialAnswer):
         return arguments_of(call) or ("{}" if call.state == "empty" else "")
 
     def refuse_cut(self, reason: str) -> None:
-        """Report calls of a complete answer that are not whole: clients must treat them as invalid, unless a limit cut
-        them.
+        """Report calls in a complete answer that are not whole: clients must treat them as invalid, unless a limit
+        truncated them.
         """
         if reason not in _CUTTING:
             for call in self._cut:

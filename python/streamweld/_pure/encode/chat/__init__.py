@@ -1,8 +1,8 @@
-"""Writes Chat Completions chunks: each choice with its index, deltas as they arrive, finish reasons and usage at the
-end.
+"""Writes Chat Completions chunks: each choice with its index, deltas as they arrive, and finish reasons and usage at
+the end.
 
-Deltas cannot be revoked, so a source that corrects text already written gets the error ending. An unfinished answer
-ends with `data: {"error":…}` and no `[DONE]`.
+Deltas cannot be retracted, so if a source corrects text that was already written, the stream gets the error ending. An
+unfinished answer ends with `data: {"error":…}` and without `[DONE]`.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _MEMBER: Final[Mapping[type[Any], str]] = {
 
 
 class Chat:
-    """Writes one answer with all its choices."""
+    """Writes one answer, including all its choices."""
 
     def __init__(self, context: EncodeContext) -> None:
         self._context = context
@@ -216,8 +216,8 @@ class Chat:
                 self._text_chunk(event.choice, delta, found.tokens)
 
     def _has_place_for_metadata(self, event: Event) -> bool:
-        """Return True if the event's metadata is written, or repeats what is written: the log probabilities of a text,
-        which a delta or the close repeats.
+        """Return True if the event's metadata consists of a text's log probabilities, which are written here or were
+        already written: a delta or the close repeats them.
         """
         if not isinstance(event, TextStarted | TextDelta | TextDone) or not event.provider_metadata:
             return False
@@ -249,7 +249,7 @@ class Chat:
         for annotation in event.annotations:
             citation = read_citation(annotation, None if is_message else length)
             if citation is None or citation.start is None or citation.end is None:
-                # All clients expect a position in the text; @ai-sdk/openai rejects the stream without it.
+                # All clients expect a position in the text; @ai-sdk/openai rejects the stream if it is missing.
                 self._context.losses.note("sources")
             else:
                 self._citations.setdefault(event.choice, []).append(_citation(citation.shifted(start)))
@@ -285,7 +285,10 @@ class Chat:
             self._pages.setdefault(source.choice, []).append(source)
 
     def _cited(self, index: int) -> list[str]:
-        """Return all citations of a choice. Those without a position follow the text: an empty range at its end."""
+        """Return all citations of a choice.
+
+        Citations without a position follow the text, as an empty range at its end.
+        """
         end = self._length.get(index, 0)
         pages = [Citation(source.url or "", source.title, end, end) for source in self._pages.get(index, [])]
         return self._citations.get(index, []) + [_citation(page) for page in pages]
@@ -344,8 +347,9 @@ class Chat:
                 self._native[event.choice] = event.raw_reason
 
     def _word(self, index: int) -> str | None:
-        """Return the finish word that matches the written calls: some were omitted or are incomplete, and calls that
-        the provider ran are not written here.
+        """Return the finish word that matches the calls that were written.
+
+        Some calls were omitted or are incomplete, and calls that the provider ran are not written here.
         """
         calls, reason = self._choices[index], self._finished[index]
         if reason in SUCCESS and calls.has_empty_cut_call:

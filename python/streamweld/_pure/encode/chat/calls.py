@@ -64,7 +64,10 @@ class Calls:
 
     @property
     def waiting(self) -> bool:
-        """True if the client must run a written call. Calls with a result from the source do not count."""
+        """True if the client must run a call that was written.
+
+        Calls for which the source sent a result do not count.
+        """
         return bool(self._waiting)
 
     def is_begun(self, part: int) -> bool:
@@ -101,7 +104,10 @@ class Calls:
         return _piece(begun, event.arguments)
 
     def whole(self, call: ToolCall) -> str | None:
-        """Return what of the call was not written yet. Sets `contradicted` if something else was written."""
+        """Return the part of the call that was not written yet.
+
+        Sets `contradicted` if something else was already written.
+        """
         self._context.takes(call.call_id)
         self._held_parts.discard(call.part)
         begun = self._begun.pop(call.part, None)
@@ -119,7 +125,7 @@ class Calls:
         text = final_text(written_text, call)
         rest = begun.written_text.rest(text)
         if rest is None and whole:
-            # A truncated call or one that is not JSON ends with the text that was streamed.
+            # A call that is truncated or is not JSON ends with the text that was streamed.
             self.contradicted = call.custom or not same_value(written_text, text)
             if not self.contradicted:
                 losses.note("arguments_spelling")

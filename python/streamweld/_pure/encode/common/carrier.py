@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CARRYING", "Carriers"]
 
-# Targets without a member for what other providers sign or encrypt.
+# Targets without a member for content that other providers signed or encrypted.
 CARRYING: Final = frozenset({"chat", "responses", "anthropic", "gemini"})
 _LAST_PART: Final = 2**32 - 1  # part numbers of carriers count down from here, far from those of the source
 _NO_METADATA: Final[Mapping[str, Any]] = {}
@@ -38,7 +38,7 @@ class Carriers:
         self._ends: dict[int, int] = {}  # choice -> number of characters in its texts so far
 
     def carried(self, source: str, event: Event) -> list[Event] | None:
-        """Return the events to write instead of one with data that only its provider can use; None if it has none."""
+        """Return the events that replace an event with data only its provider can use, or None if it has no such data."""
         if isinstance(event, ReasoningDone):
             carrier = _of_reasoning(source, event)
             return None if carrier is None else [self._reasoning(event, carrier)]
@@ -61,7 +61,7 @@ class Carriers:
         return [*self._alone(event.choice, carrier), _bare(event) if len(metadata) == 1 else event]
 
     def _alone(self, choice: int, carrier: str) -> list[Event]:
-        """Return the events of a reasoning part that consists of the carrier only."""
+        """Return the events for a reasoning part that consists only of the carrier."""
         self._made += 1
         part = _LAST_PART - self._made
         bare = ReasoningDone(part, "", "summary", choice=choice)
@@ -81,7 +81,7 @@ class Carriers:
 
 
 def _bare(call: ToolCall) -> ToolCall:
-    """Return the call without metadata."""
+    """Return the call without its metadata."""
     return ToolCall(
         *(call.part, call.call_id, call.name, call.arguments, call.state),
         item_id=call.item_id,

@@ -1,4 +1,4 @@
-"""Reads citations of web pages from annotations: flat as in Responses, or under `url_citation` as in Chat.
+"""Reads citations of web pages from annotations, which are flat in Responses and under `url_citation` in Chat.
 
 An Anthropic citation applies to its whole text block. Other kinds of annotations have no place in other dialects.
 """
@@ -26,14 +26,14 @@ class Citation:
     end: int | None
 
     def shifted(self, start: int) -> Citation:
-        """Return the citation at its position in a longer text, which contains the cited one from `start` on."""
+        """Return the citation at its position in a longer text, in which the cited text begins at `start`."""
         if self.start is None or self.end is None:
             return self
         return replace(self, start=self.start + start, end=self.end + start)
 
 
 def read_citation(annotation: Any, length: int | None = None) -> Citation | None:
-    """Return an annotation if it cites a page.
+    """Return an annotation's citation if it cites a page.
 
     `length`: the number of characters of the text, or None if a citation without a position has no place.
     """

@@ -1,5 +1,6 @@
-"""The state that every encoder works with: the writer, ids, losses, options, and facts about the source; also the
-checks of tool calls that encoders share.
+"""The state that every encoder works with: the writer, ids, losses, options, and facts about the source.
+
+Also contains the checks of tool calls that all encoders use.
 
 Contains nothing that is specific to one dialect. `source` is known when the first event arrives.
 """
@@ -42,11 +43,11 @@ class EncodeContext:
     # Ids of calls in earlier turns. A call with such an id is written under another id once it is whole.
     known_call_ids: frozenset[str] = frozenset()
     source: str | None = None
-    # Members of the current call that ToolCallStarted lacks.
+    # Members of the current call that `ToolCallStarted` lacks.
     custom: bool = False
     provider_executed: bool = False
     cut: bool = False  # the current events come from the end of a cut input: what they close was open
-    # Set by the encoder: text that was already written turned out to be wrong, and the error ending is written.
+    # Set by the encoder if text that was already written turned out to be wrong, so that the error ending is written.
     broken: bool = False
     taken: set[str] = field(default_factory=set[str])  # ids of the calls of this answer
     # Choices with a truncated call that the client would have to run.
@@ -60,8 +61,8 @@ class EncodeContext:
     def as_written(self, event: Event) -> Event:
         """Return the event to encode.
 
-        It is the event itself, except for an inferred finish reason of a choice with a truncated call: that reason
-        would make a client run the call.
+        This is the event itself, except for an inferred finish reason of a choice with a truncated call, because that
+        reason would make a client run the call.
         """
         if isinstance(event, ToolCall) and event.state == "incomplete" and not event.provider_executed:
             self.unfinished.add(event.choice)
@@ -70,7 +71,10 @@ class EncodeContext:
         return event
 
     def takes(self, call_id: str) -> bool:
-        """Register the id of a call. Return False if it is in use: the call then gets another id when it is whole."""
+        """Register the id of a call.
+
+        Return False if the id is already in use; the call then gets another id once it is whole.
+        """
         is_new = call_id not in self.taken
         self.taken.add(call_id)
         return is_new and call_id not in self.known_call_ids
@@ -83,12 +87,12 @@ class EncodeContext:
 
 
 def is_whole(call: ToolCall) -> bool:
-    """Return True if the call is final and its arguments are usable, or the application rejected them."""
+    """Return True if the call is final and its arguments are either usable or were rejected by the application."""
     return call.state in ("complete", "empty") or call.reason == "refused"
 
 
 def is_empty_cut(call: ToolCall) -> bool:
-    """Return True if a client would run the call with no arguments although they may be missing.
+    """Return True if a client would run the call without arguments although they may be missing.
 
     That happens in targets that cannot mark a call as incomplete: once the call is announced, only an unsuccessful
     ending of the answer shows that it is incomplete.
@@ -97,17 +101,19 @@ def is_empty_cut(call: ToolCall) -> bool:
 
 
 def arguments_of(call: ToolCall) -> str:
-    """Return the arguments as text: all of the text if more than one value was sent, because the first alone would
-    look valid.
+    """Return the arguments as text.
+
+    If more than one value was sent, return all of the text, because the first value alone would look valid.
     """
     return call.arguments if call.state != "invalid" or call.raw_arguments is None else call.raw_arguments
 
 
 def final_text(written: str, call: ToolCall) -> str:
-    """Return the final arguments of a call whose deltas wrote `written`. For an invalid call they are all that was
-    sent.
+    """Return the final arguments of a call whose deltas wrote `written`.
 
-    A whole call without arguments has an empty object.
+    For an invalid call, they are everything that was sent.
+
+    A whole call without arguments gets an empty object.
     """
     if not is_whole(call):
         return arguments_of(call)
@@ -117,7 +123,10 @@ def final_text(written: str, call: ToolCall) -> str:
 
 
 class Encoder(Protocol):
-    """Receives the events of a stream and writes one dialect. Not called after `end`. Accepts events in any order."""
+    """Receives the events of a stream and writes them in one dialect.
+
+    Not called after `end`. Accepts events in any order.
+    """
 
     def __init__(self, context: EncodeContext) -> None: ...
 
@@ -126,13 +135,13 @@ class Encoder(Protocol):
         ...
 
     def end(self, ending: Ending, /) -> None:
-        """Write the ending, complete or with an error."""
+        """Write the ending, either complete or with an error."""
         ...
 
 
 @runtime_checkable
 class OpensChoices(Protocol):
-    """Encoder of a dialect whose choices begin with a role."""
+    """Encoder for a dialect whose choices begin with a role."""
 
     def open(self, choice: int, /) -> None:
         """Write the first chunk of a choice, with its role, unless the choice is already open."""

@@ -1,4 +1,4 @@
-"""How an answer ends: the target's word for the finish reason, and the error that its client receives.
+"""How an answer ends: with the target's word for the finish reason, or with an error for the target's client.
 
 The words and texts are in `_spec/conversions.json`; the encoders decide where to write them.
 """
@@ -31,8 +31,8 @@ _CLOSED: Final = frozenset({"ai-sdk-parts", "ai-sdk-ui"})
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An error for the client: of an exception class of `streamweld.errors`, or one of streamweld's own endings.
-    Contains nothing of the payload.
+    """An error for the client, created from an exception class in `streamweld.errors` or from one of streamweld's own
+    endings. Contains nothing from the payload.
     """
 
     name: str
@@ -49,12 +49,15 @@ class Fault:
 
     @property
     def sent_type(self) -> str | None:
-        """The kind of error that the upstream sent, if any."""
+        """The error kind that the upstream sent, if any."""
         return None if self.type == _FACTS["error_type"] else self.type
 
     @property
     def is_cut(self) -> bool:
-        """True if the input ended early and nothing else is wrong. Some targets have a separate ending for this."""
+        """True if the input ended early and nothing else is wrong.
+
+        Some targets have a separate ending for this case.
+        """
         return self.name == CUT
 
 
@@ -67,7 +70,10 @@ class Ending:
 
 
 def fault_of(name: str, message: str = "", kind: str | None = None, code: str | None = None) -> Fault:
-    """Create the error for a class name. `message`, `kind` and `code` are the upstream's own, if it sent an error."""
+    """Create the error for a class name.
+
+    `message`, `kind` and `code` are the upstream's own, if the upstream sent an error.
+    """
     known: Sequence[str] = _FACTS["faults"].get(name) or _FACTS["faults"]["StreamError"]
     return Fault(name, message or known[1], kind or _FACTS["error_type"], code or known[0])
 
@@ -80,13 +86,13 @@ def ending_fault(fault: StreamError) -> Fault:
 
 
 def finish_word(target: str, reason: str) -> str | None:
-    """Return the target's word; None if the target can only end as incomplete."""
+    """Return the target's word, or None if the target can only end as incomplete."""
     word: str | None = _FACTS["finish"][target][reason]
     return word
 
 
 def sent_word(target: str, finished: Finished) -> str | None:
-    """Return the source's own word if the target can write it. It states why the answer is incomplete."""
+    """Return the source's own word if the target can write it. The word states why the answer is incomplete."""
     raw = finished.raw_reason
     kept = raw in _FACTS["finish_own"].get(target, ()) or finished.finish_reason in _FACTS["finish_raw"].get(target, ())
     return raw if kept else None

@@ -1,8 +1,8 @@
-"""Generates ids that the target requires and the source lacks: `<kind>_<prefix><n>`, numbered across all kinds of a
+"""Generates ids that the target requires but the source lacks: `<kind>_<prefix><n>`, numbered across all kinds in a
 stream.
 
-The caller provides the prefix (128 random bits or its seed). It never contains upstream text, so no stream can predict
-or choose an id.
+The caller provides the prefix (128 random bits, or the caller's seed). The prefix never contains upstream text, so no
+stream can predict or choose an id.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ __all__ = ["Logprobs", "read_logprobs"]
 class Logprobs:
     """Log probabilities in an event's metadata.
 
-    `tokens`: as JSON, with commas between them. `others`: the metadata contains something else too.
+    `tokens`: the tokens as JSON, separated by commas. `others`: true if the metadata contains anything else.
     """
 
     tokens: str
@@ -31,7 +31,7 @@ class Logprobs:
 def read_logprobs(source: str | None, target: str, metadata: Mapping[str, Any] | None) -> Logprobs | None:
     """Return the log probabilities in the metadata of a text event from `source`, in the form that `target` requires.
 
-    Returns None if there are none, or if an entry has no token or probability.
+    Returns None if there are none, or if an entry lacks a token or a probability.
     """
     found: Any = None if metadata is None else metadata.get("logprobs")
     others = metadata is not None and len(metadata) > 1
@@ -59,7 +59,7 @@ def read_logprobs(source: str | None, target: str, metadata: Mapping[str, Any] |
 
 
 def _token(entry: Any, unknown: Any) -> dict[str, Any] | None:
-    """Return the members that every token has. `unknown`: the value of `bytes` if they are missing."""
+    """Return the members that every token has. `unknown`: the value to use if `bytes` is missing."""
     if not is_object(entry):
         return None
     token, chance = entry.get("token"), entry.get("logprob")

@@ -48,7 +48,7 @@ class Losses:
             self.note("metadata")
 
     def forget(self) -> None:
-        """Discard the losses since the last `take`, because their content was not written at all."""
+        """Discard the losses recorded since the last `take`, because their content was not written at all."""
         self._reported.difference_update(self._fresh)
         self._fresh = []
 

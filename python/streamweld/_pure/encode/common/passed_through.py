@@ -23,8 +23,8 @@ class PassedThrough:
     """What passed through in one stream."""
 
     own: bool = False  # the source has the dialect that is written, so its ids, indexes and metadata stay valid
-    # Wire index of the part that the current start event opens, and the index inside its item. `index` is the same as
-    # long as nothing was omitted or inserted, so that it can be kept.
+    # Wire index of the part that the current start event opens, and the index inside its item. `index` stays the same
+    # as long as nothing was omitted or inserted, so that it can be kept.
     at: int | None = None
     index: int | None = None
     sub: int | None = None

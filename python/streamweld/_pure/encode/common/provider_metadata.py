@@ -30,12 +30,12 @@ _ENCRYPTED: Final = {"anthropic": "redactedData"}  # all other providers: `reaso
 
 
 def is_genuine(context: EncodeContext, provider: str, metadata: Mapping[str, Any] | None) -> bool:
-    """Return True if a part comes from that provider, according to the AI SDK's namespace."""
+    """Return True if, according to the AI SDK namespace, a part came from that provider."""
     return context.source in _AI_SDK and metadata is not None and is_object(metadata.get(provider))
 
 
 def provider_metadata(context: EncodeContext, event: ReasoningDone | TextDone | ToolCall) -> str | None:
-    """Return the `providerMetadata` of a part, and record a loss for the rest."""
+    """Return a part's `providerMetadata`, and record a loss for the rest."""
     metadata: Mapping[str, Any] = event.provider_metadata or {}
     if context.source in _AI_SDK:
         kept = {
@@ -57,7 +57,7 @@ def provider_metadata(context: EncodeContext, event: ReasoningDone | TextDone | 
 
 
 def _own(context: EncodeContext, name: str, event: ReasoningDone | TextDone | ToolCall) -> dict[str, str]:
-    """Return what a reasoning part has in fields of its own."""
+    """Return the provider data that a reasoning part has in separate fields."""
     own: dict[str, str] = {}
     if event.type != "reasoning_done":
         return own

@@ -1,6 +1,6 @@
-"""Compares argument texts as JSON values: whitespace, escapes, member order and 1.0 for 1 make no difference.
+"""Compares argument texts as JSON values, ignoring whitespace, escapes, member order, and 1.0 versus 1.
 
-Some sources stream the arguments as the model wrote them and repeat them reformatted, which is not a correction.
+Some sources stream the arguments as the model wrote them and later repeat them reformatted, which is not a correction.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ __all__ = ["is_value", "same_value"]
 
 
 def is_value(text: str) -> bool:
-    """Return True for one whole JSON value."""
+    """Return True if the text is exactly one JSON value."""
     try:
         loads_arguments(text)
     except JsonFault:
@@ -21,7 +21,7 @@ def is_value(text: str) -> bool:
 
 
 def same_value(one: str, other: str) -> bool:
-    """Return True if both are one whole JSON value and equal."""
+    """Return True if both texts are exactly one JSON value and the values are equal."""
     try:
         return _same(loads_arguments(one), loads_arguments(other))
     except JsonFault:

@@ -43,7 +43,7 @@ _PASSING: Final = frozenset(
 
 
 class SequentialAnswer:
-    """Base of the encoders with sequential blocks. Each one is its own `Writer`."""
+    """Base class of the encoders with sequential blocks. Each one is its own `Writer`."""
 
     target: str
     corrects: bool
@@ -87,7 +87,7 @@ class SequentialAnswer:
                     self.blocks.event(event)
 
     def end(self, ending: Ending) -> None:
-        """Write the ending. It is complete only if the choice has a finish reason and no error occurred."""
+        """Write the ending. The answer is complete only if the choice has a finish reason and no error occurred."""
         if self._over:
             return
         finished, fault = self._finished, ending.fault
@@ -148,7 +148,7 @@ class SequentialAnswer:
         return choice == self._choice
 
     def _note(self, event: Event) -> None:
-        """Record lost metadata of a start or delta (log probabilities).
+        """Record the loss of metadata in a start or delta (log probabilities).
 
         The AI SDK repeats its metadata when it closes the part.
         """

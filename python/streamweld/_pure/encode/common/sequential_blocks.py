@@ -1,8 +1,8 @@
 """Puts parts that may be interleaved into a sequence of blocks: decides which block is written now, which ones wait,
 and in which order.
 
-For targets with one open block at a time (Anthropic, AI SDK). Any part that follows interrupts a text. A tool call
-keeps its place until it is whole, and other parts wait in order, so that parallel calls are never mixed. Calls are
+For targets that allow one open block at a time (Anthropic, AI SDK). Any part that follows interrupts a text. A tool
+call keeps its place until it is whole, and other parts wait in order, so that parallel calls are never mixed. Calls are
 written in the order in which they were announced. The parser's limits also limit how much waits. A `Writer` writes the
 bytes.
 """
@@ -96,11 +96,11 @@ class Writer(Protocol):
 
     corrects: bool  # the close of a call repeats its arguments and replaces the streamed ones
     runs_calls: bool  # the target has a place for calls that someone other than the client ran, and for their results
-    # Clients of the dialect accept several open blocks, as a source of the same dialect may send them.
+    # Clients of the dialect accept several open blocks, which a source of the same dialect may send.
     side_by_side: bool
 
     def open(self, block: Block) -> None:
-        """Write the opening of a block. `block.done` is its close if that has already arrived."""
+        """Write the opening of a block. `block.done` is its close, if the close has already arrived."""
         ...
 
     def piece(self, block: Block, text: str) -> None:
@@ -108,7 +108,10 @@ class Writer(Protocol):
         ...
 
     def close(self, block: Block) -> None:
-        """Write the end of a block. Without `block.done` or `block.call` it is only interrupted by another part."""
+        """Write the end of a block.
+
+        Without `block.done` or `block.call`, the block is only interrupted by another part.
+        """
         ...
 
     def over(self, block: Block) -> None:
@@ -120,7 +123,7 @@ class Writer(Protocol):
         ...
 
     def close_call(self, call: ToolCall, text: str) -> bool:
-        """Close an open call, which may be incomplete; `text`: its arguments.
+        """Close an open call, which may be incomplete. `text`: the call's arguments.
 
         Return False if the block must stay open until the answer ends.
         """
@@ -139,7 +142,7 @@ class Writer(Protocol):
         ...
 
     def contradicted(self) -> None:
-        """End the stream, because the upstream retracted written text and the target cannot express that."""
+        """End the stream, because the upstream retracted written text, which the target cannot express."""
         ...
 
 
@@ -167,7 +170,7 @@ class Blocks:
         self._active: Block | None = None
         self._parts: dict[int, Block] = {}  # parts that are not finished
         self._row: deque[Block | Beside] = deque()
-        # Heap of the calls that are not finished, by part number, which gives the order of their first fragments.
+        # Heap of the unfinished calls by part number, which is the order of their first fragments.
         self._turns: list[tuple[int, Block]] = []
         self._ids: dict[str, Block] = {}  # calls that were announced under an id and are not finished
         self._later: dict[str, Block] = {}  # finished calls that wait
@@ -202,7 +205,7 @@ class Blocks:
                 pass
 
     def finish(self) -> None:
-        """End a complete answer: close the blocks that stayed open and write what waits."""
+        """End a complete answer: close the blocks that stayed open and write whatever is waiting."""
         while self._active is not None:
             block, self._active = self._active, None
             self._writer.close(block)
@@ -215,12 +218,12 @@ class Blocks:
     def has_empty_cut_call(self) -> bool:
         """Return True if `finish` would close a call that clients would run although its arguments may be missing.
 
-        A call opens with its first argument here, so there is none.
+        Here, a call opens with its first argument, so there is no such call.
         """
         return False
 
     def abandon(self) -> None:
-        """End an incomplete answer: write waiting text as far as it was received, and start no calls."""
+        """End an incomplete answer: write waiting text as far as it was received, but start no calls."""
         block, self._active = self._active, None
         if block is not None:
             self._writer.broken_off(block)
@@ -360,7 +363,7 @@ class Blocks:
         return False
 
     def _close_call(self, block: Block, call: ToolCall) -> bool:
-        """Close the call. Return False if its block stays open."""
+        """Close the call. Return False if the call's block stays open."""
         text, writer = arguments_of(call), self._writer
         right = call.call_id == block.call_id and (call.name == block.name or self._renames)
         rest = block.out.rest(text)
@@ -383,7 +386,7 @@ class Blocks:
 
     @property
     def _renames(self) -> bool:
-        """Return True if the close repeats the name, in a dialect whose clients saw the source send it."""
+        """Return True if the close repeats the name, in a dialect whose clients saw the source send that name."""
         return self._writer.corrects and self._context.passed.own
 
     def _written(self, block: Block, call: ToolCall) -> None:
@@ -424,18 +427,18 @@ class Blocks:
     # The queue
 
     def _waits(self, block: Block) -> bool:
-        """Return True if the block has to wait: a call is open, or an earlier announced call is not finished."""
+        """Return True if the block must wait, because a call is open or an earlier announced call is not finished."""
         active = self._active
         if active is not None and active is not block and active.kind == "call":
             return True
         return self._is_not_started(block)
 
     def _is_not_started(self, block: Block) -> bool:
-        """Return True if neither this call nor one that was announced earlier has started."""
+        """Return True if neither this call nor any that was announced earlier has started."""
         return block.has_turn and not (block.over or block.out) and self._turns[0][1] is not block
 
     def _give_turn(self, block: Block, part: int, *, waits: bool) -> None:
-        """Announce a call. `waits`: calls that are announced later wait for it."""
+        """Announce a call. `waits`: true if calls that are announced later wait for this call."""
         block.turn = part
         block.has_turn = waits
         if waits:
@@ -474,7 +477,7 @@ class Blocks:
             self._writer.close(block)
 
     def _go_on(self) -> None:
-        """Write what waits, until a call takes the place."""
+        """Write whatever is waiting, until a call takes the place."""
         row = self._row
         while row and (self._active is None or self._active.kind != "call"):
             item = row.popleft()

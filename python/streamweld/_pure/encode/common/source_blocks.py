@@ -72,7 +72,7 @@ class SourceBlocks(Blocks):
         return not (block is self._unseen or block in self._open_blocks) and self._is_taken()
 
     def _is_taken(self) -> bool:
-        """True if a block is open and no other may be.
+        """True if a block is open and no other may be open.
 
         If the source stopped the open block, the stop has passed through.
         """
@@ -174,7 +174,7 @@ class SourceBlocks(Blocks):
         super()._call_started(event)
         block = self._parts[event.part]
         block.part, block.sent = event.part, self._context.passed.index
-        # In their own dialect, calls that the provider runs are written, too.
+        # In their own dialect, calls that the provider runs are also written.
         block.held = self._is_held(event)
         if not block.held:
             self._begin(block)
@@ -230,4 +230,4 @@ class SourceBlocks(Blocks):
         self._write_beside(event)
 
     def _give_way(self) -> None:
-        """Do nothing: blocks of a source are not interrupted."""
+        """Do nothing, because blocks from a source are not interrupted."""

@@ -1,10 +1,10 @@
-"""Replaces tool call ids that the target's API would reject in a history. The new id holds the old one.
+"""Replaces tool call ids that the target's API would reject in a history. The new id contains the old one.
 
-Some gateways generate ids such as `functions.add:0`. A client of another API accepts such an id in a stream but cannot
-send it in its next request: Anthropic allows only letters, digits, `_` and `-`. With `tool_ids="target"` a converter
-writes `swid_functions_2eadd_3a0` instead: `swid_` and the old id, in which `_` is doubled and each byte of UTF-8 that
-is not a letter, a digit or `-` is `_` and two hexadecimal digits. No state is needed to read the old id, so
-`history.convert` and `requests.convert` restore it.
+Some gateways generate ids such as `functions.add:0`. Such an id works in a stream, but a client of another API cannot
+send it in its next request: Anthropic allows only letters, digits, `_` and `-`. With `tool_ids="target"`, a converter
+writes `swid_functions_2eadd_3a0` instead: `swid_` followed by the old id, with `_` doubled and every UTF-8 byte that is
+not a letter, a digit or `-` replaced by `_` and two hexadecimal digits. The old id can be read from the new one without
+any state, so `history.convert` and `requests.convert` restore it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WORD: Final = re.compile(r"[A-Za-z0-9_-]*")
 class ToolIds:
     """The renamed ids in one stream.
 
-    `word_only`: ids consist of letters, digits, `_` and `-`; `most`: the largest number of characters.
+    `word_only`: ids may contain only letters, digits, `_` and `-`. `most`: the maximum number of characters.
     """
 
     __slots__ = ("_mint", "_most", "_target_ids", "_word_only")
@@ -41,11 +41,11 @@ class ToolIds:
         self._target_ids: dict[str, str] = {}  # by source id, of renamed calls only
 
     def renamed(self) -> list[tuple[str, str]]:
-        """Return (target id, source id) of every renamed call, in order."""
+        """Return the target id and the source id of every renamed call, in order."""
         return [(target, source) for source, target in self._target_ids.items()]
 
     def with_target_id(self, event: Event) -> Event:
-        """Return the event, with the target's id of its call."""
+        """Return the event with the target's id for its call."""
         if (
             not isinstance(event, ToolCallStarted | ToolCall | ToolResult)
             or not event.call_id
@@ -73,9 +73,11 @@ def escaped(call_id: str) -> str:
 
 
 def source_tool_id(call_id: str) -> str:
-    """Return the source's id of a tool call that a converter renamed (`tool_ids="target"`); any other id unchanged.
+    """Return the source's id for a tool call that a converter renamed (`tool_ids="target"`).
 
-    An id that was too long to be escaped cannot be read from its new id: `StreamConverter.tool_ids` has it.
+    Any other id is returned unchanged.
+
+    An id that was too long to be escaped cannot be read from its new id; look it up in `StreamConverter.tool_ids`.
 
     >>> source_tool_id("swid_functions_2eadd_3a0")
     'functions.add:0'

@@ -1,6 +1,6 @@
-"""Token counts with one meaning for every source: `input` includes the cache, `output` includes the reasoning.
+"""Token counts, normalized across sources: `input` includes the cache, and `output` includes the reasoning.
 
-`streamweld.usage` finds them; each encoder writes them with the meaning of its target.
+`streamweld.usage` finds them, and each encoder converts them to the meaning that its target uses.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Counts", "neutral"]
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The token counts of one answer; None if unknown."""
+    """The token counts for one answer; None if unknown."""
 
     input: int | None
     output: int | None
@@ -34,6 +34,6 @@ class Counts:
 
 
 def neutral(usage: Usage, source: str | None) -> Counts:
-    """Return the counts of an answer of this dialect."""
+    """Return the counts for an answer in this dialect."""
     found = normalized(usage, source)
     return Counts(found.input, found.output, found.cached_read, found.cache_write, found.reasoning, found.total)

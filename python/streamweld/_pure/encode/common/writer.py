@@ -1,6 +1,6 @@
 """Writes frames of an event stream and compact JSON into a buffer that the converter empties.
 
-The JSON has the same bytes in both backends: order of members, escapes and floats.
+The JSON has the same bytes in both backends, including the order of members, the escapes and the floats.
 """
 
 from __future__ import annotations
@@ -41,28 +41,28 @@ class Frames:
         self._pieces.append(f"data: {payload}\n\n")
 
     def named(self, event: str, payload: str) -> None:
-        """Write an event with a name. The name must be a constant: upstream text could contain a line end."""
+        """Write an event with a name. The name must be a constant, because upstream text could contain a line end."""
         self._pieces.append(f"event: {event}\ndata: {payload}\n\n")
 
     def named_later(self, event: str, payload: Callable[[], str]) -> None:
-        """Write an event with a long payload, which is created on demand because the event may be dropped."""
+        """Write an event with a long payload. The payload is created on demand, because the event may be dropped."""
         self._pieces.append(f"event: {event}\ndata: ")
         self._later[len(self._pieces)] = payload
         self._pieces.append("\n\n")
 
     def done(self) -> None:
-        """Write the terminal marker of three dialects."""
+        """Write the terminal marker that three dialects use."""
         self._pieces.append("data: [DONE]\n\n")
 
     def shown(self) -> bytes:
-        """Return all bytes since the last `take`, without removing them."""
+        """Return all bytes written since the last `take`, without removing them."""
         for position, payload in self._later.items():
             self._pieces[position] = payload() + self._pieces[position]
         self._later.clear()
         return "".join(self._pieces).encode()
 
     def take(self) -> bytes:
-        """Return all bytes since the last call."""
+        """Return all bytes written since the last call."""
         taken = self.shown()
         self._pieces.clear()
         return taken
@@ -74,13 +74,13 @@ class Frames:
 
 
 def quoted(text: str) -> str:
-    """Return a JSON string. U+2028 and U+2029 are escaped, because many clients split lines at them."""
+    """Return a JSON string. U+2028 and U+2029 are escaped, because many clients treat them as line ends."""
     made: str = encode_basestring(text)
     return made if made.isascii() else _separated(made)
 
 
 def compact_json(value: Any) -> str:
-    """Return a value in canonical form: no whitespace, members in their order, floats as `repr`, infinity as null."""
+    """Return a value in canonical form: no whitespace, members in original order, floats as `repr`, infinity as null."""
     try:
         made = dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except ValueError:
@@ -89,14 +89,14 @@ def compact_json(value: Any) -> str:
 
 
 def members(**fields: str | None) -> str:
-    """Return an object of members that are already JSON, without those that are None."""
+    """Return an object built from members that are already JSON, without those that are None."""
     return "{" + ",".join([f'"{name}":{text}' for name, text in fields.items() if text is not None]) + "}"
 
 
 def spliced(arguments: str) -> str:
-    """Return the text of an argument object without whitespace between its tokens.
+    """Return the text of an arguments object without whitespace between its tokens.
 
-    Numbers and escapes are kept as sent; only an unpaired surrogate becomes U+FFFD.
+    Numbers and escapes are kept as sent, except that an unpaired surrogate becomes U+FFFD.
     """
     made = compact(pair_escapes(arguments)) or _EMPTY
     return made if made.isascii() else _separated(made)
@@ -107,8 +107,8 @@ def _separated(text: str) -> str:
 
 
 def _spelled(value: object) -> str:
-    """Format a value as `dumps` does, including what it rejects: an infinite float, and an integer that Python cannot
-    print.
+    """Format a value as `dumps` does, including values that `dumps` rejects: an infinite float, and an integer that
+    Python cannot print.
     """
     if isinstance(value, float) and not isfinite(value):
         return "null"

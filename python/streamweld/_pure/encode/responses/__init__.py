@@ -1,8 +1,8 @@
-"""Writes the events of the Responses API (OpenAI and OpenResponses): an item for each part, and the response at the
-end.
+"""Writes the events of the Responses API (OpenAI and OpenResponses): an item for each part, and the response object at
+the end.
 
-A call has one `output_item.added` and one `.done`, under one item id. Items that are open when the source ends are done
-as `incomplete`, and so is the response.
+A call has one `output_item.added` and one `.done`, both with the same item id. Items that are still open when the
+source ends are closed as `incomplete`, and so is the response.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _INVALID_REASON: Final = "invalid_tool_call"
 
 
 class Responses:
-    """Writes one answer. Of several choices only the first is written."""
+    """Writes one answer. If there are several choices, only the first is written."""
 
     def __init__(self, context: EncodeContext) -> None:
         self._context = context
@@ -150,7 +150,7 @@ class Responses:
             handler(event)
 
     def end(self, ending: Ending) -> None:
-        """End open items as incomplete; then write the response, complete or incomplete, and `[DONE]`."""
+        """End open items as incomplete; then write the response, complete or incomplete, followed by `[DONE]`."""
         self._open(None)
         if self._pages:
             self._context.losses.note("sources")
@@ -222,7 +222,7 @@ class Responses:
         # delivered.
         if self._context.cut_ending == "incomplete":
             self._close_all()
-        # OpenResponses has these in `error`, OpenAI next to it. Both kinds of clients find them.
+        # OpenResponses puts these in `error`; OpenAI puts them next to it. Both kinds of clients find them.
         code, message = quoted(fault.code), quoted(fault.message)
         error_object = members(type=quoted(fault.type), code=code, message=message, param="null")
         self._wire.event("error", f'"error":{error_object},"code":{code},"message":{message},"param":null')
@@ -255,8 +255,8 @@ class Responses:
             self._output[index] = item.close(status, closed=closed, ended=ended)
             self._parts[index] = {part}
         elif passed.own:
-            # A retracted part has no close and no entry in its item's list: a repair of the repaired stream would take
-            # an empty entry for another part.
+            # A retracted part has neither a close nor an entry in its item's list, because a repair of the repaired
+            # stream would mistake an empty entry for another part.
             if not item.is_retracted():
                 item.close_part(citations, closed=closed)
             self._leave(item.holder, part)
@@ -264,7 +264,7 @@ class Responses:
             self._output[self._index.pop(part)] = item.close(status, citations)
 
     def _settle(self, status: ItemStatus = "completed", but: Key | None = None) -> None:
-        """End items of a source with the same dialect whose parts are all closed, because something else follows."""
+        """End the items from a source in the same dialect whose parts are all closed, because something follows."""
         for part in self._context.passed.ended.collected():
             if part in self._holder_of:
                 self._holder_of[part].ended = True
@@ -302,7 +302,7 @@ class Responses:
             self._idle[holder.key] = holder
 
     def _new_index(self, part: int, sent: int | None = None) -> int:
-        """Return the index of a new item: as sent, unless another item has it."""
+        """Return the index for a new item: as sent, unless another item already has it."""
         self._next = max(self._next, self._context.passed.next_index)
         index = self._index[part] = self._next if sent is None or sent in self._taken else sent
         self._context.passed.moved = sent not in (None, index)
@@ -313,7 +313,7 @@ class Responses:
     # Text
 
     def _text_started(self, event: TextStarted | RefusalStarted) -> None:
-        """Open an item with its first text, or where a source of the same dialect opens it."""
+        """Open an item with its first text, or where a source in the same dialect opens it."""
         if self._context.passed.own:
             self._own_part(event.part, TEXT if isinstance(event, TextStarted) else REFUSAL)
 
@@ -332,7 +332,7 @@ class Responses:
         self._settle(but=key)
         holder = self._holders.get(key)
         if holder is None and passed.index is not None and key in self._left:
-            # What came in between did not end it.
+            # The events in between did not end it.
             holder = self._left.pop(key)
             if not holder.resumed:
                 holder.resumed = True
@@ -361,7 +361,7 @@ class Responses:
             self._items[part] = TextItem(holder, shape, sub)
 
     def _sent_item(self, kind: str) -> AddedItem | None:
-        """Return the item of that kind at the current index: the one with the current id, else the last one."""
+        """Return the item of that kind at the current index: the one with the current id, or else the last one."""
         passed = self._context.passed
         item = None if passed.at is None else passed.added.get(passed.at)
         last = None
@@ -446,7 +446,7 @@ class Responses:
             else:
                 citations.append(citation)
         if event.text and not self._context.cut:
-            # Pages without a position follow the text: an empty range at its end.
+            # Pages without a position follow the text, as an empty range at its end.
             end = len(event.text)
             citations += [Citation(page.url or "", page.title, end, end) for page in self._pages]
             self._pages = []
@@ -549,7 +549,7 @@ class Responses:
             self._called = True
             self._close(call.part, "completed")
         else:
-            # An incomplete item must be the last one: it stays open until the end.
+            # An incomplete item must be the last one, so it stays open until the end.
             self._unfinished.append((call.part, _INVALID_REASON if call.state == "invalid" else _CUT_REASON))
 
     def _result(self, _: ToolResult) -> None:
@@ -573,7 +573,7 @@ class Responses:
 
 
 def _word(finished: Finished) -> str | None:
-    """Return `completed`, or why the response is incomplete; None if it failed."""
+    """Return `completed`, or the reason why the response is incomplete, or None if it failed."""
     word = finish_word(_TARGET, finished.finish_reason)
     return word if word == _DONE else sent_word(_TARGET, finished) or word
 

@@ -1,6 +1,6 @@
 """The output items of a Responses stream: each is added once, filled, and done once, under one id and one index.
 
-The encoder decides which event belongs to which item and when an item ends.
+The encoder decides which item an event belongs to and when an item ends.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ __all__ = ["CALL", "CUSTOM", "OPENRESPONSES", "RAW", "REFUSAL", "SUMMARY", "TEXT
 __all__ += ["CallItem", "Holder", "Key", "TextItem", "Wire"]
 
 ItemStatus: TypeAlias = Literal["completed", "incomplete"]
-# Key of an item: its index or its id, whether it is a message, and the number of earlier items with its index.
+# Key of an item: its index or id, whether it is a message, and the number of earlier items with the same index.
 Key: TypeAlias = tuple[int | str, bool, int]
 
 
 class Wire:
-    """Writes events with sequence numbers, starting at 0 or after those that passed through."""
+    """Writes events with sequence numbers that start at 0 or follow those that passed through."""
 
     __slots__ = ("_context",)
 
@@ -35,12 +35,12 @@ class Wire:
         self._context = context
 
     def event(self, kind: str, fields: str) -> None:
-        """Write one event. `fields`: its members after the type and the number."""
+        """Write one event. `fields`: the members that follow the type and the number."""
         number = self._number()
         self._context.frames.named(kind, f'{{"type":"{kind}",{number}{fields}}}')
 
     def event_later(self, kind: str, fields: Callable[[], str]) -> None:
-        """Write an event with long fields, which are created on demand because the event may be dropped."""
+        """Write an event with long fields. The fields are created on demand, because the event may be dropped."""
         number = self._number()
         self._context.frames.named_later(kind, lambda: f'{{"type":"{kind}",{number}{fields()}}}')
 
@@ -75,7 +75,7 @@ SUMMARY: Final = Shape(
 
 
 class Holder:
-    """A message or reasoning item, with its parts."""
+    """A message or reasoning item, and its parts."""
 
     __slots__ = (
         "_next",
@@ -127,14 +127,14 @@ class Holder:
         self._next[member] = max(sub + 1, self._next.get(member, 0))
 
     def close(self, status: ItemStatus) -> Callable[[], str]:
-        """Return the final item, created on demand: it may have many parts and continue after this."""
+        """Return the final item, created on demand because it may have many parts and may continue after this."""
         self.status = status
         if not self.resumed:
             self.done()
         return lambda: self._item(status)
 
     def done(self) -> None:
-        """Write the done event of the item, unless the source's own passed through."""
+        """Write the item's done event, unless the source's own event passed through."""
         if not self.ended:
             self.wire.event_later("response.output_item.done", lambda: f'{self.at},"item":{self._item(self.status)}')
 
@@ -178,7 +178,7 @@ class TextItem:
             self.logprobs.append(logprobs)
 
     def _extra(self, logprobs: str) -> str:
-        """Return the member that follows a text in its events and its part."""
+        """Return the member that follows a text in its events and in its part."""
         return f',"logprobs":[{logprobs}]' if self._shape is TEXT else ""
 
     def is_retracted(self) -> bool:
@@ -186,8 +186,9 @@ class TextItem:
         return self.whole == "" and bool(self.written_text.text())
 
     def close_part(self, citations: Sequence[Citation] = (), *, closed: bool = False) -> None:
-        """Write the done events of the part. Its closing text replaces the deltas. `closed`: they were already
-        written.
+        """Write the part's done events.
+
+        Its closing text replaces the deltas. `closed`: the events were already written.
         """
         text = quoted(self.written_text.text() if self.whole is None else self.whole)
         shape = self._shape
@@ -203,7 +204,7 @@ class TextItem:
         self._event(f"{shape.part}.done", f'"part":{part}')
 
     def close(self, status: ItemStatus, citations: Sequence[Citation] = ()) -> Callable[[], str]:
-        """Write the done events of a part that is the only one of its item, and return the final item."""
+        """Write the done events for the only part of an item, and return the final item."""
         self.close_part(citations)
         return self.holder.close(status)
 
@@ -224,7 +225,7 @@ def _annotation(citation: Citation) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CallShape:
-    """How one kind of call is written: its type, the prefix of its text's events and the member that holds the text."""
+    """How one kind of call is written: its type, the prefix of its text's events, and the member for the text."""
 
     type: str
     text: str
@@ -255,7 +256,7 @@ class CallItem:
     def __init__(
         self, wire: Wire, shape: CallShape, identity: str | None, index: int, names: Mapping[str, str]
     ) -> None:
-        """Create a call. `names`: its `call_id` and `name`."""
+        """Create a call. `names`: the item's `call_id` and `name`."""
         item_id = "null" if identity is None else quoted(identity)
         self._wire = wire
         self._shape = shape
@@ -276,7 +277,7 @@ class CallItem:
             self._wire.event(f"response.{self._shape.text}.delta", f'{self._location},"delta":{quoted(text)}')
 
     def could_be_run(self) -> bool:
-        """Return True if a client that ignores the status would run the call: the AI SDK reads no text as `{}`."""
+        """Return True if a client that ignores the status would run the call; the AI SDK reads missing text as `{}`."""
         text = self._text()
         return self.custom or not text.strip() or is_value(text)
 

@@ -1,4 +1,4 @@
-"""The response object of the Responses API: all 31 members that its schema requires, including the usage.
+"""The response object of the Responses API, with all 31 members that its schema requires, including the usage.
 
 Members of the request, which a converter cannot know, get the API's default values.
 """
@@ -64,7 +64,7 @@ class Resource:
         self._sent: Mapping[str, Any] = {}  # the response as the source sent it in this dialect
 
     def keep_id(self, created: tuple[str | None] | None) -> None:
-        """Keep the id of the event that opened the response, if that event passed through: clients have it."""
+        """Keep the id from the event that opened the response if that event passed through: clients have that id."""
         if created is not None:
             self._id = _id(created[0])
 
@@ -95,7 +95,7 @@ class Resource:
         incomplete: str | None = None,
         error: tuple[str, str] | None = None,
     ) -> str:
-        """Return the object. `output`: its items by index; `ended`: those whose close passed through, as sent.
+        """Return the object. `output`: its items by index. `ended`: the items whose close passed through, as sent.
 
         `incomplete`: the reason; `error`: code and message.
         """
@@ -175,7 +175,7 @@ def _id(identity: str | None) -> str:
 
 
 def usage_json(counts: Counts) -> str:
-    """Return the counts. The schema requires numbers, so unknown counts are 0."""
+    """Return the counts. The schema requires numbers, so unknown counts are written as 0."""
     total = counts.total if counts.total is not None else (counts.input or 0) + (counts.output or 0)
     # The published schema requires the first of these two; OpenAI's client (3.54) requires both.
     details = members(cached_tokens=str(counts.cached or 0), cache_write_tokens=str(counts.cache_write or 0))

@@ -31,12 +31,12 @@ class AfterError:
     def __init__(self, dialect: str) -> None:
         self._framer = Framer(LIMITS, keep_stray=True)
         facts: Mapping[str, Any] = load_conversions()["behind_error"]
-        # Tuples, not sets: the value looked up is arbitrary JSON and may not be hashable.
+        # Tuples instead of sets, because the value to look up is arbitrary JSON and may not be hashable.
         self._may: tuple[str, ...] = tuple(facts["types"].get(dialect, ()))
         self._good: tuple[str, ...] = tuple(facts["success"])
 
     def passes(self, block: bytes) -> bool:
-        """Return whether a complete block may be emitted. After a block that is too long, none may."""
+        """Return whether a complete block may be emitted. After a block that is too long, no block may be emitted."""
         try:
             items = self._framer.feed(block)
         except FramerLimit:

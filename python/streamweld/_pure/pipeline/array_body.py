@@ -33,7 +33,7 @@ class ElementTooLong(Exception):
 
 
 class ArrayBody:
-    """State of one body. `is_one` is True for an array, and None while undecided."""
+    """State of one body. `is_one` is True for an array, False for another body, and None while undecided."""
 
     __slots__ = (
         "_at",
@@ -117,7 +117,7 @@ class ArrayBody:
                 yield element, self._start
 
     def _pieces(self, data: bytes) -> Iterator[tuple[int, int, bool]]:
-        """Yield the start and end of each piece of an element in these bytes, and whether the element ends with it."""
+        """Yield the start and end of each piece of an element in these bytes, and whether the piece ends the element."""
         base, at, end = self._at, 0, len(data)
         self._at += end
         while at < end:

@@ -1,5 +1,6 @@
-"""Detect the dialect of a stream and hold payloads until it is known. Defines the decoder interface and lists the
-decoders.
+"""Detect the dialect of a stream, and hold payloads until it is known.
+
+Defines the decoder interface and lists the decoders.
 
 Uses dialects only by name; `dialect.detect` examines the payloads.
 """
@@ -43,7 +44,7 @@ MAX_HELD_BYTES = 64 * 1024
 
 
 class Decoder(Protocol):
-    """Decoder of one stream, for any dialect."""
+    """Decoder for one stream, in any dialect."""
 
     ended: bool  # the dialect's end was decoded; data after it is not
 
@@ -51,12 +52,12 @@ class Decoder(Protocol):
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Return whether a payload outside of any event is a whole answer, or an error in place of one."""
+        """Return whether a payload outside any event is a whole answer or an error sent instead of one."""
         ...
 
     @staticmethod
     def is_line(value: object) -> bool:
-        """Return whether such a whole answer could also be the last chunk of a stream in JSON Lines."""
+        """Return whether such a whole answer could also be the last chunk in a JSON Lines stream."""
         ...
 
     @staticmethod
@@ -71,7 +72,7 @@ class Decoder(Protocol):
 
     @staticmethod
     def is_note(value: object) -> bool:
-        """Return whether a document has no content of the answer, so that it may follow the end."""
+        """Return whether a document contains nothing of the answer, so that it may follow the end."""
         ...
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
@@ -87,7 +88,7 @@ class Decoder(Protocol):
         ...
 
     def flush(self) -> None:
-        """Emit what is still held back, before the stream is closed."""
+        """Emit whatever is still held back, before the stream is closed."""
         ...
 
 
@@ -101,7 +102,7 @@ DECODERS: Mapping[str, type[Decoder]] = {
 }
 # Event names of keep-alives.
 KEEP_ALIVE: Mapping[str, frozenset[str]] = {name: frozenset(DIALECTS[name]["keepalive_events"]) for name in DECODERS}
-# Dialects whose clients skip `[DONE]`, unless its event has a name.
+# Dialects whose clients skip `[DONE]`, except in a named event.
 NAMELESS_MARKER = frozenset([name for name in DECODERS if DIALECTS[name].get("marker_is_nameless")])
 # Prefixes of event names that make clients wrap the data in another object.
 WRAPPED_NAMES: Mapping[str, tuple[str, ...]] = {
@@ -118,7 +119,7 @@ WALKED: Mapping[str, Walked] = {
 
 @dataclass(frozen=True, slots=True)
 class HeldPayload:
-    """A payload with its place, held until a later one identifies the dialect."""
+    """A payload and its place, held until a later payload identifies the dialect."""
 
     data: bytes
     event: str
@@ -163,7 +164,7 @@ class UndetectedPayloads:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """Another dialect than the one specified, and the payload that identifies it."""
+    """A dialect other than the one specified, and the payload that identifies it."""
 
     dialect: str
     seen: tuple[str, ...]

@@ -32,8 +32,9 @@ class Ending:
         self._out = out
 
     def of_events(self, pending: Pending) -> Rest:
-        """Return what kind of unfinished input is left. An unfinished event whose payload is complete is used and
-        leaves nothing.
+        """Return what kind of unfinished input is left.
+
+        An unfinished event whose payload is complete is used, and then nothing is left.
         """
         cut = pending.open and not pending.data and not pending.stray
         if pending.data and not self._used(pending.data, pending.event, pending.offset, stray=False):
@@ -54,7 +55,7 @@ class Ending:
         return "mid_utf8" if ends_inside_character(body.pending[-3:]) else "mid_event"
 
     def _used(self, data: bytes, event: str, offset: int, *, stray: bool) -> bool:
-        """Use an unfinished event. Returns whether its payload was complete or had no content."""
+        """Use an unfinished event. Returns whether the payload was complete or had no content."""
         stage = self._stage
         text = data.strip(WHITE)
         if not text or text[:1] == b":" or stage.is_keep_alive(event):
@@ -73,8 +74,9 @@ class Ending:
         return usable == len(text)
 
     def _usable(self, text: bytes) -> int:
-        """Return how many bytes of an unfinished event can be read: all of it, its whole lines, or 0. The rest was
-        truncated.
+        """Return how many bytes of an unfinished event can be read: all of them, those of its complete lines, or 0.
+
+        The rest was truncated.
         """
         if text[:1] not in (b"{", b"["):
             return 0

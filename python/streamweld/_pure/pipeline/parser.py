@@ -1,7 +1,7 @@
 """Parse one stream from bytes to events: framer or array splitter, payload pipeline, decoder, assembler, end of input.
 
-Calls the stages in this order, enforces the limit on the whole stream, and stops after a fault. Contains no rules about
-payloads or tool calls. The twin of `rust/core/src/pipeline/parser.rs`, with the same names in the same places.
+Calls the stages in this order, enforces the limit for the whole stream, and stops after a fault. Contains no rules
+about payloads or tool calls. The twin of `rust/core/src/pipeline/parser.rs`, with the same names in the same places.
 """
 
 from __future__ import annotations
@@ -82,13 +82,13 @@ class Parser:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the answer was truncated. The events of this call then close what was open."""
+        """Whether the answer was truncated. The events from this call then close whatever was open."""
         return self._assembler.completeness == "truncated"
 
     @property
     def has_pending(self) -> bool:
-        """Whether consumed input has not produced all of its events yet: the dialect is undetected, or a call is under
-        way.
+        """Whether consumed input has not produced all of its events yet, because the dialect is undetected or a call is
+        in progress.
         """
         if self._text_calls is not None and self._text_calls.has_pending:
             return True
@@ -96,8 +96,9 @@ class Parser:
 
     @property
     def assumed_ends(self) -> list[Event]:
-        """Finish events of the choices that sent no finish reason, for targets that require one. Used for an assumed
-        answer.
+        """Finish events for the choices that sent no finish reason, for targets that require one.
+
+        Used for an answer that is assumed to be complete.
         """
         return self._assembler.assumed_ends()
 
@@ -113,7 +114,7 @@ class Parser:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the dialect's terminal marker was read, whether or not the answer is complete."""
+        """Whether the dialect's terminal marker was read, even if the answer is incomplete."""
         return self._stage.done
 
     @property
@@ -129,7 +130,7 @@ class Parser:
     # Public methods
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[Event]:
-        """Feed the next bytes and return the events of this call."""
+        """Feed the next bytes and return the events from this call."""
         self._enter()
         try:
             return self._fed(as_bytes(data))
@@ -147,7 +148,7 @@ class Parser:
             self._lock.release()
 
     def close(self, broken: bool = False) -> list[Event]:
-        """End the input and return the last events. Returns none after a fault or at a second call.
+        """End the input and return the last events. Returns no events after a fault or on a second call.
 
         `broken`: the transport failed.
         """
@@ -191,10 +192,10 @@ class Parser:
             self._lock.release()
 
     def fold(self, _choice: object, /) -> None:
-        """Return None: `response` folds the snapshot."""
+        """Return None, because `response` folds the snapshot itself."""
 
     def shown_arguments(self, part: int) -> str | None:
-        """Return the arguments that events have reported so far for call `part`; None if no such call was sent."""
+        """Return the arguments reported so far for the call `part`, or None if no such call was sent."""
         self._enter()
         try:
             return self._assembler.shown_arguments(part)
@@ -206,7 +207,7 @@ class Parser:
         """The recorded diagnostics."""
         return list(self._out.diagnostics)
 
-    # Locking and error handling of one call
+    # Locking and error handling for one call
 
     def _enter(self) -> None:
         if not self._lock.acquire(blocking=False):
@@ -225,7 +226,7 @@ class Parser:
         return self._guarded(self._end, InputEnd.BROKEN if broken else InputEnd.CLEAN)
 
     def _guarded(self, step: Callable[[_T], None], argument: _T) -> list[Event]:
-        """Run a step and return its events. A fault carries the events of the call and ends the stream."""
+        """Run a step and return its events. A fault carries the events from the call and ends the stream."""
         out = self._out
         try:
             step(argument)
@@ -246,7 +247,7 @@ class Parser:
         return out.take()
 
     def _release_text(self) -> None:
-        """Release text that the text-call stage holds, because no more input is read."""
+        """Release text that the text-call stage holds, because no more input will be read."""
         if self._text_calls is not None:
             self._out.faulted = True
             self._text_calls.end()

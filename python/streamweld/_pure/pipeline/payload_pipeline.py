@@ -1,8 +1,8 @@
-"""Classify payloads one at a time and pass each to the decoder of the detected dialect.
+"""Classify payloads one at a time, and pass each to the decoder of the detected dialect.
 
 Runs after the framer and before the decoder. Checks each payload in a fixed order (keep-alive, end, duplicate, marker
-or null, JSON, salvage) and adds its place to events and faults. Contains no rules about members of a document or calls.
-The twin of `rust/core/src/pipeline/payload_pipeline.rs`.
+or null, JSON, salvage) and adds its place to events and faults. Contains no rules about calls or about the members of a
+document. The twin of `rust/core/src/pipeline/payload_pipeline.rs`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ BODY_HEAD = 512  # bytes of a body that is not an event stream, for the error me
 
 
 class PayloadPipeline:
-    """All state of a stream between the framer and the decoder."""
+    """All state that a stream has between the framer and the decoder."""
 
     __slots__ = (
         "_assembler",
@@ -145,7 +145,7 @@ class PayloadPipeline:
         return is_keep_alive
 
     def _is_keep_alive_read(self, event: str) -> bool:
-        """Return whether clients would read the data of a keep-alive as a payload, and raise.
+        """Return whether clients would read the data of a keep-alive as a payload and raise.
 
         Clients of Messages expect `ping`. In Responses, keep-alives after the first event pass, because they may be
         part of the numbering.
@@ -174,8 +174,9 @@ class PayloadPipeline:
         self._read(data, event, offset, stray=stray)
 
     def _waits(self, waiting: UndetectedPayloads, one: HeldPayload) -> bool:
-        """Return whether the payload is held or ignored. If it identifies the dialect, dispatch the held payloads
-        first.
+        """Return whether the payload is held or ignored.
+
+        If the payload identifies the dialect, dispatch the held payloads first.
         """
         text = one.data.strip(WHITE)
         if self._is_ignored(text, one.event):
@@ -211,8 +212,8 @@ class PayloadPipeline:
 
     @property
     def keeps_head(self) -> bool:
-        """Whether the first bytes of the body may still be needed for an error: held payloads can turn out to be
-        keep-alives.
+        """Whether the first bytes of the body may still be needed for an error, because held payloads may turn out to
+        be keep-alives.
         """
         return not self.seen or (self._waiting is not None and bool(self._waiting.held))
 
@@ -319,7 +320,7 @@ class PayloadPipeline:
         self._salvage_from(text, 0, fault, event, stray=stray)
 
     def _salvage_from(self, text: bytes, start: int, fault: JsonFault, event: str, *, stray: bool = False) -> None:
-        """Salvage a payload, or the rest of it from `start` on."""
+        """Salvage a payload, or the part of it that begins at `start`."""
         out = self._out
         if fault.reason == "too_deep":
             raise out.limit("max_json_depth", self._max_depth)
@@ -401,7 +402,7 @@ class PayloadPipeline:
             self._assembler.done()
 
     def _outside(self, payload: Payload, event: str, decoder: Decoder, *, first: bool) -> bool:
-        """Classify a document outside of any data line. Returns whether it is the whole answer."""
+        """Classify a document outside any data line. Returns whether it is the whole answer."""
         whole = first and decoder.is_body(payload.value)
         if first and not self.is_framed and b"\n" not in self._out.payload:
             if whole and decoder.is_line(payload.value):
@@ -472,15 +473,16 @@ class PayloadPipeline:
         return self.decoder or ChatDecoder(self._config, self._assembler, self._out)
 
     def _complain(self, text: bytes) -> None:
-        """Handle an error that was sent as plain text. It does not identify a dialect."""
+        """Handle an error that was sent as plain text. The error does not identify a dialect."""
         self._out.mark_misread("plain_words")  # clients expect JSON
         decoder = self._decoder()
         decoder.text(text.decode("utf-8", "replace"))
         self.done = self.done or decoder.ended
 
     def _after_done(self, text: bytes, event: str) -> None:
-        """Ignore and report data after the terminal marker. A note without content of the answer is passed on as
-        `Unknown`.
+        """Ignore and report data after the terminal marker.
+
+        A note that contains nothing of the answer is passed on as `Unknown`.
         """
         if text == MARKER or text[:1] == b":":
             return
@@ -500,7 +502,7 @@ class PayloadPipeline:
     # End of the input
 
     def finish(self, rest: Rest, how: InputEnd) -> None:
-        """End the input. `rest` is the kind of unfinished input."""
+        """End the input. `rest`: the kind of unfinished input."""
         if self.decoder is not None:
             undecided = self._undecided
             if undecided is not None and rest != "nothing":

@@ -1,7 +1,7 @@
 """Find the JSON documents in the data of one event, even if the data is not one JSON document.
 
 Salvage is tried only if the data is not valid JSON, and never under a strict policy. Uses the JSON parser and the
-payload type; independent of dialects, events and policies.
+payload type, and is independent of dialects, events and policies.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ MARKER = b"[DONE]"
 _FIELDS = (b"data", b"event", b"id", b"retry")
 _BOM = b"\xef\xbb\xbf"
 
-# A broken line may contain many candidates for a tail, but at most one of them parses to the end as one document.
+# A broken line may contain many candidates for such a document, but at most one of them parses to the end as one
+# document.
 _TAIL_TRIES = 16
 
 
@@ -60,8 +61,8 @@ def salvage(text: bytes, caps: Caps, is_of_use: Callable[[object], bool], *, fin
 
 
 def _whole_lines(lines: list[bytes], caps: Caps) -> tuple[tuple[bytes, ...], int | None]:
-    """Return the lines before the first one that is not a whole document, the marker, null or a comment, and its
-    offset.
+    """Return the lines before the first one that is not a whole document, the marker, null or a comment; and that
+    line's offset.
     """
     kept: list[bytes] = []
     start = 0
@@ -108,7 +109,7 @@ def _glued(line: bytes, caps: Caps) -> Payload | None:
 
 
 def _whole(text: bytes, caps: Caps) -> Payload | None:
-    """Return the document if the text is a whole object or array, otherwise None."""
+    """Return the document if the text is a whole object or array; otherwise return None."""
     if text[:1] not in (b"{", b"["):
         return None
     try:
@@ -118,7 +119,7 @@ def _whole(text: bytes, caps: Caps) -> Payload | None:
 
 
 def is_foreign(head: bytes) -> bool:
-    """Return whether a body without any payload contains lines that an event stream does not have."""
+    """Return whether a body without any payload contains lines that cannot occur in an event stream."""
     lines = head.removeprefix(_BOM).replace(b"\r", b"\n").split(b"\n")
     for number, line in enumerate(lines, start=1):
         name, colon, _ = line.partition(b":")

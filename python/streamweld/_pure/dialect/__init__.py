@@ -1,4 +1,4 @@
-"""Detects the dialect of a stream: applies the detection table of `_spec/dialects.json` to the first payloads.
+"""Detects the dialect of a stream by applying the detection table in `_spec/dialects.json` to the first payloads.
 
 Independent of the decoders.
 """
@@ -21,7 +21,7 @@ _SEEN_HEAD = 64  # maximum number of characters of each name
 def detect(value: object, event: str, before: Sequence[object] = ()) -> str | None:
     """Return the dialect that a payload indicates, or None.
 
-    `event` is the name of its event, `before` the earlier payloads that indicated none.
+    `event`: the name of the payload's event. `before`: the earlier payloads that indicated no dialect.
     """
     if _is_array(value) and _is_object(value[0]) and "error" in value[0]:
         # Some gateways wrap a single error object in an array.
@@ -39,7 +39,7 @@ def detect(value: object, event: str, before: Sequence[object] = ()) -> str | No
 
 
 def seen(value: object, text: str) -> tuple[str, ...]:
-    """Describe a payload of unknown dialect: its member names, or the beginning of its text."""
+    """Describe a payload of unknown dialect by its member names or by the beginning of its text."""
     if _is_object(value):
         return tuple([name[:_SEEN_HEAD] for name in sorted(value)[:_SEEN]])
     return (text[:_SEEN_HEAD],)
@@ -50,15 +50,15 @@ def _is_object(value: object) -> TypeGuard[dict[str, Any]]:
 
 
 def _is_array(value: object) -> TypeGuard[list[Any]]:
-    """Return whether the value is an array that is not empty."""
+    """Return whether the value is a non-empty array."""
     return isinstance(value, list) and len(value) > 0  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _holds(condition: str, value: Mapping[str, Any]) -> bool:
     """Evaluate a condition of the detection table.
 
-    A condition is `member`, `member:value`, `member:prefix*`, or `member:key` of an object member. `!member` requires
-    that the member is absent.
+    A condition is `member`, `member:value`, `member:prefix*`, or `member:key` for a member that is an object. `!member`
+    requires that the member is absent.
     """
     if condition.startswith("!"):
         return condition[1:] not in value

@@ -1,4 +1,4 @@
-"""Anomalies found in one payload: members of a type that no gateway documents, duplicate keys, lone surrogates.
+"""Anomalies found in one payload: members whose type no gateway documents, duplicate keys, and lone surrogates.
 
 Independent of the dialect: the caller decides which members are read. One `Anomalies` object serves one payload.
 """
@@ -27,7 +27,7 @@ class Reporter(Protocol):
 
 
 class Anomalies:
-    """Collects the anomalies of one payload until `report` reports them."""
+    """Collects the anomalies in one payload until `report` reports them."""
 
     __slots__ = ("_assembler", "_base", "_escapes", "_lone", "_out", "_payload", "_shapes", "_misread")
 
@@ -36,7 +36,7 @@ class Anomalies:
     ) -> None:
         """Report wide integers and duplicate keys.
 
-        `base` is the path of the dialect's own object. `is_read` receives the path below it.
+        `base`: the path of the dialect's own object. `is_read` receives the path relative to `base`.
         """
         self._out = out
         self._assembler = assembler
@@ -57,7 +57,7 @@ class Anomalies:
         self._misread = self._misread or why
 
     def shape(self, path: Path) -> None:
-        """Record a member of a type that no gateway documents. It is passed on as sent."""
+        """Record a member whose type no gateway documents. The member is passed on as sent."""
         if len(self._shapes) < MAX_NOTES:
             self._shapes.append(path)
         else:
@@ -96,7 +96,7 @@ class Anomalies:
         return ""
 
     def clean(self, text: str) -> str:
-        """Replace lone surrogates in a text that no later text can complete, and record that there were any."""
+        """Replace lone surrogates in a text that no later text can complete, and record that there were some."""
         if self._escapes and has_lone_surrogate(text):
             self._lone = True
             return replace_lone_surrogates(text)

@@ -1,8 +1,8 @@
 """Splits text with inline `<think>` tags into reasoning and answer text (opt-in: `Policy(inline_reasoning=True)`).
 
-Works between a decoder and the assembler's text channel, independent of the dialect. Handles four shapes: a tag that is
-split across deltas, a close whose opening tag was in the prompt template, an opening tag that is never closed, and a
-block that repeats the reasoning of a separate field.
+Works between a decoder and the assembler's text channel, and is independent of the dialect. Handles four shapes: a tag
+that is split across deltas, a closing tag whose opening tag was in the prompt template, an opening tag that is never
+closed, and a block that repeats the reasoning in a separate field.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CLOSE = "</think>"
 
 def _held_length(text: str, at: int) -> int:
     """Return how many characters at the end of `text`, not before `at`, may be the beginning of a tag."""
-    # Both tags contain a single "<", so only the last one can begin a truncated tag.
+    # Both tags contain a single "<", so only the last "<" can begin an incomplete tag.
     start = text.rfind("<", max(at, len(text) - len(CLOSE) + 1))
     if start < 0:
         return 0
@@ -49,7 +49,7 @@ def _held_length(text: str, at: int) -> int:
 class ThinkSplitter:
     """Splits the text of one choice.
 
-    Emits every character outside of tags exactly once, unless it repeats a separate field.
+    Emits every character outside tags exactly once, unless it repeats a separate field.
     """
 
     __slots__ = ("_assembler", "_choice", "_diagnose", "_held", "_inside", "_seen_tag", "_twin")
@@ -64,7 +64,7 @@ class ThinkSplitter:
         self._twin = _Twin()
 
     def field(self, text: str) -> None:
-        """Record the text of a separate reasoning field. A block that repeats it is dropped."""
+        """Record the text of a separate reasoning field. A block that repeats the field is dropped."""
         self._twin.expect(replace_lone_surrogates(between_halves(text)))
 
     def feed(self, text: str, carry: Carrier) -> None:
@@ -84,7 +84,7 @@ class ThinkSplitter:
         while at < len(text) or low or high:
             tag, position = self._next_tag(text, at)
             if tag is None:
-                # Half of a surrogate pair after what may be the beginning of a tag proves that it is not one.
+                # Half of a surrogate pair after the possible beginning of a tag proves that it is not a tag.
                 end = len(text) - (0 if high else _held_length(text, at))
                 self._held = text[end:]
                 self._emit_text(low + text[at:end] + high, carry)
@@ -101,7 +101,7 @@ class ThinkSplitter:
             self._seen_tag = True
 
     def flush(self) -> None:
-        """Emit held-back text: the choice continues with other output or ends, so it was not a tag."""
+        """Emit held-back text: the choice continues with other output or ends, so the text was not a tag."""
         held, self._held = self._held, ""
         self._emit_text(held, NOTHING)
 
@@ -117,7 +117,7 @@ class ThinkSplitter:
             return (CLOSE, closing) if closing >= 0 else (None, -1)
         opening = text.find(OPEN, at)
         if not self._seen_tag:
-            # Only a close before any tag is an orphan. Later ones are part of the answer.
+            # Only a closing tag before any other tag is an orphan. Later ones are part of the answer.
             closing = text.find(CLOSE, at)
             if closing >= 0 and (opening < 0 or closing < opening):
                 return CLOSE, closing
@@ -162,7 +162,7 @@ def split_whole(text: str) -> tuple[str, str]:
 
 
 class _Twin:
-    """Compares the text of a block with the reasoning of a separate field, ignoring white space at both ends.
+    """Compares the text of a block with the reasoning in a separate field, ignoring white space at both ends.
 
     Takes linear time, because each character on either side is examined once. While a block's text equals the field's
     text, the block is held back; at the first difference, all of it is released.
@@ -194,7 +194,7 @@ class _Twin:
         return held + text
 
     def close(self) -> bool:
-        """End the block. Return whether it was a repetition, which is dropped."""
+        """End the block. Return whether the block was a repetition, which is dropped."""
         dropped = bool(self._held) and self._matched
         self._held.clear()
         self._matched = False

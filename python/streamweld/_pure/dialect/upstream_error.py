@@ -1,4 +1,4 @@
-"""Extracts code, kind and message from an error of a gateway, whatever its shape: object, text, or other value.
+"""Extracts the code, kind and message from a gateway's error, whatever its shape: object, text, or other value.
 
 Independent of the dialect. The caller finds the error in a payload and decides how it affects the stream.
 """
@@ -54,13 +54,14 @@ class ErrorFields:
     message: str
 
     def cleaned(self, clean: Callable[[str], str]) -> ErrorFields:
-        """Return the fields with `clean` applied to every text."""
+        """Return the fields after applying `clean` to every text."""
         return ErrorFields(self.code and clean(self.code), self.kind and clean(self.kind), clean(self.message))
 
 
 def read_error(payload: Payload, path: Path, error: object) -> ErrorFields:
-    """Read the error at `path`: `code`, `type` (or `status`) and `message` (or `detail`), or the whole value as
-    message."""
+    """Read the error at `path`: `code`, `type` (or `status`) and `message` (or `detail`), or the whole value as the
+    message.
+    """
     if not is_object(error):
         return ErrorFields(None, None, _plain(payload, path, error))
     status = error.get("status")
@@ -76,7 +77,7 @@ def read_error(payload: Payload, path: Path, error: object) -> ErrorFields:
 def reports_failure(value: Mapping[str, Any]) -> bool:
     """Return whether an object without any member of its dialect reports an error in a shape that gateways use.
 
-    These are a gateway-specific error member, a flag that denies success, or an error status together with a message.
+    These are a gateway-specific error member, a flag that indicates failure, or an error status with a message.
     """
     if any(value.get(name) for name in _OWN) or value.get("success") is False or value.get("ok") is False:
         return True
@@ -94,7 +95,7 @@ def reports_failure(value: Mapping[str, Any]) -> bool:
 
 
 def is_bare(value: Mapping[str, Any]) -> bool:
-    """Return whether a body contains only an error message of a proxy or web framework."""
+    """Return whether a body contains only an error message from a proxy or web framework."""
     match list(value):
         case ["detail"]:
             return _is_detail(value["detail"])

@@ -19,7 +19,7 @@ Counts = dict[str, tuple[tuple[str, ...], ...]]  # field of `Usage` -> paths; th
 
 
 def counts_of(table: Mapping[str, Sequence[str]]) -> Counts:
-    """Split the paths in the `usage` table of a dialect."""
+    """Split the paths in a dialect's `usage` table."""
     return {name: tuple(tuple(path.split(".")) for path in paths) for name, paths in table.items()}
 
 

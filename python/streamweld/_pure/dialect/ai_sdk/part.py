@@ -28,7 +28,7 @@ _EMPTY_VALUES = frozenset({"[]", "{}"})
 
 
 class Schema:
-    """The known members of each type in a dialect, and where providers keep what a later turn needs."""
+    """The known members of each type in a dialect, and where providers store what a later turn needs."""
 
     __slots__ = ("_modelled", "_nothing", "provider_members", "read")
 
@@ -73,7 +73,7 @@ class TypedPart:
 
     @property
     def raw(self) -> bytes:
-        """The whole payload as sent."""
+        """The whole payload, as sent."""
         return self.payload.text.encode()
 
     def identity(self, *keys: str) -> str | None:
@@ -122,7 +122,7 @@ class TypedPart:
         return None
 
     def document(self, *keys: str) -> str | None:
-        """Return arguments of the first of these members: a string that contains JSON, or the raw text of a JSON value.
+        """Return arguments from the first of these members: a string containing JSON, or the raw text of a JSON value.
 
         Providers send a string; `streamText` and the UI protocol forward a parsed value.
         """
@@ -171,7 +171,7 @@ class TypedPart:
         return leftovers(self.payload, (), self.value, self.schema.modelled(self.kind))
 
     def _first(self, sent: Mapping[str, Any], what: str) -> str | None:
-        """Return the first non-empty text of any provider.
+        """Return the first non-empty text that any provider sent.
 
         A stream has one provider, but relays add their own namespaces.
         """

@@ -1,7 +1,7 @@
 """Decodes Anthropic Messages streams, and whole `type: message` bodies, into wire deltas.
 
-Handles the events of a stream in their order, and the members of a message except its content. `blocks` decodes the
-content blocks. Does not handle framing, and does not determine which call a delta belongs to.
+Handles the events of a stream in the order in which they arrive, and all members of a message except its content.
+`blocks` decodes the content blocks. Does not handle framing, and does not determine which call a delta belongs to.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class AnthropicDecoder:
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Return whether a payload outside of any event is a whole message, or the error in its place."""
+        """Return whether a payload outside any event is a whole message or an error sent instead of one."""
         if not is_object(value):
             return False
         if type_of(value) in ("message", "error") or _complains(value):
@@ -78,7 +78,7 @@ class AnthropicDecoder:
 
     @staticmethod
     def is_line(value: object) -> bool:  # noqa: ARG004
-        """Return False: a body contains one whole message, so none can follow."""
+        """Return False, because a body contains one whole message, so no further document can follow."""
         return False
 
     @staticmethod
@@ -137,12 +137,12 @@ class AnthropicDecoder:
         """Emit held-back output before the stream closes."""
         self._blocks.finish()
         if not self._reason and not self._blocks.ends_with_answer:
-            # `missing_terminal="assume"` treats a stream that ends with its last block as complete, but not one whose
-            # provider was still at work.
+            # `missing_terminal="assume"` treats a stream that ends with its last block as complete, unless the provider
+            # was still running a tool.
             self._assembler.cut()
 
     def _name(self, name: str, *, is_good: bool) -> None:
-        """Rename an event, or report it for rewriting if its data is not in the form that clients expect."""
+        """Rename an event, or mark it for rewriting if its data does not have the form that clients expect."""
         if is_good:
             self._out.rename(name)
         else:
@@ -315,7 +315,7 @@ class AnthropicDecoder:
             self._assembler.merge_usage(read_counts(usage, payload.raw(*path, "usage"), COUNTS))
 
     def _finish(self, holder: Mapping[str, Any], path: Path, notes: Anomalies) -> bool:
-        """Emit the stop reason in an object. Return False if it has none."""
+        """Emit the stop reason in an object. Return False if the object has none."""
         reason = notes.a_text(holder, path, "stop_reason")
         if not reason.strip():
             return False

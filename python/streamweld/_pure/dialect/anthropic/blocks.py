@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _INDEX_HEAD = 64  # maximum number of characters of an unusable index that are reported
 _RESULTS = frozenset({"text", "tool_use"})
-# The content of each type of block, and of each type of delta.
+# The content of each type of block and of each type of delta.
 _BRINGS = {
     "text": "text",
     "thinking": "thinking",
@@ -79,7 +79,7 @@ class Block:
     extra: Raw  # unknown members of the event that contains the block
 
     def raw(self, key: str) -> str | None:
-        """Return the text of a member as sent."""
+        """Return a member's text as sent."""
         return self.payload.raw(*self.path, key)
 
     def text(self, key: str) -> str:
@@ -102,7 +102,7 @@ class CallHead:
 
     @property
     def address(self) -> Address:
-        """Its address. The index of a loose call may be that of another block."""
+        """Its address. The index of a loose call may also be the index of another block."""
         return Address(call_id=self.id) if self.is_loose else Address(index=self.index)
 
     def takes(self, index: int | None, identity: str | None, name: str | None, *, whole: bool) -> bool:
@@ -142,7 +142,7 @@ class BlockReader:
         self.begin()
 
     def begin(self) -> None:
-        """Reset the state when a message starts, or starts again."""
+        """Reset the state when a message starts or starts again."""
         self._open: set[int] = set()  # indexes of the open blocks
         self._open_index: int | None = None  # index of the latest block on the wire, of any type, until it is stopped
         self._open_kind = ""  # content of the deltas of the latest block
@@ -158,7 +158,7 @@ class BlockReader:
 
     @property
     def ends_with_answer(self) -> bool:
-        """Whether a turn may end with the latest block: it is neither the provider's own work nor reasoning."""
+        """Whether a turn may end with the latest block, which must be neither the provider's own work nor reasoning."""
         return self._last_kind in _RESULTS
 
     # The index
@@ -289,7 +289,7 @@ class BlockReader:
         )
 
     def _other(self, block: Block, kind: str) -> None:
-        """Emit the result of a tool, or pass on a block as it is."""
+        """Emit a tool's result, or pass on the block unchanged."""
         payload, value, path = block.payload, block.value, block.path
         call_id = an_id(payload, value, path, "tool_use_id", block.notes) if kind.endswith("tool_result") else None
         if call_id is not None:
@@ -376,7 +376,7 @@ class BlockReader:
             self._assembler.call_text(0, address, text or "", None, metadata)
 
     def _call_delta(self, block: Block, index: int | None, *, provider_executed: bool) -> None:
-        """Handle a delta with a call, or a piece of one, that may have an id and a name of its own."""
+        """Handle a delta that contains a call or a piece of one, possibly with its own id and name."""
         payload, value, path, notes = block.payload, block.value, block.path, block.notes
         ids = (an_id(payload, value, path, key, notes) for key in ("id", "tool_use_id"))
         identity = next((one for one in ids if one is not None), None)
@@ -474,7 +474,10 @@ class BlockReader:
         self._stop(index, {})
 
     def restate(self, block: Block, index: int) -> None:
-        """Reconcile a block in a whole message with the streamed block. Correct and complete it, but never append."""
+        """Reconcile a block in a whole message with the streamed block.
+
+        Correct and complete the streamed block, but never append to it.
+        """
         assembler, value = self._assembler, block.value
         address = Address(index=index)
         kind = block_type(value)
@@ -503,7 +506,7 @@ class BlockReader:
 
 
 def _begins_with_content(block: Mapping[str, Any]) -> bool:
-    """Return whether the start of a block has content that is expected in its deltas."""
+    """Return whether a block's start already has content that is expected in its deltas."""
     kind = block_type(block)
     if kind in ("text", "thinking"):
         begun = block.get(kind)

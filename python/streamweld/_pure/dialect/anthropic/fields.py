@@ -65,7 +65,7 @@ def block_type(block: Mapping[str, Any]) -> str:
 
 
 def an_id(payload: Payload, holder: Mapping[str, Any], path: Path, key: str, notes: Anomalies) -> str | None:
-    """Return the id exactly as sent, a number as it was written, or None."""
+    """Return the id exactly as sent (a number as written), or None."""
     identity = holder.get(key)
     if identity is None:
         return None

@@ -1,8 +1,8 @@
 """Decodes chunks from streamGenerateContent, and whole GenerateContentResponse bodies, into wire deltas.
 
-Reads the members of a chunk in the order in which they take effect, and decides when the response is complete: there is
-no terminal marker (`_spec/dialects.json` explains why). `candidate` decodes the candidates. Does not handle framing,
-and does not determine which call a delta belongs to.
+Reads the members of a chunk in the order in which they take effect, and decides when the response is complete, because
+there is no terminal marker (`_spec/dialects.json` explains why). `candidate` decodes the candidates. Does not handle
+framing, and does not determine which call a delta belongs to.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ class GeminiDecoder:
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Return whether a payload outside of any event is a whole response body, or the error in its place."""
+        """Return whether a payload outside any event is a whole response body or an error sent instead of one."""
         return is_object(value) and (_ends(value) or value.get("error") is not None or _complains(value))
 
     @staticmethod
     def is_line(value: object) -> bool:
         """Return whether more lines may follow.
 
-        A body looks like a last chunk, and early models end every chunk that way.
+        A body looks like a last chunk, and early models end every chunk with a finish reason.
         """
         return is_object(value) and value.get("error") is None and not _complains(value)
 
@@ -82,13 +82,13 @@ class GeminiDecoder:
 
     @staticmethod
     def is_note(value: object) -> bool:
-        """Return whether the value is a chunk without candidates, feedback and error."""
+        """Return whether the value is a chunk without candidates, feedback or an error."""
         if not is_object(value) or not _is_chunk(value):
             return False
         return not (value.get("candidates") or _feedback(value)) and value.get("error") is None
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
-        """Decode a JSON payload: a chunk, or a list of chunks."""
+        """Decode a JSON payload, which is a chunk or a list of chunks."""
         value = payload.value
         if is_array(value) and value and all(is_object(item) for item in value):
             for position, item in enumerate(value):
@@ -102,7 +102,10 @@ class GeminiDecoder:
             self._unknown(payload.text, event)
 
     def marker(self) -> None:
-        """Handle `[DONE]`, which some gateways send. It ends the stream only if every candidate has a finish reason."""
+        """Handle `[DONE]`, which some gateways send.
+
+        `[DONE]` ends the stream only if every candidate has a finish reason.
+        """
         while self._unfinished and self._unfinished[-1].reason is not None:
             self._unfinished.pop()
         if self._candidates and not self._unfinished:
@@ -188,7 +191,7 @@ class GeminiDecoder:
         )
 
     def _changed(self, members: Raw) -> Raw:
-        """Return the members that are new or changed. Chunk-level members are repeated in every chunk."""
+        """Return the members that are new or changed. Every chunk repeats the chunk-level members."""
         known = self._members
         fresh = {key: raw for key, raw in members.items() if known.get(key) != raw}
         for key, raw in fresh.items():
@@ -220,7 +223,7 @@ class GeminiDecoder:
         return known
 
     def _feedback(self, payload: Payload, chunk: Mapping[str, Any], path: Path, changed: Raw, notes: Anomalies) -> None:
-        """Handle `promptFeedback`. A blocked prompt has no candidates, so the blockReason is the finish reason."""
+        """Handle `promptFeedback`. A blocked prompt has no candidates, so its `blockReason` is the finish reason."""
         feedback = notes.an_object(chunk, path, "promptFeedback")
         if feedback is None:
             return
@@ -247,14 +250,14 @@ class GeminiDecoder:
 
 
 def _raw(payload: Payload, path: Path) -> str:
-    """Return the text of a document: the whole payload, or one entry of a list."""
+    """Return the text of a document, which is the whole payload or one entry in a list."""
     return (payload.raw(*path) or "null") if path else payload.text
 
 
 def _ends(value: Mapping[str, Any]) -> bool:
     """Return whether the value has a finish reason for every candidate, or a block reason.
 
-    Any other chunk outside of an event is one of several, with one JSON document per line.
+    Any other chunk outside an event is one of several documents, one per line.
     """
     candidates = value.get("candidates")
     if is_array(candidates) and candidates:
@@ -264,7 +267,7 @@ def _ends(value: Mapping[str, Any]) -> bool:
 
 
 def _is_chunk(value: Mapping[str, Any]) -> bool:
-    """Return whether the value is a chunk, with members in either form of their names."""
+    """Return whether the value is a chunk whose members have either form of their names."""
     return not _USED.isdisjoint(value) or not _PROTO_USED.isdisjoint(value)
 
 
@@ -291,7 +294,7 @@ def _unwrapped(value: dict[str, Any], path: Path) -> tuple[Mapping[str, Any], Pa
 def _find_error(
     payload: Payload, value: Mapping[str, Any], path: Path, event: str, *, used: bool
 ) -> ErrorFields | None:
-    """Return the error of a payload object, or None."""
+    """Return the error in a payload object, or None."""
     holder: object = value.get("error")
     if holder is not None and not (used and not holder):
         path = (*path, "error")

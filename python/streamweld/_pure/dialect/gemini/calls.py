@@ -1,7 +1,7 @@
-"""Decodes the function calls of one candidate: whole calls, and calls with streamed arguments.
+"""Decodes the function calls of one candidate: whole calls and calls with streamed arguments.
 
-A call ends with its part, or, if the part has `willContinue`, with the first later part without it. Only one call
-continues at a time, unless ids distinguish several.
+A call ends with its part, unless the part has `willContinue`; then it ends with the first later part without
+`willContinue`. Only one call can continue at a time, unless ids distinguish several.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class CallReader:
     def read(
         self, payload: Payload, part: Mapping[str, Any], path: Path, position: int, extra: Raw, notes: Anomalies
     ) -> None:
-        """Decode the functionCall of a part. `position`: the number of the part in its candidate."""
+        """Decode the functionCall of a part. `position`: the position of the part in its candidate."""
         call = notes.an_object(part, path, "functionCall")
         if call is None:
             return
@@ -86,7 +86,7 @@ class CallReader:
             self._end()
 
     def finish(self) -> None:
-        """End the open calls at the next part or at the end.
+        """End the open calls at the next part or at the end of the stream.
 
         A call that was truncated inside a string stays incomplete.
         """
@@ -98,7 +98,7 @@ class CallReader:
             self._end()
 
     def _set_aside(self) -> None:
-        """Set the open call aside for a part with another id. Without an id of its own, the call ends."""
+        """Set the open call aside, because a part with another id follows. If the call has no id, end it instead."""
         if self._address is None or self._address.call_id is None:
             self._end()
             return
@@ -108,7 +108,7 @@ class CallReader:
     def _turn_to(self, identity: str | None, name: str | None) -> None:
         """Continue the call that a part addresses.
 
-        Without id and name, a part continues the last call, if none is open.
+        If no call is open, a part without id and name continues the last call.
         """
         if identity is not None and identity in self._others:
             self._set_aside()
@@ -145,7 +145,7 @@ class CallReader:
             self._push(address, text, None)
 
     def _piece(self, payload: Payload, piece: Mapping[str, Any], path: Path, notes: Anomalies) -> str | None:
-        """Return the JSON text that one partial argument adds, or None if it does not fit."""
+        """Return the JSON text that one partial argument adds, or None if it cannot be added."""
         where = piece.get("jsonPath")
         steps = parse_path(notes.clean(where), _MAX_STEPS) if isinstance(where, str) else None
         if steps is None:
@@ -168,7 +168,7 @@ class CallReader:
 
 
 def _arguments(payload: Payload, call: Mapping[str, Any], path: Path) -> str | None:
-    """Return the arguments as sent. Any value except an object is passed on and classified later."""
+    """Return the arguments as sent. A value that is not an object is passed on and classified later."""
     value = call.get("args")
     if value is None:
         return None

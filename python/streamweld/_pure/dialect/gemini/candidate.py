@@ -1,7 +1,7 @@
-"""Decodes one candidate of a Gemini stream: its parts in order, its sources, metadata and finish reason.
+"""Decodes one candidate of a Gemini stream: its parts, in order, its sources, its metadata and its finish reason.
 
-Parts have no address on the wire. Adjacent text parts of the same kind are one part, until another part comes between
-them or a thought signature ends it.
+Parts have no address on the wire. Adjacent text parts of the same kind form one part, until another part comes between
+them or a thought signature ends the part.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Candidate:
         extra = leftovers(payload, path, value, CANDIDATE_FIELDS)
         carry: Raw = {}
         if value.get("logprobsResult") is not None:
-            # It describes the tokens in this chunk, so it goes with their event.
+            # Log probabilities describe the tokens in this chunk, so the event that contains those tokens carries them.
             carry["logprobsResult"] = payload.raw(*path, "logprobsResult") or "null"
         if content is not None:
             self._content(payload, content, (*path, "content"), carry, notes, recovered=recovered)
@@ -84,7 +84,7 @@ class Candidate:
             self.take(reason)
 
     def take(self, reason: str) -> None:
-        """Store a finish reason. The last one counts, unless an earlier one truncated the response."""
+        """Store a finish reason. The last reason counts, unless an earlier one truncated the response."""
         if self.reason is not None and reason != self.reason:
             self._out.diagnose("finish_repeated", detail=reason)
             if meaning("gemini", self.reason) in _CUT and meaning("gemini", reason) not in _CUT:
@@ -155,7 +155,7 @@ class Candidate:
                 )
 
     def _keep(self, payload: Payload, path: Path) -> None:
-        """Keep a part of unknown type, which a later turn must send back."""
+        """Keep a part of unknown type, because a later turn must send it back."""
         self._close()
         self._calls.finish()
         self._assembler.kept_unknown(self._index, None, (payload.raw(*path) or "null").encode())
@@ -190,11 +190,11 @@ class Candidate:
                 extra[_SIGNATURE] = json.dumps(signature, ensure_ascii=False)
             self._assembler.part_attributes(self._index, kind, address, "text", None, None, None, as_object(extra))
         if signature:
-            # It signs the text so far, which a later turn must not join with the text that follows.
+            # The signature covers the text so far, so a later turn must not join that text with what follows.
             self._close()
 
     def _opened(self, kind: ItemKind, address: Address) -> None:
-        """Open a part without text, for a signature that a later turn must send back."""
+        """Open a part without text for a signature, because a later turn must send the signature back."""
         self._assembler.part_opened(self._index, kind, address, _channel(kind), "summary", None, None)
 
     def _close(self) -> None:

@@ -1,4 +1,4 @@
-"""Streamed arguments: write the `partialArgs` of a function call as one JSON text while they arrive.
+"""Streamed arguments: writes the `partialArgs` of a function call as one JSON text while they arrive.
 
 The API streams the leaves of the argument object in document order, each with its JSON path. A string may come in any
 number of pieces. If a leaf cannot follow the text written so far, the text stays unfinished, because a call with a
@@ -40,7 +40,7 @@ def parse_path(text: str, max_depth: int) -> list[ChunkProcessor] | None:
 
 
 class _Open:
-    """An object or array that is being written. `key` leads to the value that was written into it last."""
+    """An object or array that is being written. `key` leads to the value that was written last."""
 
     __slots__ = ("count", "is_array", "key", "keys")
 
@@ -68,7 +68,7 @@ class PartialArguments:
         return self._string is None and not self._broken
 
     def string(self, steps: list[ChunkProcessor], text: str, *, goes_on: bool) -> str | None:
-        """Return the text for a piece of a string, or None if it does not fit."""
+        """Return the text for a piece of a string, or None if it cannot be added."""
         piece = json.dumps(text, ensure_ascii=False)[1:-1]
         if self._string == steps:
             written = piece
@@ -81,12 +81,12 @@ class PartialArguments:
         return written if goes_on else written + '"'
 
     def leaf(self, steps: list[ChunkProcessor], token: str) -> str | None:
-        """Return the text for a whole number, boolean or null, or None if it does not fit."""
+        """Return the text for a whole number, boolean or null, or None if it cannot be added."""
         lead = self._lead(steps)
         return None if lead is None else lead + token
 
     def spoil(self) -> str:
-        """Leave the text unfinished because a leaf does not fit. Text that has not begun gets a "{"."""
+        """Leave the text unfinished because a leaf cannot be added. A text that has not begun gets a "{"."""
         begun, self._begun, self._broken = self._begun, True, True
         return "" if begun else "{"
 
@@ -97,12 +97,12 @@ class PartialArguments:
         return "".join("]" if level.is_array else "}" for level in reversed(self._open))
 
     def _lead(self, steps: list[ChunkProcessor]) -> str | None:
-        """Return the text between the last leaf and the one at `steps`: brackets, comma and key."""
+        """Return the text between the last leaf and the leaf at `steps`: brackets, comma and key."""
         if self._broken:
             return None
         out: list[str] = []
         if self._string is not None:
-            # The string had no explicit end; the next leaf ends it.
+            # The string had no explicit end, so the next leaf ends it.
             self._string = None
             out.append('"')
         levels = self._open
@@ -125,7 +125,7 @@ class PartialArguments:
         return "".join(out)
 
     def _put(self, level: _Open, step: ChunkProcessor, out: list[str]) -> bool:
-        """Write the comma and key of a new member or element. Return False if it does not fit."""
+        """Write the comma and key of a new member or element. Return False if it cannot be added."""
         if isinstance(step, int):
             if not level.is_array or step != level.count:
                 return False

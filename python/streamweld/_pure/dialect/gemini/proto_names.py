@@ -25,7 +25,10 @@ _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]', re.DOTALL)
 
 
 def in_json_names(text: str) -> str | None:
-    """Return a chunk, which must be valid JSON, with its members under their JSON names; None if they already are."""
+    """Return a chunk with its members under their JSON names, or None if they already have them.
+
+    The chunk must be valid JSON.
+    """
     if "_" not in text or not any(found[1] in _JSON_NAMES for found in _PROTO_KEY.finditer(text)):
         return None
     renamed: list[str] = []

@@ -38,7 +38,7 @@ _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-
 
 
 def a_reason(holder: Mapping[str, Any], path: Path, key: str, notes: Anomalies) -> str | None:
-    """Return a finishReason or a blockReason, unless it is empty or a placeholder."""
+    """Return a `finishReason` or a `blockReason`, unless it is empty or a placeholder."""
     reason = notes.a_text(holder, path, key)
     return notes.clean(reason) if is_reason(reason) else None
 
@@ -49,7 +49,7 @@ def is_reason(value: object) -> bool:
 
 
 def an_id(payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies) -> str | None:
-    """Return the id exactly as sent, a number as it was written, or None."""
+    """Return the id exactly as sent (a number as written), or None."""
     identity = holder.get("id")
     if identity is None:
         return None
@@ -69,7 +69,7 @@ def a_word(holder: Mapping[str, Any], path: Path, key: str, notes: Anomalies) ->
 
 
 def read_usage(value: Mapping[str, Any], raw: str | None) -> Usage:
-    """Return the counts of a usageMetadata object, and the object as sent."""
+    """Return the counts in a usageMetadata object, and the object as sent."""
     usage = read_counts(value, raw, _COUNTS)
     usage.input_tokens = _sum(value, _SUMS["input_tokens"])
     usage.output_tokens = _sum(value, _SUMS["output_tokens"])
@@ -79,7 +79,7 @@ def read_usage(value: Mapping[str, Any], raw: str | None) -> Usage:
 def _sum(value: Mapping[str, Any], keys: list[str]) -> int | None:
     numbers = [None if isinstance(value.get(key), str) else integer(value.get(key)) for key in keys]
     present = [number for number in numbers if number is not None]
-    # As for any other count, a sum that does not fit into 64 bits is absent.
+    # As with any other count, a sum that exceeds 64 bits counts as absent.
     return integer(sum(present)) if present else None
 
 
@@ -91,14 +91,14 @@ def seconds(text: str) -> int | None:
     year, month, day, hour, minute, second = (int(group) for group in found.groups())
     if not (1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second < 60):
         return None
-    # Days since 1970 in the proleptic Gregorian calendar, with years that begin in March.
+    # Counts days since 1970 in the proleptic Gregorian calendar, with years that begin in March.
     year -= month < 3
     days = 365 * year + year // 4 - year // 100 + year // 400 + (153 * ((month + 9) % 12) + 2) // 5 + day - 719469
     return ((days * 24 + hour) * 60 + minute) * 60 + second
 
 
 def is_read(path: Path) -> bool:
-    """Return whether the decoder reads the member at `path` of a chunk."""
+    """Return whether the decoder reads the member at `path` in a chunk."""
     key = path[-1]
     match path[:-1]:
         case ():

@@ -1,4 +1,4 @@
-"""Decodes the other parts of a candidate: files, code that the model ran, and tools of the provider.
+"""Decodes the other parts of a candidate: files, code that the model ran, and provider tools.
 
 A result without an id belongs to the call before it.
 """
@@ -52,7 +52,7 @@ def read_tool(
 ) -> None:
     """Decode a part of one of the kinds above.
 
-    `position` is the number of the part in its candidate, `extra` its unknown members.
+    `position`: the position of the part in its candidate. `extra`: its unknown members.
     """
     inner = notes.an_object(part, path, kind)
     if inner is None:
@@ -86,7 +86,7 @@ def read_tool(
             output = payload.raw(*path, "response") or "null"
             _result(assembler, choice, an_id(payload, inner, path, notes), output, False, extra, whole)
         case _:
-            # functionResponse: a relay executed the function itself.
+            # `functionResponse`: a relay executed the function itself.
             extra |= leftovers(payload, path, inner, _TOOL_RESPONSE_FIELDS)
             output = payload.raw(*path, "response") or "null"
             _result(assembler, choice, an_id(payload, inner, path, notes), output, False, extra, whole)
@@ -95,7 +95,10 @@ def read_tool(
 def _result(
     assembler: Assembler, choice: int, call_id: str | None, output: str, failed: bool, extra: Raw, part: str
 ) -> None:
-    """Emit a call's result. Without an id, it belongs to the call before it; without a call, `part` is kept."""
+    """Emit a call's result.
+
+    A result without an id belongs to the call before it. If there is no such call, `part` is kept as unknown.
+    """
     call_id = call_id or assembler.last_closed_call(choice)
     if call_id is None:
         assembler.kept_unknown(choice, None, part.encode())

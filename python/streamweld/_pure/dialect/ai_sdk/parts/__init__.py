@@ -1,4 +1,4 @@
-"""Decodes AI SDK language-model stream parts (specification V2 to V4, and `fullStream` of `streamText`) into wire
+"""Decodes AI SDK language-model stream parts (specifications V2 to V4, and `fullStream` of `streamText`) into wire
 deltas.
 
 Handles every part type, including the start, step and finish parts around the content. `finish` ends the stream. Does
@@ -83,12 +83,12 @@ class AiSdkPartsDecoder:
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Return whether the value is an error in place of a stream. No document contains a whole response."""
+        """Return whether the value is an error sent instead of a stream. No document contains a whole response."""
         return is_object(value) and not isinstance(value.get("type"), str) and is_complaint(value)
 
     @staticmethod
     def is_line(value: object) -> bool:  # noqa: ARG004
-        """Return False: no document contains a whole response, so none can follow."""
+        """Return False, because no document contains a whole response, so no further document can follow."""
         return False
 
     @staticmethod
@@ -106,7 +106,7 @@ class AiSdkPartsDecoder:
 
     @staticmethod
     def is_note(value: object) -> bool:
-        """Return whether the part is a raw one, which is not part of the response."""
+        """Return whether the part is a raw part, which is not part of the response."""
         return is_object(value) and value.get("type") == "raw"
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
@@ -233,5 +233,5 @@ class AiSdkPartsDecoder:
 
 
 def _is_read(path: Path) -> bool:
-    """Return whether the decoder reads the member at `path` of a part."""
+    """Return whether the decoder reads the member at `path` in a part."""
     return len(path) == 1 and path[0] in _SCHEMA.read

@@ -93,7 +93,7 @@ def error_of(payload: Payload, value: Mapping[str, Any]) -> ErrorFields:
 def is_complaint(value: Mapping[str, Any]) -> bool:
     """Return whether an object is an error.
 
-    It has an `error` member or a message with a code, or it has no type and reports a failure.
+    It has an `error` member, it has a message with a code, or it has no type and reports a failure.
     """
     if value.get("error") is not None or (value.get("message") is not None and value.get("code") is not None):
         return True

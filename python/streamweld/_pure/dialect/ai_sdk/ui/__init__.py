@@ -82,12 +82,12 @@ class AiSdkUiDecoder:
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Return whether the value is an error in place of a stream. No document contains a whole response."""
+        """Return whether the value is an error sent instead of a stream. No document contains a whole response."""
         return is_object(value) and not isinstance(value.get("type"), str) and _is_complaint(value)
 
     @staticmethod
     def is_line(value: object) -> bool:  # noqa: ARG004
-        """Return False: no document contains a whole response, so none can follow."""
+        """Return False, because no document contains a whole response, so no further document can follow."""
         return False
 
     @staticmethod
@@ -105,7 +105,7 @@ class AiSdkUiDecoder:
 
     @staticmethod
     def is_note(value: object) -> bool:
-        """Return whether the chunk is a transient one of the application, which is not part of the response."""
+        """Return whether the chunk is a transient one from the application, which is not part of the response."""
         kind = value.get("type") if is_object(value) else None
         return is_object(value) and isinstance(kind, str) and kind.startswith(_DATA) and value.get("transient") is True
 
@@ -168,7 +168,7 @@ class AiSdkUiDecoder:
             self._assembler.choice_metadata(0, members)
 
     def _finish_step(self, chunk: TypedPart) -> None:
-        """End a step, whose ids of text and reasoning blocks are reused in the next one."""
+        """End a step. The ids of its text and reasoning blocks are reused in the next step."""
         self._step(chunk)
         self._assembler.forget_addresses(0)
         self._blocks.forget()
@@ -236,7 +236,7 @@ class AiSdkUiDecoder:
 def _is_complaint(value: Mapping[str, Any]) -> bool:
     """Return whether an object is an error.
 
-    It has an `error` member or a message with a code, or it has no type and reports a failure.
+    It has an `error` member, it has a message with a code, or it has no type and reports a failure.
     """
     if value.get("error") is not None or (value.get("message") is not None and value.get("code") is not None):
         return True
@@ -254,5 +254,5 @@ def _error_of(payload: Payload, value: Mapping[str, Any]) -> ErrorFields:
 
 
 def _is_read(path: Path) -> bool:
-    """Return whether the decoder reads the member at `path` of a chunk."""
+    """Return whether the decoder reads the member at `path` in a chunk."""
     return len(path) == 1 and path[0] in _SCHEMA.read

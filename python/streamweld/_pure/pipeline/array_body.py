@@ -117,7 +117,7 @@ class ArrayBody:
                 yield element, self._start
 
     def _pieces(self, data: bytes) -> Iterator[tuple[int, int, bool]]:
-        """Yield the start and end of each piece of an element in these bytes, and whether the piece ends the element."""
+        """Yield the start and end of each piece of an element in these bytes, and whether it ends the element."""
         base, at, end = self._at, 0, len(data)
         self._at += end
         while at < end:

@@ -1,15 +1,15 @@
 """Finds tool calls that a model wrote into its text: a stage between the assembler and the receivers of its events.
 
-The stage exists only if `Policy(text_calls=...)` is `report` or `promote`; otherwise no code of this folder runs. This
-docstring is the specification for both backends, which emit the same events and diagnostics at the same payload.
+The stage exists only if `Policy(text_calls=...)` is `report` or `promote`; otherwise, no code in this folder runs. This
+docstring is the specification for both backends, which must emit the same events and diagnostics at the same payload.
 
 Input
 -----
 `config["text_calls"]` is JSON text written by `table.settings_text`: mode, families, end_of_turn, reasoning_tags,
 quoting, after, reasoning. `config["text_call_tools"]` maps the name of a tool to the JSON text of its parameter schema,
-or to None. A tool whose schema has the member `"x-text-calls": false` is never promoted.
+or to None. A tool is never promoted if its schema has the member `"x-text-calls": false`.
 
-The stage receives every event of the assembler. It reads `Text*` events, `Reasoning*` events if `reasoning` is set,
+The stage receives every event from the assembler. It reads `Text*` events, `Reasoning*` events if `reasoning` is set,
 `ToolCall` events (to find duplicates), `Finished` and `UpstreamErrorEvent`. All other events pass through unchanged and
 without delay, even while text is held.
 
@@ -20,10 +20,10 @@ the leftmost marker. If several markers begin at the same position, the longest 
 decides whether a call may begin there:
 
 - A call is never allowed in a fence, inline code, a quoting element or reasoning tags, on a line indented by four
-  columns or more, in a list item, in a diff, or on the lines between a quotation and the next blank line. A list item
-  or another line of these that contains a marker (not a markerless one) is a quotation. A fence that is indented by
-  four columns or more may also be code. Both interpretations are tracked, and a call is allowed only if neither has an
-  open fence.
+  columns or more, in a list item, in a diff, or on the lines between a quotation and the next blank line. Any such list
+  item or other line that contains a marker (except a markerless one) is a quotation. A fence that is indented by four
+  columns or more may also be code. Both interpretations are tracked, and a call is allowed only if neither has an open
+  fence.
 - A `tag` marker must begin its line. Only white space, a reasoning closer, or another pending block may precede it; a
   refused block counts as prose. A reasoning closer in a list item, a quotation or a table row does not begin a line.
 - A `token` marker may also follow prose, unless its line is a quotation, a list item, a table row, part of a diff or a
@@ -31,71 +31,74 @@ decides whether a call may begin there:
 - A `markerless` opener must be the first non-blank character of the answer; only reasoning tags may precede it.
 
 A marker at any other position is text. The search continues at the next character, or, if another marker begins inside
-this one, after it. At the end of the part, the beginning of a possible marker is text.
+this one, after this marker. At the end of the part, the beginning of a possible marker is treated as text.
 
 A marker at an allowed position opens a block. All families with this marker parse the block in parallel; the first one
 that reaches the end of its grammar is used. A family is dropped at the first character that its grammar does not allow.
-If no family remains, the block is `malformed`: because its end is unknown, everything up to the end of the choice is
-text. There are two exceptions, in which the search continues after the marker. A `token` marker after prose is only a
-mention if no family matched more than white space and a name, and no object or list begins. A `markerless` opener is
-ordinary text unless a family matched a whole object or list.
+If no family remains, the block is `malformed`. Its end is then unknown, so everything up to the end of the choice is
+text. There are two exceptions, in which the search continues after the marker. First, a `token` marker after prose is
+only a mention if no family matched more than white space and a name, and no object or list begins. Second, a
+`markerless` opener is ordinary text unless a family matched a whole object or list.
 
-An object of calls begins with a quotation mark, an array of calls with an object, and a Python list of calls with a
+An object of calls must begin with a quotation mark, an array of calls with an object, and a Python list of calls with a
 name and a parenthesis. If anything else follows the bracket, the family is dropped there. JSON and Python values end
-where their brackets of any kind balance outside strings. There they are validated before the closer is read: no
-duplicate keys, a depth of at most 128 (64 for Python and braces). A value that ends at a literal is checked when that
-literal has been read. A name has at most 256 characters. A block that is interrupted by the end of its part or choice
-is `cut`: everything up to the end of the choice is text.
+where their brackets of all kinds balance outside strings. At that point, before the closer is read, they are validated:
+no duplicate keys, and a depth of at most 128 (64 for Python and braces). A value that ends at a literal is checked once
+that literal has been read. A name has at most 256 characters. A block that is interrupted by the end of its part or
+choice is `cut`, and everything up to the end of the choice is text.
 
-An optional closer (`maybe_close`) belongs to the block if only white space precedes it in the same part. It does not
+An optional closer (`maybe_close`) belongs to the block if only white space precedes it in the same part. It cannot
 close a block of another family.
 
-A complete block is checked. Each name must equal the name of a tool (otherwise `unknown_name`, or `never` if the tool
-is never promoted), each value must fit its schema (`bad_value`), and markerless arguments must fit it completely
-(`bad_arguments`). A block that passes is pending. White space, `end_of_turn` literals and further blocks may follow it.
-Anything else is text, including a refused block. Text that follows refuses pending blocks (`text_follows`):
+A complete block is checked. Each name must be the name of a tool (otherwise `unknown_name`, or `never` if the tool is
+never promoted), each value must match its schema (`bad_value`), and markerless arguments must match the schema
+completely (`bad_arguments`). A block that passes these checks is pending. White space, `end_of_turn` literals and
+further blocks may follow it. Anything else is text, including a refused block. Text that follows refuses pending blocks
+(`text_follows`):
 
 - with `after="end"`, all of them; the rest of the choice is text, because the answer quotes calls;
 - with `anywhere`, only those that follow prose on their line, and all that began on the line on which the text follows.
 
-If there are more calls than `max_tool_calls`, or a block is longer than `max_arguments_bytes`, the block is refused as
-`limit`, and everything up to the end of the choice is text.
+If there are more calls than `max_tool_calls`, or if a block is longer than `max_arguments_bytes`, the block is refused
+as `limit`, and everything up to the end of the choice is text.
 
 Holding and releasing (`stage`), mode `promote`
 -----------------------------------------------
 The stage holds back: white space at the beginning of a part, with the part's `Started` event; the longest suffix of the
 text that is a proper prefix of a marker at an allowed position; an open block; pending blocks and what follows them.
-Text that no longer belongs to any of these is released. Each held piece of a delta becomes a delta of its own, in
-order; the first piece carries the metadata of the original event. A delta without held text passes through as the same
-event. A part's `Done` event waits while text of this part or of an earlier one is held, and for no later part.
+Text that no longer belongs to any of these is released. Each held piece of a delta becomes a separate delta, in order;
+the first piece carries the metadata of the original event. A delta without held text passes through as the same event.
+A part's `Done` event waits as long as text of this part or of an earlier part is held, but it does not wait for later
+parts.
 
 Pending blocks are decided just before the choice's `Finished` event is emitted. The reason must be `stop`, `tool_calls`
-or `other` (otherwise the blocks are refused as `finish`), and `max_tool_calls` and `max_parts` must allow all of their
-calls in addition to those of the stream (otherwise `limit`). If the stream ends or fails without a `Finished` event,
-the blocks are refused as `cut`. Otherwise, in this order:
+or `other`; otherwise, the blocks are refused as `finish`. In addition, `max_tool_calls` and `max_parts` must leave room
+for all of their calls besides those already in the stream; otherwise, the blocks are refused as `limit`. If the stream
+ends or fails without a `Finished` event, the blocks are refused as `cut`. Otherwise, in this order:
 
-- The text of each part up to its first block is complete and is emitted as `TextDone`. A part without remaining text is
-  not emitted at all, neither `Started` nor `Done`, unless it has an item id, annotations, a signature or metadata. The
-  part keeps these; parts that continue it have none of them.
-- A call whose name and arguments equal those of a structured call of the choice, whatever the order of members and the
-  spelling of numbers and strings, is reported as `text_call_duplicate`.
-  Any other call is reported as `text_call_promoted` (with the part number of the call) and emitted as
-  `ToolCallStarted`, `ToolCallDelta` (all arguments) and `ToolCall`, under the next free part number. Its id is
-  `call_sw_<part>` (`call_<seed>_<part>` if there is a seed), made unique like every generated id. Its state is
-  `complete`, its `origin` is `"text"`, and its `raw_text` is the block.
-- White space and end-of-turn tokens after a block are dropped with it. With `anywhere`, text after them continues in a
-  new part.
+- The text of each part up to its first block is complete and is emitted as `TextDone`. If no text of a part remains,
+  the part is not emitted at all (neither `Started` nor `Done`), unless it has an item id, annotations, a signature or
+  metadata. The part keeps these; parts that continue it do not get them.
+- A call whose name and arguments equal those of a structured call in the choice is reported as `text_call_duplicate`.
+  The order of members and the spelling of numbers and strings are ignored in this comparison. Any other call is
+  reported as `text_call_promoted` (with the part number of the call) and emitted as `ToolCallStarted`, `ToolCallDelta`
+  (all arguments) and `ToolCall`, under the next free part number. Its id is `call_sw_<part>` (or `call_<seed>_<part>`
+  if there is a seed), made unique like every generated id. Its state is `complete`, its `origin` is `"text"`, and its
+  `raw_text` is the block.
+- White space and end-of-turn tokens after a block are dropped together with the block. With `anywhere`, text after them
+  continues in a new part.
 - `Finished` has the reason `tool_calls` if a call was promoted; `raw_reason` does not change.
 
-The snapshot of a response is consistent with this: it contains the text of the parts without the blocks, then the added
-parts after all parts of the assembler, in the order of part numbers.
+A snapshot of the response is consistent with this: it first contains the text of the parts without the blocks, and
+then, after all parts from the assembler, the added parts in the order of their part numbers.
 
-Mode `report` scans in the same way but holds back nothing and changes no event. It reports `text_call_seen` (with the
-number of the text part) where `promote` reports `text_call_promoted`. Names are not checked if no tools were given.
+Mode `report` scans in the same way, but holds nothing back and changes no events. Where `promote` reports
+`text_call_promoted`, it reports `text_call_seen` (with the number of the text part). Names are not checked if no tools
+were given.
 
-The `detail` of a diagnostic is `<family> <start>-<end>`, in characters of the part's text as sent; if a block is
-refused, the reason follows. For a block without an end, the span is that of its marker, and the family is the first one
-in the table with this marker. The position of a diagnostic is that of the payload at which the stage decided.
+The `detail` of a diagnostic is `<family> <start>-<end>`, in characters of the part's text as sent; for a refused block,
+the reason follows. If a block has no end, the span is that of its marker, and the family is the first one in the table
+that has this marker. A diagnostic has the position of the payload at which the stage made the decision.
 
 Modules
 -------

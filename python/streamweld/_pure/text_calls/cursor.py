@@ -1,6 +1,6 @@
 """Reads a block that arrives in pieces. The steps of the grammars are generators that wait for more text.
 
-Each character is examined a bounded number of times, and text that was read is not stored here.
+Each character is examined a bounded number of times, and text that was already read is not stored here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Malformed(Exception):
 
 
 class Cursor:
-    """Position of a grammar in its text."""
+    """A grammar's position in its text."""
 
     __slots__ = ("at", "began", "buffer", "matched", "passed")
 
@@ -52,7 +52,7 @@ class Cursor:
 
     @property
     def sees_bracket(self) -> bool:
-        """True if an object or a list begins here, or began."""
+        """True if an object or a list begins or began here."""
         return self.began or self.buffer.startswith(("{", "["), self.at)
 
     @property
@@ -61,7 +61,7 @@ class Cursor:
         return self.passed + self.at
 
     def skip_space(self) -> Steps[str]:
-        """Skip white space and return the next character without reading it."""
+        """Skip white space, and return the next character without consuming it."""
         while True:
             found = _NOT_WHITE.search(self.buffer, self.at)
             if found is not None:
@@ -71,7 +71,7 @@ class Cursor:
             yield
 
     def sees(self, literal: str) -> Steps[bool]:
-        """Check whether the literal comes next, without reading it."""
+        """Check whether the literal comes next, without consuming it."""
         while True:
             here = self.buffer[self.at : self.at + len(literal)]
             if here == literal:
@@ -81,7 +81,7 @@ class Cursor:
             yield
 
     def take(self, literal: str) -> Steps[bool]:
-        """Read the literal if it comes next, and return whether it did."""
+        """Consume the literal if it comes next, and return whether it did."""
         found = yield from self.sees(literal)
         if found:
             self.at += len(literal)
@@ -104,7 +104,7 @@ class Cursor:
         return self._run(_WORD)
 
     def attribute(self) -> Steps[str]:
-        """Read the value of a quoted attribute, up to its quotation mark."""
+        """Read the value of a quoted attribute, up to its closing quotation mark."""
         return self._run(_ATTRIBUTE)
 
     def digits(self) -> Steps[str]:
@@ -139,7 +139,7 @@ class Cursor:
             yield
 
     def until(self, literal: str) -> Steps[str]:
-        """Read up to and including the literal; return the text before it."""
+        """Read up to and including the literal, and return the text before it."""
         pieces: list[str] = []
         while True:
             found = self.buffer.find(literal, self.at)
@@ -156,7 +156,7 @@ class Cursor:
     def value(self, quotes: str = '"', first: str = "") -> Steps[str]:
         """Read a bracketed value, up to the position where its brackets balance outside strings.
 
-        If `first` is given, it must follow the bracket, and a name may precede it if it is a parenthesis. Any other
+        If `first` is given, it must follow the bracket; if `first` is a parenthesis, a name may precede it. Any other
         text in brackets is not a call, so it is not read to the end.
         """
         pieces: list[str] = []

@@ -17,7 +17,7 @@ _NEVER: Final = re.compile(r"(?!)")
 
 
 class Family:
-    """One form of text call. `data` holds the members that its shape reads."""
+    """One form of text call. `data` holds the members that its shape requires."""
 
     __slots__ = ("again", "data", "maybe_close", "name", "openers", "several", "shape", "tier", "unread")
 
@@ -34,7 +34,7 @@ class Family:
 
 
 class Markers:
-    """Literals that begin a block, and their proper prefixes."""
+    """Literals that begin a block, and the proper prefixes of these literals."""
 
     __slots__ = ("find", "firsts", "longest", "prefixes")
 
@@ -47,7 +47,10 @@ class Markers:
         self.firsts = re.compile("[" + re.escape("".join(firsts)) + "]") if words else _NEVER
 
     def held(self, text: str, at: int) -> int:
-        """Return where the longest end of `text[at:]` begins that is a proper marker prefix, or the text's length."""
+        """Return the start of the longest suffix of `text[at:]` that is a proper prefix of a marker.
+
+        Returns the text's length if there is no such suffix.
+        """
         for match in self.firsts.finditer(text, max(at, len(text) - self.longest + 1)):
             if text[match.start() :] in self.prefixes:
                 return match.start()
@@ -84,7 +87,7 @@ class Settings:
         }
         self.markers = Markers([opener for opener in self.by_marker if opener not in silent])
         self.fresh = Markers(self.by_marker) if silent else self.markers  # searched for until the first text
-        # A marker inside one of these opens no block, wherever the outer marker is.
+        # A marker inside one of these markers opens no block, wherever the outer marker is.
         loud = [opener for opener in self.by_marker if opener not in silent]
         for family in families:
             if family.several and not silent.isdisjoint(family.openers):
@@ -97,5 +100,5 @@ class Settings:
 
 @lru_cache(maxsize=16)
 def load_settings(text: str) -> Settings:
-    """Return the settings of a policy, which all of its streams share."""
+    """Return a policy's settings, which all of its streams share."""
     return Settings(json.loads(text))

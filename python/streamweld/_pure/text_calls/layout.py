@@ -30,7 +30,7 @@ _NUMBERED: Final = re.compile(r"[0-9]+(?:[.):|\t→]|[ \r]{2})")
 _QUOTING_LINE: Final = (">", "|", "+", "-", "@@")
 _DIFF_HEAD: Final = ("@@", "diff --git ", "--- ", "+++ ")
 _DIFF_LINE: Final = (" ", "+", "-", "@", "\\", "index ", "diff ")
-# Quotation marks and opening brackets; the typographic ones by number, because they look like ASCII ones.
+# Quotation marks and opening brackets. The typographic ones are given by number, because they look like ASCII ones.
 _QUOTING: Final = "\"'([{`*_~|\xab\xbb\u201c\u201d\u2018\u2019\u201e\u2039\u203a"
 
 
@@ -122,14 +122,14 @@ class Layout:
         return self._before is _Before.BLOCK and not self._tail
 
     def end_block(self) -> None:
-        """Note the end of a block that may become a call."""
+        """Record the end of a block that may become a call."""
         self._settle()
         self._line.clear()
         self._before = _Before.BLOCK
         self.is_empty = False
 
     def end_refused(self) -> None:
-        """Note the end of a block that stays text, or that text follows a block."""
+        """Record the end of a block that stays text, or record that text follows a block."""
         self._settle()
         self._line.clear()
         self.is_empty = False

@@ -30,7 +30,10 @@ class _State(Enum):
 
 
 class Block:
-    """A block, starting at the first character of its marker. Positions count characters of the choice's text."""
+    """A block, starting at the first character of its marker.
+
+    Positions are counted in characters of the choice's text.
+    """
 
     __slots__ = (
         "after_prose",
@@ -78,7 +81,7 @@ class Block:
         return "".join(self.pieces)
 
     def close_late(self) -> None:
-        """Append the optional closer, which followed the block."""
+        """Add the optional closer that followed the block."""
         closed = self.gap + self.closer
         self.pieces.append(closed)
         self.end += len(closed)
@@ -86,7 +89,7 @@ class Block:
 
     @property
     def span(self) -> str:
-        """Start and end in the text of its part; for a block without an end, those of its marker."""
+        """Start and end of the block in its part's text; for a block without an end, those of its marker."""
         return f"{self.start - self.part_start}-{self.end - self.part_start}"
 
 
@@ -145,7 +148,7 @@ class Scanner:
         return self.total - len(self._carry)
 
     def begin_part(self, part: int) -> None:
-        """Start the text of another part."""
+        """Start reading the text of another part."""
         self._read_layout().begin_part()
         if self.pending:
             self.pending[-1].closer = ""  # a block does not continue in another part
@@ -173,7 +176,7 @@ class Scanner:
         return None if self._state is _State.REST else self._in_text(work, at)
 
     def end_part(self) -> None:
-        """End the part: a possible start of a marker becomes text, an open block is cut."""
+        """End the part: the possible beginning of a marker becomes text, and an open block is cut."""
         if self._block is not None:
             self._give_up(self._block, "cut")
         carry, self._carry = self._carry, ""
@@ -331,7 +334,7 @@ class Scanner:
         self._refuse(block, reason)
 
     def _check_block(self, block: Block, calls: list[WrittenCall]) -> str | None:
-        """Return the reason to refuse the block, or None. Either all calls in a block are promoted, or none is."""
+        """Return the reason for refusing the block, or None. Either all calls in a block are promoted, or none is."""
         for call in calls:
             tool = None
             if self._tools is not None:

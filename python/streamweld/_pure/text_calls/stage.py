@@ -44,7 +44,7 @@ _ENDS: Final = ("stop", "tool_calls", "other")  # finish reasons with which a mo
 
 
 class Numbering(Protocol):
-    """Part numbers and ids of the assembler that the stage uses."""
+    """The assembler's part numbers and ids that the stage uses."""
 
     ids_given: set[str]
 
@@ -75,7 +75,7 @@ class StagedOutput(Output):
 
 
 class TextCallStage:
-    """Text-call stage of one stream."""
+    """The text-call stage of one stream."""
 
     __slots__ = (
         "_choices",
@@ -110,7 +110,7 @@ class TextCallStage:
         return any(choice.holds for choice in self._choices.values())
 
     def take(self, event: Event) -> None:
-        """Process one event of the assembler."""
+        """Process one event from the assembler."""
         if isinstance(event, TextDelta):
             self._choice(event.choice).delta(event)
         elif isinstance(event, TextStarted):
@@ -131,12 +131,12 @@ class TextCallStage:
             self._out.pass_on(event)
 
     def end(self) -> None:
-        """End the stream: emit everything that is held back."""
+        """End the stream by emitting everything that is held back."""
         for choice in self._choices.values():
             choice.cut()
 
     def shown(self, events: Iterable[Event]) -> list[Event]:
-        """Return the closing events of a snapshot, with the changes of this stage."""
+        """Return the closing events of a snapshot, with this stage's changes."""
         parts: list[Event] = []
         added: list[Event] = []
         rest: list[Event] = []
@@ -178,7 +178,7 @@ class TextCallStage:
         self._out.diagnose(code, part, f"{block.family.name} {block.span} {reason}".rstrip())
 
     def pass_on(self, event: Event, address: tuple[int | None, int | None, str | None] | None = None) -> None:
-        """Emit an event that was held back; `address` is the address with which its part was opened."""
+        """Emit an event that was held back. `address`: the address with which its part was opened."""
         if address is not None:
             self._out.address = address
         self._out.pass_on(event)
@@ -188,7 +188,7 @@ class TextCallStage:
         return self._out.address
 
     def has_room(self, calls: int) -> bool:
-        """Check whether the limits allow that many more calls."""
+        """Check whether the limits allow that many additional calls."""
         calls_left = self._max_calls is None or self.calls + calls <= self._max_calls
         return calls_left and (self._max_parts is None or self._numbering.parts + 2 * calls <= self._max_parts)
 
@@ -203,7 +203,7 @@ class TextCallStage:
         return given
 
     def call(self, choice: int, name: str, arguments: str, block: Block, written: str) -> ToolCall:
-        """Emit one promoted call of a block with the given raw text."""
+        """Emit one promoted call from a block with the given raw text."""
         part = self.next_part()
         self.calls += 1
         self.diagnose("text_call_promoted", part, block)
@@ -239,7 +239,7 @@ class _Part:
 
 
 class _Piece:
-    """The text of one delta, or the rest of it."""
+    """The text of one delta, or what remains of it."""
 
     __slots__ = ("event", "metadata", "part", "start", "text")
 
@@ -353,7 +353,7 @@ class _ChoiceText:
         self._release()
 
     def finished(self, event: Finished) -> Finished:
-        """End the choice and decide about pending blocks. Returns the event to emit."""
+        """End the choice and decide what happens to pending blocks. Returns the event to emit."""
         self._end_part()
         scanner = self._scanner
         if scanner.pending and event.finish_reason not in _ENDS:
@@ -378,7 +378,7 @@ class _ChoiceText:
         self._release()
 
     def shown(self, event: Event) -> list[Event]:
-        """Return the events that replace a closing event of the snapshot."""
+        """Return the events that replace a closing event in the snapshot."""
         if isinstance(event, TextDone | ReasoningDone) and event.part in self._rewritten:
             return self._rewritten[event.part]
         if isinstance(event, TextStarted) and event.part in self._rewritten:
@@ -389,7 +389,10 @@ class _ChoiceText:
     # Internals
 
     def _turn_to(self, part: _Part) -> None:
-        """Switch to the part that receives text. Interleaved parts are not read: positions within lines are unknown."""
+        """Switch to the part that receives text.
+
+        Interleaved parts are not scanned, because positions within lines are unknown.
+        """
         if self._part is part:
             return
         self._end_part()
@@ -402,7 +405,7 @@ class _ChoiceText:
             part.start = self._scanner.total
 
     def _note_empty(self, newest: _Part | None) -> None:
-        """Emit the held start event of a part without text, because another part started or received text."""
+        """Emit the held start event of a part without text, because another part has started or received text."""
         empty, self._empty = self._empty, newest
         if empty is not None:
             self._show(empty)
@@ -485,7 +488,7 @@ class _ChoiceText:
     # Promotion
 
     def _promote(self, blocks: list[Block]) -> None:
-        """Emit everything that is held back, with calls instead of the text of their blocks."""
+        """Emit everything that is held back, with calls in place of the text of their blocks."""
         held, self._queue = self._queue, deque()
         parts: list[_Part] = []
         pieces: dict[int, list[_Piece]] = {}
@@ -505,7 +508,7 @@ class _ChoiceText:
         if done is None:
             return
         ends = [block.start - part.start for block in blocks] + [len(done.text)]
-        # A part without a block follows a block of another part.
+        # A part that contains no block follows a block of another part.
         begin = 0 if blocks or part.shown else self._after_ends(done.text, 0)
         made = [self._first(part, pieces, done, begin, ends[0])]
         for block, end in zip(blocks, ends[1:], strict=True):
@@ -519,7 +522,7 @@ class _ChoiceText:
         """Emit the text of a part before its first block."""
         text = done.text[begin:end]
         is_empty = not text.strip(WHITE)
-        # An item with an id cannot be dropped: a repair has already passed its start through.
+        # An item with an id cannot be dropped, because a repair has already passed its start through.
         carries = part.opening.item_id is not None or _carries(done)
         if is_empty and not carries and not part.shown:
             return None
@@ -535,7 +538,7 @@ class _ChoiceText:
     def _later(
         self, part: _Part, pieces: list[_Piece], done: TextDone | ReasoningDone, begin: int, end: int
     ) -> Event | None:
-        """Emit the text of a part after a block as a separate part."""
+        """Emit the text of a part that follows a block as a separate part."""
         text = done.text[begin:end]
         if not text.strip(WHITE):
             return None
@@ -551,7 +554,7 @@ class _ChoiceText:
         return closed
 
     def _emit_range(self, part: _Part, pieces: list[_Piece], number: int, begin: int, end: int) -> None:
-        """Release a range of the text of a part, one delta per piece."""
+        """Release a range of a part's text, one delta per piece."""
         first = max(bisect_right(pieces, part.start + begin, key=attrgetter("start")) - 1, 0)
         for position in range(first, len(pieces)):
             piece = pieces[position]
@@ -600,7 +603,7 @@ def _remade(event: TextDone | ReasoningDone, **changed: Any) -> TextDone | Reaso
 
 
 def _bare(event: TextDone | ReasoningDone, number: int, text: str) -> TextDone | ReasoningDone:
-    """Return a copy of a done event with another part and text, without its other fields."""
+    """Return a copy of a done event with another part number and text, without its other fields."""
     if isinstance(event, TextDone):
         return _remade(event, part=number, text=text, annotations=(), provider_metadata=None)
     bare = {"item_id": None, "signature": None, "encrypted_content": None, "provider_metadata": None}
@@ -608,7 +611,7 @@ def _bare(event: TextDone | ReasoningDone, number: int, text: str) -> TextDone |
 
 
 def _carries(event: TextDone | ReasoningDone) -> bool:
-    """Check whether a done event has more than text."""
+    """Return whether a done event has more than text."""
     if event.provider_metadata:
         return True
     if isinstance(event, TextDone):

@@ -1,6 +1,6 @@
 """Resolves the families of text-form tool calls that a policy enables into the data that both backends read.
 
-The table is `_spec/text_calls.json`. Callers may select families by name and describe families of their own.
+The table is `_spec/text_calls.json`. Callers may select families by name and may also describe their own families.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _chosen(one: object, table: Mapping[str, Mapping[str, Any]]) -> dict[str, An
 
 
 def _meant(word: str, table: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the families of the model that a word names (`qwen`, `Qwen/Qwen3-8B`), or the most similar family."""
+    """Return the model's families that a word refers to (`qwen`, `Qwen/Qwen3-8B`), or the most similar family."""
     plain = "".join([char for char in word.rpartition("/")[2].lower() if char.isalnum()])
     of_model = [name for name, family in table.items() if any(plain.startswith(model) for model in family["models"])]
     marked = [name for name in of_model if table[name]["tier"] != "markerless"]
@@ -146,7 +146,7 @@ def _respelled(value: Any, right: str, other: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return a copy made of plain dicts and lists; the table itself is read-only."""
+    """Return a copy that consists of plain dicts and lists, because the table itself is read-only."""
     if isinstance(value, Mapping):
         return {key: _plain(one) for key, one in cast("Mapping[str, Any]", value).items()}
     if isinstance(value, list | tuple):

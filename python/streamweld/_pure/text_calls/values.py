@@ -1,7 +1,7 @@
-"""Types the arguments of a call by the tool's JSON schema and writes them as JSON.
+"""Converts the arguments of a call to the types in the tool's JSON schema, and writes them as JSON.
 
-A value whose schema allows only strings stays unchanged (`007`, `true`). For other values, the types other than string
-are tried first. A value that fits no allowed type refuses the call.
+A value whose schema allows only strings stays unchanged (`007`, `true`). For other values, all types except string are
+tried first. If a value matches no allowed type, the call is refused.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _MOST_EXPONENT: Final = 18  # digits
 
 
 class BadValue(Exception):
-    """A value fits none of the types that the schema allows."""
+    """A value matches none of the types that the schema allows."""
 
 
 class Tool:
@@ -55,7 +55,7 @@ class Tool:
         self.is_promoted = self._schema is None or self._schema.get("x-text-calls") is not False
 
     def types(self, key: str) -> set[str]:
-        """Return the types that a parameter may have; empty if the schema does not restrict it."""
+        """Return the types that a parameter may have, or an empty set if the schema does not restrict it."""
         if self._schema is None:
             return set()
         rest = [_MAX_SCHEMAS]
@@ -87,8 +87,7 @@ class Tool:
 def arguments_text(call: WrittenCall, tool: Tool | None) -> str:
     """Return the JSON text of a call's arguments.
 
-    Raises:
-        BadValue: a value fits none of the types that the schema allows.
+    Raises: BadValue: if a value matches none of the types that the schema allows.
     """
     if isinstance(call.arguments, str):
         return call.arguments
@@ -143,7 +142,7 @@ def _typed(text: str, types: set[str]) -> str:
 
 
 def _plain_number(found: re.Match[str]) -> str:
-    """Return a number in JSON syntax: without plus sign, leading zeros or negative zero."""
+    """Return a number in JSON syntax, without a plus sign, leading zeros or a negative zero."""
     digits = found[2].lstrip("0") or "0"
     sign = "" if digits + found[3] == "0" else found[1].removeprefix("+")
     return sign + digits + found[3]
@@ -160,7 +159,7 @@ def _json_text(text: str, kind: type) -> str:
 
 
 def _visit(schema: object, root: Mapping[str, Any], rest: list[int]) -> Iterator[dict[str, Any]]:
-    """Yield the schema, the schemas it refers to, and its alternatives."""
+    """Yield the schema, the schemas that it refers to, and its alternatives."""
     waiting = [schema]
     while waiting and rest[0]:
         rest[0] -= 1
@@ -197,7 +196,7 @@ def _described(root: Mapping[str, Any], key: str) -> bool:
 
 
 def _declared(members: Mapping[str, Any]) -> set[str]:
-    """Return the types that one schema declares itself."""
+    """Return the types that one schema itself declares."""
     types: set[str] = set()
     word = members.get("type")
     for one in cast("list[object]", word) if isinstance(word, list) else [word]:

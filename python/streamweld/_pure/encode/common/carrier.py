@@ -38,7 +38,7 @@ class Carriers:
         self._ends: dict[int, int] = {}  # choice -> number of characters in its texts so far
 
     def carried(self, source: str, event: Event) -> list[Event] | None:
-        """Return the events that replace an event with data only its provider can use, or None if it has no such data."""
+        """Return the replacement for an event with data that only its provider can use; None for any other event."""
         if isinstance(event, ReasoningDone):
             carrier = _of_reasoning(source, event)
             return None if carrier is None else [self._reasoning(event, carrier)]

@@ -80,7 +80,7 @@ def quoted(text: str) -> str:
 
 
 def compact_json(value: Any) -> str:
-    """Return a value in canonical form: no whitespace, members in original order, floats as `repr`, infinity as null."""
+    """Return a value in canonical form: no whitespace, members in order, floats as `repr`, infinity as null."""
     try:
         made = dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except ValueError:

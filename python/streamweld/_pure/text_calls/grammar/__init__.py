@@ -40,7 +40,7 @@ class Parsing:
 
     @property
     def has_matched(self) -> bool:
-        """True if more than white space and a name matched after the marker, or an object or a list begins there.
+        """True if more than white space and a name matched after the marker, or if an object or a list begins there.
 
         The bracket opens a family without a marker, so it counts only if its contents begin like a call.
         """

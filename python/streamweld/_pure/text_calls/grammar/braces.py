@@ -1,9 +1,9 @@
 """Parses the shape `braces`: `call:name{key:value,...}`. Strings are enclosed in quoting tokens; other values are JSON
 scalars, `{}` and `[]`.
 
-Keys of a family in `_spec/text_calls.json`: `prefix`: the literal before the name; `quote`: the token around strings;
-`typed`: `schema` if the tool's schema decides the type of a quoted value, which is otherwise a string; `close`: the
-literal that ends the block.
+Keys of a family in `_spec/text_calls.json`: `prefix` is the literal before the name, `quote` is the token around
+strings, and `close` is the literal that ends the block. `typed` is `schema` if the tool's schema decides the type of a
+quoted value; otherwise, the value is a string.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def parse(cursor: Cursor, data: Mapping[str, Any]) -> Steps[list[WrittenCall]]:
 
 
 def _ends(cursor: Cursor, closer: str, *, first: bool) -> Steps[bool]:
-    """Check whether the list ends here; if not, read the comma before the next entry."""
+    """Check whether the list ends here; if not, consume the comma before the next entry."""
     yield from cursor.skip_space()
     if (yield from cursor.take(closer)):
         return True

@@ -10,7 +10,10 @@ __all__ = ["Argument", "WrittenCall"]
 
 @dataclass(slots=True)
 class Argument:
-    """One argument. `raw`: text whose type depends on the schema; `json`: JSON text; `string`: text."""
+    """One argument.
+
+    `raw` means text whose type depends on the schema, `json` means JSON text, and `string` means text.
+    """
 
     key: str
     text: str
@@ -19,7 +22,7 @@ class Argument:
 
 @dataclass(slots=True)
 class WrittenCall:
-    """A parsed call. `arguments`: the JSON text of an object as written, or one entry per argument."""
+    """A parsed call. `arguments` is the JSON text of an object as written, or a list with one entry per argument."""
 
     name: str
     arguments: str | list[Argument]

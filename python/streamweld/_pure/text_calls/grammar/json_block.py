@@ -1,9 +1,12 @@
-"""Parses the shape `json`: a JSON object with a name and arguments, an array of such objects, or several of them.
+"""Parses the shape `json`: a JSON object with a name and arguments, an array of such objects, or several of either.
 
-Keys of a family in `_spec/text_calls.json`: `lead`: literals before the value; `values`: the allowed values (`object`,
-`array`, `objects`, or `keyed`: an array of `{"name": {...}}`); `name`, `arguments`: the names of these members;
-`unwrap`: false if the arguments must not be a JSON string that contains an object; `close`: the literal that ends the
-block.
+Keys of a family in `_spec/text_calls.json`:
+
+- `lead`: literals before the value
+- `values`: the allowed values (`object`, `array`, `objects`, or `keyed`, which is an array of `{"name": {...}}`)
+- `name`, `arguments`: the names of these members
+- `unwrap`: false if the arguments must not be a JSON string that contains an object
+- `close`: the literal that ends the block
 """
 
 from __future__ import annotations
@@ -104,7 +107,7 @@ def _whole(text: str) -> Payload:
 
 
 def checked_object(text: str) -> str:
-    """Return the text of a JSON object without the white space around it."""
+    """Return the text of a JSON object without surrounding white space."""
     if not isinstance(_whole(text).value, dict):
         raise Malformed
     return text.strip(" \t\r\n")

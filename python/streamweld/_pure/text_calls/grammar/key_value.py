@@ -1,8 +1,8 @@
 """Parses the shape `key_value`: the name of the call, then one element for each key and one for each value.
 
-Keys of a family in `_spec/text_calls.json`: `key`, `value`: the opener and closer of each element; `call`: `open`,
-`close` and the `separator` after the name, if the block contains several calls; `close`: the literal that ends the
-block.
+Keys of a family in `_spec/text_calls.json`: `key` and `value` hold the opener and closer of each element, and `close`
+is the literal that ends the block. If the block contains several calls, `call` holds `open`, `close` and the
+`separator` after the name.
 """
 
 from __future__ import annotations

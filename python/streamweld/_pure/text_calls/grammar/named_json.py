@@ -1,9 +1,14 @@
-"""Parses the shape `named_json`: a name between tokens, then a JSON object.
+"""Parses the shape `named_json`: a name between tokens, followed by a JSON object.
 
-Keys of a family in `_spec/text_calls.json`: `lead`: literals before the name; `prefix`: an optional prefix of the name;
-`counter`: the name ends in `:` and digits; `call_id`: a literal and an id that may follow the name; `maybe`: an
-optional literal after it; `before`, `after`: literals around the object; `close`: the literal that ends the block, and
-if it is given, the block may contain several calls.
+Keys of a family in `_spec/text_calls.json`:
+
+- `lead`: literals before the name
+- `prefix`: an optional prefix of the name
+- `counter`: set if the name ends in `:` and digits
+- `call_id`: a literal and an id that may follow the name
+- `maybe`: an optional literal after the name and the id
+- `before`, `after`: literals around the object
+- `close`: the literal that ends the block; if it is given, the block may contain several calls
 """
 
 from __future__ import annotations

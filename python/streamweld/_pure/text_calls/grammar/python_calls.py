@@ -1,7 +1,7 @@
-"""Parses the shape `python`: calls with keyword arguments, `[f(k='v'), g()]` or one per line.
+"""Parses the shape `python`: calls with keyword arguments, either `[f(k='v'), g()]` or one per line.
 
 Values are Python literals or the JSON words `true`, `false` and `null`. Keys of a family in `_spec/text_calls.json`:
-`form`: `list` or `lines`; `close`: the literal that ends the block.
+`form` is `list` or `lines`, and `close` is the literal that ends the block.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parses the shape `xml`: an element for each call, and in it an element for each parameter.
+"""Parses the shape `xml`: an element for each call that contains an element for each parameter.
 
 This is not XML: a value is raw text up to its closer. Keys of a family in `_spec/text_calls.json`:
 
@@ -7,8 +7,8 @@ This is not XML: a value is raw text up to its closer. Keys of a family in `_spe
 - `parameter`: the literals `open`, `named` and `close`, in which `{key}` is the name of the parameter
 - `trim`: `newline` removes one newline at each end of a value
 - `typed`: `attribute` if the tag of a parameter declares whether its value is a string; otherwise the schema decides.
-  The literals are `string` and `json`, by default `string="true">` and `string="false">`. Such a call may also be a
-  single JSON object, between the two literals of `object` if there are any, or a self-closing element
+  The literals are `string` and `json`; their defaults are `string="true">` and `string="false">`. Such a call may also
+  be a single JSON object, between the two literals of `object` if there are any, or a self-closing element
 - `entities`: `&quot;` and `&amp;` in names are decoded
 - `close`: the literal that ends the block, which may then contain several calls
 """
@@ -115,7 +115,7 @@ def _name(cursor: Cursor, data: Mapping[str, Any]) -> Steps[str]:
 
 
 def add(found: dict[str, Argument], argument: Argument) -> None:
-    """Add an argument to a call. Raises Malformed if the call already has an argument of that name."""
+    """Add an argument to a call. Raises Malformed if the call already has an argument with that name."""
     if argument.key in found:
         raise Malformed
     found[argument.key] = argument

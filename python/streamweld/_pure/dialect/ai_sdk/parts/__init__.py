@@ -154,7 +154,7 @@ class AiSdkPartsDecoder:
         self._assembler.upstream_error(error.code, error.kind, error.message, text.encode())
 
     def flush(self) -> None:
-        """Emit the start before the stream closes, but not the reason of a step: the next step may be missing."""
+        """Emit the start before the stream closes, but not a step's finish reason: the next step may be missing."""
         self._start.emit_if_seen()
 
     # Parts around the content

@@ -1,7 +1,7 @@
 """Decodes Chat Completions chunks, and whole `chat.completion` bodies, into wire deltas.
 
-Reads the members of a chunk in the order in which they take effect: the choices, then usage, then the error. Handles
-neither framing nor the identity of calls.
+Reads the members of a chunk in the order in which they take effect: the choices, then the usage, then the error. Does
+not handle framing, and does not determine which call a delta belongs to.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ChatDecoder:
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Return whether a payload outside of any event is a whole response body, or the error in its place."""
+        """Return whether a payload outside any event is a whole response body or an error sent instead of one."""
         if not is_object(value):
             return False
         if value.get("object") in ("chat.completion", "error") or is_complaint(value):
@@ -121,7 +121,7 @@ class ChatDecoder:
             self._error(error, payload.text, notes)
 
     def marker(self) -> None:
-        """Handle `[DONE]`, the end of every stream of this dialect."""
+        """Handle `[DONE]`, which ends every stream of this dialect."""
         self.flush()
         for choice in self._choices.values():
             choice.readers.end(self._out, runs=False)
@@ -184,7 +184,10 @@ class ChatDecoder:
         return error
 
     def _start(self, chunk: Chunk) -> None:
-        """Emit the start of the response from the first chunk. After a broken document, the id is not trusted."""
+        """Emit the start of the response from the first chunk.
+
+        The id of a chunk after a broken document is not trusted.
+        """
         self._started = True
         value, clean = chunk.value, chunk.notes.clean
         identity, model = value.get("id"), value.get("model")
@@ -198,7 +201,7 @@ class ChatDecoder:
         chunk.changed_fields.clear()
 
     def _id_changed(self, value: Mapping[str, Any]) -> bool:
-        """Return whether the chunk has a different id from the previous chunk (AM10)."""
+        """Return whether the chunk's id differs from that of the previous chunk (AM10)."""
         identity = value.get("id")
         if not isinstance(identity, str) or not identity:
             return False
@@ -209,7 +212,7 @@ class ChatDecoder:
     def _choice(self, item: Mapping[str, Any], path: Path, choice_position: int, notes: Anomalies) -> ChoiceReader:
         """Return the choice that an entry addresses.
 
-        If its index is missing or invalid, the entry's position is the index.
+        If its index is missing or invalid, the entry's position is used as the index.
         """
         sent = item.get("index")
         index = integer(sent)
@@ -228,12 +231,12 @@ class ChatDecoder:
             raise self._out.limit("max_choices", limit)
         known = self._choices[index] = ChoiceReader(index, self._tools)
         self._lowest = index if self._lowest is None else min(index, self._lowest)
-        # Open every choice, so that one without output also ends.
+        # Open every choice, so that a choice without output also ends.
         self._assembler.text(index, "", None)
         return known
 
     def _merge(self, index: int) -> ChoiceReader:
-        """AM11: the request asked for one choice, so merge every other index into the first one."""
+        """AM11: the request asked for one choice, so every other index is merged into the first one."""
         first = next(iter(self._choices.values()))
         self._out.mark_misread("choice_merged")
         limit = self._max_choices

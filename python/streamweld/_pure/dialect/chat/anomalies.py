@@ -1,4 +1,4 @@
-"""Lists the members of a chat payload that are read, so that their duplicates are reported."""
+"""Lists the members that are read in a Chat payload, so that their duplicates are reported."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def is_read(path: Path) -> bool:
-    """Return whether the decoder reads the member at `path` of a chunk."""
+    """Return whether the decoder reads the member at `path` in a chunk."""
     key = path[-1]
     match path[:-1]:
         case ():

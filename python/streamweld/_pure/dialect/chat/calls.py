@@ -43,12 +43,12 @@ def is_typed_tool_use(part: Mapping[str, Any]) -> bool:
 
 
 def is_tool_use(delta: Mapping[str, Any]) -> bool:
-    """Return whether a delta is itself a call fragment: by its type, or because it contains a `tool_use` object."""
+    """Return whether a delta is itself a call fragment: because of its type, or because it contains a `tool_use`."""
     return delta.get("type") == "tool_use" or is_object(delta.get("tool_use"))
 
 
 def continues_tool_use(delta: Mapping[str, Any]) -> bool:
-    """Return whether a delta without a type has a piece of the arguments of a `tool_use` before it."""
+    """Return whether a delta without a type has a piece of arguments for the preceding `tool_use`."""
     return "type" not in delta and any(isinstance(delta.get(key), str) for key in _TOOL_USE_TEXTS)
 
 
@@ -61,7 +61,7 @@ class CallReader:
         self._max_index = _INDEX_CAP if max_index is None else max_index
 
     def tool_calls(self, payload: Payload, value: object, path: Path, notes: Anomalies) -> list[Fragment]:
-        """N1: read a list, one object, or nothing. Null entries are ignored."""
+        """N1: read a list, a single object, or nothing. Null entries are ignored."""
         if is_object(value):
             notes.mark_misread("no_list")
             return [self._entry(payload, value, path, notes)]
@@ -99,9 +99,10 @@ class CallReader:
     def tool_uses(
         self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies, *, is_call: bool
     ) -> list[Fragment]:
-        """Read calls that are objects of type `tool_use` (Snowflake), without an index.
+        """Read calls that are objects of type `tool_use` (Snowflake) and have no index.
 
-        `is_call`: the holder itself is one. Otherwise, and if it has no members of a call, its lists are read.
+        `is_call`: true if the holder itself is such a call. Otherwise, or if the holder has no members of a call, its
+        lists are read.
         """
         own = self._tool_use(payload, holder, path, notes) if is_call else None
         if own is not None:
@@ -118,7 +119,7 @@ class CallReader:
         return found
 
     def _tool_use(self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies) -> Fragment | None:
-        """Return the fragment in an object of type `tool_use`, or None if it has no member of a call."""
+        """Return the fragment in a `tool_use` object, or None if the object has no member of a call."""
         call, here = holder, path
         if is_object(holder.get("tool_use")):
             call, here = holder["tool_use"], (*path, "tool_use")
@@ -136,7 +137,8 @@ class CallReader:
         index, index_raw = None, None
         if "index" in entry:
             index, index_raw = self._index(payload, entry["index"], path)
-        # Without a wrapper, the entry itself contains the name, and the arguments or the input of a free-form tool.
+        # Without a wrapper, the entry itself contains the name, and either the arguments or the input of a free-form
+        # tool.
         custom = isinstance(entry.get("custom"), dict)
         inner_key = "custom" if custom else "function"
         wrapped = entry.get(inner_key)
@@ -191,7 +193,7 @@ class CallReader:
         )
 
     def _index(self, payload: Payload, value: object, path: Path) -> tuple[int | None, str | None]:
-        """N3: return the index, or else the beginning of the value in its place."""
+        """N3: return the index, or the beginning of the value that was sent instead."""
         if value is None:
             return None, None
         number = integer(value)
@@ -202,7 +204,7 @@ class CallReader:
     def _id(
         self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies, key: str = "id"
     ) -> str | None:
-        """N2: return the id exactly as sent, a number as it was written, or None."""
+        """N2: return the id exactly as sent (a number as written), or None."""
         identity = holder.get(key)
         if identity is None:
             return None
@@ -229,9 +231,9 @@ class CallReader:
     def _arguments(
         self, payload: Payload, holder: Mapping[str, Any], path: Path, key: str
     ) -> tuple[str | None, str | None]:
-        """N5: return argument text, or the JSON of an argument object.
+        """N5: return argument text, or the JSON text of an argument object.
 
-        Any other value is returned as argument text, in its JSON form, and classified later.
+        Any other value is returned as its JSON text and classified later.
         """
         value = holder.get(key)
         if value is None or isinstance(value, str):
@@ -241,9 +243,9 @@ class CallReader:
 
 
 def _arguments_member(holder: Mapping[str, Any], *, is_wrapped: bool) -> str | None:
-    """Return the name of a member that some gateways send in place of `arguments`, if it can contain arguments.
+    """Return the name of a member that some gateways send instead of `arguments`, if it can contain arguments.
 
-    `is_wrapped`: the holder is the wrapper of a function, where the member may be text.
+    `is_wrapped`: the holder is the wrapper of a function, in which the member may be text.
     """
     for member in _OTHER_ARGUMENTS:
         value = holder.get(member)

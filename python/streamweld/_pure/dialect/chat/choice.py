@@ -1,7 +1,7 @@
-"""Decodes one choice of a chat stream: passes a delta, a whole message and a finish reason to the assembler in order.
+"""Decodes one choice of a Chat stream: passes a delta, a whole message and a finish reason to the assembler, in order.
 
-The unknown members of a chunk become metadata of the first event that it causes. Events of calls carry only metadata of
-their own, so for a chunk without other events the metadata goes to the last event of the choice.
+The unknown members of a chunk become metadata of the first event that the chunk causes. Call events carry only their
+own metadata. If a chunk causes no other events, its metadata therefore goes to the last event of the choice.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ _BESIDE_TEXT = CHOICE_FIELDS - {"text"}  # next to a delta or a message, `text` 
 _ATTACHMENTS = frozenset({"annotations", "refusal", "images", "audio"})
 
 
-# The relation of `function_call` to `tool_calls` in one choice. `unknown` until the first name; `repeated`: it repeats
-# a call of `tool_calls`, which would run twice if both were read; `own`: it is another call.
+# How `function_call` relates to `tool_calls` in one choice. `unknown` until the first name arrives. `repeated`: it
+# repeats a call in `tool_calls`, which would run twice if both were read. `own`: it is another call.
 LegacyForm: TypeAlias = Literal["unknown", "repeated", "own"]
 
 
@@ -75,7 +75,7 @@ class Tools:
 
 
 class MessageDeltas:
-    """The texts of a choice that streams `message` in place of `delta`."""
+    """The texts of a choice that streams `message` instead of `delta`."""
 
     __slots__ = ("reasoning", "reported", "text")
 
@@ -86,7 +86,7 @@ class MessageDeltas:
 
 
 class ChoiceReader:
-    """State of one choice in the decoder."""
+    """The decoder's state for one choice."""
 
     __slots__ = (
         "_assembler",
@@ -129,7 +129,7 @@ class ChoiceReader:
         self._messages: MessageDeltas | None = None  # the choice streams `message` in place of `delta`
 
     def read(self, chunk: Chunk, item: dict[str, Any], path: Path, *, new_id: bool) -> ErrorFields | None:
-        """Decode one entry of a chunk's `choices`. Return the error in it, if there is one."""
+        """Decode one entry in a chunk's `choices`. Return the error in the entry, if there is one."""
         payload, notes = chunk.payload, chunk.notes
         delta = notes.an_object(item, path, "delta")
         message = notes.an_object(item, path, "message")
@@ -175,7 +175,7 @@ class ChoiceReader:
         return read_choice_error(payload, item, path)
 
     def _continues(self, chunk: Chunk, message: Mapping[str, Any], *, final: bool) -> bool:
-        """Return whether `message` stands for a delta, because the choice has neither ended nor streamed deltas.
+        """Return whether `message` stands for a delta, because the choice has not ended and has not streamed deltas.
 
         The last one may be the whole message.
         """
@@ -241,7 +241,7 @@ class ChoiceReader:
                 self._assembler.call(self.index, fragment)
 
     def _content(self, chunk: Chunk, content: object, path: Path, carry: Carry, *, restates: bool) -> None:
-        """Emit the content of a delta. `restates`: the content may be the whole text again (AM9)."""
+        """Emit the content of a delta. `restates`: the content may repeat the whole text (AM9)."""
         pieces: list[Piece] = read_content(chunk.payload, content, path, chunk.notes)
         if self._messages is not None:
             pieces = [self._unseen_piece(piece, self._messages) for piece in pieces]
@@ -258,7 +258,7 @@ class ChoiceReader:
         return Text("text", self._unseen(messages.text, piece.text))
 
     def _unseen(self, so_far: SoFar, text: str) -> str:
-        """Return what is new in the text of a `message`, which some gateways send whole each time."""
+        """Return the new text in a `message`; some gateways send the whole text each time."""
         new, again = so_far.new_in(text) if text else ("", False)
         if again and self._messages is not None and not self._messages.reported:
             self._messages.reported = True
@@ -301,7 +301,7 @@ class ChoiceReader:
             fragments = self._tools.calls.tool_uses(payload, message, path, notes, is_call=False)
         notes.report()
         self._has_text = True
-        # Emit the attributes of a part first: the message opens and closes its parts.
+        # Emit a part's attributes first, because the message opens and closes its parts.
         details = thought.details
         if details is not None:
             self._assembler.reasoning_attributes(self.index, details.signature, details.encrypted, details.raw)
@@ -324,9 +324,11 @@ class ChoiceReader:
     def _fragments(
         self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies, *, streams: bool
     ) -> list[Fragment]:
-        """Return the call fragments of a delta or a message, the legacy one last unless it repeats another one.
+        """Return the call fragments in a delta or a message.
 
-        `streams`: the holder is a delta, which may repeat a call of an earlier one.
+        The legacy fragment comes last, and is left out if it repeats another one.
+
+        `streams`: the holder is a delta, which may repeat a call from an earlier delta.
         """
         fragments: list[Fragment] = []
         calls, legacy = holder.get("tool_calls"), holder.get("function_call")
@@ -403,7 +405,7 @@ class ChoiceReader:
                 self._piece(image, NOTHING)
 
     def _add_audio(self, payload: Payload, holder: Mapping[str, Any], path: Path) -> None:
-        """Collect a piece of audio. All pieces go to the choice's last event."""
+        """Collect a piece of audio. The choice's last event carries all pieces."""
         if holder.get("audio") is None:
             return
         audio = payload.raw(*path, "audio") or "null"
@@ -418,12 +420,12 @@ def _has_list(holder: Mapping[str, Any]) -> bool:
 
 
 def is_legacy(item: Mapping[str, Any]) -> bool:
-    """Return whether the choice is one of the legacy Completions, whose `text` is the content."""
+    """Return whether the choice is a legacy Completions choice, whose `text` is the content."""
     return "text" in item and item.get("delta") is None and item.get("message") is None
 
 
 def is_completion(value: Mapping[str, Any]) -> bool:
-    """Return whether the value contains nothing but whole legacy completions."""
+    """Return whether the value contains only whole legacy completions."""
     choices = value.get("choices")
     if not is_array(choices) or not choices or value.get("error") is not None:
         return False
@@ -432,7 +434,7 @@ def is_completion(value: Mapping[str, Any]) -> bool:
 
 
 def _finish_reason(item: Mapping[str, Any], path: Path, notes: Anomalies) -> str | None:
-    """Return the finish reason in either spelling. A blank one, or the word for none, is ignored."""
+    """Return the finish reason in either spelling. A blank reason, or a word that means none, is ignored."""
     for key in ("finish_reason", "finishReason"):
         reason = notes.a_text(item, path, key)
         if reason.strip() and reason not in ABSENT_REASONS:
@@ -445,7 +447,7 @@ def _finish_reason(item: Mapping[str, Any], path: Path, notes: Anomalies) -> str
 def _is_whole(chunk: Chunk, item: Mapping[str, Any], path: Path, *, final: bool) -> bool:
     """Return whether `message` is the whole message.
 
-    Some gateways repeat every delta, or all deltas so far, in it.
+    Some gateways repeat every delta, or all deltas so far, in `message`.
     """
     if item.get("delta") is None or chunk.value.get("object") == "chat.completion":
         return True

@@ -43,7 +43,7 @@ class Unread:
 
 @dataclass(slots=True, frozen=True)
 class Signature:
-    """The signature of the reasoning before it, which a later turn must send back."""
+    """The signature of the preceding reasoning, which a later turn must send back."""
 
     text: str
 
@@ -55,7 +55,7 @@ _REASONING_MEMBERS = ("thinking", "reasoning", "summary", "content", "text")  # 
 
 
 def read_content(payload: Payload, content: object, path: Path, notes: Anomalies) -> list[Piece]:
-    """Return the pieces of content: a string, one part, or a list of parts in order."""
+    """Return the pieces of content, which is a string, a single part, or a list of parts in order."""
     if isinstance(content, str):
         return [Text("text", content)] if content else []
     pieces: list[Piece] = []
@@ -74,9 +74,9 @@ def read_content(payload: Payload, content: object, path: Path, notes: Anomalies
 
 
 def read_reasoning(value: object) -> tuple[str, str] | None:
-    """Return the text and the signature of reasoning in another shape than text: an object, or a list of objects.
+    """Return the text and the signature of reasoning that is not plain text but an object or a list of objects.
 
-    Return None if there is neither.
+    Return None if there is neither a text nor a signature.
     """
     texts: list[str] = []
     signature = ""
@@ -106,7 +106,7 @@ def image_files(payload: Payload, images: object, path: Path, notes: Anomalies) 
 
 
 def _read_part(payload: Payload, part: dict[str, Any], path: Path, notes: Anomalies) -> list[Piece]:
-    """Decode a part by the member with its content, because gateways disagree about `type`."""
+    """Decode a part by the member that holds its content, because gateways disagree about `type`."""
     if part.get("thinking") is not None or part.get("type") in _REASONING_TYPES:
         return _reasoning_part(payload, part, path, notes)
     if isinstance(part.get("refusal"), str):
@@ -128,7 +128,7 @@ def _reasoning_part(payload: Payload, part: Mapping[str, Any], path: Path, notes
 
 
 def _reasoning_texts(part: Mapping[str, Any]) -> list[str] | None:
-    """Return the texts of the first member that has any. Return None if there is no such member."""
+    """Return the texts in the first member that has any. Return None if there is no such member."""
     texts: list[str] | None = None
     for member in _REASONING_MEMBERS:
         if part.get(member) is not None:
@@ -139,7 +139,7 @@ def _reasoning_texts(part: Mapping[str, Any]) -> list[str] | None:
 
 
 def _signature(part: Mapping[str, Any]) -> str:
-    """Return the last signature of a part and its entries, or an empty text."""
+    """Return the last signature in a part and its entries, or an empty string."""
     found = ""
     lists = (part.get(member) for member in _REASONING_MEMBERS)
     for holder in (part, *(entry for entries in lists if is_array(entries) for entry in entries)):
@@ -149,7 +149,7 @@ def _signature(part: Mapping[str, Any]) -> str:
 
 
 def _texts(value: object) -> list[str]:
-    """Return the texts of reasoning: a text, or a list of text parts (Mistral, Databricks)."""
+    """Return the texts of reasoning, which is a string or a list of text parts (Mistral, Databricks)."""
     if isinstance(value, str):
         return [value]
     if not is_array(value):

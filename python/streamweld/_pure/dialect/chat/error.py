@@ -1,4 +1,4 @@
-"""Finds the error in a payload of a stream with status 200 and reads it, whatever its shape.
+"""Finds the error in a payload of a stream with status 200, and reads it, whatever its shape.
 
 Recognizes the shapes that gateways of the Chat dialect use. The caller decides how an error affects the stream.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def find_error(payload: Payload, value: Mapping[str, Any], path: Path, event: str) -> ErrorFields | None:
-    """Return the error of a payload object, or None."""
+    """Return the error in a payload object, or None."""
     error = value.get("error")
     if error is not None and not (_is_empty_value(error) and _brings_chunk(value)):
         return read_error(payload, (*path, "error"), error)
@@ -28,7 +28,7 @@ def find_error(payload: Payload, value: Mapping[str, Any], path: Path, event: st
 
 
 def is_complaint(value: Mapping[str, Any]) -> bool:
-    """Return whether a body without `error` is an error: a message with a code, or a message alone."""
+    """Return whether a body without `error` is an error: a message with a code, or only a message."""
     return complains(value) or is_bare(value)
 
 
@@ -59,7 +59,7 @@ def complains(value: Mapping[str, Any]) -> bool:
 
 
 def _is_empty_value(error: object) -> bool:
-    """Return whether the value is null or what some gateways send in its place: `""`, `false`, `0`, `{}`, `[]`."""
+    """Return whether the value is null or a value that some gateways send instead: `""`, `false`, `0`, `{}`, `[]`."""
     return not error
 
 

@@ -1,6 +1,6 @@
-"""Collects the unknown members of a chat chunk: keeps them as sent, joins them into one JSON object, emits them once.
+"""Collects the unknown members of a Chat chunk: keeps them as sent, joins them into one JSON object, emits them once.
 
-`_spec/dialects.json` lists the known members of each level of a chunk.
+`_spec/dialects.json` lists the known members at each level of a chunk.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PLAIN = frozenset({str, int})
 
 
 class ChunkMembers:
-    """Chunk-level members, which repeat in every chunk. Returns only those that are new or changed."""
+    """Chunk-level members, which repeat in every chunk. Returns only the members that are new or changed."""
 
     __slots__ = ("_plain", "_seen")
 
@@ -38,7 +38,7 @@ class ChunkMembers:
         self._plain: dict[str, str | int] = {}  # values whose JSON text is unambiguous if it has no backslash
 
     def changed_fields(self, payload: Payload, path: Path, value: Mapping[str, Any], modelled: frozenset[str]) -> Raw:
-        """Return the unknown members whose text differs from the last one under the same key."""
+        """Return the unknown members whose text differs from the last text under the same key."""
         if modelled.issuperset(value) or self._is_known(payload, value, modelled):
             return {}
         fresh: Raw = {}
@@ -59,7 +59,7 @@ class ChunkMembers:
         return fresh
 
     def _is_known(self, payload: Payload, value: Mapping[str, Any], modelled: frozenset[str]) -> bool:
-        """Return whether every unknown member is an unchanged plain value, so that no text must be compared."""
+        """Return whether every unknown member is an unchanged plain value, so that no texts have to be compared."""
         plain = self._plain
         for key in value.keys() - modelled:
             member = value[key]
@@ -69,7 +69,10 @@ class ChunkMembers:
 
 
 class Carry:
-    """The unknown members of a choice's entry. Its first event takes them, with those of the chunk."""
+    """The unknown members of a choice entry.
+
+    The choice's first event carries them, together with those of the chunk.
+    """
 
     __slots__ = ("_chunk", "members")
 

@@ -1,9 +1,9 @@
-"""Check Chat chunks for what the official clients require, so that repair rewrites what they misread or reject.
+"""Check Chat chunks against the requirements of official clients, so that repair rewrites what they would misread.
 
-openai-python drops a chunk whose `object` is not `chat.completion.chunk`. In other chunks it requires a `choices` array
-with a `delta` object in each choice, and merges lists in a delta by `index`. It stores tool calls in a list, so a new
-call must have the next index. A chunk without `object` is not rewritten and gets neither a role nor the type of a call,
-because only helpers of openai-python and openai-node need these.
+openai-python drops chunks whose `object` is not `chat.completion.chunk`. In other chunks, it requires a `choices` array
+in which each choice has a `delta` object, and it merges lists in a delta by `index`. It stores tool calls in a list, so
+a new call must have the next index. A chunk without `object` is not rewritten, and neither a role nor a call type is
+added to it, because only helpers of openai-python and openai-node need these.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ class Readers:
         self._lists: set[str] = set()  # names of delta members that were lists
 
     def begin(self, out: Output, choice: int, delta: Mapping[str, Any] | None, *, is_typed: bool) -> None:
-        """Check whether the first delta of the choice has a role. openai-node raises if a choice has none.
+        """Check whether the first delta of the choice has a role. openai-node raises if a choice has no role.
 
-        `is_typed`: the chunk has the right `object` member. Other chunks are not rewritten only to add a role.
+        `is_typed`: the chunk has the correct `object` member. Other chunks are not rewritten only to add a role.
         """
         if delta is not None and not self._begun:
             self._begun = True
@@ -91,7 +91,7 @@ class Readers:
         return self._calls >= count
 
     def delta(self, delta: Mapping[str, Any], notes: Anomalies, *, is_typed: bool) -> None:
-        """Check the members of a delta. `is_typed`: as for `begin`, and for the type of a call."""
+        """Check the members of a delta. `is_typed`: as for `begin`, and also for the type of a call."""
         if not isinstance(delta.get("content", ""), str | None):
             notes.mark_misread("content_list")
         calls = delta.get("tool_calls")

@@ -1,7 +1,6 @@
 """Reads the reasoning of a delta or a message from the fields that gateways use.
 
-Gateways often fill two fields, or send cumulative text. Returns the text that is new, and what must be kept as
-metadata.
+Gateways often fill two fields or send cumulative text. Returns the new text, and what must be kept as metadata.
 """
 
 from __future__ import annotations
@@ -24,7 +23,8 @@ if TYPE_CHECKING:
 FIELDS: tuple[str, ...] = DIALECTS["chat"]["reasoning_fields"]
 MEMBERS = frozenset((*FIELDS, "reasoning_details"))
 
-# Minimum length of the text so far for a text that begins with it to be a repetition; "a" before "and" is not one.
+# Minimum length of the text so far for a text that begins with it to count as a repetition; "a" before "and" does not
+# count.
 _CUMULATIVE_FROM = 4
 _BLANK = " \t\n\r\x0c"
 
@@ -33,9 +33,9 @@ _HIGH = tuple(map(chr, range(0xD800, 0xDC00)))
 
 
 class SoFar:
-    """The text so far of one channel. Joined only when it may be repeated, so that growing it takes linear time.
+    """The text so far in one channel. It is joined only when it may be repeated, so that growing it takes linear time.
 
-    `least`: the length from which a text that begins with it is a repetition.
+    `least`: the minimum length of the text so far from which a text that begins with it is a repetition.
     """
 
     __slots__ = ("_least", "length", "_pieces")
@@ -50,7 +50,7 @@ class SoFar:
         self._pieces.append(text)
 
     def may_be_repeated_by(self, text: str) -> bool:
-        """Return whether a text begins with all text so far, which is too short to be certain."""
+        """Return whether a text begins with all the text so far, which is too short for this to be certain."""
         if not 0 < self.length < min(self._least, len(text)):
             return False
         whole = "".join(self._pieces)
@@ -64,9 +64,9 @@ class SoFar:
         return text.startswith(whole)
 
     def new_in(self, text: str) -> tuple[str, bool]:
-        """Return the new text, and whether it repeated the earlier text.
+        """Return the new text, and whether the earlier text was repeated.
 
-        Half of a surrogate pair at an end is not compared.
+        Half of a surrogate pair at either end is not compared.
         """
         whole = _whole(text)
         again = self.repeated_by(whole)
@@ -79,7 +79,7 @@ class SoFar:
 
 @dataclass(slots=True, frozen=True)
 class Details:
-    """Content of `reasoning_details`: text, attributes that a later turn must send back, and every entry as sent."""
+    """Content of `reasoning_details`: the text, attributes that a later turn must send back, and every entry as sent."""
 
     text: str
     signature: str | None
@@ -127,7 +127,7 @@ class ReasoningReader:
 
 
 def _whole(text: str) -> str:
-    """Return a text without halves of surrogate pairs at its ends, and with those inside of it replaced."""
+    """Return a text without the halves of surrogate pairs at its ends, and with those inside replaced."""
     return replace_lone_surrogates(between_halves(text))
 
 
@@ -141,8 +141,9 @@ def whole_reasoning(payload: Payload, message: Mapping[str, Any], path: Path, ex
 def _plain_field(
     payload: Payload, delta: Mapping[str, Any], path: Path, extra: Raw, notes: Anomalies
 ) -> tuple[str, bool, str | None]:
-    """Return the text of the first field that is not empty, whether another one contains the same text, and the
-    signature in a field that is not text."""
+    """Return the text of the first non-empty field, whether another field contains the same text, and the signature in
+    a field that is not text.
+    """
     chosen = ""
     signature: str | None = None
     repeated = False

@@ -1,4 +1,4 @@
-"""Reads a Chat Completions usage object, whatever the gateway calls its members.
+"""Reads a Chat Completions usage object, whatever names the gateway uses for its members.
 
 The table is in `_spec/dialects.json`. The caller decides which of several usage objects counts.
 """
@@ -23,7 +23,7 @@ COUNTS = counts_of(DIALECTS["chat"]["usage"])
 def read_usage_member(
     payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies, assembler: Assembler
 ) -> None:
-    """Emit the `usage` of a chunk, a choice or an extension member. Null is ignored."""
+    """Emit the `usage` in a chunk, a choice or an extension member. Null is ignored."""
     usage = notes.an_object(holder, path, "usage")
     if usage is not None:
         assembler.usage(read_counts(usage, payload.raw(*path, "usage"), COUNTS))

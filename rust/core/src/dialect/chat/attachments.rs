@@ -1,4 +1,4 @@
-//! Decodes what a delta or message contains besides text and calls: annotations, a refusal, images, audio.
+//! Decodes what a delta or message contains besides text and calls: annotations, a refusal, images and audio.
 
 use crate::assemble::part::object_merge::Growth;
 use crate::dialect::anomalies::Anomalies;
@@ -18,7 +18,7 @@ use crate::json::members::text;
 use crate::model::fault::Fault;
 
 impl ChoiceState {
-    /// Emits annotations, refusal, images and audio. Returns true if there were any.
+    /// Emits annotations, the refusal, images and audio. Returns true if any of these were present.
     pub(crate) fn attachments<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -75,7 +75,7 @@ impl ChoiceState {
         Ok(())
     }
 
-    /// Collects a piece of audio. All pieces go to the choice's last event.
+    /// Collects a piece of audio. The choice's last event carries all pieces.
     pub(crate) fn audio(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

@@ -1,7 +1,7 @@
-//! Converts the entries of `tool_calls`, in every shape that gateways use, to call fragments.
+//! Converts the entries in `tool_calls`, in every shape that gateways use, to call fragments.
 //!
-//! Normalizes values: absent, null and blank are equal, and a number is accepted as an id. Does not decide which call a
-//! fragment belongs to.
+//! Normalizes values: absent, null and blank values are treated alike, and a number is accepted as an id. Does not
+//! decide which call a fragment belongs to.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -31,7 +31,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-/// Values that gateways send in place of an absent id.
+/// Values that gateways send instead of omitting the id.
 static ABSENT: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let list = spec::dialects()
         .get("chat")
@@ -43,10 +43,10 @@ static ABSENT: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Maximum number of characters of an unusable index that are reported.
+/// Maximum number of characters reported of an unusable index.
 const INDEX_CHARS: usize = 64;
 
-/// Returns the fragments of a list of entries, or of one entry without a list.
+/// Returns the fragments in a list of entries, or in a single entry without a list.
 pub(crate) fn fragments<'a>(
     entries: &[Walk<'a, Call<'a>>],
     listed: bool,
@@ -76,7 +76,7 @@ pub(crate) fn fragments<'a>(
     out
 }
 
-/// Returns the fragment of the legacy `function_call` member.
+/// Returns the fragment in the legacy `function_call` member.
 pub(crate) fn legacy<'a>(
     function: &Function<'a>,
     notes: &mut Anomalies<'a>,
@@ -96,13 +96,13 @@ pub(crate) fn legacy<'a>(
     out
 }
 
-/// Returns true if the legacy fragment says the same as an entry of `tool_calls` in the same delta or message.
+/// Returns true if the legacy fragment repeats an entry of `tool_calls` in the same delta or message.
 pub(crate) fn is_repeated(legacy: &Fragment<'_>, entries: &[Fragment<'_>]) -> bool {
     let sent = content(legacy);
     entries.iter().any(|entry| content(entry) == sent)
 }
 
-/// Returns the name and the arguments of a fragment. What is absent equals what is empty.
+/// Returns a fragment's name and arguments. Absent and empty values are treated alike.
 fn content<'f>(fragment: &'f Fragment<'_>) -> (&'f str, Option<&'f Text<'f>>, &'f str) {
     (
         fragment.name.as_deref().unwrap_or_default(),
@@ -111,21 +111,21 @@ fn content<'f>(fragment: &'f Fragment<'_>) -> (&'f str, Option<&'f Text<'f>>, &'
     )
 }
 
-/// Members of a delta that is itself a call fragment, as Snowflake sends them.
+/// Members of a delta that is itself a call fragment, as Snowflake sends it.
 static TOOL_USE_FIELDS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| spec::words(spec::fact("chat", "tool_use_fields")));
 /// Members with the arguments.
 const TOOL_USE_TEXTS: [&str; 3] = ["input", "partial_json", "arguments"];
 
-/// Members that some gateways send in place of `arguments`.
+/// Members that some gateways send instead of `arguments`.
 const OTHER_ARGUMENTS: [&str; 2] = ["parameters", "input"];
 
-/// Names under which a gateway sends the id of a call.
+/// Names under which gateways send the id of a call.
 const TOOL_USE_IDS: [&str; 3] = ["tool_use_id", "toolUseId", "id"];
 /// Lists in which every object is a call.
 const TOOL_USE_CALLS: [&str; 2] = ["tool_use", "tool_uses"];
 
-/// Returns true if a delta is itself a call fragment: by its type, or because it contains a `tool_use` object.
+/// Returns true if a delta is itself a call fragment, because of its type or because it contains a `tool_use` object.
 #[inline]
 pub(crate) fn is_tool_use(delta: &Delta<'_>) -> bool {
     let is_object = |raw: Raw<'_>| raw.kind == Kind::Object;
@@ -134,7 +134,7 @@ pub(crate) fn is_tool_use(delta: &Delta<'_>) -> bool {
             || find(&delta.rest, "tool_use").is_some_and(is_object))
 }
 
-/// Returns true if a delta without a type has a piece of the arguments of a `tool_use` before it.
+/// Returns true if a delta without a type has a piece of arguments for the preceding `tool_use`.
 pub(crate) fn continues_tool_use(delta: &Delta<'_>) -> bool {
     let is_text = |key| find(&delta.rest, key).is_some_and(|raw| raw.kind == Kind::String);
     find(&delta.rest, "type").is_none() && TOOL_USE_TEXTS.into_iter().any(is_text)
@@ -144,7 +144,7 @@ pub(crate) fn is_of_tool_use(member: &Member<'_>) -> bool {
     TOOL_USE_FIELDS.iter().any(|name| member.key.is(name))
 }
 
-/// Returns true if an object of a list is a call of type `tool_use`.
+/// Returns true if an object in a list is a call of type `tool_use`.
 pub(crate) fn is_typed_tool_use(part: &[Member<'_>]) -> bool {
     if !is_string(find(part, "type"), "tool_use") {
         return false;
@@ -168,8 +168,8 @@ pub(crate) fn has_list(holder: &Delta<'_>) -> bool {
                 .any(|key| find(&holder.rest, key).is_some_and(is_list)))
 }
 
-/// Returns calls that are objects of type `tool_use` (Snowflake), without an index. `is_call`: the holder itself is
-/// one. Otherwise, and if it has no members of a call, its lists are read.
+/// Returns calls that are objects of type `tool_use` (Snowflake) and have no index. `is_call`: true if the holder
+/// itself is such a call. Otherwise, or if the holder has no members of a call, its lists are read.
 pub(crate) fn tool_uses<'a>(
     holder: &Delta<'a>,
     is_call: bool,
@@ -203,7 +203,7 @@ pub(crate) fn tool_uses<'a>(
     found
 }
 
-/// Returns the fragment in an object of type `tool_use`, or `None` if it has no member of a call.
+/// Returns the fragment in a `tool_use` object, or `None` if the object has no member of a call.
 fn tool_use<'a>(
     holder: &[Member<'a>],
     notes: &mut Anomalies<'a>,
@@ -264,7 +264,7 @@ fn fragment<'a>(
         Some(Walk::Other(raw)) => notes.unless_null(*raw, at.member(wrapper)),
         None => {}
     }
-    // Without a wrapper, the entry itself contains the name, and the arguments or the input of a free-form tool.
+    // Without a wrapper, the entry itself contains the name, and either the arguments or the input of a free-form tool.
     if out.name.is_none() {
         out.name = name(call.name, notes, at.member("name"));
     }
@@ -328,8 +328,8 @@ fn fragment<'a>(
     out
 }
 
-/// Returns a member that some gateways send in place of `arguments`, if it can contain arguments. `is_wrapped`: the
-/// members are those of the wrapper of a function, where it may be text.
+/// Returns a member that some gateways send instead of `arguments`, if it can contain arguments. `is_wrapped`: the
+/// members are those of a function's wrapper, in which this member may be text.
 fn arguments_member<'a>(members: &[Member<'a>], is_wrapped: bool) -> Option<Member<'a>> {
     OTHER_ARGUMENTS.into_iter().find_map(|name| {
         let fits =
@@ -343,7 +343,7 @@ fn arguments_member<'a>(members: &[Member<'a>], is_wrapped: bool) -> Option<Memb
     })
 }
 
-/// Returns the index if it is usable, or else the beginning of the value in its place.
+/// Returns the index if it is usable, or the beginning of the value that was sent instead.
 fn index(slot: Slot<'_>, max_index: Option<u64>) -> (Option<u32>, Option<&str>) {
     let Some(raw) = present(slot) else {
         return (None, None);
@@ -364,7 +364,7 @@ fn index(slot: Slot<'_>, max_index: Option<u64>) -> (Option<u32>, Option<&str>) 
     }
 }
 
-/// Returns the id as sent; a number as its text.
+/// Returns the id as sent (a number as text).
 fn id<'a>(slot: Slot<'a>, notes: &mut Anomalies<'a>, at: Pointer<'_>) -> Option<Cow<'a, str>> {
     let raw = present(slot)?;
     if raw.kind == Kind::Number {
@@ -392,7 +392,7 @@ pub(crate) fn not_blank(word: &str) -> bool {
     !word.trim_matches(is_white).is_empty()
 }
 
-/// Returns the string if `good` accepts it. Records a value of any other type.
+/// Returns the string if `good` accepts it. Records an anomaly if the value has any other type.
 fn word<'a>(
     raw: Raw<'a>,
     notes: &mut Anomalies<'a>,
@@ -409,8 +409,7 @@ fn word<'a>(
     good.then_some(word)
 }
 
-/// Stores the text of a string or the JSON of an object. Any other value is stored as its JSON text and classified
-/// later.
+/// Stores a string's text or an object's JSON. Any other value is stored as its JSON text and classified later.
 fn arguments<'a>(out: &mut Fragment<'a>, slot: Slot<'a>) {
     let Some(raw) = present(slot) else { return };
     match raw.kind {

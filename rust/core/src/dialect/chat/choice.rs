@@ -1,7 +1,7 @@
 //! Decodes one choice of a Chat chunk and passes its content to the assembler in the order in which it takes effect.
 //!
-//! The unknown members of a chunk become metadata of the first event that it causes. Events of calls carry only
-//! metadata of their own, so for a chunk without other events the metadata goes to the last event of the choice.
+//! The unknown members of a chunk become metadata of the first event that the chunk causes. Call events carry only
+//! their own metadata. If a chunk causes no other events, its metadata therefore goes to the last event of the choice.
 
 use crate::assemble::part::object_merge::Growth;
 use crate::dialect::anomalies::Anomalies;
@@ -48,33 +48,33 @@ use std::borrow::Cow;
 use std::mem;
 use std::sync::LazyLock;
 
-/// Words that gateways send in place of an absent finish reason.
+/// Words that gateways send instead of omitting the finish reason.
 static ABSENT_REASONS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| spec::words(spec::fact("chat", "absent_reasons")));
 
 /// How to read the choices of a chunk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
-    /// True after a broken document: only text, finish reason, usage and errors are read.
+    /// True after a broken document: only the text, finish reason, usage and errors are read.
     pub(crate) tail: bool,
-    /// True if the chunk has a different id from the previous chunk.
+    /// True if the chunk's id differs from that of the previous chunk.
     pub(crate) new_id: bool,
-    /// True if the chunk declares itself a whole response (`chat.completion`).
+    /// True if the chunk declares that it is a whole response (`chat.completion`).
     pub(crate) body: bool,
-    /// True if the chunk declares itself a chunk (`chat.completion.chunk`).
+    /// True if the chunk declares that it is a chunk (`chat.completion.chunk`).
     pub(crate) typed: bool,
     /// True if a template may be learned from the chunk.
     pub(crate) learns: bool,
 }
 
-/// Result of a choice: the error in it, and the basis for a template.
+/// The result of decoding a choice: its error, and the basis for a template.
 #[derive(Debug, Default)]
 pub(crate) struct ChoiceResult<'a> {
     pub(crate) complaint: Option<UpstreamErrorFields<'a>>,
     pub(crate) learnable: Option<LearnableChunk<'a>>,
 }
 
-/// The texts of a choice that streams `message` in place of `delta`.
+/// The texts of a choice that streams `message` instead of `delta`.
 #[derive(Debug)]
 pub(crate) struct MessageDeltas {
     text: Progress,
@@ -102,25 +102,26 @@ impl MessageDeltas {
     }
 }
 
-/// State of one choice in the decoder.
+/// The decoder's state for one choice.
 #[derive(Debug)]
 pub(crate) struct ChoiceState {
     pub(crate) index: i32,
     pub(crate) think: Option<Box<Think>>,
     pub(crate) details: Progress,
-    /// Pieces of audio, which go to the last event.
+    /// Pieces of audio, which the last event carries.
     pub(crate) audio: Vec<String>,
     pub(crate) audio_size: Growth,
-    /// True if files or annotations came in deltas. A whole message only repeats them.
+    /// True if files or annotations came in deltas. A whole message only repeats these.
     pub(crate) attached: bool,
-    /// True once repeated reasoning was reported: a gateway that repeats reasoning does so in every chunk.
+    /// True once repeated reasoning was reported. It is reported only once, because a gateway that repeats reasoning
+    /// does so in every chunk.
     pub(crate) said_repeated: bool,
     /// True if there is output that a restart would discard.
     pub(crate) has_text: bool,
-    /// True once a delta of type `tool_use` came.
+    /// True once a delta of type `tool_use` arrived.
     pub(crate) uses_tool: bool,
     pub(crate) legacy_form: LegacyForm,
-    /// Present if the choice streams `message` in place of `delta`.
+    /// Present if the choice streams `message` instead of `delta`.
     pub(crate) messages: Option<Box<MessageDeltas>>,
     pub(crate) readers: Readers,
 }
@@ -262,8 +263,8 @@ impl ChoiceState {
         })
     }
 
-    /// Returns true if `message` stands for a delta, because the choice has neither ended nor streamed deltas. The last
-    /// one may be the whole message.
+    /// Returns true if `message` stands for a delta, because the choice has not ended and has not streamed deltas. The
+    /// last one may be the whole message.
     fn continues(&mut self, message: &Delta<'_>, is_final: bool, reading: Reading) -> bool {
         if reading.body || (self.messages.is_none() && (is_final || self.has_text)) {
             return false;
@@ -391,7 +392,7 @@ impl ChoiceState {
         }))
     }
 
-    /// Emits the content of a delta. `closes`: the content may be the whole text again (AM9).
+    /// Emits the content of a delta. `closes`: the content may repeat the whole text (AM9).
     fn content(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -421,7 +422,7 @@ impl ChoiceState {
             .try_for_each(|piece| self.piece(wire, piece, Some(carry)))
     }
 
-    /// AM9: returns true if the closing chunk repeats the whole text, which is then dropped.
+    /// AM9: returns true if the closing chunk repeats the whole text. The repetition is then dropped.
     fn restates(
         &self,
         wire: &mut DecodeContext<'_, '_>,
@@ -439,22 +440,24 @@ impl ChoiceState {
     }
 }
 
-/// The relation of `function_call` to `tool_calls` in one choice.
+/// How `function_call` relates to `tool_calls` in one choice.
 ///
-/// `Unknown` becomes `Repeated` or `Own` with the first name; `Repeated` becomes `Own` with the name of another call.
+/// `Unknown` becomes `Repeated` or `Own` when the first name arrives; `Repeated` becomes `Own` when the name of another
+/// call arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LegacyForm {
     /// No name was sent in `function_call` yet.
     Unknown,
-    /// It repeats a call of `tool_calls`. Read as a call of its own, that call would run twice.
+    /// It repeats a call in `tool_calls`. If it were read as a separate call, that call would run twice.
     Repeated,
-    /// It is a call of its own.
+    /// It is a separate call.
     Own,
 }
 
-/// Returns the call fragments of a delta or a message, the legacy one last unless it repeats another one.
+/// Returns the call fragments in a delta or a message. The legacy fragment comes last, and is left out if it repeats
+/// another one.
 ///
-/// `streamed`: the choice of a delta, which may repeat a call of an earlier one; `None` for a message.
+/// `streamed`: the choice of a delta, which may repeat a call from an earlier delta; `None` for a message.
 pub(crate) fn fragments<'a>(
     wire: &mut DecodeContext<'_, '_>,
     form: &mut LegacyForm,
@@ -506,7 +509,7 @@ pub(crate) fn fragments<'a>(
 
 type Object<'c, 'a> = (&'c Delta<'a>, Raw<'a>);
 
-/// Returns a delta or message with its raw text, if it is an object.
+/// Returns a delta or message and its raw text, if it is an object.
 fn object<'c, 'a>(
     walk: Option<&'c Walk<'a, Box<Delta<'a>>>>,
     notes: &mut Anomalies<'a>,
@@ -521,8 +524,8 @@ fn object<'c, 'a>(
     }
 }
 
-/// Returns the finish reason in either spelling, unless it is blank or a word for none, and whether it contained a lone
-/// surrogate.
+/// Returns the finish reason under either of its names, unless it is blank or a word that means none; and whether it
+/// contained a lone surrogate.
 fn finish<'a>(
     choice: &Choice<'a>,
     notes: &mut Anomalies<'a>,
@@ -551,9 +554,9 @@ fn finish<'a>(
 
 /// Metadata for the first event of a choice in a chunk.
 pub(crate) struct Carry<'c, 'a> {
-    /// Metadata of the chunk, which its choices share: the first event of any of them takes it.
+    /// The chunk's metadata, which its choices share: the first event of any of them carries it.
     pub(crate) chunk: &'c mut ExtraFields<'a>,
-    /// Metadata of the choice, its delta and its message. The inner level wins.
+    /// Metadata of the choice, and of its delta and message. The inner level wins.
     pub(crate) own: ExtraFields<'a>,
     pub(crate) text: Option<String>,
 }
@@ -628,7 +631,7 @@ impl ChoiceState {
         Ok(())
     }
 
-    /// Emits the attributes of reasoning that a later turn must send back.
+    /// Emits the reasoning attributes that a later turn must send back.
     pub(crate) fn attributes(
         &self,
         wire: &mut DecodeContext<'_, '_>,

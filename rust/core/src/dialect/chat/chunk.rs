@@ -1,4 +1,4 @@
-//! Decodes one chunk: its members about the response, its choices in order, then usage.
+//! Decodes one chunk: the members about the response, the choices in order, then the usage.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -31,7 +31,7 @@ use crate::model::limits::LimitName;
 use crate::model::spec::Code;
 
 impl Chat {
-    /// Decodes the members of a chunk. Returns the error of a choice, if there is one.
+    /// Decodes the members of a chunk. Returns a choice's error, if it has one.
     pub(crate) fn chunk<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -50,7 +50,7 @@ impl Chat {
         }
         let groq = find(&chunk.rest, "x_groq").filter(|raw| raw.kind == Kind::Object);
         let usage = present(chunk.usage);
-        // True if a later chunk of the same bytes would affect nothing but its choice.
+        // True if a later chunk with the same bytes would affect only its choice.
         let plain = self.started
             && fresh.is_empty()
             && present(chunk.error).is_none()
@@ -119,7 +119,7 @@ impl Chat {
         Ok(complaint)
     }
 
-    /// Returns true if the chunk has a different id from the previous chunk (AM10).
+    /// Returns true if the chunk's id differs from that of the previous chunk (AM10).
     fn id_changed(&mut self, wire: &DecodeContext<'_, '_>, chunk: &Chunk<'_>) -> bool {
         if !wire.out.config.policy.switches.restart_on_new_stream_id {
             return false;
@@ -135,8 +135,8 @@ impl Chat {
         changed
     }
 
-    /// Returns the choice that an entry addresses. If its index is missing or invalid, the entry's position is the
-    /// index.
+    /// Returns the choice that an entry addresses. If its index is missing or invalid, the entry's position is used as
+    /// the index.
     fn choice<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -165,7 +165,7 @@ impl Chat {
         let at = match known {
             Some(at) => at,
             None if wire.out.config.policy.switches.merge_choices && !self.choices.is_empty() => {
-                // AM11: the request asked for one choice, so every other index means the first one.
+                // AM11: the request asked for one choice, so every other index refers to the first one.
                 wire.out.mark_misread("choice_merged");
                 if !self.merged.contains(&index) && !is_full(self.merged.len()) {
                     self.merged.insert(index);
@@ -182,20 +182,20 @@ impl Chat {
                 let position = self.choices.push(ChoiceState::new(index, inline_reasoning));
                 let lowest = self.lowest.unwrap_or(index);
                 self.lowest = Some(lowest.min(index));
-                // Open every choice, so that one without output also ends.
+                // Open every choice, so that a choice without output also ends.
                 wire.assembler
                     .text(wire.out, index, Text::default(), None)?;
                 position
             }
         };
-        // Cannot fail: the choice was just found or added.
+        // Cannot fail, because the choice was just found or added.
         self.choices
             .get_mut(at)
             .ok_or_else(|| Fault::new(Class::Internal, "internal"))
     }
 }
 
-/// Emits the start of the response from the first chunk. After a broken document, the id is not trusted.
+/// Emits the start of the response from the first chunk. The id of a chunk after a broken document is not trusted.
 fn start<'a>(
     wire: &mut DecodeContext<'_, '_>,
     chunk: &Chunk<'a>,

@@ -26,7 +26,7 @@ pub(crate) enum ContentPiece<'a> {
     Thought(Text<'a>),
     Refused(Text<'a>),
     File(File<'a>),
-    /// The signature of the reasoning before it, which a later turn must send back.
+    /// The signature of the preceding reasoning, which a later turn must send back.
     Signature(Cow<'a, str>),
     /// A part of unknown type, as sent.
     Unread(Raw<'a>),
@@ -56,12 +56,12 @@ impl File<'_> {
     }
 }
 
-/// Types of a part that contains reasoning.
+/// Part types that contain reasoning.
 const REASONING_TYPES: [&str; 4] = ["reasoning", "reasoning_text", "summary_text", "thinking"];
-/// Members with the text of reasoning, in order of precedence.
+/// Members that contain reasoning text, in order of precedence.
 const REASONING_MEMBERS: [&str; 5] = ["thinking", "reasoning", "summary", "content", "text"];
 
-/// Returns the pieces of content: a string, one part, or a list of parts in order.
+/// Returns the pieces of content, which is a string, a single part, or a list of parts in order.
 pub(crate) fn read<'a>(
     slot: Slot<'a>,
     notes: &mut Anomalies<'a>,
@@ -100,14 +100,14 @@ pub(crate) fn read<'a>(
     pieces
 }
 
-/// Reasoning in another shape than text.
+/// Reasoning that is not plain text.
 #[derive(Debug)]
 pub(crate) struct Structured<'a> {
     pub(crate) text: Text<'a>,
     pub(crate) signature: Option<Cow<'a, str>>,
 }
 
-/// Returns the text and the signature of reasoning that is an object or a list of objects, if it has one of them.
+/// Returns the text and the signature of reasoning that is an object or a list of objects, if there is either.
 pub(crate) fn structured<'a>(raw: Raw<'a>, notes: &mut Anomalies<'a>) -> Option<Structured<'a>> {
     let entries = match raw.kind {
         Kind::Array => items(raw),
@@ -132,7 +132,7 @@ pub(crate) fn structured<'a>(raw: Raw<'a>, notes: &mut Anomalies<'a>) -> Option<
     })
 }
 
-/// Decodes a part by the member with its content, because gateways disagree about `type`.
+/// Decodes a part by the member that holds its content, because gateways disagree about `type`.
 fn part<'a>(raw: Raw<'a>, pieces: &mut Vec<ContentPiece<'a>>, notes: &mut Anomalies<'a>) {
     let part = members(raw);
     let member = |name: &str| present(find(&part, name));
@@ -168,7 +168,7 @@ fn reasoning_part<'a>(
     }
 }
 
-/// Returns the texts of the first member that has any, or `None` if there is no such member.
+/// Returns the texts in the first member that has any, or `None` if there is no such member.
 fn reasoning_texts<'a>(part: &[Member<'a>]) -> Option<Vec<Text<'a>>> {
     let mut found = None;
     for raw in REASONING_MEMBERS
@@ -186,7 +186,7 @@ fn reasoning_texts<'a>(part: &[Member<'a>]) -> Option<Vec<Text<'a>>> {
     found
 }
 
-/// Returns the last signature of a part and its entries.
+/// Returns the last signature in a part and its entries.
 fn signature<'a>(part: &[Member<'a>]) -> Option<Text<'a>> {
     let of = |holder: &[Member<'a>]| {
         find(holder, "signature")
@@ -207,7 +207,7 @@ fn cleaned<'a>(text: Text<'a>, notes: &mut Anomalies<'a>) -> Cow<'a, str> {
     text
 }
 
-/// Returns the texts of reasoning: a string, or a list of text parts (Mistral, Databricks).
+/// Returns the texts of reasoning, which is a string or a list of text parts (Mistral, Databricks).
 fn texts(raw: Raw<'_>) -> Vec<Text<'_>> {
     match raw.kind {
         Kind::Array => items(raw)
@@ -218,7 +218,7 @@ fn texts(raw: Raw<'_>) -> Vec<Text<'_>> {
     }
 }
 
-/// Returns the files of an `images` member: a list of `{"image_url":{"url"}}`.
+/// Returns the files in an `images` member, which is a list of `{"image_url":{"url"}}`.
 pub(crate) fn images<'a>(
     raw: Raw<'a>,
     notes: &mut Anomalies<'a>,

@@ -1,4 +1,4 @@
-//! Finds the errors in a chunk, and recognizes documents that are an error as a whole.
+//! Finds the errors in a chunk, and recognizes documents that as a whole are an error.
 
 use crate::dialect::chat::read::Chunk;
 use crate::dialect::chat::read::Document;
@@ -16,14 +16,14 @@ use crate::json::members::members;
 use crate::json::members::present;
 
 impl<'a> UpstreamErrorFields<'a> {
-    /// Reads the `error` member of a choice.
+    /// Reads a choice's `error` member.
     pub(crate) fn of_choice(error: Slot<'a>) -> Option<UpstreamErrorFields<'a>> {
         error
             .filter(|raw| !is_empty_value(*raw))
             .map(UpstreamErrorFields::of_value)
     }
 
-    /// Reads an object that is an error as a whole, or has one. `named`: its event is called `error`.
+    /// Reads an object that is an error or has one. `named`: its event is called `error`.
     pub(crate) fn of_chunk(
         chunk: &Chunk<'a>,
         whole: Raw<'a>,
@@ -40,7 +40,7 @@ impl<'a> UpstreamErrorFields<'a> {
 }
 
 /// Returns true if a body that is not an event stream and matches no dialect is an error in a gateway-specific shape: a
-/// message with a code, or a message alone.
+/// message with a code, or only a message.
 pub(crate) fn is_complaint(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;

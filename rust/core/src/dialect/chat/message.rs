@@ -1,4 +1,4 @@
-//! Decodes a whole message, which comes at the end of a stream or in place of one.
+//! Decodes a whole message, which comes at the end of a stream or instead of one.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -75,7 +75,7 @@ impl ChoiceState {
         }
         notes.report(wire)?;
         self.has_text = true;
-        // Emit the attributes of a part first: the message opens and closes its parts.
+        // Emit a part's attributes first, because the message opens and closes its parts.
         if let Some(details) = &details {
             self.attributes(wire, details)?;
         }

@@ -1,9 +1,9 @@
 //! Decodes OpenAI Chat Completions chunks into wire deltas.
 //!
-//! A payload is parsed as a whole (`read`), then passed to the assembler in the order of the wire: the members about
-//! the response, then each choice (reasoning, text, refusal, files, calls, a whole message, the finish reason), then
-//! usage and errors. Payloads that differ from an earlier one only in their text are not parsed (`cache`). Handles
-//! neither framing nor the identity of calls.
+//! A payload is first parsed as a whole (`read`). Then its content is passed to the assembler in wire order: the
+//! members about the response, each choice (reasoning, text, refusal, files, calls, a whole message, the finish
+//! reason), the usage and the errors. Payloads that differ from an earlier one only in their text are not parsed
+//! (`cache`). Does not handle framing, and does not determine which call a delta belongs to.
 
 pub(crate) mod attachments;
 pub(crate) mod calls;
@@ -89,8 +89,8 @@ impl Chat {
         }
     }
 
-    /// Decodes up to `most` whole events that contain one plain text each, like the event before them. Returns an empty
-    /// result if the first event is anything else.
+    /// Decodes up to `most` whole events that, like the event before them, each contain one plain text. Returns an
+    /// empty result if the first event is anything else.
     #[inline]
     pub(crate) fn similar_events(
         &mut self,
@@ -102,7 +102,7 @@ impl Chat {
             return WholeEvents::default();
         };
         let (choice, out) = (template.choice, &mut *wire.out);
-        // The preparation does not pay off for one or two events.
+        // For only one or two events, the preparation does not pay off.
         let is_short = input.len() < template.event_length() * 3;
         if is_short || !out.takes_rows() || !wire.assembler.awaits_text(out, choice) {
             return WholeEvents::default();
@@ -112,7 +112,8 @@ impl Chat {
         rows::take(template, input, most, give)
     }
 
-    /// Decodes a payload that matches a known template. Returns its length with its ending, or 0 if it must be parsed.
+    /// Decodes a payload that matches a known template. Returns its length, including its ending, or 0 if the payload
+    /// must be parsed.
     #[inline]
     pub(crate) fn known(
         &mut self,
@@ -292,13 +293,14 @@ impl Chat {
     }
 }
 
-/// Emits a payload that is not a chunk. openai-node and the AI SDK raise.
+/// Emits a payload that is not a chunk. openai-node and the AI SDK raise on such a payload.
 fn no_chunk(wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult {
     wire.out.leave_out("no_choices");
     unknown(wire, payload)
 }
 
-/// Emits the content of a payload that matches a template. Returns false, without effect, if it must be parsed.
+/// Emits the content of a payload that matches a template. Returns false, without any effect, if the payload must be
+/// parsed.
 fn act(
     wire: &mut DecodeContext<'_, '_>,
     template: &Template,

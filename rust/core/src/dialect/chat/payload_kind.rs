@@ -24,7 +24,7 @@ pub(crate) struct Wrapped<'a> {
     pub(crate) raw: Raw<'a>,
 }
 
-/// Returns the chunk of an envelope `{"data":{"choices":…}}`.
+/// Returns the chunk in an envelope `{"data":{"choices":…}}`.
 pub(crate) fn wrapped<'a>(chunk: &Chunk<'a>, max_depth: Option<u64>) -> Option<Wrapped<'a>> {
     if chunk.is_chunk() {
         return None;
@@ -36,7 +36,7 @@ pub(crate) fn wrapped<'a>(chunk: &Chunk<'a>, max_depth: Option<u64>) -> Option<W
     }
 }
 
-/// Returns an error object that a gateway put in an array.
+/// Returns an error object that a gateway put into an array.
 pub(crate) fn lone_error<'a>(raw: Raw<'a>, max_depth: Option<u64>) -> Option<(Chunk<'a>, Raw<'a>)> {
     let first = read::first_item(raw).filter(|item| item.kind == Kind::Object)?;
     match read::document(first.text, max_depth) {
@@ -45,7 +45,7 @@ pub(crate) fn lone_error<'a>(raw: Raw<'a>, max_depth: Option<u64>) -> Option<(Ch
     }
 }
 
-/// Returns true if a payload outside of any event is a whole response body, or the error in its place.
+/// Returns true if a payload outside any event is a whole response body or an error sent instead of one.
 pub(crate) fn is_body(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;
@@ -64,7 +64,7 @@ pub(crate) fn is_body(document: &Document<'_>) -> bool {
     whole || is_line(document)
 }
 
-/// Returns true if more lines may follow: a whole legacy completion looks like the last chunk of a stream.
+/// Returns true if more lines may follow, because a whole legacy completion looks like the last chunk of a stream.
 pub(crate) fn is_line(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;
@@ -83,7 +83,7 @@ pub(crate) fn is_line(document: &Document<'_>) -> bool {
     present(chunk.error).is_none() && !choices.is_empty() && choices.iter().all(ends)
 }
 
-/// Returns the text of a legacy Completions choice. It is the content if there is neither a delta nor a message.
+/// Returns the text of a legacy Completions choice. The text is the content if there is neither a delta nor a message.
 pub(crate) fn legacy_text<'a>(choice: &Choice<'a>) -> Slot<'a> {
     let alone = is_none(choice.delta.as_ref()) && is_none(choice.message.as_ref());
     choice.text.filter(|_| alone)

@@ -1,7 +1,7 @@
-//! Parses a Chat payload in one pass: known members into fields, all others into a list.
+//! Parses a Chat payload in one pass: known members into fields, and all others into a list.
 //!
-//! Validates all of the JSON and limits its nesting where it descends. Does not interpret values: the code that uses a
-//! member checks its type. Of duplicate keys, the last one wins.
+//! Validates all of the JSON and limits its nesting depth. Does not interpret values; the code that uses a member
+//! checks its type. If a key is duplicated, the last value wins.
 
 use crate::json::Key;
 use crate::json::Kind;
@@ -53,9 +53,9 @@ pub(crate) struct Chunk<'a> {
     pub(crate) error: Slot<'a>,
     pub(crate) obfuscation: Slot<'a>,
     pub(crate) rest: Vec<Member<'a>>,
-    /// Known keys that occurred twice in their object, anywhere in the chunk.
+    /// Known keys that occurred twice in an object, anywhere in the chunk.
     pub(crate) duplicates: Vec<&'static str>,
-    /// True if the chunk contained an integer outside of 64 bits.
+    /// True if the chunk contained an integer that exceeds 64 bits.
     pub(crate) wide_integer: bool,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Choice<'a> {
     pub(crate) index: Slot<'a>,
     pub(crate) delta: Option<Walk<'a, Box<Delta<'a>>>>,
     pub(crate) message: Option<Walk<'a, Box<Delta<'a>>>>,
-    /// The content of a legacy completion. Next to a delta or message it is an unknown member, so it is in `rest` too.
+    /// The content of a legacy completion. Next to a delta or message it is an unknown member, so it is also in `rest`.
     pub(crate) text: Slot<'a>,
     pub(crate) finish_reason: Slot<'a>,
     pub(crate) finish_camel: Slot<'a>,
@@ -73,7 +73,7 @@ pub(crate) struct Choice<'a> {
     pub(crate) rest: Vec<Member<'a>>,
 }
 
-/// A delta or a whole message, which have the same members.
+/// A delta or a whole message; both have the same members.
 #[derive(Debug, Default)]
 pub(crate) struct Delta<'a> {
     pub(crate) role: Slot<'a>,
@@ -103,7 +103,7 @@ pub(crate) struct Call<'a> {
     pub(crate) rest: Vec<Member<'a>>,
 }
 
-/// `function`, `custom` (whose `input` is its arguments) or the legacy `function_call`.
+/// `function`, `custom` (whose `input` is used as its arguments) or the legacy `function_call`.
 #[derive(Debug, Default)]
 pub(crate) struct Function<'a> {
     pub(crate) id: Slot<'a>,

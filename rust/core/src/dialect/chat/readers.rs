@@ -1,9 +1,9 @@
-//! Checks Chat chunks for what the official clients require, so that repair rewrites what they misread or reject.
+//! Checks Chat chunks against the requirements of official clients, so that repair rewrites what they would misread.
 //!
-//! openai-python drops a chunk whose `object` is not `chat.completion.chunk`. In other chunks it requires a `choices`
-//! array with a `delta` object in each choice, and merges lists in a delta by `index`. It stores tool calls in a list,
-//! so a new call must have the next index. A chunk without `object` is not rewritten and gets neither a role nor the
-//! type of a call, because only helpers of openai-python and openai-node need these.
+//! openai-python drops chunks whose `object` is not `chat.completion.chunk`. In other chunks, it requires a `choices`
+//! array in which each choice has a `delta` object, and it merges lists in a delta by `index`. It stores tool calls in
+//! a list, so a new call must have the next index. A chunk without `object` is not rewritten, and neither a role nor a
+//! call type is added to it, because only helpers of openai-python and openai-node need these.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::chat::payload_kind::legacy_text;
@@ -68,7 +68,7 @@ fn has_content(choice: &Walk<'_, Choice<'_>>) -> bool {
     walked.into_iter().chain(ends).any(is_filled)
 }
 
-/// Returns true if a member is present and not null, false, zero or empty.
+/// Returns true if a member is present and is not null, false, zero or empty.
 pub(crate) fn is_filled(slot: Slot<'_>) -> bool {
     slot.is_some_and(|raw| match raw.kind {
         Kind::Null | Kind::False => false,
@@ -98,21 +98,21 @@ fn index_of(slot: Slot<'_>) -> Option<i64> {
 /// The lists that clients store for one choice.
 #[derive(Debug, Default)]
 pub(crate) struct Readers {
-    /// A delta of the choice was received.
+    /// True once a delta of the choice was received.
     begun: bool,
     /// Length of the list of tool calls.
     calls: i64,
-    /// Indexes of the calls that have no arguments string yet.
+    /// Indexes of the calls that do not have an arguments string yet.
     bare: Set<i64>,
-    /// Indexes of the calls whose arguments are empty so far.
+    /// Indexes of the calls whose arguments are still empty.
     blank: Set<i64>,
     /// Names of delta members that were lists.
     lists: Vec<String>,
 }
 
 impl Readers {
-    /// Checks whether the first delta of the choice has a role. openai-node raises if a choice has none. `typed`: the
-    /// chunk has the right `object` member. Other chunks are not rewritten to add a role.
+    /// Checks whether the first delta of the choice has a role. openai-node raises if a choice has no role. `typed`:
+    /// the chunk has the correct `object` member. Other chunks are not rewritten to add a role.
     #[inline]
     pub(crate) fn begin(
         &mut self,
@@ -152,7 +152,7 @@ impl Readers {
             && index.is_none_or(|index| i64::from(index) < self.calls)
     }
 
-    /// Checks the members of a delta. `typed`: as for `begin`, and for the type of a call.
+    /// Checks the members of a delta. `typed`: as for `begin`, and also for the type of a call.
     pub(crate) fn delta(&mut self, delta: &Delta<'_>, typed: bool, notes: &mut Anomalies<'_>) {
         let is_text = |raw: Raw<'_>| matches!(raw.kind, Kind::String | Kind::Null);
         if delta.content.is_some_and(|raw| !is_text(raw)) {

@@ -1,6 +1,6 @@
-//! Reads the reasoning of a delta: the first reasoning field with text, and `reasoning_details`.
+//! Reads the reasoning in a delta: the first reasoning field with text, and `reasoning_details`.
 //!
-//! Gateways send the same text in two fields, or the details cumulatively. Each text is used once.
+//! Gateways may send the same text in two fields, or send the details cumulatively. Each text is used only once.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -21,18 +21,18 @@ use crate::json::members::present;
 use crate::json::members::text;
 use std::borrow::Cow;
 
-/// Minimum length of the text so far for a text that begins with it to be a repetition.
+/// Minimum length of the text so far for a text that begins with it to count as a repetition.
 const PREFIX_CHARS: usize = 4;
 
-/// The reasoning of one delta.
+/// The reasoning in one delta.
 #[derive(Debug, Default)]
 pub(crate) struct Thought<'a> {
     pub(crate) text: Option<Text<'a>>,
     /// The plain field that contained the text.
     pub(crate) field: Option<Raw<'a>>,
-    /// True if a text came twice and was used once.
+    /// True if the same text came twice and was used once.
     pub(crate) repeated: bool,
-    /// Other fields with the same text.
+    /// Other fields that contain the same text.
     pub(crate) again: Vec<Raw<'a>>,
     /// A second field with a different text.
     pub(crate) extra: Vec<Member<'a>>,
@@ -41,7 +41,7 @@ pub(crate) struct Thought<'a> {
     pub(crate) signature: Option<Cow<'a, str>>,
 }
 
-/// `reasoning_details`: entries with text, signatures, encrypted content.
+/// `reasoning_details`: entries with text, signatures or encrypted content.
 #[derive(Debug)]
 pub(crate) struct Details<'a> {
     pub(crate) text: Text<'a>,
@@ -143,12 +143,12 @@ fn details<'a>(raw: Raw<'a>, notes: &mut Anomalies<'a>) -> Option<Details<'a>> {
     Some(out)
 }
 
-/// Text of `reasoning_details` so far, where it is the only source. Returns what is new in the next one.
+/// Text of `reasoning_details` so far, if they are the only source. Returns what is new in the next text.
 #[derive(Debug)]
 pub(crate) struct Progress {
     seen: String,
     doubted: bool,
-    /// Length from which a text that begins with the text so far is a repetition.
+    /// Minimum length of the text so far from which a text that begins with it is a repetition.
     least: usize,
 }
 
@@ -159,7 +159,8 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// Returns a progress in which texts repeat the text so far once that has `least` characters, at least one.
+    /// Returns a state in which texts count as repetitions once the text so far has `least` characters, but at least
+    /// one.
     pub(crate) fn from(least: usize) -> Progress {
         Progress {
             seen: String::new(),
@@ -178,7 +179,7 @@ impl Progress {
         self.is_long() && text.body.starts_with(self.seen.as_str())
     }
 
-    /// AM13: returns true, once, if the text begins with all earlier text, so that two readings are possible.
+    /// AM13: returns true, once, if the text begins with all earlier text, so that it can be read in two ways.
     pub(crate) fn is_doubtful(&mut self, text: &Text<'_>) -> bool {
         let Some(new) = text.body.strip_prefix(self.seen.as_str()) else {
             return false;
@@ -192,8 +193,8 @@ impl Progress {
         self.doubted
     }
 
-    /// Returns the new text, and true if it repeated the earlier text. Halves of surrogate pairs at its ends are not
-    /// compared.
+    /// Returns the new text, and whether the earlier text was repeated. Halves of surrogate pairs at the ends of a text
+    /// are not compared.
     pub(crate) fn next<'t>(&mut self, text: &Text<'t>) -> (Text<'t>, bool) {
         let long = self.is_long();
         let Some(new) = text.body.strip_prefix(self.seen.as_str()).filter(|_| long) else {

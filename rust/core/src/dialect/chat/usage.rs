@@ -1,4 +1,4 @@
-//! Token counts of a chunk, a choice or an extension member.
+//! The token counts in a chunk, a choice or an extension member.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 
 static COUNTS: LazyLock<Counts> = LazyLock::new(|| Counts::of("chat"));
 
-/// Emits the `usage` of a chunk, a choice or an extension member. Null is ignored.
+/// Emits the `usage` in a chunk, a choice or an extension member. Null is ignored.
 pub(crate) fn take<'a>(
     wire: &mut DecodeContext<'_, '_>,
     slot: Slot<'a>,
@@ -31,7 +31,7 @@ pub(crate) fn take<'a>(
     notes.report(wire)
 }
 
-/// Returns the counts of a usage object.
+/// Returns the counts in a usage object.
 pub(crate) fn read(raw: Raw<'_>) -> Usage<'_> {
     COUNTS.read(raw)
 }

@@ -1,7 +1,7 @@
 """Decodes OpenAI Responses and OpenResponses streams, and whole `response` bodies, into wire deltas.
 
-Handles the types of events, and the end of a response: its output, usage, then its status. Handles neither framing nor
-the identity of items. Every name is in `_spec/dialects.json`.
+Handles the event types, and the end of a response: first its output, then the usage, then its status. Does not handle
+framing and does not determine which item an event belongs to. All event and member names are in `_spec/dialects.json`.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class ResponsesDecoder:
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Return whether a payload outside of any event is a whole response, or the error in its place."""
+        """Return whether a payload outside any event is a whole response or an error sent instead of one."""
         if not is_object(value):
             return False
         if value.get("object") == "response":
@@ -106,12 +106,12 @@ class ResponsesDecoder:
 
     @staticmethod
     def is_line(value: object) -> bool:  # noqa: ARG004
-        """Return False: a body contains one whole response, so none can follow."""
+        """Return False, because a body contains one whole response, so no further document can follow."""
         return False
 
     @staticmethod
     def is_complaint(value: object) -> bool:
-        """Return whether a document without `error` is an error: a message with a code, or a message alone."""
+        """Return whether a document without `error` is an error: a message with a code, or only a message."""
         if not is_object(value):
             return False
         kind = value.get("type")
@@ -119,12 +119,12 @@ class ResponsesDecoder:
             return True
         if value.get("message") is None:
             return False
-        # Otherwise `type` is the name of an event, and events of extensions may have a message, too.
+        # In other documents, `type` is an event name, and extension events may also have a message.
         return value.get("code") is not None if kind is None else isinstance(kind, str) and kind.endswith("error")
 
     @staticmethod
     def is_of_use(value: object) -> bool:
-        """Return whether a document after a broken one contains usable data: an error, text, or the end."""
+        """Return whether a document after a broken one contains usable data: an error, a text, or the end."""
         if not is_object(value):
             return False
         kind = value.get("type")
@@ -170,9 +170,9 @@ class ResponsesDecoder:
             self._unknown(payload, event)
 
     def marker(self) -> None:
-        """Ignore `[DONE]`: the OpenResponses specification sends it after the terminal event.
+        """Ignore `[DONE]`, because the OpenResponses specification sends it after the terminal event.
 
-        Clients stop reading at it, so repair drops one before that event.
+        Clients stop reading at `[DONE]`, so repair drops one that comes before the terminal event.
         """
         self._out.leave_out("done_marker")
 
@@ -181,7 +181,7 @@ class ResponsesDecoder:
         self._error(text_error(text), text, None)
 
     def flush(self) -> None:
-        """Mark the response as truncated if the input ends while the provider is at work.
+        """Mark the response as truncated if the input ends while the provider is running a tool.
 
         `missing_terminal="assume"` treats any other stream without a terminal event as complete.
         """
@@ -196,7 +196,7 @@ class ResponsesDecoder:
         return Reader(payload, notes, self._out, self._max_index, kind, self._tools)
 
     def _recovered(self, event: dict[str, Any], reader: Reader) -> bool:
-        """Decode an event after a broken document: text, usage and the end.
+        """Decode an event after a broken document: only text, usage and the end.
 
         Calls, reasoning and ids are not trusted.
         """
@@ -243,7 +243,7 @@ class ResponsesDecoder:
         return True
 
     def _progress(self, event: dict[str, Any], reader: Reader) -> bool:
-        """Handle an event about a call in progress. Return False if it concerns no open call."""
+        """Handle an event about a call in progress. Return False if the event concerns no open call."""
         metadata = as_object(reader.rest(event, (), PROGRESS_ADDRESS))
         return self._assembler.call_progress(0, reader.address(event), metadata)
 
@@ -270,7 +270,7 @@ class ResponsesDecoder:
     # The response
 
     def _is_another(self, response: Mapping[str, Any]) -> bool:
-        """Return whether a gateway started again under another id (AM10)."""
+        """Return whether a gateway restarted the response under another id (AM10)."""
         identity = response.get("id")
         if not isinstance(identity, str) or not identity.strip():
             return False
@@ -284,7 +284,7 @@ class ResponsesDecoder:
         self._items.begin_again(self._text)
 
     def _body(self, payload: Payload, value: dict[str, Any]) -> None:
-        """Decode a response that was not streamed, whole or in progress."""
+        """Decode a response that was not streamed, whether complete or in progress."""
         path: Path = ()
         notes = Anomalies(self._out, self._assembler, payload, path, is_read_of_response)
         reader = Reader(payload, notes, self._out, self._max_index, "", self._tools)
@@ -300,7 +300,10 @@ class ResponsesDecoder:
             notes.report()
 
     def _end(self, event: dict[str, Any], reader: Reader, *, with_output: bool) -> None:
-        """Handle a terminal event. The status of its response takes precedence over its name (`response.done`)."""
+        """Handle a terminal event.
+
+        The status of the response takes precedence over the name of its event (`response.done`).
+        """
         response = reader.notes.an_object(event, (), "response") or {}
         status = response.get("status")
         if not isinstance(status, str) or not _is_final(status):
@@ -312,7 +315,10 @@ class ResponsesDecoder:
         self._conclude(response, ("response",), reader, status, reader.rest(event, (), EVENT_FIELDS))
 
     def _start(self, response: Mapping[str, Any], path: Path, reader: Reader) -> None:
-        """Emit the start from the first event with a response. In a resumed stream, that may be the last event."""
+        """Emit the start from the first event that contains a response.
+
+        In a resumed stream, that may be the last event.
+        """
         if self._start_members is not None:
             return
         members = reader.rest(response, path, RESPONSE_FIELDS)
@@ -342,7 +348,7 @@ class ResponsesDecoder:
             self._assembler.merge_usage(read_counts(usage, reader.payload.raw(*path, "usage"), COUNTS))
 
     def _conclude(self, response: Mapping[str, Any], path: Path, reader: Reader, status: str, beside: Raw) -> None:
-        """Emit usage, changed members of the response, and how it ended."""
+        """Emit the usage, the changed members of the response, and how it ended."""
         self._usage(response, path, reader)
         start_members = self._start_members or {}
         members = {
@@ -364,7 +370,7 @@ class ResponsesDecoder:
         self._assembler.finish(0, status)
         self._assembler.done()
 
-    # Payloads that are not events of a response
+    # Payloads that are not response events
 
     def _error(self, error: ErrorFields, text: str, notes: Anomalies | None) -> None:
         self.ended = True
@@ -394,7 +400,7 @@ class ResponsesDecoder:
 def _find_error(payload: Payload, value: Mapping[str, Any], kind: str, event: str) -> ErrorFields | None:
     """Return the error of an event, nested or flat.
 
-    An `error` member in an event of a response or of an extension may be about something else.
+    An `error` member in a response event or an extension event may be about something else.
     """
     error = value.get("error")
     is_named_error = kind in ERRORS or event in ERRORS
@@ -403,21 +409,21 @@ def _find_error(payload: Payload, value: Mapping[str, Any], kind: str, event: st
         return read_error(payload, ("error",), error)
     if is_named_error or (bare and TERMINALS[kind] == "failed" and value.get("message") is not None):
         found = read_error(payload, (), value)
-        # The name of an event is not a kind of error.
+        # An event name is not an error kind.
         is_event = kind in ERRORS or kind in TERMINALS
         return ErrorFields(found.code, None if is_event else found.kind, found.message)
     return read_error(payload, (), value) if ResponsesDecoder.is_complaint(value) else None
 
 
 def _is_final(status: str) -> bool:
-    """Return whether a response with this status has ended. Gateways also put a reason there."""
+    """Return whether a response with this status has ended. Gateways sometimes put a reason there."""
     return status in STATUSES or meaning("responses", status) in _NO_SUCCESS
 
 
 def _worse(status: str, why: object) -> str:
-    """Return the reason of an incomplete response in place of its status, unless it is the usual reason.
+    """Return the reason of an incomplete response instead of its status, unless it is the usual reason.
 
-    A response with a reason that is not success is incomplete, even if its status is `completed`.
+    A response whose reason does not mean success is incomplete, even if its status is `completed`.
     """
     if not isinstance(why, str) or not why.strip():
         return status

@@ -1,4 +1,7 @@
-"""Collects the audio of a Responses stream, and its transcript. The pieces leave as metadata at the end, as in Chat."""
+"""Collects the audio of a Responses stream and its transcript.
+
+The pieces are emitted as metadata at the end, as in Chat.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ class Audio:
         self._size = 0
 
     def delta(self, event: Mapping[str, Any], reader: Reader) -> bool:
-        """Store the piece of an event. Return False if it has none."""
+        """Store the piece in an event. Return False if the object has none."""
         if not isinstance(event.get("delta"), str):
             return False
         piece = f'{{"{AUDIO_DELTAS[reader.kind]}":{reader.payload.raw("delta")}}}'

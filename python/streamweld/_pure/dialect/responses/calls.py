@@ -1,6 +1,6 @@
-"""Reads items that are tool calls, of every type in the API: their names, ids and arguments.
+"""Reads items that are tool calls of any type in the API: their names, ids and arguments.
 
-Lists the members of an item that form the arguments. The assembler decides which call an event addresses.
+Lists the members of an item that make up the arguments. The assembler decides which call an event addresses.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PIECE_MEMBERS = ("arguments", "partial_json")  # members with the text of a del
 
 @dataclass(frozen=True, slots=True)
 class CallItem:
-    """One call item in the form that the assembler takes."""
+    """One call item in the form that the assembler accepts."""
 
     address: Address
     name: str | None
@@ -39,7 +39,10 @@ class CallItem:
 
 
 def call_type(item: Mapping[str, Any]) -> CallType | None:
-    """Return the type of a call item, or None. Without a type, an item with a call id and a name is a function call."""
+    """Return the type of a call item, or None.
+
+    If the type is missing, an item with a call id and a name is a function call.
+    """
     kind = item.get("type")
     if isinstance(kind, str) and kind.strip():
         return CALLS.get(kind)
@@ -54,11 +57,11 @@ def read_call(
     item_id = reader.identity(item, path, "id") or item_id
     call_id = reader.identity(item, path, "call_id")
     name = reader.name(item, path) if kind.name is None else kind.name
-    # A client's tool may share the name of a provider's tool, but then it is listed in the request.
+    # A client's tool may have the same name as a provider's tool; it is then listed in the request.
     its_own = kind.type == "custom_tool_call" and name in PROVIDER_TOOLS and name not in reader.tools
     provider = kind.provider or its_own or _is_hosted(item)
     return CallItem(
-        # A call that the provider runs has no call id: the item id pairs it with its result.
+        # A call that the provider runs has no call id, so the item id pairs the call with its result.
         Address(item_id, item_id if call_id is None and provider else call_id, index),
         name,
         _arguments(item, path, reader, kind),
@@ -107,7 +110,7 @@ def _arguments(item: Mapping[str, Any], path: Path, reader: Reader, kind: CallTy
 
 
 def _piece(delta: Mapping[str, Any], reader: Reader) -> str | None:
-    """Return the arguments in a delta that is an object: the text in its only member, or the object itself."""
+    """Return the arguments in a delta that is an object: either the text in its only member or the object itself."""
     if len(delta) == 1:
         member, value = next(iter(delta.items()))
         if member in _PIECE_MEMBERS and isinstance(value, str):
@@ -116,7 +119,7 @@ def _piece(delta: Mapping[str, Any], reader: Reader) -> str | None:
 
 
 def _text(holder: Mapping[str, Any], path: Path, reader: Reader, member: str) -> str | None:
-    """Return argument text as sent. Any other value is returned as JSON text and classified later."""
+    """Return argument text as sent. A value of any other type is returned as JSON text and classified later."""
     value = holder.get(member)
     return value if value is None or isinstance(value, str) else reader.payload.raw(*path, member)
 
@@ -124,7 +127,7 @@ def _text(holder: Mapping[str, Any], path: Path, reader: Reader, member: str) ->
 def _is_hosted(item: Mapping[str, Any]) -> bool:
     """Return whether the provider runs the call and supplies its result.
 
-    This applies to shells in a provider's container and to the provider's tool searches.
+    This applies to shells in the provider's container and to the provider's tool searches.
     """
     environment = item.get("environment")
     if is_object(environment):

@@ -1,9 +1,9 @@
 """Finds the position of a part in its item, whatever `content_index` or `summary_index` is sent.
 
-Clients keep the parts of an item in a list. Some gateways never reset the index, skip numbers, or use one number for
-two parts. The number in an event is therefore only a label: the first part of an item has position 0, the next one
-position 1. An unknown label may still mean a known part: a delta then belongs to the only part that was
-announced but has no text, and a close to the only part that is still open.
+Clients store the parts of an item in a list. Some gateways never reset the index, skip numbers, or use the same number
+for two parts. The number in an event is therefore only a label: the first part of an item has position 0, the next one
+has position 1, and so on. An unknown label may still refer to a known part. A delta then belongs to the only part that
+was announced but has no text, and a close belongs to the only part that is still open.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _Stage = Literal["opened", "text", "valued", "closed"]
 _STAGES: tuple[_Stage, ...] = ("opened", "text", "valued", "closed")
 _REMEMBERED = 4096  # maximum number of messages, and of parts per message
 
-# The stages of the parts that an event with an unknown label may address, and the stage after an event.
+# The stages of the parts that an event with an unknown label may address, and the stage that an event leads to.
 _MAY_MEAN: dict[Purpose, tuple[_Stage, ...]] = {
     "open": (),
     "delta": ("opened",),
@@ -43,7 +43,7 @@ class _Message:
         self.is_over = False  # a part that opens now belongs to another message
 
     def only_part(self, channel: Channel, purpose: Purpose) -> int | None:
-        """Return the only part of the channel that an event with an unknown label may address, or None."""
+        """Return the only part in the channel that an event with an unknown label may address, or None."""
         found = [self.at_stage.get((channel, stage), set[int]()) for stage in _MAY_MEAN[purpose]]
         return next(iter(set[int]().union(*found))) if sum(map(len, found)) == 1 else None
 
@@ -69,7 +69,7 @@ class ContentIndexes:
         self._ids: dict[int, str] = {}  # ids of the other messages, by index
 
     def begin(self, address: Address) -> None:
-        """Begin a message: forget any earlier message with its id or index."""
+        """Begin a message, and forget any earlier message with the same id or index."""
         if address.item_id is not None:
             self._by_id.pop(address.item_id, None)
         if address.index is not None:
@@ -79,7 +79,7 @@ class ContentIndexes:
     def of(self, address: Address, channel: Channel, purpose: Purpose) -> int | None:
         """Return the position of the part that an event addresses.
 
-        `open` with the label of a closed part addresses a new part.
+        If `open` has the label of a closed part, it addresses a new part.
         """
         sent, opens = address.sub, purpose == "open"
         before = self._known(address) if opens else None
@@ -108,7 +108,7 @@ class ContentIndexes:
             message.taken[len(message.taken)] = None
 
     def finish(self, address: Address) -> None:
-        """Mark the message as finished: no more events follow, but a list may restate it."""
+        """Mark the message as finished: no more events follow, but a list may repeat its parts."""
         message = self._known(address)
         if message is not None:
             message.is_over = True
@@ -131,7 +131,7 @@ class ContentIndexes:
         return self._by_index.get(index)
 
     def _message(self, address: Address) -> _Message | None:
-        """Return the message that an event refers to; None if there are too many, or the event has no id or index."""
+        """Return the message that an event refers to; None if there are too many, or if the event has no id or index."""
         item_id, index = address.item_id, address.index
         message = self._known(address)
         if message is None:

@@ -1,7 +1,7 @@
-"""Decodes output items: announced, whole, and repeated in the terminal output.
+"""Decodes output items when they are announced, complete, or repeated in the terminal output.
 
-Messages and reasoning contain text, `calls` reads calls, results belong to calls, and items of unknown type are kept
-unchanged for the next turn.
+Messages and reasoning contain text. `calls` reads calls, results are paired with their calls, and items of unknown type
+are kept unchanged for the next turn.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ItemReader:
         self.ends_with_answer = True  # a response may end with the last whole item
 
     def begin_again(self, text: TextReader) -> None:
-        """Forget all items when the response starts again: indexes get new meanings."""
+        """Forget all items when the response starts again, because indexes then refer to other items."""
         self._text = text
         self._types.clear()
         self._once.clear()
@@ -82,7 +82,7 @@ class ItemReader:
             self._whole(item, ("item",), reader, item_id, index, again=False)
 
     def restate(self, output: Sequence[object], path: Path, reader: Reader) -> None:
-        """Decode the terminal output, which repeats every item or contains it for the first time."""
+        """Decode the terminal output, which repeats every item or contains items that were not streamed."""
         in_line = self._in_line(output)
         for position, item in enumerate(output):
             here = (*path, position)
@@ -100,7 +100,10 @@ class ItemReader:
         return item, address.item_id, address.index
 
     def _in_line(self, output: Sequence[object]) -> bool:
-        """Return whether positions in the terminal output are indexes of the stream. Some gateways omit items."""
+        """Return whether positions in the terminal output equal the output indexes in the stream.
+
+        Some gateways omit items.
+        """
         types = [_type_of(item) if is_object(item) else "" for item in output]
         return len(types) == len(self._types) and all(self._types.get(n) == name for n, name in enumerate(types))
 
@@ -145,7 +148,7 @@ class ItemReader:
         again: bool,
     ) -> None:
         if call.unfinished:
-            # The call was truncated. How it ends depends on the incomplete reason of the response.
+            # The call was truncated. How the call ends depends on the reason why the response is incomplete.
             self._assembler.call_text(0, call.address, "", call.name, call.metadata)
             self._assembler.call_value(0, call.address, call.arguments)
             return
@@ -157,7 +160,7 @@ class ItemReader:
             self._own_result(item, path, reader, call, kind)
 
     def _own_result(self, item: Mapping[str, Any], path: Path, reader: Reader, call: CallItem, kind: CallType) -> None:
-        """Emit the result that the item of a call contains: the output, or the error in its place."""
+        """Emit the result that a call item contains: its output, or its error instead."""
         output, error = kind.results
         failed = item.get(error) is not None
         raw = reader.payload.raw(*path, error if failed else output)
@@ -168,7 +171,7 @@ class ItemReader:
             self._assembler.result(0, identity, raw, failed, None)
 
     def _image(self, item: Mapping[str, Any], path: Path, reader: Reader, call: CallItem) -> None:
-        """Emit a finished image as a file. The previews before it are not files (they stay `Unknown`)."""
+        """Emit a finished image as a file. Previews that were sent earlier are not files (they stay `Unknown`)."""
         result = reader.text(item, path, "result")
         if not result or not self._is_new("image", call.address.item_id or "", result):
             return
@@ -182,7 +185,7 @@ class ItemReader:
             self._assembler.file(0, media_type, reader.notes.clean(result), None, metadata)
 
     def _result(self, item: Mapping[str, Any], path: Path, reader: Reader, item_id: str | None, *, opens: bool) -> bool:
-        """Emit the result of a tool. Return False if it has no id that pairs it with a call."""
+        """Emit a tool's result. Return False if the result has no id that pairs it with a call."""
         member = RESULT_MEMBERS.get(item["type"], "output")
         identity = reader.identity(item, path, "call_id")
         if identity is None and member == "output":
@@ -216,7 +219,7 @@ class ItemReader:
             self._assembler.kept_unknown(0, _ITEM_DONE, raw.encode())
 
     def _is_new(self, what: str, name: str, value: str) -> bool:
-        """Return whether the value was not emitted before: the terminal output repeats what was streamed."""
+        """Return whether the value was not emitted before, because the terminal output repeats what was streamed."""
         mark = hash((what, name, value))
         if mark in self._once:
             return False
@@ -246,7 +249,7 @@ def _text_kind(item: Mapping[str, Any]) -> ItemKind | None:
 def _is_answer(item: Mapping[str, Any]) -> bool:
     """Return whether a response may end with the item.
 
-    Reasoning, commentary, and the provider's calls and listings are followed by more.
+    Reasoning, commentary, and the provider's own calls and listings are always followed by more.
     """
     kind = item.get("type")
     return not isinstance(kind, str) or (kind in RESPONSE_EVENTS and item.get("phase") != "commentary")
@@ -258,7 +261,7 @@ def _is_result(item: Mapping[str, Any]) -> bool:
 
 
 def _members(item: Mapping[str, Any], path: Path, reader: Reader) -> Raw:
-    """Return the other members of an item with text, without the usual statuses, which its events already report."""
+    """Return the other members of a text item, without the usual statuses, which its events already report."""
     members = reader.rest(item, path, ITEM_FIELDS)
     if item.get("status") in ("in_progress", "completed"):
         members.pop("status", None)

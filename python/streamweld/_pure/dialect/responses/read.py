@@ -40,7 +40,7 @@ class Reader:
         self._max_index = max_index
 
     def mark_misread(self, why: str) -> None:
-        """Record why official clients would read the event differently, with a word of the code `rewritten`."""
+        """Record why official clients would read the event differently, as a reason for the code `rewritten`."""
         self._out.mark_misread(why)
 
     def identity(self, holder: Mapping[str, Any], path: Path, key: str) -> str | None:
@@ -60,7 +60,7 @@ class Reader:
         return self.notes.clean(value) if value.strip() else None
 
     def _index(self, event: Mapping[str, Any], key: str, most: int) -> int | None:
-        """Return an index. An unusable index is absent and never addresses anything."""
+        """Return an index. An unusable index counts as absent and never addresses anything."""
         value = event.get(key)
         if value is None:
             return None
@@ -71,7 +71,7 @@ class Reader:
         return None
 
     def text(self, holder: Mapping[str, Any], path: Path, key: str) -> str | None:
-        """Return a text as sent, or None. Half of a surrogate pair at its end may be completed by the next delta."""
+        """Return a text as sent, or None. The next delta may complete half of a surrogate pair at the text's end."""
         value = holder.get(key)
         if value is None or isinstance(value, str):
             return value
@@ -88,7 +88,7 @@ class Reader:
         )
 
     def rest(self, holder: Mapping[str, Any], path: Path, modelled: frozenset[str]) -> Raw:
-        """Return the unknown members as sent, without null and `[]` (an empty `logprobs` in every delta)."""
+        """Return the unknown members as sent, without null and `[]` (some gateways always send an empty `logprobs`)."""
         if modelled.issuperset(holder):
             return {}
         left = {key for key in holder.keys() - modelled if holder[key] is not None and holder[key] != []}

@@ -1,8 +1,8 @@
-"""Check Responses events for what the official clients require, so that repair rewrites what they misread or reject.
+"""Check Responses events against the requirements of official clients, so that repair rewrites what they misread.
 
-openai-python and openai-node keep one item at each output index and one part at each position of an item. They raise if
-an event does not match these, if an item or part was not added before, and if the id of an item changes. Their final
-result is the `output` of the last event.
+openai-python and openai-node store one item at each output index and one part at each position of an item. They raise
+if an event does not match what they stored, if its item or part was not added before, or if an item's id changes. Their
+final result is the `output` in the last event.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MESSAGE_PARTS: Final = ("output_text", "refusal")  # types of the parts of a me
 _LIFECYCLE: Final = ("created", "queued", "in_progress", "completed", "failed", "incomplete")
 _EVENTS: Final = frozenset(f"response.{name}" for name in _LIFECYCLE)
 _UNDER_WAY: Final = ("response.queued", "response.in_progress")
-# Families of events about one item, and the type that the item must have.
+# Families of events about one item, with the type that the item must have.
 _ITEM_TYPES: Final = {
     "output_text": "message",
     "output_text.annotation": "message",
@@ -48,7 +48,7 @@ _ITEM_TYPES: Final = {
     "image_generation_call": "image_generation_call",
 }
 _OTHER_NAMES: Final = ("text", "function_call.arguments")  # families of events that clients know by another name
-# Families of events about one part of an item, and the type that the part must have.
+# Families of events about one part of an item, with the type that the part must have.
 _PART_TYPES: Final = {
     "output_text": "output_text",
     "output_text.annotation": "output_text",
@@ -56,7 +56,7 @@ _PART_TYPES: Final = {
     "reasoning_text": "reasoning_text",
 }
 
-# How the response was opened: not yet, by an event of the source, or by an opening event that repair inserts.
+# How the response was opened: not yet, by an event from the source, or by an opening event that repair inserts.
 _Opening: TypeAlias = Literal["none", "sent", "ours"]
 
 
@@ -86,7 +86,7 @@ def _identity(item: AddedItem) -> tuple[str | None, str | None, str | None]:
 
 
 def _names(item: AddedItem) -> Iterable[tuple[str | None, str]]:
-    """Return the names by which clients find an item. No other item may have them."""
+    """Return the names by which clients find an item. No other item may have the same names."""
     if item.id:
         yield None, item.id
     if item.kind in _BY_CALL_ID and item.call_id:
@@ -160,7 +160,7 @@ class Readers:
             self._completed(output[:_MAX_ITEMS] if is_array(output) else ())
 
     def _completed(self, output: Iterable[object]) -> None:
-        """Check the final output. Clients require it to contain the items that were not completed before."""
+        """Check the final output. Clients require that it contain the items that were not completed before."""
         final: dict[tuple[str | None, str | None, str | None], str | None] = {}
         for item in output:
             if is_object(item):
@@ -177,7 +177,7 @@ class Readers:
                 self._out.mark_misread("not_closed")
 
     def _check_whole(self, item: Mapping[str, Any]) -> None:
-        """Check the members of a completed item that clients use as they are."""
+        """Check the members of a completed item that clients use without validation."""
         kind = item.get("type")
         if kind == "function_call":
             if not _word(item, "name"):
@@ -216,7 +216,7 @@ class Readers:
             self._items[index] = added
 
     def _keep(self, index: int, item: AddedItem) -> None:
-        """Store a new item, as clients do, if they accept it."""
+        """Store a new item as clients do, if clients accept it."""
         if len(self._items) >= _MAX_ITEMS:
             return
         self._items[index] = item
@@ -251,7 +251,7 @@ class Readers:
             self._out.on_item(index, item)
 
     def _item(self, event: Mapping[str, Any], kind: str) -> AddedItem | None:
-        """Return the item that an event addresses, and request a rewrite if clients do not find it."""
+        """Return the item that an event addresses, and request a rewrite if clients cannot find it."""
         index = _index(event, "output_index")
         item = None if index is None else self._items.get(index)
         if item is None:
@@ -310,7 +310,7 @@ class Readers:
                 part.annotations += adds
 
     def _position(self, event: Mapping[str, Any], key: str, count: int, *, adds: bool = False) -> int | None:
-        """Return the position that an event addresses among `count` parts: the next one if it adds a part."""
+        """Return the position, among `count` parts, that an event addresses: the next position if it adds a part."""
         position = _index(event, key)
         if position is None:
             self._out.mark_misread("no_index")

@@ -1,6 +1,6 @@
-"""The names of the Responses dialect: the tables of `_spec/dialects.json` in the form that the decoder needs.
+"""The names used by the Responses dialect: the tables in `_spec/dialects.json`, in the form that the decoder needs.
 
-No other module defines names, so that both backends read the same ones.
+No other module defines names, so that both backends use the same ones.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ class Sort:
 
 @dataclass(frozen=True, slots=True)
 class TextEvent:
-    """An event with text. `position`: the index of the part within the item; `member`: the member with the text."""
+    """An event with text.
+
+    `position`: the index of the part within the item. `member`: the member that contains the text.
+    """
 
     sort: Sort
     position: str
@@ -42,7 +45,7 @@ class TextEvent:
 
 @dataclass(frozen=True, slots=True)
 class CallType:
-    """A type of item that is a call. `name`: the tool's name, if the type determines it."""
+    """An item type that is a call. `name`: the tool's name, if the type determines it."""
 
     type: str
     name: str | None
@@ -108,7 +111,7 @@ def _call_type(name: str, members: tuple[str, ...]) -> CallType:
         wrapped=name in _FACTS["wrapped_calls"],
         custom=name in _FACTS["custom_calls"],
         provider=name in _FACTS["provider_calls"],
-        # Except for a plain function call, the type is kept, because a later turn sends the item back.
+        # The type of any call except a plain function call is kept, because a later turn sends the item back.
         modelled=frozenset({"id", "call_id", "name", *members, *results, *({"type"} if plain else ())}),
         results=results,
     )
@@ -118,14 +121,14 @@ CALLS = {name: _call_type(name, members) for name, members in _FACTS["call_types
 
 
 def is_read(path: Path) -> bool:
-    """Return whether the decoder reads the member at `path` of an event."""
+    """Return whether the decoder reads the member at `path` in an event."""
     if path[0] == "response" and len(path) > 1:
         return is_read_of_response(path[1:])
     return _is_read(path, EVENT_FIELDS)
 
 
 def is_read_of_response(path: Path) -> bool:
-    """Return whether the decoder reads the member at `path` of a whole response."""
+    """Return whether the decoder reads the member at `path` in a whole response."""
     if path[:1] == ("output",) and len(path) > 2:
         return _is_read(("item", *path[2:]), EVENT_FIELDS)
     return _is_read(path, RESPONSE_FIELDS)

@@ -1,4 +1,4 @@
-"""Decodes the text of a Responses stream: deltas, their final values, content parts, summaries, annotations.
+"""Decodes the text of a Responses stream: deltas, their final values, content parts, summaries and annotations.
 
 Finds the text in an event. The assembler decides which part it belongs to.
 """
@@ -69,7 +69,7 @@ class TextReader:
             return
         address = self._with_position(reader.address(event, facts.position), reader, sort, "delta")
         if not self._carried and self._members_of == _key(address) and sort.item == "message":
-            # No event opened the part, and the deltas of a message do not carry its members.
+            # No event opened the part, and a message's deltas do not carry its members.
             self._carried = True
             members_sent = as_object(self._members)
             self._assembler.part_opened(0, sort.item, address, sort.channel, sort.reasoning, None, members_sent)
@@ -77,7 +77,7 @@ class TextReader:
         self._assembler.part_text(0, sort.item, address, sort.channel, sort.reasoning, text, metadata)
 
     def recovered(self, event: Mapping[str, Any], reader: Reader, address: Address) -> None:
-        """Emit the text of a delta after a broken document. Its ids are not trusted."""
+        """Emit the text of a delta after a broken document. The ids in it are not trusted."""
         sort = TEXT_DELTAS[reader.kind].sort
         text = _delta_text(event, "delta", reader)
         if text and sort.item == "message":
@@ -98,7 +98,10 @@ class TextReader:
             self._assembler.part_attributes(0, sort.item, address, sort.channel, None, None, None, metadata)
 
     def part(self, event: Mapping[str, Any], reader: Reader, *, summary: bool, closes: bool) -> bool:
-        """Handle `content_part` and `reasoning_summary_part`, added and done. Return False if the type is unknown."""
+        """Handle `content_part` and `reasoning_summary_part` events (added and done).
+
+        Return False if the type is unknown.
+        """
         part = reader.notes.an_object(event, (), "part")
         if part is None:
             return True
@@ -149,7 +152,7 @@ class TextReader:
     # The content of an item
 
     def open_content(self, item: Mapping[str, Any], path: Path, reader: Reader, address: Address, members: Raw) -> None:
-        """Emit the content in the announcement of an item. `members`: its other members."""
+        """Emit the content that an item's announcement contains. `members`: its other members."""
         self._members = members
         self._carried = not members
         key = self._members_of = _key(address)
@@ -169,10 +172,10 @@ class TextReader:
     def close_content(
         self, item: Mapping[str, Any], path: Path, reader: Reader, address: Address, members: Raw, *, again: bool
     ) -> Raw:
-        """Emit the content of a whole item. `again`: it is in the terminal output, which only repeats.
+        """Emit the content of a complete item. `again`: the item is in the terminal output, which only repeats items.
 
-        Returns those of the other members that were not emitted when the item was opened. If a message was not
-        announced, its first part carries them.
+        Returns those other members that were not emitted when the item was opened. If a message was not announced, its
+        first part carries them.
         """
         announced = self._members_of == _key(address)
         entries: list[ListedPart] = []
@@ -198,13 +201,13 @@ class TextReader:
         return {key: raw for key, raw in members.items() if known.get(key) != raw}
 
     def _annotations(self, part: Mapping[str, Any], path: Path, reader: Reader, address: Address, sort: Sort) -> None:
-        """Emit those annotations of a list that did not already come separately."""
+        """Emit the annotations in a list that were not already sent separately."""
         raw = self._new_annotations(part, path, reader, address)
         if raw is not None:
             self._assembler.part_attributes(0, sort.item, address, sort.channel, raw, None, None, None)
 
     def _new_annotations(self, part: Mapping[str, Any], path: Path, reader: Reader, address: Address) -> str | None:
-        """Return the new annotations of a list as a JSON array, or None."""
+        """Return the new annotations in a list as a JSON array, or None."""
         listed = part.get("annotations")
         if not is_array(listed):
             if listed is not None:
@@ -240,7 +243,7 @@ def _key(address: Address) -> _Key:
 
 
 def _sorted(part: Mapping[str, Any], default: Sort | None) -> tuple[Sort | None, str]:
-    """Return the classification of a content part and the member with its text, or None for an unknown type."""
+    """Return the class of a content part and the member that contains its text, or None for an unknown type."""
     kind = part.get("type")
     if not isinstance(kind, str):
         kind = "output_text"

@@ -1,4 +1,4 @@
-//! Collects the audio of a stream, and its transcript. The pieces leave as metadata at the end, as in Chat.
+//! Collects the audio of a stream and its transcript. The pieces are emitted as metadata at the end, as in Chat.
 
 use crate::assemble::part::object_merge::Growth;
 use crate::dialect::decode_context::DecodeContext;
@@ -16,7 +16,7 @@ pub(crate) struct Audio {
 }
 
 impl Audio {
-    /// Stores the piece of an event under the name of a member of `audio`. Returns false if the event has none.
+    /// Stores the piece in an event under the name of a member of `audio`. Returns false if the event has no piece.
     pub(crate) fn delta(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

@@ -1,4 +1,4 @@
-//! Decodes tool call items of every type in the API: names, ids and arguments.
+//! Decodes tool call items of every type that the API has: names, ids and arguments.
 //!
 //! Determines which members of an item make up the arguments. The assembler decides which call an event addresses.
 
@@ -23,7 +23,7 @@ use crate::model::delta::CallFields;
 use crate::model::fault::Fault;
 use std::borrow::Cow;
 
-/// A call item in the form that the assembler takes.
+/// A call item in the form that the assembler accepts.
 #[derive(Debug)]
 pub(crate) struct CallItem<'a> {
     pub(crate) item_address: ItemAddress<'a>,
@@ -51,7 +51,7 @@ impl CallItem<'_> {
     }
 }
 
-/// Returns the type of a call item. An item without a type is a function call if it has a call id and a name.
+/// Returns the type of a call item. If the type is missing, an item with a call id and a name is a function call.
 pub(crate) fn call_type(item: &Object<'_>) -> Option<&'static CallType> {
     let kind = item.string("type");
     if let Some(kind) = kind.filter(|kind| !kind.trim_matches(is_white).is_empty()) {
@@ -66,7 +66,7 @@ pub(crate) fn call_type(item: &Object<'_>) -> Option<&'static CallType> {
     FACTS.calls.get("function_call").filter(|_| is_call)
 }
 
-/// Reads a call item. `beside`: the address that the event carries outside the item.
+/// Reads a call item. `beside`: the address that the event contains outside the item.
 pub(crate) fn read_call<'a>(
     item: &Object<'a>,
     at: Pointer<'_>,
@@ -80,7 +80,8 @@ pub(crate) fn read_call<'a>(
         None => reader.name(item, at),
         Some(name) => Some(Cow::Borrowed(name)),
     };
-    // A client's tool may share its name with a provider's tool. If the request lists it, the call is the client's.
+    // A client's tool may have the same name as a provider's tool. If the request lists the tool, the call is for the
+    // client's tool.
     let tools = &reader.wire.out.config.tools;
     let its_own = kind.kind == "custom_tool_call"
         && name.as_deref().is_some_and(|name| {
@@ -90,7 +91,7 @@ pub(crate) fn read_call<'a>(
             FACTS.provider_tools.contains(name) && !is_known
         });
     let provider = kind.provider || its_own || is_hosted(item);
-    // A call that the provider runs has no call id of its own: the item id pairs it with its result.
+    // A call that the provider runs has no call id, so the item id pairs the call with its result.
     let call_id = call_id.or_else(|| item_id.clone().filter(|_| provider));
     CallItem {
         item_address: ItemAddress {
@@ -109,7 +110,7 @@ pub(crate) fn read_call<'a>(
 }
 
 /// Handles `output_item.added`. Ignores the members of a wrapped call, because they are complete only when the item is
-/// done and are not the start of a text.
+/// done, so they are not the beginning of its arguments.
 pub(crate) fn open_call(
     wire: &mut DecodeContext<'_, '_>,
     call: &CallItem<'_>,
@@ -123,7 +124,7 @@ pub(crate) fn open_call(
     wire.assembler.call_opened(wire.out, call_fields)
 }
 
-/// Handles an event about a call in progress. Returns false if it concerns no open call.
+/// Handles an event about a call in progress. Returns false if the event concerns no open call.
 pub(crate) fn progress<'a>(
     event: &Object<'a>,
     reader: &mut Reader<'_, '_, 'a>,
@@ -173,10 +174,10 @@ pub(crate) fn value<'a>(
     assembler.call_value(out, 0, item_address.address(), plain(event, member))
 }
 
-/// Members with the text of a delta that is an object.
+/// Members that contain the text if a delta is an object.
 const PIECE_MEMBERS: [&str; 2] = ["arguments", "partial_json"];
 
-/// Returns the arguments in a delta that is an object: the text in its only member, or the object itself.
+/// Returns the arguments in a delta that is an object: either the text in its only member or the object itself.
 #[cold]
 fn piece<'a>(event: &Object<'a>) -> Option<Text<'a>> {
     let delta = event.object("delta")?;
@@ -204,14 +205,14 @@ fn arguments<'a>(item: &Object<'a>, kind: &CallType) -> Option<Text<'a>> {
     })
 }
 
-/// Returns argument text as sent. A value that is not a string is returned as JSON text, to be validated later.
+/// Returns argument text as sent. A value that is not a string is returned as JSON text and validated later.
 fn plain<'a>(holder: &Object<'a>, member: &str) -> Option<Text<'a>> {
     let raw = holder.present(member)?;
     Some(text(raw).unwrap_or_else(|| Text::plain(raw.text)))
 }
 
-/// Returns true for shells in the provider's container and tool searches on its servers: neither waits for a result
-/// from the client.
+/// Returns true for shells in the provider's container and for tool searches on the provider's servers, because neither
+/// waits for a result from the client.
 fn is_hosted(item: &Object<'_>) -> bool {
     match item
         .get("environment")

@@ -1,6 +1,6 @@
 //! Iterates over the text parts in an item's content or summary, in every shape that gateways send.
 //!
-//! Classifies each part by its type. The caller decides what to do with it.
+//! Classifies each part by its type. The caller decides what to do with each part.
 
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::ParseResult;
@@ -23,7 +23,7 @@ use crate::model::delta::ItemKind;
 #[derive(Debug)]
 pub(crate) struct ContentPart<'a> {
     pub(crate) sort: Sort,
-    /// The part's object; `None` where a bridge sends only a string.
+    /// The part's object; `None` if a bridge sends only a string.
     pub(crate) part: Option<Object<'a>>,
     raw: Raw<'a>,
     pub(crate) position: i64,
@@ -41,7 +41,7 @@ impl<'a> ContentPart<'a> {
         }
     }
 
-    /// Returns the members of the part other than its text.
+    /// Returns the part's members other than its text.
     pub(crate) fn rest(&self) -> ExtraFields<'a> {
         let part = self.part.as_ref();
         part.map(|part| rest(part, &FACTS.part_fields))
@@ -59,7 +59,7 @@ impl Sort {
     }
 }
 
-/// Returns the `Sort` of a content part that came in its own event, and the member that contains its text. Returns
+/// Returns the `Sort` of a content part that came in a separate event, and the member that contains its text. Returns
 /// `None` for an unknown type.
 pub(crate) fn sorted(part: &Object<'_>, default: Option<Sort>) -> Option<(Sort, &'static str)> {
     let kind = part.string("type");
@@ -69,7 +69,7 @@ pub(crate) fn sorted(part: &Object<'_>, default: Option<Sort>) -> Option<(Sort, 
     }
 }
 
-/// Calls `take` with every part of an item that contains text, and with the part's place in the payload.
+/// Calls `take` with every part of an item that contains text, and with the part's location in the payload.
 pub(crate) fn each_piece<'w, 'o, 'a>(
     item: &Object<'a>,
     at: Pointer<'_>,

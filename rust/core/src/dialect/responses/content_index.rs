@@ -1,9 +1,10 @@
-//! Computes the position of a part in its item, whatever `content_index` or `summary_index` the events carry.
+//! Computes the position of a part in its item, whatever `content_index` or `summary_index` the events have.
 //!
-//! Clients keep the parts of an item in a list. Some gateways never reset the index, skip numbers, or use one number
-//! for two parts. The number in an event is therefore only a label: the first part of an item has position 0, the next
-//! one position 1. An unknown label may still mean a known part: a delta then belongs to the only part that was
-//! announced but has no text, and a close to the only part that is still open. Only indexes and channels are stored.
+//! Clients store the parts of an item in a list. Some gateways never reset the index, skip numbers, or use the same
+//! number for two parts. The number in an event is therefore only a label: the first part of an item has position 0,
+//! the next one has position 1, and so on. An unknown label may still refer to a known part. A delta then belongs to
+//! the only part that was announced but has no text, and a close belongs to the only part that is still open. Only
+//! indexes and channels are stored.
 
 use crate::dialect::responses::read::ItemAddress;
 use crate::model::delta::Channel;
@@ -11,7 +12,7 @@ use crate::model::small_map::Map;
 use crate::model::small_map::Set;
 use std::mem;
 
-/// Maximum number of messages that are tracked, and of parts in each.
+/// Maximum number of messages that are tracked, and of parts in each message.
 const REMEMBERED: usize = 4096;
 
 /// What an event does to its part.
@@ -23,7 +24,7 @@ pub(crate) enum Purpose {
     Close,
 }
 
-/// Lifecycle stage of a part, in ascending order.
+/// A part's lifecycle stage, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Stage {
     Opened,
@@ -57,11 +58,11 @@ impl Purpose {
 struct Message {
     /// Positions of parts, by channel and label.
     named: Map<(Channel, i64), i64>,
-    /// Channel of the part at each position; `None` for a part of an unknown type.
+    /// The channel of the part at each position; `None` for a part of unknown type.
     taken: Map<i64, Option<Channel>>,
     stages: Map<i64, Stage>,
     at_stage: Map<(Channel, Stage), Set<i64>>,
-    /// True if the message is complete: a part that opens now belongs to another message.
+    /// True if the message is complete, so that a part that opens now belongs to another message.
     is_over: bool,
 }
 
@@ -95,19 +96,19 @@ impl Message {
     }
 }
 
-/// Part positions of the messages of one stream.
+/// Part positions in the messages of one stream.
 #[derive(Debug, Default)]
 pub(crate) struct ContentIndexes {
     by_id: Map<String, Message>,
-    /// Messages whose id is not known.
+    /// Messages without a known id.
     by_index: Map<i64, Message>,
     /// Ids of the messages in `by_id`, by output index.
     ids: Map<i64, String>,
-    /// True if a label came to mean another part since the last `take_renamed`.
+    /// True if a label came to refer to another part since the last `take_renamed`.
     renamed: bool,
 }
 
-/// Key under which a message is stored.
+/// The key under which a message is stored.
 #[derive(Debug)]
 enum MessageKey {
     Id(String),
@@ -115,13 +116,13 @@ enum MessageKey {
 }
 
 impl ContentIndexes {
-    /// Returns true if a label came to mean another part since the last call.
+    /// Returns true if a label came to refer to another part since the last call.
     #[inline]
     pub(crate) fn take_renamed(&mut self) -> bool {
         mem::take(&mut self.renamed)
     }
 
-    /// Starts a new message: discards the messages stored under the same id and index.
+    /// Starts a new message, and discards any message stored under the same id or index.
     pub(crate) fn begin(&mut self, item_address: &ItemAddress<'_>) {
         if let Some(id) = item_address.item_id.as_deref() {
             self.by_id.remove(id);
@@ -133,8 +134,8 @@ impl ContentIndexes {
         self.renamed = true;
     }
 
-    /// Returns the position of the part that an event addresses. With `Open`, a closed part with the same label is a
-    /// different part.
+    /// Returns the position of the part that an event addresses. With `Open`, the label of a closed part refers to a
+    /// new part.
     pub(crate) fn of(
         &mut self,
         item_address: &ItemAddress<'_>,
@@ -171,7 +172,7 @@ impl ContentIndexes {
         Some(position)
     }
 
-    /// Reserves a position for a newly opened part of an unknown type.
+    /// Reserves a position for a newly opened part of unknown type.
     pub(crate) fn skip(&mut self, item_address: &ItemAddress<'_>) {
         if item_address.sub.is_some()
             && let Some(message) = self.message(item_address)
@@ -190,8 +191,8 @@ impl ContentIndexes {
         }
     }
 
-    /// Returns the position of a part in an item's list: its index there, or the position of its label if only that
-    /// fits (lists may leave out empty parts).
+    /// Returns the position of a part in an item's list: its index there, or the position of its label if only the
+    /// label matches (lists may omit empty parts).
     pub(crate) fn listed(
         &mut self,
         item_address: &ItemAddress<'_>,
@@ -233,14 +234,14 @@ impl ContentIndexes {
     }
 
     /// Returns the message that an event addresses, and adds it if it is new. Returns `None` if too many messages are
-    /// stored or the event has no address.
+    /// stored or if the event has no address.
     fn message(&mut self, item_address: &ItemAddress<'_>) -> Option<&mut Message> {
         let (known, id) = (self.known(item_address), item_address.item_id.as_deref());
         if known.is_none() && self.by_id.len() + self.by_index.len() >= REMEMBERED {
             return None;
         }
         let key = match (known, id, item_address.index) {
-            // The id of a known message arrives late.
+            // The id of a known message arrived late.
             (Some(MessageKey::Index(index)), Some(id), _) => {
                 let message = mem::take(self.by_index.slot(index));
                 self.by_index.remove(&index);

@@ -1,6 +1,6 @@
 //! Reports duplicate object keys among the members that the decoder reads.
 //!
-//! Scans only the places where such members can be, and does not interpret them.
+//! Scans only the places where such members can occur, and does not interpret them.
 
 use crate::dialect::decode_context::ParseResult;
 use crate::dialect::responses::name_sets::Glance;
@@ -16,7 +16,7 @@ use crate::model::fault::Fault;
 use crate::model::output::Output;
 use crate::model::spec::Code;
 
-/// Kind of value at a place in the payload.
+/// The kind of value at a place in the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ValueKind {
     Event,
@@ -24,10 +24,10 @@ pub(crate) enum ValueKind {
     Error,
     Details,
     Item,
-    /// The content or the summary of an item.
+    /// An item's content or summary.
     Parts,
     Part,
-    /// The output of a response: an array of items, or an object whose values are items.
+    /// A response's output: an array of items, or an object whose values are items.
     Output,
 }
 
@@ -44,7 +44,7 @@ impl ValueKind {
         })
     }
 
-    /// Returns the place of a member's value, if the value is an object or array that is scanned.
+    /// Returns the place of a member's value, if the value is an object or array that must be scanned.
     fn leads(self, kind: Kind, key: Key<'_>) -> Option<ValueKind> {
         match kind {
             Kind::Object | Kind::Array => self.inside(&key.name()),
@@ -69,13 +69,13 @@ impl ValueKind {
     }
 }
 
-/// Maximum number of objects, and of lists, that are kept. A reader that needs another one parses it again.
+/// Maximum number of objects, and of lists, that are kept. A reader that needs another object or list parses it again.
 const KEPT: usize = 64;
 
-/// Initial capacity for members, sufficient for most items and parts.
+/// Initial capacity for members, which is sufficient for most items and parts.
 const USUAL: usize = 8;
 
-/// Objects and lists already parsed during the scan, so that readers do not parse them again.
+/// Objects and lists that were already parsed during the scan, so that readers do not have to parse them again.
 #[derive(Debug, Default)]
 pub(crate) struct Known<'a> {
     objects: Vec<Object<'a>>,
@@ -112,13 +112,13 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Returns true if both are the same span of the payload, not merely equal text.
+/// Returns true if both are the same span of the payload, and not merely equal text.
 fn is_same(one: Raw<'_>, other: Raw<'_>) -> bool {
     std::ptr::eq(one.text, other.text)
 }
 
-/// Reports duplicate keys, those inside a member's value before the member's own. Keeps the objects and lists it
-/// parses, because the caller is about to read them.
+/// Reports duplicate keys; those inside a member's value come before the member's own key. Keeps the objects and lists
+/// that it parses, because the caller is about to read them.
 pub(crate) fn report_duplicates<'a>(
     out: &mut Output<'_>,
     members: &[Member<'a>],
@@ -149,7 +149,7 @@ fn note(
     Ok(())
 }
 
-/// Parses the next value, with everything nested in it, in one pass. Returns `None` at the end of the text, which
+/// Parses the next value, including everything nested in it, in one pass. Returns `None` at the end of the text, which
 /// cannot happen in valid JSON.
 fn descend<'a>(
     out: &mut Output<'_>,

@@ -1,6 +1,6 @@
-//! Decodes output items: announced, complete, and repeated in the terminal output.
+//! Decodes output items when they are announced, complete, or repeated in the terminal output.
 //!
-//! Messages and reasoning contain text, `calls` reads tool calls, results are paired with their calls, and items of an
+//! Messages and reasoning contain text. `calls` reads tool calls, results are paired with their calls, and items of
 //! unknown type are kept unchanged for the next turn.
 
 use crate::dialect::anomalies::Pointer;
@@ -33,23 +33,23 @@ use crate::model::lazy_box::LazyBox;
 use crate::model::small_map::Map;
 use crate::model::small_map::Set;
 
-/// Maximum number of items, results and parts remembered so that they are not emitted twice.
+/// Maximum number of items, results and parts to remember so that they are not emitted twice.
 const ONCE: usize = 4096;
 /// Maximum number of output indexes whose item type is stored.
 const TYPES: usize = 4096;
 /// Maximum length of a stored item type, in characters.
 const TYPE: usize = 64;
 
-/// Event name under which an item of an unknown type is kept, wherever it occurred.
+/// The event name under which an item of unknown type is kept, wherever it occurred.
 const ITEM_DONE: &str = "response.output_item.done";
 
-/// Output items of one stream.
+/// The output items of one stream.
 #[derive(Debug)]
 pub(crate) struct Items {
     pub(crate) texts: LazyBox<Texts>,
-    /// Hashes of what was emitted and must not be emitted twice.
+    /// Hashes of values that were emitted and must not be emitted twice.
     once: Set<u64>,
-    /// Type of the item at each output index.
+    /// The type of the item at each output index.
     types: Map<i64, String>,
     /// True if a response may end with the last complete item.
     pub(crate) ends_with_answer: bool,
@@ -66,7 +66,7 @@ impl Default for Items {
     }
 }
 
-/// Where an item occurs in the payload.
+/// Where in the payload an item occurs.
 #[derive(Clone, Copy, Debug)]
 struct ItemOccurrence<'p> {
     at: Pointer<'p>,
@@ -75,7 +75,7 @@ struct ItemOccurrence<'p> {
 }
 
 impl Items {
-    /// Discards all state because the answer starts over: from now on, indexes refer to other items.
+    /// Discards all state because the answer starts over, so that indexes now refer to other items.
     pub(crate) fn begin_again(&mut self) {
         self.texts = LazyBox::default();
         self.types.clear();
@@ -158,7 +158,7 @@ impl Items {
         Ok(())
     }
 
-    /// Returns the item of an event, and the address that the event carries outside the item.
+    /// Returns an event's item, and the address that the event contains outside the item.
     fn item<'a>(
         &mut self,
         event: &Object<'a>,
@@ -177,8 +177,8 @@ impl Items {
         Ok((item, item_address))
     }
 
-    /// Returns true if positions in the terminal output equal the output indexes of the stream. Some gateways leave
-    /// items out.
+    /// Returns true if positions in the terminal output equal the output indexes in the stream. Some gateways omit
+    /// items.
     fn in_line(&self, output: &[(Raw<'_>, Option<Object<'_>>)]) -> bool {
         let same = |(position, (_, item)): (i64, &(Raw<'_>, Option<Object<'_>>))| {
             let name = item.as_ref().map(type_of).unwrap_or_default();
@@ -244,7 +244,7 @@ impl Items {
         let DecodeContext { assembler, out } = &mut reader.wire;
         let call_fields = call.call_fields();
         if call.unfinished {
-            // The call was truncated: the end of the response decides its state, from the reported reason.
+            // The call was truncated. The end of the response decides its state, based on the reported reason.
             let nothing = Text::plain("");
             let address = call.item_address.address();
             assembler.call_text(
@@ -269,7 +269,7 @@ impl Items {
         }
     }
 
-    /// Emits the result that the item of a call contains: its error if present, its output if not.
+    /// Emits the result that a call item contains: its error if present, otherwise its output.
     fn own_result(
         &mut self,
         item: &Object<'_>,
@@ -291,7 +291,8 @@ impl Items {
         assembler.result(out, 0, id, raw.text, error.is_some(), None)
     }
 
-    /// Emits a finished image as a file of the answer. Previews sent earlier are not files (they stay `Unknown`).
+    /// Emits a finished image as a file in the answer. Previews that were sent earlier are not files (they stay
+    /// `Unknown`).
     fn image<'a>(
         &mut self,
         item: &Object<'a>,
@@ -327,7 +328,7 @@ impl Items {
         assembler.file(out, 0, Some(&media_type), data, url, metadata.as_deref())
     }
 
-    /// Emits a tool result that the stream contains. Returns false if it has no id to pair it with a call.
+    /// Emits a tool result that the stream contains. Returns false if the result has no id that pairs it with a call.
     fn result<'a>(
         &mut self,
         item: &Object<'a>,
@@ -362,7 +363,7 @@ impl Items {
         Ok(true)
     }
 
-    /// Emits content parts of an unknown type as unknown events, so that they are not lost.
+    /// Emits content parts of unknown type as unknown events, so that they are not lost.
     fn unmodelled_content<'a>(
         &mut self,
         item: &Object<'a>,
@@ -392,7 +393,7 @@ impl Items {
         assembler.kept_unknown(out, 0, Some(ITEM_DONE), item.raw.text.as_bytes(), None)
     }
 
-    /// Returns true if this was not emitted before: the terminal output repeats what was streamed.
+    /// Returns true if the value was not emitted before, because the terminal output repeats what was streamed.
     fn is_new(&mut self, what: (&str, &str, &str)) -> bool {
         let mark = mark_of(what);
         if self.once.len() < ONCE {
@@ -402,7 +403,7 @@ impl Items {
     }
 }
 
-/// Returns the type of an item, or an empty string if the type is missing, not a string, or too long.
+/// Returns an item's type, or an empty string if the type is missing, not a string, or too long.
 fn type_of(item: &Object<'_>) -> String {
     let kind = item.string("type").unwrap_or_default();
     let is_long = kind.chars().nth(TYPE).is_some();
@@ -445,8 +446,8 @@ fn is_empty_result(raw: Raw<'_>) -> bool {
     raw.text == "\"\"" || is_empty_array(raw)
 }
 
-/// Returns the members of a text item other than its text. Omits the statuses `in_progress` and `completed`, which the
-/// events already convey.
+/// Returns a text item's members other than its text. Omits the statuses `in_progress` and `completed`, which the
+/// events already report.
 fn members_of<'a>(item: &Object<'a>) -> ExtraFields<'a> {
     let mut out = rest(item, &FACTS.item_fields);
     let status = item.string("status");

@@ -1,6 +1,6 @@
 //! Decodes OpenAI Responses and OpenResponses streams, and whole `response` bodies, into wire deltas.
 //!
-//! Dispatches on the event type. Most event and member names are in `_spec/dialects.json`.
+//! Dispatches events by their type. Most event and member names are in `_spec/dialects.json`.
 
 pub(crate) mod audio;
 pub(crate) mod calls;
@@ -64,7 +64,7 @@ use crate::model::fault::Fault;
 use crate::model::spec::Code;
 use crate::sse::WholeEvents;
 
-/// Decoder of one stream. The choice is always 0, because a response has one answer.
+/// Decoder of one stream. The choice is always 0, because a response contains one answer.
 #[derive(Debug)]
 pub(crate) struct Responses {
     items: Items,
@@ -76,7 +76,7 @@ pub(crate) struct Responses {
     restarts: bool,
     /// Hash of the last response id.
     id: Option<u64>,
-    /// Type and kind of the previous event, cached because consecutive events mostly have the same type.
+    /// Type and kind of the previous event, cached because consecutive events usually have the same type.
     last: Option<(&'static str, &'static EventKind)>,
     ended: bool,
     templates: ItemTemplates,
@@ -99,7 +99,7 @@ impl Responses {
         }
     }
 
-    /// Returns the kind of event that a type name denotes.
+    /// Returns the event kind that a type name denotes.
     #[inline]
     fn kind(&mut self, name: &str) -> Option<EventKind> {
         if let Some((last, kind)) = &self.last
@@ -187,7 +187,7 @@ impl Responses {
         unknown(wire, sent.as_deref(), payload)
     }
 
-    /// Learns a template from a delta that contains nothing but text and a plain address.
+    /// Learns a template from a delta that contains only text and a plain address.
     fn learn(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -261,7 +261,7 @@ impl Responses {
         Ok(())
     }
 
-    /// Decodes one event of a response. Returns false if the event concerns something of an unknown type.
+    /// Decodes one event of a response. Returns false if the event concerns something of unknown type.
     #[inline]
     fn step<'a>(
         &mut self,
@@ -325,7 +325,7 @@ impl Responses {
     }
 }
 
-/// Returns the values of a text delta that differ in the next event of its type, or `None` if its delta is not a
+/// Returns the values in a text delta that differ in the next event of the same type, or `None` if its delta is not a
 /// string.
 fn varying<'a>(event: &Object<'a>, slots: &Slots<'a>) -> Option<Varying<'a>> {
     let fields = &FACTS.fields;
@@ -341,7 +341,7 @@ fn varying<'a>(event: &Object<'a>, slots: &Slots<'a>) -> Option<Varying<'a>> {
     })
 }
 
-/// Emits an unknown event under the name that it carries.
+/// Emits an unknown event under the name that it has.
 fn unknown(
     wire: &mut DecodeContext<'_, '_>,
     name: Option<&str>,
@@ -401,8 +401,8 @@ impl Decoder for Responses {
         taken
     }
 
-    /// Ignores `[DONE]`: OpenResponses sends it after the terminal event, and without that event it does not end the
-    /// response. Clients stop reading at it, so repair drops one before the terminal event.
+    /// Ignores `[DONE]`: OpenResponses sends it after the terminal event, and without that event, `[DONE]` does not end
+    /// the response. Clients stop reading at `[DONE]`, so repair drops one that comes before the terminal event.
     fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         wire.out.leave_out("done_marker");
         Ok(())

@@ -1,4 +1,4 @@
-//! Sets of member names with fast lookup, used for every member of every event.
+//! Sets of member names with fast lookup, which is done for every member of every event.
 
 use crate::json::Key;
 use crate::json::Kind;
@@ -7,23 +7,24 @@ use crate::json::members::Member;
 use crate::json::members::Slot;
 use crate::json::members::present;
 
-/// A set of names grouped by length, because few names share one. Each entry has its first eight bytes and its number.
+/// A set of names grouped by length, because few names have the same length. Each entry contains the name's first eight
+/// bytes and its number.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     by_length: Vec<Vec<(u64, &'static str, u32)>>,
 }
 
-/// A name of the set, and its number.
+/// A name in the set, and its number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field {
     pub(crate) name: &'static str,
     at: usize,
 }
 
-/// Number of members that `Slots` can hold.
+/// Maximum number of members that `Slots` can hold.
 const SLOTS: usize = 32;
 
-/// Members of one object, indexed by the number of their name. If a key is duplicated, the last member counts.
+/// The members of one object, indexed by the numbers of their names. If a key is duplicated, the last member counts.
 #[derive(Debug, Default)]
 pub(crate) struct Slots<'a> {
     slots: [Slot<'a>; SLOTS],
@@ -62,12 +63,12 @@ impl<'a> Slots<'a> {
     }
 }
 
-/// Bit set of the names found in one object, by number.
+/// Bit set of the names that occur in one object, by number.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Glance(u64);
 
 impl Names {
-    /// Builds a set of at most 64 names, so that a `Glance` has a bit for each.
+    /// Builds a set of at most 64 names, so that a `Glance` has one bit for each.
     pub(crate) fn of(names: impl IntoIterator<Item = &'static str>) -> Names {
         let mut out = Names::default();
         let mut count = 0;
@@ -97,7 +98,7 @@ impl Names {
         found.map(|(_, _, number)| *number)
     }
 
-    /// Returns the field with this name. If the set lacks the name, the field matches no member.
+    /// Returns the field with this name. If the set does not contain the name, the field matches no member.
     pub(crate) fn field(&self, name: &'static str) -> Field {
         let number = self.number(name).map(|number| number as usize);
         debug_assert!(number.is_some_and(|at| at < SLOTS), "{name} is no field");
@@ -118,7 +119,7 @@ impl Names {
         self.number_of(key).is_some()
     }
 
-    /// Records a member. Returns true if the object already had one with this name.
+    /// Records a member. Returns true if the object already had a member with this name.
     #[inline]
     pub(crate) fn note(&self, glance: &mut Glance, key: Key<'_>) -> bool {
         let number = self.number_of(key);
@@ -130,7 +131,7 @@ impl Names {
     }
 }
 
-/// Returns false for null and `[]`, which carry no information (some gateways send an empty `logprobs` in every
+/// Returns false for null and `[]`, which carry no information (some gateways send an empty `logprobs` with every
 /// delta).
 #[inline]
 pub(crate) fn has_information(raw: Raw<'_>) -> bool {

@@ -28,7 +28,7 @@ fn object<'d, 'a>(document: &'d Document<'a>) -> Option<&'d Object<'a>> {
     }
 }
 
-/// Returns true if a payload outside an event stream is a whole response, or an error in place of one.
+/// Returns true if a payload outside an event stream is a whole response or an error sent instead of one.
 fn is_body(object: &Object<'_>) -> bool {
     if is_whole(object) {
         let status = object.string("status");
@@ -37,8 +37,8 @@ fn is_body(object: &Object<'_>) -> bool {
     object.present("error").is_some() || complains(object)
 }
 
-/// Returns true if a document is an error without an `error` member: a message with its code, a reported failure, or a
-/// bare `message` or `detail`.
+/// Returns true if a document without an `error` member is an error: a message with its code, a reported failure, or
+/// only `message` or `detail`.
 fn complains(object: &Object<'_>) -> bool {
     let first = object.members.first();
     let bare = first.is_some_and(|first| first.key.is("detail") || first.key.is("message"));
@@ -51,7 +51,7 @@ fn complains(object: &Object<'_>) -> bool {
     if object.present("message").is_none() {
         return false;
     }
-    // In other documents `type` is the event type, and extension events may have a `message`, too.
+    // In other documents, `type` is the event type, and extension events may also have a `message`.
     match object.present("type") {
         None => object.present("code").is_some(),
         Some(_) => object
@@ -60,7 +60,8 @@ fn complains(object: &Object<'_>) -> bool {
     }
 }
 
-/// Returns true if a document after a broken one contains something that can be recovered: an error, text, or the end.
+/// Returns true if a document after a broken one contains something that can be recovered: an error, a text, or the
+/// end.
 fn is_of_use(object: &Object<'_>) -> bool {
     let of_use = matches!(
         kind(object),
@@ -109,7 +110,7 @@ pub(crate) fn find_error<'a>(
     let whole = || UpstreamErrorFields::of_members(&event.members, event.raw);
     if is_named_error || (status == Some("failed") && slots.present(fields.message).is_some()) {
         let mut found = whole();
-        // The event type is not an error type.
+        // An event type is not an error type.
         if is_error || matches!(kind, Some(EventKind::Terminal(_))) {
             found.kind = None;
         }
@@ -119,7 +120,7 @@ pub(crate) fn find_error<'a>(
     (may && complains(event)).then(whole)
 }
 
-/// Returns true if the object is a response and not an event.
+/// Returns true if the object is a response rather than an event.
 pub(crate) fn is_whole(object: &Object<'_>) -> bool {
     is_string(object.get("object"), "response")
 }

@@ -1,6 +1,6 @@
-//! Reads members of a Responses event: ids, indexes, texts, addresses, and members that are not modeled.
+//! Reads the members of a Responses event: ids, indexes, texts, addresses, and unmodeled members.
 //!
-//! A `Reader` is created for each payload.
+//! One `Reader` is created for each payload.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -31,7 +31,7 @@ use crate::model::fault::Fault;
 use crate::model::spec::Code;
 use std::borrow::Cow;
 
-/// Maximum number of characters of an unusable index in its diagnostic.
+/// Maximum number of characters of an unusable index that its diagnostic contains.
 const INDEX_CHARS: usize = 64;
 
 /// Largest valid index if no lower limit is configured.
@@ -40,12 +40,12 @@ const INDEX_CAP: u64 = u32::MAX as u64;
 /// Members that may contain the text if a delta is an object.
 const DELTA_MEMBERS: [&str; 4] = ["text", "content", "delta", "refusal"];
 
-/// A payload being read, with its decode context and the anomalies found so far.
+/// A payload that is being read, its decode context, and the anomalies found so far.
 #[derive(Debug)]
 pub(crate) struct Reader<'w, 'o, 'a> {
     pub(crate) wire: DecodeContext<'w, 'o>,
     pub(crate) notes: Anomalies<'a>,
-    /// Members of the event; empty for a whole response body.
+    /// Members of the event; empty if the payload is a whole response body.
     slots: &'w Slots<'a>,
     pub(crate) known: Known<'a>,
     max_index: u64,
@@ -173,7 +173,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         Ok(None)
     }
 
-    /// Returns a text as sent. The next delta may complete a surrogate pair that is split at its edge.
+    /// Returns a text as sent. The next delta may complete a surrogate pair that is split at the end of the text.
     #[inline]
     pub(crate) fn text(
         &mut self,
@@ -199,7 +199,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         self.text_in(self.slots.get(field), Pointer::ROOT, field.name)
     }
 
-    /// Returns the text of a delta. Some gateways send an object that contains it.
+    /// Returns the text of a delta. Some gateways send an object that contains the text.
     #[inline]
     pub(crate) fn text_of_delta(&mut self, field: Field) -> Option<Text<'a>> {
         let text = self.text_of_event(field);
@@ -219,14 +219,15 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         texts.find_map(text)
     }
 
-    /// Returns a text that no later delta continues, and notes unpaired surrogates in it.
+    /// Returns a text that no later delta continues, and records unpaired surrogates in it.
     pub(crate) fn whole_text(&mut self, text: Text<'a>) -> Cow<'a, str> {
         let (text, lone) = text.into_whole();
         self.notes.lone |= lone;
         text
     }
 
-    /// Returns the address of the item or part that an event refers to. `position`: the member with the part's index.
+    /// Returns the address of the item or part that an event refers to. `position`: the name of the member that
+    /// contains the part's index.
     #[inline]
     pub(crate) fn item_address(
         &mut self,
@@ -247,7 +248,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         })
     }
 
-    /// Returns the members of the event that are not modeled.
+    /// Returns the event's unmodeled members.
     pub(crate) fn rest_of_event(&self, event: &Object<'a>) -> ExtraFields<'a> {
         if self.slots.others {
             rest(event, &FACTS.event_fields)
@@ -270,7 +271,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
     }
 }
 
-/// Returns the members that are not in `modelled`, except null and `[]`.
+/// Returns the members that are not in `modelled`, except those that are null or `[]`.
 pub(crate) fn rest<'a>(holder: &Object<'a>, modelled: &Names) -> ExtraFields<'a> {
     let mut out = ExtraFields::default();
     let other = |member: &&Member<'_>| !modelled.has(member.key);

@@ -1,8 +1,8 @@
-//! Checks Responses events for what the official clients require, so that repair rewrites what they misread or reject.
+//! Checks Responses events against the requirements of official clients, so that repair rewrites what they misread.
 //!
-//! openai-python and openai-node keep one item at each output index and one part at each position of an item. They raise
-//! if an event does not match these, if an item or part was not added before, and if the id of an item changes. Their
-//! final result is the `output` of the last event.
+//! openai-python and openai-node store one item at each output index and one part at each position of an item. They
+//! raise if an event does not match what they stored, if its item or part was not added before, or if an item's id
+//! changes. Their final result is the `output` in the last event.
 
 use crate::dialect::responses::spec_tables::FACTS;
 use crate::json::Kind;
@@ -19,13 +19,13 @@ use std::collections::HashMap;
 /// Maximum number of items to store.
 const MAX_ITEMS: usize = 4096;
 
-/// Maximum number of further items to store at one index.
+/// Maximum number of additional items to store at one index.
 const MAX_AT_INDEX: usize = 16;
 
-/// Maximum number of content parts to store; parts are not checked above it.
+/// Maximum number of content parts to store; any further parts are not checked.
 const MAX_PARTS: usize = 4096;
 
-/// Types of items that clients find by their call id.
+/// Item types that clients find by call id.
 const BY_CALL_ID: [&str; 4] = [
     "function_call",
     "custom_tool_call",
@@ -33,10 +33,10 @@ const BY_CALL_ID: [&str; 4] = [
     "shell_call_output",
 ];
 
-/// Types of items that need no id.
+/// Item types that do not need an id.
 const WITHOUT_ID: [&str; 2] = ["function_call", "custom_tool_call"];
 
-/// Families of events that clients know by another name.
+/// Families of events that clients use under another name.
 const OTHER_NAMES: [&str; 2] = ["text", "function_call.arguments"];
 
 /// Returns the type that an item must have for this family of events.
@@ -108,9 +108,9 @@ struct Item {
     call_id: Option<String>,
     parts: Vec<Part>,
     summaries: usize,
-    /// Number of other items that had its index.
+    /// Number of other items that had the same index.
     before: usize,
-    /// True once it was completed.
+    /// True once the item was completed.
     is_done: bool,
 }
 
@@ -157,7 +157,7 @@ impl Item {
         });
     }
 
-    /// Returns the names by which clients find the item. No other item may have them.
+    /// Returns the names by which clients find the item. No other item may have the same names.
     fn names(&self) -> impl Iterator<Item = Name> + '_ {
         let known = |names: &[&str]| names.iter().any(|kind| self.is(kind));
         let is_name = |name: &&String| !name.is_empty();
@@ -169,7 +169,7 @@ impl Item {
             .chain(call.map(|id| (self.kind.clone(), id.clone())))
     }
 
-    /// Returns true if clients reject `item` as the completed form of this one.
+    /// Returns true if clients reject `item` as the completed form of this item.
     fn is_changed(&self, item: &Item) -> bool {
         let known = BY_CALL_ID.iter().any(|kind| self.is(kind));
         let ids_differ = self.id != item.id && !(known && self.id.is_none());
@@ -198,7 +198,7 @@ pub(crate) struct Readers {
     items: Map<i64, Item>,
     /// Names of the items.
     names: Set<Name>,
-    /// Number of content parts of all items.
+    /// Number of content parts in all items.
     parts: usize,
 }
 
@@ -279,7 +279,7 @@ impl Readers {
         }
     }
 
-    /// Checks the final output. Clients require it to contain the items that were not completed before.
+    /// Checks the final output. Clients require that it contain the items that were not completed before.
     fn completed(&self, out: &mut Output<'_>, output: Vec<Raw<'_>>) {
         let mut last = HashMap::new();
         for sent in output.into_iter().take(MAX_ITEMS).filter_map(Object::of) {
@@ -321,7 +321,7 @@ impl Readers {
         }
     }
 
-    /// Stores a new item, as clients do if they accept it.
+    /// Stores a new item as clients do, if clients accept it.
     fn keep(&mut self, out: &mut Output<'_>, at: i64, item: Item) {
         if self.items.len() >= MAX_ITEMS {
             return;
@@ -377,7 +377,7 @@ impl Readers {
         });
     }
 
-    /// Returns the item that an event addresses, and requests a rewrite if clients do not find it.
+    /// Returns the item that an event addresses, and requests a rewrite if clients cannot find it.
     fn item(&mut self, out: &mut Output<'_>, event: &Object<'_>, kind: &str) -> Option<&mut Item> {
         let at = index(event, "output_index");
         let is_full = self.items.len() >= MAX_ITEMS;
@@ -475,8 +475,8 @@ impl Readers {
     }
 }
 
-/// Returns the position that an event addresses among `count` parts: the next one if it adds a part. `count` is `None`
-/// if it is not known.
+/// Returns the position, among `count` parts, that an event addresses: the next position if it adds a part. `count` is
+/// `None` if the number is unknown.
 fn position_of(
     out: &mut Output<'_>,
     event: &Object<'_>,
@@ -499,7 +499,7 @@ fn position_of(
     None
 }
 
-/// Checks the members of a completed item that clients use as they are.
+/// Checks the members of a completed item that clients use without validation.
 fn check_whole(out: &mut Output<'_>, item: &Object<'_>) {
     if is_string(item.get("type"), "function_call") {
         if word(item, "name").is_none_or(|name| name.is_empty()) {

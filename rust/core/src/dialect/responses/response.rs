@@ -1,6 +1,7 @@
-//! Decodes the response object: id and model, output, usage, and how it ended. Also decodes whole response bodies.
+//! Decodes the response object: its id and model, its output, its usage, and how it ended. Also decodes whole response
+//! bodies.
 //!
-//! At the end of a response, the output is applied first, then usage, then the status.
+//! At the end of a response, the output is applied first, then the usage, then the status.
 
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;
@@ -29,7 +30,7 @@ use crate::json::members::string;
 use crate::model::spec::Code;
 use std::borrow::Cow;
 
-/// Maximum number of response members compared between the start and the end.
+/// Maximum number of response members to compare between the start and the end.
 const REMEMBERED: usize = 64;
 /// The reason that a bare `incomplete` status implies.
 const USUAL: &str = "max_output_tokens";
@@ -96,7 +97,8 @@ impl Responses {
         reader.report()
     }
 
-    /// Handles a terminal event. The status of its response takes precedence over the event's name (`response.done`).
+    /// Handles a terminal event. The status of the response takes precedence over the name of its event
+    /// (`response.done`).
     pub(crate) fn end<'a>(
         &mut self,
         event: &Object<'a>,
@@ -168,7 +170,7 @@ impl Responses {
         }
     }
 
-    /// Ends the response: reports usage, changed members, and how it ended.
+    /// Ends the response: reports the usage, the changed members, and how the response ended.
     fn conclude<'a>(
         &mut self,
         response: Option<&Object<'a>>,
@@ -212,7 +214,7 @@ impl Responses {
     }
 }
 
-/// Returns the members of the response that differ from `start_reported`, the metadata reported at the start.
+/// Returns the response's members that differ from `start_reported`, the metadata reported at the start.
 fn changed_fields<'a>(response: &Object<'a>, reported: Option<&str>) -> ExtraFields<'a> {
     let mut left = rest(response, &FACTS.response_fields);
     let Some(text) = reported else {
@@ -221,7 +223,7 @@ fn changed_fields<'a>(response: &Object<'a>, reported: Option<&str>) -> ExtraFie
     let kind = Kind::Object;
     let reported = members(Raw { text, kind });
     let reported = reported.get(..REMEMBERED).unwrap_or(&reported);
-    // The members mostly come in the same order.
+    // The members usually come in the same order.
     let mut next = 0;
     left.members.retain(|one| {
         let name = one.key.name();
@@ -249,9 +251,9 @@ fn usage<'a>(
     assembler.merge_usage(out, FACTS.counts.read(usage.raw))
 }
 
-/// Returns the reason in place of the status `incomplete`, unless the reason is missing or the usual one.
+/// Returns the reason that replaces the status `incomplete`, unless the reason is missing or the usual one.
 ///
-/// A response with a reason that is not success is incomplete, even if its status is `completed`.
+/// A response whose reason does not mean success is incomplete, even if its status is `completed`.
 fn reason_of<'a>(status: Cow<'a, str>, why: Option<Raw<'a>>) -> Cow<'a, str> {
     let Some(why) = why.and_then(string).filter(|why| !why.trim().is_empty()) else {
         return status;

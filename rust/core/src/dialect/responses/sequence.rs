@@ -1,4 +1,4 @@
-//! Detects replayed events by `sequence_number`, as opposed to events that merely have the same number.
+//! Distinguishes events that are replayed from events that merely have the same `sequence_number`.
 //!
 //! A stream that is resumed or replayed repeats events with their `sequence_number`; a gateway that hard-codes the
 //! number does not repeat events. An exact duplicate is therefore dropped as long as no number was seen with two
@@ -15,14 +15,14 @@ use std::collections::HashMap;
 use std::collections::VecDeque;
 use std::mem;
 
-/// Number of events remembered, each as a number and a hash. A replay that reaches further back is read as new events;
-/// item ids and the terminal output still reconcile these.
+/// Number of events to remember, each as a number and a hash. A replay that reaches further back is read as new events,
+/// which are still reconciled by item ids and the terminal output.
 const WINDOW: usize = 16_384;
 
 /// Minimum number of entries by which `run` grows.
 const STEP: usize = 8;
 
-/// Hash of each event by its number, and the numbers in order of arrival.
+/// The hash of each event by number, and the numbers in order of arrival.
 #[derive(Debug, Default)]
 struct Scattered {
     seen: HashMap<i128, u32>,
@@ -44,8 +44,8 @@ impl Scattered {
 /// Sequence numbers of one stream, as long as they can be trusted.
 #[derive(Debug, Default)]
 pub(crate) struct Sequence {
-    /// First number, and the hash of each event from there on. Used while the numbers have no gap, which is the common
-    /// case.
+    /// The first number, and the hash of each event from there on. Used as long as the numbers have no gap, which is
+    /// the common case.
     first: i128,
     run: VecDeque<u32>,
     /// Used once the numbers have a gap.
@@ -55,7 +55,7 @@ pub(crate) struct Sequence {
 }
 
 impl Sequence {
-    /// Returns the number that follows the last one, if the numbers are trusted and have no gap.
+    /// Returns the number after the last one, if the numbers are trusted and have no gap.
     #[inline]
     pub(crate) fn next(&self) -> Option<u32> {
         let counted = !self.run.is_empty() && self.scattered.is_none() && !self.distrusted;
@@ -63,7 +63,7 @@ impl Sequence {
         u32::try_from(next).ok().filter(|_| counted)
     }
 
-    /// Records consecutive events that were not seen before: the number of the first, and the hash of each.
+    /// Records consecutive events that were not seen before, given the number of the first event and the hash of each.
     #[inline]
     pub(crate) fn go_on(&mut self, first: u32, marks: &[u64]) {
         let room = WINDOW
@@ -77,7 +77,7 @@ impl Sequence {
         }
     }
 
-    /// Returns true if this exact event was seen before. Equal events have equal hashes.
+    /// Returns true if exactly this event was seen before. Equal events have equal hashes.
     pub(crate) fn is_replayed(
         &mut self,
         out: &mut Output<'_>,
@@ -90,8 +90,8 @@ impl Sequence {
         let Some(number) = number.filter(|_| !self.distrusted) else {
             return Ok(false);
         };
-        // Half of the hash is enough, because it is compared only with the event of the same number. These hashes are
-        // most of what a long stream keeps in memory.
+        // Half of the hash is enough, because it is compared only with that of the event with the same number. These
+        // hashes make up most of what a long stream keeps in memory.
         let mark = mark() as u32;
         match self.known(number) {
             None => {
@@ -169,7 +169,7 @@ fn fits(number: &i128) -> bool {
 mod tests {
     use super::*;
 
-    /// For any order of numbers, lookups give the same results as a single list in order of arrival.
+    /// Whatever the order of the numbers, lookups give the same results as a single list in order of arrival would.
     #[test]
     fn counted_without_a_gap_or_not() {
         let window = WINDOW as i128;

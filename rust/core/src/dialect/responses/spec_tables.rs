@@ -48,7 +48,7 @@ impl Sort {
         }
     }
 
-    /// Returns the part of this sort at an address. The choice is always 0, because a response has one answer.
+    /// Returns the part of this sort at an address. The choice is always 0, because a response contains one answer.
     pub(crate) fn at(self, address: Address<'_>) -> PartAt<'_> {
         PartAt {
             choice: 0,
@@ -60,8 +60,8 @@ impl Sort {
     }
 }
 
-/// An event that carries text. `position`: the member with the part's index in its item; `member`: the member with the
-/// text.
+/// An event that contains text. `position`: the member that contains the part's index in its item. `member`: the member
+/// that contains the text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TextEvent {
     pub(crate) sort: Sort,
@@ -87,7 +87,7 @@ pub(crate) struct Fields {
     pub(crate) text: Field,
 }
 
-/// What an event does, determined by its type.
+/// What an event does, as determined by its type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     KeepAlive,
@@ -109,7 +109,7 @@ pub(crate) enum Kind {
     Opening,
     /// The event is about a call in progress.
     Progress,
-    /// Name of the member of `audio` for the piece.
+    /// The member of `audio` that the piece belongs to.
     AudioDelta(&'static str),
     AudioEnd,
     /// The status that the event type implies.
@@ -135,7 +135,7 @@ pub(crate) struct CallType {
     pub(crate) name: Option<&'static str>,
     /// Members of the item that make up the arguments.
     pub(crate) members: Vec<&'static str>,
-    /// True if the arguments are an object made of these members.
+    /// True if the arguments are an object that consists of these members.
     pub(crate) wrapped: bool,
     /// True if the arguments are free-form text.
     pub(crate) custom: bool,
@@ -143,23 +143,23 @@ pub(crate) struct CallType {
     pub(crate) provider: bool,
     /// Members of the item that are not kept as metadata.
     pub(crate) modelled: Names,
-    /// Members of the item with its result: the output, then the error.
+    /// Members of the item that contain its result: first the output, then the error.
     pub(crate) results: Vec<&'static str>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) kinds: HashMap<&'static str, Kind>,
-    /// Content part types, and the member that contains their text.
+    /// Content part types, and the member that contains the text of each.
     pub(crate) content: HashMap<&'static str, (Sort, &'static str)>,
     pub(crate) calls: HashMap<&'static str, CallType>,
     pub(crate) counts: Counts,
     pub(crate) statuses: HashSet<&'static str>,
     /// Item types with which a response may end, in addition to client calls.
     pub(crate) response_events: HashSet<&'static str>,
-    /// Item types that are results, and the member with their output.
+    /// Item types that are results, and the member that contains the output of each.
     pub(crate) results: HashMap<&'static str, &'static str>,
-    /// Members of an event about a call that address it.
+    /// The members that address a call in an event about it.
     pub(crate) progress_address: Names,
     /// Free-form tools that the provider executes (xAI).
     pub(crate) provider_tools: HashSet<&'static str>,
@@ -169,7 +169,7 @@ pub(crate) struct Facts {
     pub(crate) response_fields: Names,
     pub(crate) item_fields: Names,
     pub(crate) part_fields: Names,
-    /// Members that the decoder reads in an item of any type.
+    /// Members that the decoder reads in items of any type.
     pub(crate) read_of_item: Names,
     pub(crate) read_of_error: Names,
     pub(crate) read_of_details: Names,
@@ -183,7 +183,7 @@ impl Facts {
         meaning("responses", word)
     }
 
-    /// Returns true if the word is a reason that is not success.
+    /// Returns true if the word is a reason that does not mean success.
     pub(crate) fn is_no_success(&self, word: &str) -> bool {
         let meaning = self.finish(word);
         matches!(
@@ -192,7 +192,7 @@ impl Facts {
         )
     }
 
-    /// Returns true if a response with this status has ended. Gateways also put a reason there.
+    /// Returns true if a response with this status has ended. Gateways sometimes put a reason there.
     pub(crate) fn is_final(&self, status: &str) -> bool {
         self.statuses.contains(status) || self.is_no_success(status)
     }
@@ -207,7 +207,7 @@ impl Facts {
         matches!(self.kinds.get(name), Some(Kind::Terminal(_)))
     }
 
-    /// Returns true if the id is usable: not blank, and not a word that means "no id" (`absent_ids`).
+    /// Returns true if the id is usable, that is, neither blank nor a word that means "no id" (`absent_ids`).
     pub(crate) fn is_id(&self, id: &str) -> bool {
         let trimmed = id.trim_matches(is_white);
         !trimmed.is_empty() && !self.absent_ids.contains(&trimmed)
@@ -312,8 +312,7 @@ fn call_type(name: &'static str, members: Vec<&'static str>) -> CallType {
     modelled.extend(&members);
     let results: Vec<&str> = results.into_iter().flat_map(words).collect();
     modelled.extend(&results);
-    // The type of a call other than a plain function call is kept as metadata, because a later turn sends the item
-    // back.
+    // The type of any call except a plain function call is kept as metadata, because a later turn sends the item back.
     modelled.extend((name == "function_call").then_some("type"));
     CallType {
         kind: name,

@@ -1,4 +1,4 @@
-//! Decodes text of every kind in a Responses stream: deltas, final values, content parts, summaries, annotations.
+//! Decodes text of every kind in a Responses stream: deltas, final values, content parts, summaries and annotations.
 //!
 //! Determines where in an event the text is. The assembler decides which part it belongs to.
 
@@ -31,10 +31,10 @@ use crate::model::small_map::Map;
 use crate::model::small_map::Set;
 use std::collections::HashMap;
 
-/// Maximum number of items, and of parts in each, whose annotation counts and closed parts are tracked.
+/// Maximum number of items, and of parts in each, for which annotation counts and closed parts are tracked.
 const REMEMBERED: usize = 4096;
 
-/// Key of an item: its index, or its id if it has no index.
+/// The key of an item: its index, or its id if it has no index.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 enum ItemKey {
     Index(i64),
@@ -63,8 +63,8 @@ pub(crate) struct Texts {
     annotated: Map<ItemKey, Map<Option<i64>, usize>>,
     /// Closed parts, which accept no more annotations.
     closed: Map<ItemKey, Set<Option<i64>>>,
-    /// Members of the last announced message other than its content (such as `phase`), as a JSON object. Its parts
-    /// carry them as metadata.
+    /// Members of the last announced message other than its content (such as `phase`), as a JSON object. The message's
+    /// parts carry them as metadata.
     members: Option<String>,
     members_of: ItemKey,
     /// True until a part carries `members`.
@@ -83,7 +83,7 @@ impl Texts {
         self.waiting
     }
 
-    /// Returns true if a `content_index` or `summary_index` came to mean another part since the last call.
+    /// Returns true if a `content_index` or `summary_index` came to refer to another part since the last call.
     #[inline]
     pub(crate) fn take_renamed(&mut self) -> bool {
         self.indexes.take_renamed() | self.summary_indexes.take_renamed()
@@ -141,7 +141,7 @@ impl Texts {
             && sort.item == ItemKind::Message
             && self.members_of == ItemKey::of(&item_address)
         {
-            // No event opened the part, and the deltas of a message do not carry its members.
+            // No event opened the part, and a message's deltas do not carry its members.
             self.waiting = false;
             let DecodeContext { assembler, out } = &mut reader.wire;
             let at = sort.at(item_address.address());
@@ -157,7 +157,7 @@ impl Texts {
         )
     }
 
-    /// Appends the text of a delta that follows a broken document, without using its ids.
+    /// Appends the text of a delta that follows a broken document, ignoring its ids.
     pub(crate) fn recovered(reader: &mut Reader<'_, '_, '_>, facts: TextEvent) -> ParseResult {
         let text = reader.text_of_delta(facts.member);
         let Some(text) = text.filter(|text| !text.is_empty()) else {
@@ -170,8 +170,8 @@ impl Texts {
         assembler.part_text(out, facts.sort.at(Address::default()), text, None)
     }
 
-    /// Handles `response.output_text.done` and similar events, which carry the complete text. The part closes later,
-    /// with its content part or item.
+    /// Handles `response.output_text.done` and similar events, which contain the complete text. The part closes later,
+    /// together with its content part or item.
     pub(crate) fn value<'a>(
         &mut self,
         event: &Object<'a>,
@@ -195,8 +195,8 @@ impl Texts {
         assembler.part_attributes(out, at, attributes)
     }
 
-    /// Handles `content_part` and `reasoning_summary_part` events (added and done). Returns false for a part of an
-    /// unknown type.
+    /// Handles `content_part` and `reasoning_summary_part` events (added and done). Returns false for a part of unknown
+    /// type.
     pub(crate) fn part<'a>(
         &mut self,
         event: &Object<'a>,
@@ -385,7 +385,7 @@ impl Texts {
         ExtraFields::of(&members(Raw { text, kind }))
     }
 
-    /// Adds the annotations of a list that were not already received one by one.
+    /// Adds the annotations in a list that were not already received one by one.
     fn annotations<'a>(
         &mut self,
         part: &Object<'a>,
@@ -400,7 +400,7 @@ impl Texts {
         }
     }
 
-    /// Returns the annotations of a part's list that were not received before, as a JSON array.
+    /// Returns the annotations in a part's list that were not received before, as a JSON array.
     fn new_annotations<'a>(
         &mut self,
         part: &Object<'a>,

@@ -1,15 +1,15 @@
-"""Repair a stream within its dialect: correct blocks pass through unchanged, the rest is rewritten.
+"""Repair a stream within its dialect: correct blocks pass through unchanged, and the rest is rewritten.
 
 A block is the bytes of one server-sent event. The parser reads every block, and an encoder for the same dialect writes
 the resulting events into a scratch buffer. While blocks are correct, their original bytes are sent and the scratch
-buffer is discarded. From the first block that needs rewriting, the encoder's output is sent instead. If a block lacks
-only the right event name, the response's opening event or a role, the missing bytes are added and repair continues to
-pass blocks through. This module does not interpret frames or JSON.
+buffer is discarded. From the first block that must be rewritten, the encoder's output is sent instead. If a block lacks
+only the right event name, the response's opening event or a role, the missing bytes are added, and later blocks can
+still pass through. This module does not interpret frames or JSON.
 
-A block is held, with the blocks after it, while the parser cannot decide yet, for example because an announced call may
-be retracted. The number of held bytes is capped. Above the cap, held blocks are rewritten; a single block above the cap
-raises an error. `encode.common.passed_through` stores the facts about passed blocks that the encoder needs to continue
-after them.
+A block, and the blocks after it, are held while the parser cannot decide yet, for example because an announced call may
+be retracted. The number of held bytes is capped. Beyond the cap, held blocks are rewritten; a single block that exceeds
+the cap raises an error. `encode.common.passed_through` stores the facts about passed blocks that the encoder needs in
+order to continue after them.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Repairer:
     def __init__(self, source: str, target: str, config: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         """Create a repairer.
 
-        `config` configures the parser and `options` the encoder. `target` equals `source` or is `same`.
+        `config` configures the parser, and `options` configures the encoder. `target` equals `source` or is `same`.
         """
         del target
         self._parser = Parser(source, config)
@@ -148,7 +148,7 @@ class Repairer:
 
     @property
     def dialect(self) -> str | None:
-        """Dialect of the stream, or None before it is detected."""
+        """Dialect of the stream, or None until it is detected."""
         return self._parser.dialect
 
     @property
@@ -166,7 +166,7 @@ class Repairer:
         return self._parser.snapshot()
 
     def fold(self, _choice: object, /) -> None:
-        """Return None: `response` folds the snapshot."""
+        """Return None, because `response` folds the snapshot itself."""
 
     def feed(self, data: bytes | bytearray | memoryview) -> bytes:
         """Feed the next bytes and return the repaired bytes that are ready.
@@ -200,7 +200,7 @@ class Repairer:
         return self._taken()
 
     def exceed(self, name: str) -> bytes:
-        """End the stream because a limit that the caller measures was exceeded, and return the last bytes."""
+        """End the stream because a limit that only the caller can measure was exceeded, and return the last bytes."""
         if not (self._over or self._after_error):
             try:
                 self._read()
@@ -236,7 +236,7 @@ class Repairer:
     def _keep(self, piece: bytes) -> None:
         """Store a piece of the current block.
 
-        A block that needs rewriting is read but not stored, because it cannot pass.
+        A block that must be rewritten is parsed but not stored, because it cannot pass.
         """
         self._at += len(piece)
         if self._cap is not None and self._kept + len(piece) > self._cap:
@@ -253,7 +253,7 @@ class Repairer:
         return len(self._held) + len(self._instead) + self._size
 
     def _exceed(self, piece: bytes, cap: int) -> bytes:
-        """Free space when the stored bytes exceed the cap, and return the bytes of `piece` that are still unread."""
+        """Free space when the stored bytes exceed the cap, and return the bytes of `piece` that are still unparsed."""
         if self._held and self.dialect is not None:
             self._write_held()
         room = cap - self._kept
@@ -262,7 +262,8 @@ class Repairer:
         if self._after_error is not None:
             self._block.clear()  # a block above the cap does not pass
             return piece
-        # Read what fits first: it may raise another error, or show that the block needs rewriting.
+        # First parse the bytes within the limit: they may raise another error, or show that the block must be
+        # rewritten.
         self._unread.append(piece[:room])
         self._read_inside()
         out = self._parser.out
@@ -272,7 +273,7 @@ class Repairer:
         return piece[room:]
 
     def _read(self) -> None:
-        """Feed the unread pieces of the current block to the parser."""
+        """Feed the unparsed pieces of the current block to the parser."""
         unread, self._unread = self._unread, []
         unread.reverse()
         while unread:
@@ -281,7 +282,7 @@ class Repairer:
     def _read_inside(self) -> None:
         """Feed the pieces of an incomplete block to the parser.
 
-        If they need rewriting, send the encoder's output without waiting for the end of the block.
+        If they must be rewritten, send the encoder's output without waiting for the end of the block.
         """
         self._read()
         if self._parser.out.misread:
@@ -301,7 +302,7 @@ class Repairer:
         self._begin_block()
 
     def _read_line_end(self, piece: bytes) -> None:
-        """Handle the rest of the last block's line ending (LF after CR)."""
+        """Handle the rest of the last block's line ending (the LF after a CR)."""
         self._at += len(piece)
         self._begin = self._at
         if self._after_error is None:
@@ -342,7 +343,7 @@ class Repairer:
         return not self._brought and self._passed_counts == (len(out.reasons), out.counted)
 
     def _decide(self, block: bytes) -> None:
-        """Decide whether a complete block passes, is left out, is held or is rewritten."""
+        """Decide whether a complete block passes, is omitted, is held or is rewritten."""
         out = self._parser.out
         if self._parser.payloads != self._ordinal or self.dialect not in _DATA_LINES:
             self._decide_rest(block)
@@ -357,7 +358,7 @@ class Repairer:
             self._last_out = False  # the LF of its line end may follow
 
     def _decide_rest(self, block: bytes) -> None:
-        """Decide about a block without the comments that a client would misread."""
+        """Decide what happens to a block after removing the comments that a client would misread."""
         out = self._parser.out
         self._last_out = False
         self._open_choices()
@@ -424,7 +425,7 @@ class Repairer:
         self._render()
 
     def _mended(self, block: bytes) -> bytes:
-        """Return a block to pass, with the event name, roles and opening event that clients require."""
+        """Return a block to pass through, with the event name, roles and opening event that clients require."""
         out = self._parser.out
         if out.unopened:
             self._write_opening(None)
@@ -526,7 +527,7 @@ class Repairer:
     # Events
 
     def _take(self, event: Event) -> None:
-        """Pass one event of the parser to the encoder, with the wire facts of the current payload."""
+        """Pass one event from the parser to the encoder, with the wire facts of the current payload."""
         context, out = self._context, self._parser.out
         encoder = self._encoder or self._load()
         if encoder is None or out.refusal is not None:
@@ -557,7 +558,7 @@ class Repairer:
             out.refusal = out.fault("LifecycleError", "lifecycle")
 
     def _own_or_sent(self, fault: Fault) -> Fault:
-        """Return the upstream's error as it is to be written.
+        """Return the upstream's error in the form in which it is to be written.
 
         If clients would not raise it as sent, request a rewrite that includes the original payload.
         """
@@ -570,7 +571,7 @@ class Repairer:
     def _write_opening(self, event: Event | None) -> bool:
         """Write the missing opening event before the block, once.
 
-        `event` is the first event of the block. Returns True if that event is the opening itself.
+        `event` is the first event of the block. Returns True if that event itself opens the response.
         """
         encoder = self._encoder or self._load()
         if self._opening or self._parser.out.misread or encoder is None:
@@ -592,7 +593,7 @@ class Repairer:
             self._items.append((index, item))
 
     def _load(self) -> Encoder | None:
-        """Load the encoder, once the dialect is known."""
+        """Load the encoder once the dialect is known."""
         dialect = self._parser.dialect
         if dialect is not None:
             self._context.source = dialect
@@ -615,14 +616,17 @@ class Repairer:
         self._end(encoder, Ending(completeness, self._reported))
 
     def _end(self, encoder: Encoder, ending: Ending) -> None:
-        # A source may send running token counts in every chunk, so only the last ones are valid.
+        # A source may send running token counts in every chunk, so only the last ones are final.
         out, passed = self._parser.out, self._context.passed
         passed.counted = 0 < self._counted == out.counted
         passed.payload = out.payload  # also if this payload ended the response without an event
         encoder.end(ending)
 
     def _failed(self, fault: StreamError) -> None:
-        """End the response with an error. An error that the upstream sent passes through if clients raise it."""
+        """End the response with an error.
+
+        An error that the upstream sent passes through if clients raise it as sent.
+        """
         self._over = True
         self.error = fault
         encoder = self._encoder or self._load()

@@ -1,4 +1,4 @@
-//! Ends a repaired stream: unchanged, with the ending that its source omitted, or with an error.
+//! Ends a repaired stream: either unchanged, with the ending that its source omitted, or with an error.
 //!
 //! The encoder of the dialect writes the ending itself.
 
@@ -16,7 +16,7 @@ use crate::repair::verdict::ParseResult;
 const UNMARKED: [&str; 1] = ["gemini"];
 
 impl Repairer {
-    /// Writes out what remains at the end of the input.
+    /// Writes out whatever remains at the end of the input.
     pub(crate) fn last(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         self.finish();
         if self.sink.rendering || self.sink.block.misread {

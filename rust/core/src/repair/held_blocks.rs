@@ -1,7 +1,7 @@
 //! Buffers held blocks and the bytes that would replace them.
 //!
-//! All held blocks pass through together, or all are rewritten. Blocks that arrived in the current read are copied
-//! only when that read ends.
+//! Either all held blocks pass through, or all are rewritten. Blocks that arrived in the current read are copied only
+//! when that read ends.
 
 use crate::repair::read_buffer::Read;
 
@@ -9,7 +9,7 @@ use crate::repair::read_buffer::Read;
 #[derive(Debug, Default)]
 pub(crate) struct HeldBlocks {
     any: bool,
-    /// Blocks from earlier reads. Those of the current read are in its buffer.
+    /// Blocks from earlier reads. Blocks from the current read are still in its buffer.
     blocks: Vec<u8>,
     scratch: Vec<u8>,
 }
@@ -31,7 +31,7 @@ impl HeldBlocks {
         self.blocks.len() + read.held() + self.scratch.len()
     }
 
-    /// Holds the current block, or the rest of the last one: `begun`, then its bytes in the current read.
+    /// Holds the current block, or the rest of the last block: `begun`, then the block's bytes in the current read.
     pub(crate) fn block(&mut self, begun: &mut Vec<u8>, read: &mut Read<'_, '_>) {
         self.any = true;
         if !begun.is_empty() {

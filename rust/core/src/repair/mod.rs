@@ -1,15 +1,16 @@
-//! Repairs one stream: bytes of one dialect in, bytes of the same dialect out. Blocks that clients read correctly
-//! pass through unchanged; the others are rewritten.
+//! Repairs one stream: accepts bytes in one dialect and returns bytes in the same dialect. Blocks that clients read
+//! correctly pass through unchanged; the others are rewritten.
 //!
 //! The parser checks every block (`block`), and the encoder of the same dialect writes the same events into a buffer.
-//! While blocks pass unchanged, their bytes go out and the buffer is discarded. From the first block that cannot
-//! pass, the buffer goes out instead, until the end of the stream. A block that only lacks the right event name, or
-//! an opening before it, passes with that added, and later blocks are checked as usual. This file decides about
-//! blocks and the order of the output; it does not parse frames or interpret events.
+//! As long as blocks pass unchanged, their original bytes are sent and the buffer is discarded. From the first block
+//! that cannot pass until the end of the stream, the buffer is sent instead. If a block lacks only the right event name
+//! or a preceding opening event, the missing bytes are added, the block passes, and later blocks are checked as usual.
+//! This file decides what happens to blocks and in which order output is written. It does not parse frames or interpret
+//! events.
 //!
-//! A block is held, together with the blocks after it, while the parser cannot confirm it yet: an announced call may
-//! still be retracted. What the encoder needs from the wire to continue after bytes that passed through is in
-//! `encode::common::passed_through`.
+//! A block, and the blocks after it, are held while the parser cannot confirm the block yet, for example because an
+//! announced call may still be retracted. `encode::common::passed_through` stores what the encoder needs from the wire
+//! in order to continue after bytes that passed through.
 
 pub(crate) mod ending;
 pub(crate) mod held_blocks;
@@ -55,18 +56,18 @@ pub struct Repairer {
     parser: Parser,
     sink: RepairSink,
     splitter: Splitter,
-    /// Bytes of the current block that arrived with earlier reads.
+    /// Bytes of the current block that arrived in earlier reads.
     block: Vec<u8>,
-    /// Number of bytes of the current block that were parsed.
+    /// Number of bytes of the current block that were already parsed.
     seen: usize,
     /// Maximum number of input bytes to buffer.
     most: usize,
     /// True until the first block that went through the splitter has ended.
     is_first: bool,
     held: HeldBlocks,
-    /// True if the last complete block was passed through or is held.
+    /// True if the last complete block passed through or is held.
     last_out: bool,
-    /// State after the upstream's own error passed through.
+    /// The state after the upstream's own error passed through.
     after_error: Option<Box<AfterError>>,
     /// Number of payloads before the current block.
     ordinal: u64,
@@ -111,8 +112,8 @@ impl Repairer {
         }
     }
 
-    /// Repairs the next bytes. The output is what is appended to `out`, followed by the returned slice, a part of the
-    /// input that passes unchanged. After an ending that the repairer wrote, there is no more output.
+    /// Repairs the next bytes. The output consists of what is appended to `out`, followed by the returned slice of the
+    /// input, which passes unchanged. After the repairer has written an ending, there is no more output.
     pub fn feed<'i>(&mut self, input: &'i [u8], out: &mut Vec<u8>) -> &'i [u8] {
         let mut read = Read::new(input, out);
         while !self.over && !read.rest().is_empty() {
@@ -144,7 +145,7 @@ impl Repairer {
         self.over = true;
     }
 
-    /// Reports that a limit was exceeded that only the caller can measure, and appends the ending.
+    /// Reports that a limit that only the caller can measure was exceeded, and appends the ending.
     pub fn exceed(&mut self, name: LimitName, out: &mut Vec<u8>) {
         let mut read = Read::new(&[], out);
         if !self.over && self.after_error.is_none() {
@@ -164,7 +165,7 @@ impl Repairer {
         read.is_between() && self.block.is_empty() && self.is_alone()
     }
 
-    /// Returns true if everything before the current block went out unchanged.
+    /// Returns true if everything before the current block was sent unchanged.
     #[inline]
     fn is_alone(&self) -> bool {
         self.held.is_empty() && !(self.sink.rendering || self.ended || self.after_error.is_some())
@@ -199,7 +200,7 @@ impl Repairer {
         }
     }
 
-    /// Passes or checks this many recognized blocks, most of which contain only pieces of text.
+    /// Passes or checks the given number of recognized blocks, most of which contain only pieces of text.
     #[inline]
     fn known(&mut self, read: &mut Read<'_, '_>, events: usize) -> ParseResult {
         if self.sink.block.quiet && !(self.parser.has_pending() || self.sink.holds()) {
@@ -235,7 +236,7 @@ impl Repairer {
         }
     }
 
-    /// Parses the current block as far as that can already produce something.
+    /// Parses as much of the current block as can already produce something.
     fn read_on(&mut self, read: &mut Read<'_, '_>, position: PiecePosition) -> ParseResult {
         let ends = position == PiecePosition::End;
         if ends && self.seen == 0 && !self.block.is_empty() && self.is_alone() {
@@ -268,7 +269,7 @@ impl Repairer {
         Ok(())
     }
 
-    /// Handles a piece after the upstream's own error. A block is checked once it is complete.
+    /// Handles a piece that follows the upstream's own error. A block is checked once it is complete.
     fn piece_after_error(&mut self, read: &mut Read<'_, '_>, ends: bool) {
         let size = self.size(read);
         if ends {
@@ -293,7 +294,7 @@ impl Repairer {
         }
     }
 
-    /// Handles the LF of a CRLF that ended the previous block, if it arrives in a later read.
+    /// Handles the LF of the CRLF that ended the previous block, if the LF arrives in a later read.
     fn read_line_end(&mut self, read: &mut Read<'_, '_>, piece: &[u8]) {
         if self.after_error.is_none()
             && let Err(fault) = self.parser.feed(piece, &mut self.sink)
@@ -316,9 +317,9 @@ impl Repairer {
         self.sink.begin_block();
     }
 
-    /// Decides about a complete block: pass it, drop it, or start rewriting the stream with it.
+    /// Decides what happens to a complete block: it passes, is dropped, or is the first to be rewritten.
     fn decide(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
-        // google-genai reads any line beside the data as JSON, and raises.
+        // google-genai parses any line next to the data as JSON and raises.
         if self.parser.payloads() != self.ordinal || self.parser.dialect() != Some(Dialect::Gemini)
         {
             return self.decide_rest(read);
@@ -336,7 +337,7 @@ impl Repairer {
         Ok(())
     }
 
-    /// Decides about a block without the comments that a client would misread.
+    /// Decides what happens to a block after removing the comments that a client would misread.
     fn decide_rest(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         self.sink.open_choices();
         if self.parser.body() == Body::Array {
@@ -382,8 +383,8 @@ impl Repairer {
         Ok(())
     }
 
-    /// Returns true if the block has fields but no data. openai-python and the AI SDK parse the data as JSON, and
-    /// no client needs such a block.
+    /// Returns true if the block has fields but no data. openai-python and the AI SDK would parse the empty data as
+    /// JSON, and no client needs such a block.
     fn is_read_empty(&mut self, read: &mut Read<'_, '_>) -> bool {
         if self.parser.payloads() != self.ordinal {
             return false;
@@ -392,7 +393,7 @@ impl Repairer {
         has_fields(&self.block)
     }
 
-    /// Adds the event name and the opening that clients need to a block that is about to pass.
+    /// Adds the event name and the opening event that clients need to a block that is about to pass.
     fn mend(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         if let Some(why) = self.sink.block.unopened {
             self.repaired = true;
@@ -425,7 +426,7 @@ impl Repairer {
         Ok(())
     }
 
-    /// Returns true if the most recent input cannot go out yet.
+    /// Returns true if the most recent input cannot be sent yet.
     fn waits(&self) -> bool {
         !self.held.is_empty() || self.parser.has_pending() || self.sink.holds()
     }
@@ -437,7 +438,7 @@ impl Repairer {
         self.held.instead(&mut self.sink.context.writer.bytes);
     }
 
-    /// Returns true if the block, which follows a rewritten one, can go out unchanged.
+    /// Returns true if the block, which follows a rewritten block, can be sent unchanged.
     fn passes_after_repair(&self) -> bool {
         let sink = &self.sink;
         if self.parser.payloads() == self.ordinal {
@@ -488,7 +489,7 @@ impl Repairer {
         read.begin_block();
     }
 
-    /// Starts rewriting: from here on, the encoder's output goes out.
+    /// Starts rewriting: from now on, the encoder's output is sent.
     fn render(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         self.repaired = true;
         self.sink.write_pieces();
@@ -521,7 +522,7 @@ impl Repairer {
         self.repaired
     }
 
-    /// Returns the upstream error or the fault that ended the stream, if any. Its ending was written or passed
+    /// Returns the upstream error or the fault that ended the stream, if any. Its ending was already written or passed
     /// through.
     pub fn error(&self) -> Option<&Fault> {
         self.error.as_ref()
@@ -537,12 +538,12 @@ impl Repairer {
         self.parser.completeness()
     }
 
-    /// Sends the close events that rebuild the answer; open parts contain what has arrived so far.
+    /// Emits the close events that rebuild the answer; open parts contain what has arrived so far.
     pub fn snapshot(&self, sink: &mut dyn Sink) {
         self.parser.snapshot(sink);
     }
 
-    /// Returns the stored diagnostics: the parser's, and the conversion losses at their places.
+    /// Returns the stored diagnostics: those of the parser, with the conversion losses inserted in order.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         let parsed = self.parser.diagnostics();
         self.sink.lost.merged_with(parsed, self.max_diagnostics)
@@ -553,7 +554,7 @@ impl Repairer {
         self.sink.lost.count() - self.diagnostics().len() as u64
     }
 
-    /// Ignores further input, because a call failed halfway.
+    /// Ignores further input, because a call failed partway.
     pub fn give_up(&mut self) {
         self.over = true;
         self.parser.give_up();

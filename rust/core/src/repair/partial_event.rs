@@ -1,6 +1,6 @@
-//! Buffers the current block while it cannot produce an event, and enforces the limit on buffered input.
+//! Buffers the current block as long as it cannot produce an event, and enforces the limit on buffered input.
 //!
-//! The block is parsed when it ends, so that only one copy of it exists.
+//! The block is parsed when it ends, so that there is only one copy of it.
 
 use crate::model::fault::Fault;
 use crate::model::limits::LimitName;
@@ -11,13 +11,13 @@ use crate::repair::read_buffer::Read;
 use crate::repair::verdict::ParseResult;
 
 impl Repairer {
-    /// Returns the length of the current block so far.
+    /// Returns the current length of the current block.
     pub(crate) fn size(&self, read: &Read<'_, '_>) -> usize {
         self.block.len() + read.block().len()
     }
 
-    /// Adds bytes to the current block up to the limit. If held blocks use up the limit, they are emitted to make
-    /// room.
+    /// Adds bytes to the current block up to the limit. If held blocks use up the limit, they are rewritten and sent to
+    /// make room.
     pub(crate) fn keep(&mut self, read: &mut Read<'_, '_>, piece: &[u8]) -> ParseResult {
         let mut rest = piece;
         while let Some((fits, beyond)) = self.cut(read, rest) {
@@ -30,7 +30,7 @@ impl Repairer {
         Ok(())
     }
 
-    /// Returns the bytes that fit within the limit and those beyond, or `None` if all of them fit.
+    /// Returns the bytes within the limit and the bytes beyond it, or `None` if all of them are within the limit.
     fn cut<'p>(&self, read: &Read<'_, '_>, piece: &'p [u8]) -> Option<(&'p [u8], &'p [u8])> {
         if self.sink.block.misread {
             return None; // the block is parsed as it arrives and not buffered
@@ -60,15 +60,15 @@ impl Repairer {
         Err(fault.at(begin, self.parser.payloads()))
     }
 
-    /// Stops holding blocks that exceed the limit: emits them rewritten, without waiting for later events.
+    /// Stops holding blocks when they exceed the limit: sends them rewritten, without waiting for later events.
     fn give_up_held(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         self.held.keep(read);
         self.sink.explain_held(self.held.bytes())?;
         self.render(read)
     }
 
-    /// Parses the payloads that end before the current block does. Other bytes stay unparsed, because the parser
-    /// would copy them. `is_ready`: a payload ends with the bytes taken so far.
+    /// Parses the payloads that end before the current block does. Other bytes stay unparsed, because the parser would
+    /// have to copy them. `is_ready`: a payload ends with the bytes that have arrived.
     pub(crate) fn read_early(&mut self, read: &mut Read<'_, '_>, is_ready: bool) -> ParseResult {
         if self.sink.block.misread {
             return self.catch_up(read); // nothing of the block is buffered here
@@ -79,7 +79,7 @@ impl Repairer {
                 if self.sink.block.misread {
                     return self.catch_up(read);
                 }
-                // Unparsed bytes of an unfinished element count toward the limits too.
+                // Unparsed bytes of an unfinished element also count toward the limits.
                 let unread = self.size(read) - self.seen;
                 self.parser.count(unread)
             }
@@ -97,7 +97,7 @@ impl Repairer {
         self.read_unread(read, |_, unread| unread.len())
     }
 
-    /// Parses the next unparsed bytes of the current block; `taken` returns how many of them.
+    /// Parses the next unparsed bytes of the current block; `taken` returns how many bytes to parse.
     fn read_unread(
         &mut self,
         read: &mut Read<'_, '_>,

@@ -1,6 +1,7 @@
 //! Buffers pieces of text until it is decided whether their blocks pass unchanged.
 //!
-//! Most of a stream consists of pieces that pass. For those, the encoder stores the text and writes nothing.
+//! Most of a stream consists of pieces that pass. For those pieces, the encoder only stores the text and writes
+//! nothing.
 
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::encoder::Encoder;
@@ -15,11 +16,11 @@ struct PendingDelta {
     kind: DeltaKind,
     part: u32,
     choice: i32,
-    /// End of its text in the joined texts.
+    /// Where its text ends in the joined texts.
     end: usize,
 }
 
-/// Maximum bytes of text to buffer before the encoder receives it.
+/// Maximum number of text bytes to buffer before the encoder receives the text.
 const MOST: usize = 1 << 12;
 
 /// Pending deltas in order, with their texts joined.
@@ -37,8 +38,8 @@ impl PendingDeltas {
         self.all.is_empty()
     }
 
-    /// Buffers an event that is only a non-empty piece of text; returns false for any other event. `ended`: parts
-    /// that clients consider complete, which another piece may contradict.
+    /// Buffers an event that consists only of a non-empty piece of text; returns false for any other event. `ended`:
+    /// parts that clients consider complete; another piece may contradict this.
     #[inline]
     pub(crate) fn keep(&mut self, event: &Event<'_>, ended: &Set<u32>) -> bool {
         let (kind, delta) = match event {
@@ -61,7 +62,7 @@ impl PendingDeltas {
         true
     }
 
-    /// Buffers several deltas that clients read as pieces of text only.
+    /// Buffers several deltas that clients read only as pieces of text.
     pub(crate) fn keep_all(&mut self, deltas: &Deltas<'_>) {
         let (start, kind, choice) = (self.texts.len(), deltas.kind, deltas.choice);
         self.texts.push_str(deltas.texts);
@@ -83,7 +84,7 @@ impl PendingDeltas {
         }
     }
 
-    /// Gives the deltas to the encoder, which stores those that have passed and writes the others.
+    /// Passes the deltas to the encoder, which stores those that have passed and writes the others.
     pub(crate) fn give_to_encoder(
         &mut self,
         encoder: &mut dyn Encoder,
@@ -118,7 +119,7 @@ impl PendingDeltas {
     }
 }
 
-/// Gives the encoder an event that has passed through, and discards what it writes.
+/// Passes an event that has passed through to the encoder, and discards what the encoder writes.
 #[cold]
 fn unwritten(encoder: &mut dyn Encoder, context: &mut EncodeContext, event: &Event<'_>) {
     let (written, sequence) = (context.writer.bytes.len(), context.passed.sequence);

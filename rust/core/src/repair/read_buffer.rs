@@ -1,21 +1,21 @@
-//! Tracks one read: how much of it was consumed, where the current block begins, and which bytes go out.
+//! Tracks one read: how much of it was consumed, where the current block begins, and which bytes are sent.
 //!
-//! Bytes that pass through are returned as a range of the input and not copied, unless other bytes are written after
-//! them.
+//! Bytes that pass through are returned as a range of the input and are not copied, unless other bytes are written
+//! after them.
 
 use std::mem;
 use std::ops::Range;
 
-/// Input bytes of one read, and the output written before the next read.
+/// The input bytes of one read, and the output written before the next read.
 #[derive(Debug)]
 pub(crate) struct Read<'i, 'o> {
     input: &'i [u8],
     /// Number of bytes consumed.
     at: usize,
-    /// Start of the current block in this read, or of its continuation.
+    /// Where the current block, or its continuation, starts in this read.
     block: usize,
     out: &'o mut Vec<u8>,
-    /// Range of the input that goes out after the bytes in `out`.
+    /// The range of the input that is sent after the bytes in `out`.
     run: Range<usize>,
     /// Range of the held blocks.
     held: Range<usize>,
@@ -33,7 +33,7 @@ impl<'i, 'o> Read<'i, 'o> {
         }
     }
 
-    /// Returns the bytes not consumed yet.
+    /// Returns the bytes that were not consumed yet.
     #[inline]
     pub(crate) fn rest(&self) -> &'i [u8] {
         self.input.get(self.at..).unwrap_or_default()
@@ -61,15 +61,15 @@ impl<'i, 'o> Read<'i, 'o> {
         self.block = self.at;
     }
 
-    /// Emits the bytes of the current block in this read unchanged.
+    /// Sends the bytes of the current block in this read unchanged.
     #[inline]
     pub(crate) fn pass(&mut self) {
         self.send(self.block..self.at);
         self.block = self.at;
     }
 
-    /// Holds the bytes of the current block in this read. If the range held so far is not adjacent, it moves to
-    /// `kept`.
+    /// Holds the bytes of the current block in this read. If the range held so far is not adjacent, it is first moved
+    /// to `kept`.
     pub(crate) fn hold(&mut self, kept: &mut Vec<u8>) {
         if self.held.end != self.block {
             self.keep(kept);
@@ -92,7 +92,7 @@ impl<'i, 'o> Read<'i, 'o> {
         kept.extend_from_slice(self.input.get(held).unwrap_or_default());
     }
 
-    /// Emits the held bytes unchanged.
+    /// Sends the held bytes unchanged.
     pub(crate) fn pass_held(&mut self) {
         let held = mem::take(&mut self.held);
         if !held.is_empty() {
@@ -114,8 +114,8 @@ impl<'i, 'o> Read<'i, 'o> {
         self.run.end = bytes.end;
     }
 
-    /// Emits other bytes, moving them out of `bytes`. The first ones are not copied: the ending of many open parts has
-    /// megabytes.
+    /// Sends other bytes, moving them out of `bytes`. The first bytes are not copied, because the ending for many open
+    /// parts can be megabytes long.
     pub(crate) fn write(&mut self, bytes: &mut Vec<u8>) {
         if bytes.is_empty() {
             return;
@@ -134,7 +134,7 @@ impl<'i, 'o> Read<'i, 'o> {
             .extend_from_slice(self.input.get(run).unwrap_or_default());
     }
 
-    /// Returns the range of the input that goes out after the written bytes.
+    /// Returns the range of the input that is sent after the written bytes.
     pub(crate) fn finish(self) -> &'i [u8] {
         self.input.get(self.run).unwrap_or_default()
     }

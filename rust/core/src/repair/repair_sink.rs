@@ -1,6 +1,6 @@
-//! Sink of a stream under repair: runs the encoder and collects the wire facts that events do not contain.
+//! The sink of a stream under repair: runs the encoder, and collects wire facts that events do not contain.
 //!
-//! Facts about the current block go to its verdict, and the repairer decides what follows from them.
+//! Facts about the current block go to its verdict, from which the repairer decides what to do with the block.
 
 use crate::dialect::payload::LocatedPayload;
 use crate::encode::common::encode_context::EncodeContext;
@@ -30,14 +30,14 @@ use crate::sse::Framer;
 use crate::sse::Item;
 use std::mem;
 
-/// Dialects whose encoders write a call only when it is complete. No part of a call may pass before that, because a
-/// later rewrite would write the call again.
+/// Dialects whose encoders write a call only when it is complete. No part of such a call may pass before that, because
+/// a later rewrite would write the call again.
 const WHOLE_CALLS: [&str; 1] = ["gemini"];
 
 /// Diagnostic codes that repair itself reports.
 const OWN: [Code; 2] = [Code::NOT_CARRIED, Code::REWRITTEN];
 
-/// Encoder of a dialect, and the facts about the current block.
+/// The encoder for a dialect, and the facts about the current block.
 #[derive(Debug)]
 pub(crate) struct RepairSink {
     pub(crate) context: EncodeContext,
@@ -47,37 +47,37 @@ pub(crate) struct RepairSink {
     pieces: PendingDeltas,
     /// Facts about the current block.
     pub(crate) block: Verdict,
-    /// Opening that the encoder wrote for an answer without one.
+    /// The opening that the encoder wrote for an answer without one.
     pub(crate) opening: Vec<u8>,
-    /// Reasons that were already reported once for the stream.
+    /// Reasons that were already reported; each is reported once per stream.
     reported_reasons: Vec<&'static str>,
-    /// Choices whose first delta is in the current block, and those of them whose delta has no role.
+    /// Choices whose first delta is in the current block, and those among them whose delta has no role.
     begun: Vec<i32>,
     roleless: Vec<i32>,
     /// Ordinal of the last payload that clients would reject.
     rejected: Option<u64>,
-    /// The reason for rewriting the stream was reported, or another diagnostic shows it.
+    /// True if the reason for rewriting the stream was reported or another diagnostic shows it.
     pub(crate) explained: bool,
-    /// True if the encoder's output goes out.
+    /// True if the encoder's output is sent.
     pub(crate) rendering: bool,
-    /// Error that the upstream sent, if the policy continues after it.
+    /// The error that the upstream sent, if the policy continues after it.
     pub(crate) reported: Option<EndingError>,
     pub(crate) position: (u64, u64),
-    /// Current payload, followed by the name of its event.
+    /// The current payload, followed by its event name.
     pub(crate) payload: Vec<u8>,
     event_name: Vec<u8>,
-    /// True if an event of the current payload was received.
+    /// True if an event was received from the current payload.
     is_shown: bool,
     pub(crate) lost: LossLog,
-    /// Codes of streamweld itself on which the policy raises.
+    /// streamweld's own codes on which the policy raises.
     raises: Vec<Code>,
-    /// Fault that stops the stream because the output cannot be repaired. The parser takes it from here; `stopped`
+    /// A fault that stops the stream, because the output cannot be repaired. The parser takes it from here; `stopped`
     /// stays true afterwards.
     refusal: Option<Fault>,
     stopped: bool,
     /// Calls that are still open.
     calls: Set<u32>,
-    /// Total size of the payloads that ended items, and the maximum up to which they are stored.
+    /// Total size of the payloads that ended items, and the maximum total up to which they are stored.
     items_size: usize,
     most: usize,
     /// Wire facts that events do not contain.
@@ -287,13 +287,13 @@ impl RepairSink {
         self.roleless.clear();
     }
 
-    /// Emits the encoder's output from here on.
+    /// Sends the encoder's output from now on.
     pub(crate) fn render(&mut self) {
         self.rendering = true;
         self.wire_facts.forget_items();
     }
 
-    /// Writes the missing opening before the block, once. `event`: the first event of the block. Returns true if that
+    /// Writes the missing opening before the block, once. `event`: the first event in the block. Returns true if that
     /// event itself opens the answer.
     pub(crate) fn write_opening(&mut self, event: Option<&Event<'_>>) -> bool {
         let Some(encoder) = &mut self.encoder else {
@@ -304,8 +304,7 @@ impl RepairSink {
         }
         let (context, first) = (&mut self.context, self.wire_facts.number());
         context.passed.unopened = true;
-        // One less than the first number of the source, which can be -1, because each number is one more than the
-        // previous one.
+        // One less than the source's first number, possibly -1, because each number is one more than the previous one.
         context.passed.sequence = first.map(|first| first - 1);
         let started = event.filter(|event| matches!(event, Event::ResponseStarted { .. }));
         encoder.event(
@@ -342,7 +341,7 @@ impl RepairSink {
         !self.roleless.is_empty()
     }
 
-    /// Returns chunks with the roles that the current block lacks.
+    /// Returns chunks with the roles that are missing in the current block.
     pub(crate) fn roles(&mut self) -> Vec<u8> {
         let Some(encoder) = &mut self.encoder else {
             return Vec::new();
@@ -355,7 +354,7 @@ impl RepairSink {
         self.context.writer.bytes.split_off(start)
     }
 
-    /// Restores the payload of a block that the fast path recognized and did not buffer, for use in an error.
+    /// Restores the payload of a block that the fast path recognized and did not buffer, so that an error can show it.
     fn keep_payload(&mut self, block: &[u8]) {
         if self.payload.is_empty() {
             let mut keep = |item: Item<'_>| {
@@ -370,8 +369,8 @@ impl RepairSink {
         }
     }
 
-    /// Reports why the first rewritten block does not pass, unless another diagnostic does. If the policy raises the
-    /// code, returns a fault.
+    /// Reports why the first rewritten block does not pass, unless another diagnostic reports it. If the policy raises
+    /// this code, returns a fault.
     pub(crate) fn explain(&mut self, block: &[u8]) -> ParseResult {
         let first = !mem::replace(&mut self.explained, true);
         let Some(why) = self.block.reason().filter(|_| first) else {
@@ -380,7 +379,7 @@ impl RepairSink {
         self.report(Code::REWRITTEN, why, block)
     }
 
-    /// Reports that blocks are rewritten because too much would be held, unless a reason was already reported.
+    /// Reports that blocks are rewritten because too many bytes would be held, unless a reason was already reported.
     pub(crate) fn explain_held(&mut self, blocks: &[u8]) -> ParseResult {
         if mem::replace(&mut self.explained, true) {
             return Ok(());
@@ -393,7 +392,7 @@ impl RepairSink {
         self.report(Code::REWRITTEN, why, block)
     }
 
-    /// Reports once per stream what is inserted or dropped for this reason.
+    /// Reports what is inserted or dropped for this reason, once per stream.
     pub(crate) fn report_once(&mut self, why: &'static str, block: &[u8]) -> ParseResult {
         if self.reported_reasons.contains(&why) {
             return Ok(());
@@ -402,7 +401,8 @@ impl RepairSink {
         self.report(Code::REWRITTEN, why, block)
     }
 
-    /// Reports the losses of the written events. If the policy raises them, only the first is reported.
+    /// Reports the losses from the events that were written. If the policy raises losses, only the first one is
+    /// reported.
     pub(crate) fn report_losses(&mut self, block: &[u8]) -> ParseResult {
         while let Some(id) = self.context.losses.next() {
             let reported = self.report(Code::NOT_CARRIED, id, block);
@@ -414,7 +414,7 @@ impl RepairSink {
         Ok(())
     }
 
-    /// Reports the losses of an array element before the next element arrives.
+    /// Reports the losses from an array element before the next element arrives.
     fn report_element(&mut self) {
         self.write_pieces();
         if self.stopped {
@@ -443,7 +443,7 @@ impl RepairSink {
         Err(arrival.locate(Fault::of_code(code, detail)))
     }
 
-    /// Returns true if calls are emitted only when complete and one is open.
+    /// Returns true if calls are written only when complete and a call is open.
     pub(crate) fn holds(&self) -> bool {
         let shows_whole =
             self.context.options.hold_arguments || WHOLE_CALLS.contains(&self.context.source);
@@ -458,7 +458,7 @@ impl RepairSink {
         }
     }
 
-    /// Gives the buffered deltas to the encoder, which writes those that have not passed.
+    /// Passes the buffered deltas to the encoder, which writes those that have not passed.
     pub(crate) fn write_pieces(&mut self) {
         let Some(encoder) = &mut self.encoder else {
             return;
@@ -494,13 +494,13 @@ impl RepairSink {
         self.context.passed.sequence = self.wire_facts.next();
     }
 
-    /// Marks everything so far as passed. `numbered`: payloads were among the bytes.
+    /// Marks everything so far as passed. `numbered`: the bytes contained payloads.
     pub(crate) fn pass(&mut self, numbered: bool) {
         self.forget();
         self.wire_facts.pass(&mut self.context.passed, numbered);
     }
 
-    /// Returns true if clients raise the upstream's error as it was sent. If not, marks it for rewriting.
+    /// Returns true if clients raise the upstream's error as it was sent. If not, marks the error for rewriting.
     pub(crate) fn keep_own_error(&mut self) -> bool {
         let is_own = own_error::is_own(self.context.source, &self.event_name, &self.payload);
         if !is_own {
@@ -510,7 +510,7 @@ impl RepairSink {
     }
 
     pub(crate) fn end(&mut self, ending_error: Option<EndingError>) {
-        // Every chunk may contain running token counts; only the last ones are final.
+        // Every chunk may contain running token counts, so only the last ones are final.
         self.write_pieces();
         self.context.passed.payload.clone_from(&self.payload);
         self.context.passed.counted = self.wire_facts.counts_have_passed();
@@ -520,8 +520,8 @@ impl RepairSink {
     }
 }
 
-/// Returns true if the event, received intact, may pass after a repair, which requires a dialect without sequence
-/// numbers.
+/// Returns true if the event, if received intact, may pass after a rewritten block; this requires a dialect without
+/// sequence numbers.
 fn passes_after(dialect: &str, event: &Event<'_>) -> bool {
     match event {
         Event::TextStarted(_)

@@ -1,6 +1,6 @@
-//! Collects facts about the current block that decide whether it goes out unchanged.
+//! Collects facts about the current block that determine whether it is sent unchanged.
 //!
-//! The decision itself is made in the repairer.
+//! The repairer makes the actual decision.
 
 use crate::model::event::WireFact;
 use crate::model::fault::Fault;
@@ -10,23 +10,24 @@ use crate::model::fault::Fault;
 pub(crate) struct Verdict {
     /// True if clients of the dialect would misread the block.
     pub(crate) misread: bool,
-    /// First reason for not passing the block unchanged, if no diagnostic reports one.
+    /// The first reason for not passing the block unchanged, if no diagnostic reports one.
     why: Option<&'static str>,
     /// True if a diagnostic reports that clients do not expect the block.
     mended: bool,
-    /// Event name that a payload of the block needs.
+    /// The event name that a payload in the block needs.
     pub(crate) name: Option<&'static str>,
-    /// Reason why an opening event must be inserted before the block.
+    /// The reason why an opening event must be inserted before the block.
     pub(crate) unopened: Option<&'static str>,
-    /// True if the block has a payload that clients do not expect and that produced no event.
+    /// True if the block contains a payload that clients do not expect and that produced no event.
     pub(crate) emptied: bool,
     /// True if the block produced an event.
     pub(crate) brought: bool,
     /// True if the block produced only pieces of text and a sequence number.
     pub(crate) quiet: bool,
-    /// True if every event of the block may pass after a repair. Updated only while the stream is rewritten.
+    /// True if every event in the block may pass after a rewritten block. Updated only while the stream is being
+    /// rewritten.
     pub(crate) plain: bool,
-    /// True if the block contains a new finish reason or token counts.
+    /// True if the block contains a new finish reason or new token counts.
     pub(crate) counts: bool,
 }
 
@@ -55,17 +56,17 @@ impl Verdict {
         self.why.get_or_insert(why);
     }
 
-    /// Marks the block as misread by clients, as a diagnostic already reports.
+    /// Marks the block as misread by clients, for a reason that a diagnostic already reports.
     pub(crate) fn mend(&mut self) {
         (self.mended, self.misread) = (true, true);
     }
 
-    /// Returns why the block is rewritten, if no diagnostic reports it.
+    /// Returns why the block is rewritten, if no diagnostic reports the reason.
     pub(crate) fn reason(&self) -> Option<&'static str> {
         self.why.filter(|_| !self.mended)
     }
 
-    /// Records what the wire fact reports about how clients read the payload. Returns false for other wire facts.
+    /// Records what the wire fact shows about how clients read the payload. Returns false for other wire facts.
     pub(crate) fn record_fact(&mut self, fact: WireFact<'_>) -> bool {
         match fact {
             WireFact::Misread(why) => self.mark_misread(why),

@@ -1,4 +1,4 @@
-//! Facts that the wire carries in addition to its events, kept until their block has passed through.
+//! Facts that the wire contains in addition to its events, kept until their block has passed through.
 
 use crate::encode::common::passed_through::PassedThrough;
 use crate::model::event::WireFact;
@@ -7,15 +7,15 @@ use crate::model::small_map::Set;
 /// Facts of one stream.
 #[derive(Debug, Default)]
 pub(crate) struct WireFacts {
-    /// Facts of the blocks that have not passed yet.
+    /// Facts from blocks that have not passed yet.
     queued: Vec<QueuedFact>,
     /// Items that ended in these blocks.
     items: Vec<(i64, String)>,
-    /// Id of the response from the event that opened the answer.
+    /// The response id from the event that opened the answer.
     created: Option<Option<String>>,
     /// Indexes of items that were opened without a part.
     announced: Set<i64>,
-    /// Choices that sent a finish reason.
+    /// Choices for which a finish reason was sent.
     reasons: Set<i32>,
     /// Number of token counts received, and how many of them have passed through.
     counted: u64,
@@ -36,13 +36,13 @@ enum QueuedFact {
 }
 
 impl WireFacts {
-    /// Records that an item was opened without a part. Returns false if its index is already used.
+    /// Records that an item was opened without a part. Returns false if the item's index is already used.
     pub(crate) fn announce(&mut self, index: i64) -> bool {
         self.queued.push(QueuedFact::Announced(index));
         self.announced.insert(index)
     }
 
-    /// Records the finish reason of a choice. Returns false if it already had one.
+    /// Records the finish reason of a choice. Returns false if the choice already had one.
     pub(crate) fn reason(&mut self, choice: i32) -> bool {
         let is_new = self.reasons.insert(choice);
         if is_new {
@@ -68,7 +68,7 @@ impl WireFacts {
         }
     }
 
-    /// Records that an item of the output ended.
+    /// Records that an output item ended.
     pub(crate) fn item(&mut self, index: i64, item: &str) {
         self.items.push((index, item.to_owned()));
     }
@@ -94,7 +94,7 @@ impl WireFacts {
         self.sequence.map(|number| number + 1)
     }
 
-    /// Records that the facts so far have passed through. `numbered`: payloads were among the bytes.
+    /// Records that the facts so far have passed through. `numbered`: the bytes contained payloads.
     pub(crate) fn pass(&mut self, passed: &mut PassedThrough, numbered: bool) {
         for one in self.queued.drain(..) {
             _ = match one {

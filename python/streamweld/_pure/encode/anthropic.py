@@ -1,8 +1,8 @@
 """Writes Messages streams: `message_start`, sequential blocks with consecutive indexes, `message_delta`,
-`message_stop`; or an `error` event, which is the last one.
+`message_stop`; or an `error` event, which is always last.
 
-The usage and stop reason that the upstream sent at its end go into `message_delta`, which Anthropic's own clients merge
-into the message.
+The usage and stop reason that the upstream sent at its end go into `message_delta`; Anthropic's own clients merge that
+event into the message.
 """
 
 from __future__ import annotations
@@ -65,8 +65,9 @@ class Anthropic(SequentialAnswer):
         self._frame("message_stop")
 
     def write_fault(self, fault: Fault, counts: Counts | None) -> None:  # noqa: ARG002
-        """Write the error. Open blocks stay open: a client that runs a call at content_block_stop must not receive one
-        here.
+        """Write the error.
+
+        Open blocks stay open, because a client that runs a call at `content_block_stop` must not receive one here.
         """
         kind = fault.sent_type if self.context.passed.own else None
         sent = None if fault.sent is None else quoted(fault.sent)
@@ -75,7 +76,7 @@ class Anthropic(SequentialAnswer):
         )
 
     def broken_off(self, block: Block) -> None:
-        """Write nothing: the error event is the only sign that the answer ended inside the block."""
+        """Write nothing, because the error event alone shows that the answer ended inside the block."""
 
     def _frame(self, kind: str, **fields: str | None) -> None:
         self.context.frames.named(kind, members(type=quoted(kind), **fields))
@@ -129,7 +130,10 @@ class Anthropic(SequentialAnswer):
         self._stop(block.part)
 
     def _is_signed(self, block: Block, done: ReasoningDone) -> bool:
-        """Return True if the signature matches the block. After an interruption it no longer matches its text."""
+        """Return True if the signature matches the block.
+
+        If the block was interrupted, the signature no longer matches its text.
+        """
         whole = block.mark != "broken" or self.context.carries
         return not block.metadata_written and whole and self._is_genuine(done)
 

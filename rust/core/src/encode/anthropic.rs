@@ -1,8 +1,8 @@
 //! Writes Messages streams: `message_start`, sequential blocks with consecutive indexes, `message_delta`,
-//! `message_stop`; or an `error` event, which is the last one.
+//! `message_stop`; or an `error` event, which is always last.
 //!
-//! The usage and stop reason that the upstream sent at its end go into `message_delta`, which Anthropic's own clients
-//! merge into the message.
+//! The usage and stop reason that the upstream sent at its end go into `message_delta`; Anthropic's own clients merge
+//! that event into the message.
 
 use crate::encode::common::block::Block;
 use crate::encode::common::block::Form;
@@ -29,7 +29,7 @@ use std::borrow::Cow;
 /// Writes one message.
 pub(crate) type Anthropic = SequentialAnswer<Message>;
 
-/// State of the message that is being written.
+/// State of the message being written.
 #[derive(Debug, Default)]
 pub(crate) struct Message {
     /// Index of the next block.
@@ -38,13 +38,13 @@ pub(crate) struct Message {
     at: Map<u32, i64>,
 }
 
-/// Mark of a block that was interrupted by another part and continued in a second block.
+/// Marks a block that another part interrupted and that continued in a second block.
 const BROKEN: &str = "broken";
 /// Part number of a call that is written in one step.
 const WHOLE: u32 = u32::MAX;
 const NAME: &str = "anthropic";
-/// Constant text of a delta event: first the text before its index, then, per kind of delta, the text between the
-/// index and the content.
+/// Constant text of a delta event: the text before the index and, for each kind of delta, the text between the index
+/// and the content.
 const DELTA: &str =
     "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":";
 const ARGUMENTS: &str = ",\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"";
@@ -81,7 +81,7 @@ impl Answer for Message {
         frame(context, "message_stop").raw("}").end();
     }
 
-    /// Open blocks stay open: a reader that runs a call at `content_block_stop` must not receive one here.
+    /// Open blocks stay open, because a reader that runs a call at `content_block_stop` must not receive one here.
     fn fail(
         &mut self,
         context: &mut EncodeContext,
@@ -212,7 +212,7 @@ impl Form for Message {
         });
     }
 
-    /// Writes nothing: the error event is the only sign that the answer ended inside the block.
+    /// Writes nothing, because the error event alone shows that the answer ended inside the block.
     fn broken_off(&mut self, _: &mut EncodeContext, _: &mut Block) {}
 }
 
@@ -225,7 +225,7 @@ impl Message {
         sent: Option<i64>,
     ) -> &'j mut Writer {
         let index = sent.filter(|index| *index >= self.next).unwrap_or_else(|| {
-            // Announced indexes may belong to blocks without a part.
+            // Blocks without a part may already use announced indexes.
             let is_free = |index: &i64| !context.passed.announced.contains(index);
             (self.next..).find(is_free).unwrap_or(i64::MAX)
         });
@@ -263,14 +263,14 @@ impl Message {
         to.end();
     }
 
-    /// Writes a delta. Most frames are deltas, so the constant text is written in few pieces.
+    /// Writes a delta. Most frames are deltas, so the constant text is written in as few pieces as possible.
     fn delta(&self, context: &mut EncodeContext, part: u32, kind: &str, text: &str) {
         let index = self.at.get(&part).copied().unwrap_or_default();
         let to = context.writer.raw(DELTA).number(index).raw(kind);
         to.inner(text).raw("\"}}\n\n");
     }
 
-    /// Writes the end of a block, unless the source's own was passed through.
+    /// Writes the end of a block, unless the source's own end was passed through.
     fn stop(&mut self, context: &mut EncodeContext, part: u32) {
         if !context.passed.ended.contains(&part) {
             self.of(context, "content_block_stop", part).raw("}").end();
@@ -305,7 +305,7 @@ fn leave(context: &mut EncodeContext) {
     }
 }
 
-/// Returns true if the metadata of a reasoning part is Anthropic's.
+/// Returns true if the metadata of a reasoning part came from Anthropic.
 fn is_own(context: &EncodeContext, metadata: Option<&str>) -> bool {
     context.passed.own || context.carries() || is_genuine(context, NAME, metadata)
 }

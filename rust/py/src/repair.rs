@@ -1,6 +1,7 @@
 //! `_native.Repairer`: repairs one stream in flight.
 //!
-//! Like `Parser`, the class is frozen, its state is behind a lock that is only tried, and no panic crosses into Python.
+//! Like `Parser`, the class is frozen, its state is protected by a lock that is only tried, and no panic crosses into
+//! Python.
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
@@ -17,21 +18,21 @@ use crate::fold::{Fold, Snapshot};
 use crate::sink::Collector;
 use crate::{config, errors, input};
 
-/// Repairs one stream. `config` is the result of `options.to_config`; `options` are the options of the writer.
+/// Repairs one stream. `config`: the result of `options.to_config`. `options`: the writer's options.
 #[pyclass(frozen, module = "streamweld._native")]
 #[derive(Debug)]
 pub(crate) struct Repairer(Mutex<State>);
 
-/// Buffer capacity kept between calls: more than a socket read usually returns.
+/// Buffer capacity to keep between calls: more than a socket read usually returns.
 const KEPT: usize = 1 << 16;
 
 #[derive(Debug)]
 struct State {
     core: Core,
     load: Load,
-    /// Output bytes of the current call. The buffer is reused.
+    /// Bytes that the current call writes. The buffer is reused.
     out: Vec<u8>,
-    /// The exception for the core's fault, built at the first access and shared by later ones.
+    /// The exception for the core's fault, built at the first access and reused by later ones.
     error: Option<Py<PyAny>>,
 }
 
@@ -63,7 +64,7 @@ impl Repairer {
         })))
     }
 
-    /// Feeds the next bytes. Returns the bytes to forward, which is `data` itself if nothing changed.
+    /// Feeds the next bytes. Returns the bytes to forward; if nothing changed, this is `data` itself.
     #[pyo3(signature = (data, /))]
     fn feed<'py>(&self, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let py = data.py();
@@ -72,7 +73,7 @@ impl Repairer {
         self.write(py, &data, |core, out| core.feed(bytes, out))
     }
 
-    /// Ends the input. Returns the last bytes, or none at a second call. `broken` means that the transport failed.
+    /// Ends the input. Returns the last bytes; a second call returns none. `broken` means that the transport failed.
     #[pyo3(signature = (broken=false))]
     fn close<'py>(&self, py: Python<'py>, broken: bool) -> PyResult<Bound<'py, PyBytes>> {
         self.write(py, &PyBytes::new(py, b""), |core, out| {
@@ -90,7 +91,8 @@ impl Repairer {
         })
     }
 
-    /// Returns the close events that rebuild the response, its completeness, and the number of dropped diagnostics.
+    /// Returns the close events that rebuild the response, the completeness of the response, and the number of dropped
+    /// diagnostics.
     fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, &'static str, u64)> {
         let state = self.lock(py)?;
         let mut sink = Collector::new(py, 0)?;
@@ -103,7 +105,7 @@ impl Repairer {
         ))
     }
 
-    /// Returns the members of the response so far. `choice` is the class `response.Choice`.
+    /// Returns the members of the response so far. `choice`: the class `response.Choice`.
     #[pyo3(signature = (choice, /))]
     fn fold(&self, choice: &Bound<'_, PyAny>) -> PyResult<Fold> {
         let py = choice.py();
@@ -119,7 +121,7 @@ impl Repairer {
         Ok(Fold::now(snapshot, choice))
     }
 
-    /// The error of the source stream, if any.
+    /// The source stream's error, if any.
     #[getter]
     fn error(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let state = self.lock(py)?;
@@ -129,7 +131,7 @@ impl Repairer {
         let Some(fault) = state.core.error().cloned() else {
             return Ok(None);
         };
-        // Release the lock first: building the exception runs Python code.
+        // Release the lock first, because building the exception runs Python code.
         drop(state);
         let error = errors::exception(py, &fault, Vec::new())?.unbind();
         let mut state = self.lock(py)?;
@@ -170,12 +172,13 @@ impl Repairer {
         match self.0.try_lock() {
             Ok(state) => Ok(state),
             Err(TryLockError::WouldBlock) => Err(errors::busy(py)),
-            // A panic inside a call is caught before it could poison the lock.
+            // A panic inside a call is caught before it can poison the lock.
             Err(TryLockError::Poisoned(state)) => Ok(state.into_inner()),
         }
     }
 
-    /// Runs a call that writes to the buffer and returns the input bytes to forward after it. A panic ends the stream.
+    /// Runs a call that writes to the buffer, and returns the input bytes to forward after the buffer. A panic ends the
+    /// stream.
     fn write<'py, 'd>(
         &self,
         py: Python<'py>,

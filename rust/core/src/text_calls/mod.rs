@@ -1,8 +1,7 @@
 //! Finds tool calls that a model wrote into its text, parses them, and decides whether they may become real calls.
 //!
-//! The docstring of The docstring of The docstring of The docstring of The docstring of The docstring of
-//! `python/streamweld/_pure/text_calls/__init__.py` specifies the behavior of both backends. Text is held back and
-//! released in `pipeline::text_calls`, not here.
+//! The docstring of `python/streamweld/_pure/text_calls/__init__.py` specifies the behavior of both backends. Text is
+//! held back and released in `pipeline::text_calls`, not here.
 
 pub(crate) mod byte_set;
 pub(crate) mod entry;

@@ -372,8 +372,8 @@ fn string_length(text: &str) -> usize {
     end.map_or(text.len(), |(at, _)| at + 1)
 }
 
-/// Returns the digits of a JSON number without zeros at either end, and its power of ten. Returns Returns Returns
-/// Returns Returns Returns `None` for other texts and for exponents that are too large.
+/// Returns the digits of a JSON number without zeros at either end, and its power of ten. Returns `None` for
+/// other texts and for exponents that are too large.
 fn comparable_number(text: &str) -> Option<String> {
     let (sign, number) = match text.strip_prefix('-') {
         Some(number) => ("-", number),

@@ -273,8 +273,7 @@ impl Diagnostics {
     }
 }
 
-/// Converts a part number. The values are signed, because The values are signed, because The values are signed, because
-/// The values are signed, because Spark has no unsigned integers.
+/// Converts a part number. The values are signed, because Spark has no unsigned integers.
 pub(crate) fn number(part: u32) -> i32 {
     i32::try_from(part).unwrap_or(i32::MAX)
 }

@@ -79,7 +79,7 @@ class SoFar:
 
 @dataclass(slots=True, frozen=True)
 class Details:
-    """Content of `reasoning_details`: the text, attributes that a later turn must send back, and every entry as sent."""
+    """Content of `reasoning_details`: the text, attributes that a later turn must return, and every entry as sent."""
 
     text: str
     signature: str | None

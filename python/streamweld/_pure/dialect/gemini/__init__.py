@@ -180,7 +180,10 @@ class GeminiDecoder:
         notes.report()
 
     def _start(self, chunk: Mapping[str, Any], path: Path, changed: Raw, notes: Anomalies, *, recovered: bool) -> None:
-        """Emit the start of the response from the first chunk. After a broken document, the id is not trusted."""
+        """Emit the start of the response from the first chunk.
+
+        The id of a chunk after a broken document is not trusted.
+        """
         self._started = True
         created = chunk.get("createTime")
         self._assembler.started(
@@ -202,7 +205,7 @@ class GeminiDecoder:
     def _candidate(self, item: Mapping[str, Any], path: Path, position: int, notes: Anomalies) -> Candidate:
         """Return the candidate that an entry addresses.
 
-        If its index is missing or invalid, the entry's position is the index.
+        If its index is missing or invalid, the entry's position is used as the index.
         """
         sent = item.get("index")
         index = integer(sent)

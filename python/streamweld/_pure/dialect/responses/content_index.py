@@ -131,7 +131,7 @@ class ContentIndexes:
         return self._by_index.get(index)
 
     def _message(self, address: Address) -> _Message | None:
-        """Return the message that an event refers to; None if there are too many, or if the event has no id or index."""
+        """Return the message that an event refers to, or None if there are too many or the event has no id or index."""
         item_id, index = address.item_id, address.index
         message = self._known(address)
         if message is None:

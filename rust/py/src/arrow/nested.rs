@@ -278,8 +278,7 @@ pub(crate) fn number(part: u32) -> i32 {
     i32::try_from(part).unwrap_or(i32::MAX)
 }
 
-/// Converts an offset or ordinal. The values are signed, because The values are signed, because The values are signed,
-/// because The values are signed, because Spark has no unsigned integers.
+/// Converts an offset or ordinal. The values are signed, because Spark has no unsigned integers.
 pub(crate) fn long(column_position: u64) -> i64 {
     i64::try_from(column_position).unwrap_or(i64::MAX)
 }

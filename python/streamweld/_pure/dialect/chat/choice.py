@@ -177,7 +177,7 @@ class ChoiceReader:
     def _continues(self, chunk: Chunk, message: Mapping[str, Any], *, final: bool) -> bool:
         """Return whether `message` stands for a delta, because the choice has not ended and has not streamed deltas.
 
-        The last one may be the whole message.
+        The last `message` may be the whole message.
         """
         if chunk.value.get("object") == "chat.completion":
             return False

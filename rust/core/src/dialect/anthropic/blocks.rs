@@ -48,7 +48,7 @@ use crate::model::small_map::Set;
 use crate::model::spec::Code;
 use std::mem;
 
-/// Maximum number of characters reported of an unusable index.
+/// Maximum number of characters of an unusable index to report.
 const INDEX_HEAD: usize = 64;
 /// Maximum index when the limit is disabled.
 const INDEX_CAP: u64 = u32::MAX as u64;

@@ -43,7 +43,7 @@ static ABSENT: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Maximum number of characters reported of an unusable index.
+/// Maximum number of characters of an unusable index to report.
 const INDEX_CHARS: usize = 64;
 
 /// Returns the fragments in a list of entries, or in a single entry without a list.

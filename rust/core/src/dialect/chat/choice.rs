@@ -264,7 +264,7 @@ impl ChoiceState {
     }
 
     /// Returns true if `message` stands for a delta, because the choice has not ended and has not streamed deltas. The
-    /// last one may be the whole message.
+    /// last `message` may be the whole message.
     fn continues(&mut self, message: &Delta<'_>, is_final: bool, reading: Reading) -> bool {
         if reading.body || (self.messages.is_none() && (is_final || self.has_text)) {
             return false;

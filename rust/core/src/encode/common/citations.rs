@@ -30,7 +30,7 @@ impl<'a> Citation<'a> {
         }
     }
 
-    /// Reads an annotation. `length`: the number of characters of the text, or None if a citation without a position
+    /// Reads an annotation. `length`: the number of characters of the text, or `None` if a citation without a position
     /// has no place.
     fn read(raw: Raw<'a>, length: Option<i64>) -> Option<Citation<'a>> {
         let object = Object::of(raw)?;

@@ -68,7 +68,7 @@ macro_rules! event {
 
             /// Return the event as data that `json.dumps` accepts: `type` first, then the fields in constructor order.
             ///
-            /// Tuples become lists. Bytes become text, with U+FFFD for invalid UTF-8 (read `.raw` for the bytes).
+            /// Tuples become lists. Bytes become text, with U+FFFD for invalid UTF-8. Use `.raw` to get the bytes.
             fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> { to_dict(py, $type, self.fields(py)?) }
 
             $($($extra)*)?
@@ -77,7 +77,7 @@ macro_rules! event {
 }
 
 event!(
-    /// Id, model and creation time of the response. Emitted at most once, before all content.
+    /// Id, model and creation time of the response. Emitted at most once, before any content.
     ResponseStarted = "response_started",
     (id: OptStr, model: OptStr, created: Object, provider_metadata: Json),
     (id=None, model=None, created=None, provider_metadata=None)
@@ -141,25 +141,25 @@ event!(
 );
 
 event!(
-    /// A whole tool call. It is final: never reset, retracted or repeated.
+    /// A whole tool call. The event is final: it is never reset, retracted or repeated.
     ///
     /// `state` is `complete` (closed, the arguments are a JSON object), `empty` (closed, no argument text),
     /// `incomplete` (truncated), `invalid` (see `reason`: `no_name`, `bad_name`, `bad_id`, `overflow`, `not_json`,
     /// `not_object`, or `refused` by the sender), or `open` (only in the snapshot of an unfinished stream). `arguments`
-    /// is the text as sent; after an `overflow` it is the first value, and `raw_arguments` is the whole text. `aliases`
-    /// are other ids that the gateway used for the same call.
+    /// is the text as sent; after an `overflow`, it is only the first value, and `raw_arguments` is the whole text.
+    /// `aliases` are other ids that the gateway used for the same call.
     ///
-    /// `custom` marks the call of a free-form tool: its `arguments` are text, not JSON, and `complete` means that all
-    /// of the text arrived. `origin` is "text" if the model wrote the call into its text
+    /// `custom` marks a call to a free-form tool: its `arguments` are text, not JSON, and `complete` means that all of
+    /// the text has arrived. `origin` is "text" if the model wrote the call into its text
     /// (`Policy(text_calls="promote")`), with that text in `raw_text`, and None for other calls.
     ToolCall = "tool_call",
     (part: u32, call_id: Str, name: Str, arguments: Str, state: Str, item_id: OptStr, reason: OptStr, raw_arguments: OptStr, provider_executed: bool, aliases: Tuple, custom: bool, origin: OptStr, raw_text: OptStr, choice: i32, provider_metadata: Json),
     (part, call_id, name, arguments, state, item_id=None, reason=None, raw_arguments=None, provider_executed=false, aliases=no_items(), custom=false, origin=None, raw_text=None, choice=0, provider_metadata=None) as "(part, call_id, name, arguments, state, item_id=None, reason=None, raw_arguments=None, provider_executed=False, aliases=(), custom=False, origin=None, raw_text=None, choice=0, provider_metadata=None)",
     {
-        /// The arguments as an object, parsed again at each access; `{}` for an `empty` call.
+        /// The arguments as an object, parsed anew at each access; `{}` for an `empty` call.
         ///
         /// Raises:
-        ///     ArgumentsError: if the state is neither `complete` nor `empty`, or the call is `custom`, because its
+        ///     ArgumentsError: if the state is neither `complete` nor `empty`, or if the call is `custom`, because its
         ///         `arguments` are text. The exception has `state`, `reason` and `rule`.
         #[getter]
         fn parsed<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -168,11 +168,13 @@ event!(
             PARSED.import(py, "streamweld._arguments", "parsed_arguments")?.call1((slf,))
         }
 
-        /// Whether a client may run this call: `complete` or `empty`, with a name and an id, not run by the provider.
+        /// Whether a client may run this call.
         ///
-        /// The event does not show whether the call was already answered: in a stream that continues after its tools
-        /// ran (AI SDK UI messages), the result may come later. `response.dispatchable_calls` omits such calls once the
-        /// stream ended.
+        /// If so, its state is `complete` or `empty`, it has a name and an id, and the provider does not run it.
+        ///
+        /// The event does not show whether the call has already been run: in a stream that continues after its tools
+        /// ran (AI SDK UI messages), the result may follow later. `response.dispatchable_calls` omits such calls once
+        /// the stream has ended.
         #[getter]
         fn dispatchable(&self, py: Python<'_>) -> PyResult<bool> {
             let runs = matches!(self.state.bind(py).to_str()?, "complete" | "empty");
@@ -182,14 +184,15 @@ event!(
 );
 
 event!(
-    /// A repair of a call's arguments: discard the deltas of this part so far. The corrected text follows in full.
+    /// A repair of a call's arguments: discard the deltas received for this part so far. The corrected text follows in
+    /// full.
     ToolCallReset = "tool_call_reset",
     (part: u32, choice: i32, provider_metadata: Json),
     (part, choice=0, provider_metadata=None)
 );
 
 event!(
-    /// Withdrawal of a tentative call: discard the part.
+    /// A tentative call was withdrawn: discard the part.
     ToolCallRetracted = "tool_call_retracted",
     (part: u32, choice: i32, provider_metadata: Json),
     (part, choice=0, provider_metadata=None)
@@ -210,21 +213,20 @@ event!(
 );
 
 event!(
-    /// A file or image of the answer: base64 `data`, or a `url`.
+    /// A file or image in the answer, as base64 `data` or a `url`.
     File = "file",
     (part: u32, media_type: OptStr, data: OptStr, url: OptStr, choice: i32, provider_metadata: Json),
     (part, media_type=None, data=None, url=None, choice=0, provider_metadata=None)
 );
 
 event!(
-    /// Token counts of the response; None for counts that the gateway did not send. `raw` is the gateway's usage
+    /// Token counts for the response. Counts that the gateway did not send are None. `raw` is the gateway's usage
     /// object.
     Usage = "usage",
     (input_tokens: Object, output_tokens: Object, total_tokens: Object, cached_input_tokens: Object, cache_write_tokens: Object, reasoning_tokens: Object, raw: Json),
     (input_tokens=None, output_tokens=None, total_tokens=None, cached_input_tokens=None, cache_write_tokens=None, reasoning_tokens=None, raw=None),
     {
-        /// Return the counts with one meaning for every API: the input includes the cache, the output includes the
-        /// reasoning.
+        /// Return counts normalized across APIs: the input includes the cache, and the output includes the reasoning.
         ///
         /// Args:
         ///     dialect: the API that defines the counts; by default it is inferred from the members of `raw`.
@@ -238,7 +240,7 @@ event!(
 );
 
 event!(
-    /// End of a choice, after all its parts. `raw_reason` is the finish reason as sent.
+    /// End of a choice, emitted after all its parts. `raw_reason` is the finish reason as sent.
     Finished = "finished",
     (finish_reason: Str, raw_reason: OptStr, choice: i32, provider_metadata: Json),
     (finish_reason, raw_reason=None, choice=0, provider_metadata=None) as "(finish_reason, raw_reason=None, choice=0, provider_metadata=None)",
@@ -250,21 +252,22 @@ event!(
 );
 
 event!(
-    /// An error that the gateway sent inside the stream: the last event before `UpstreamError` is raised.
+    /// An error that the gateway sent inside the stream. This is the last event before `UpstreamError` is raised.
     UpstreamErrorEvent = "upstream_error_event",
     (code: OptStr, kind: OptStr, message: Str, raw: Py<PyBytes>),
     (code, kind, message, raw)
 );
 
 event!(
-    /// A repair or an anomaly. `code` is stable; the offset and ordinal locate it and do not depend on the chunking.
+    /// A repair or an anomaly. `code` is stable. The offset and ordinal locate the diagnostic in the stream and do not
+    /// depend on the chunk sizes.
     ///
-    /// `message` is a sentence for people; `detail` is the part of it that depends on the stream.
+    /// `message` is human-readable; `detail` is the part of it that depends on the stream.
     Diagnostic = "diagnostic",
     (code: Str, severity: Str, byte_offset: u64, event_ordinal: u64, part: Option<u32>, detail: Str),
     (code, severity, byte_offset, event_ordinal, part=None, detail=empty()) as "(code, severity, byte_offset, event_ordinal, part=None, detail='')",
     {
-        /// A sentence that describes what happened and what was done, followed by `detail`.
+        /// A sentence that describes what happened and what streamweld did, followed by `detail`.
         #[getter]
         fn message<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
             let py = slf.py();
@@ -272,7 +275,7 @@ event!(
             MESSAGE.import(py, "streamweld._messages", "diagnostic_message")?.call1((slf,))
         }
 
-        /// URL of the documentation for the code.
+        /// The URL of the documentation for the code.
         #[getter]
         fn help_url<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
             let py = slf.py();

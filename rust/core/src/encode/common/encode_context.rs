@@ -57,8 +57,8 @@ pub(crate) struct EncodeContext {
     pub(crate) answer: Answer,
     /// True if the input was truncated, so that everything that closes from now on closes only for that reason.
     pub(crate) cut: bool,
-    /// True once text that was already written turned out to be wrong. The error was then written, and nothing may follow
-    /// it.
+    /// True once text that was already written turned out to be wrong. The error was then written, and nothing may
+    /// follow it.
     pub(crate) broken: bool,
     /// Ids of calls in earlier turns. A call with such an id is written under another id once it is whole.
     known: Set<String>,

@@ -247,7 +247,7 @@ def test_inspect_for_people(backend: str, files: dict[str, Path]) -> None:
     for reply_text in (str(files["clean"]), "dialect", "chat", "Hello", "complete", "no repair was needed"):
         assert reply_text in done.stdout
     cut = streamweld(backend, "inspect", files["cut"]).stdout
-    for reply_text in ("truncated", "call_1", "incomplete", '{"a":', "ended before the answer was complete"):
+    for reply_text in ("truncated", "call_1", "incomplete", '{"a":', "ended before the response was complete"):
         assert reply_text in cut
     assert "clean" not in cut
     many = streamweld(backend, "inspect", files["clean"], files["finding"], files["cut"]).stdout

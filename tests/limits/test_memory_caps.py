@@ -48,12 +48,12 @@ def measured(backend: str, stage: str, *fillers: str) -> list[list[str]]:
     return [line.split() for line in done.stdout.splitlines()]
 
 
-@pytest.mark.timeout(900)
-# The splicer returns one object for each blank line of a read, so a read of blank lines takes 34 times its size. What it
+# The splicer returns one object for each blank line of a read, so such a read takes 34 times its size. What the splicer
 # keeps between reads is tested below.
 BOUNDED = [stage for stage in STAGES if stage != "splice"]
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("stage", BOUNDED if FULL else USUAL)
 def test_fillers(backend: str, stage: str) -> None:
     if stage == "check" and backend == "native":

@@ -128,7 +128,7 @@ def _reasoning_part(payload: Payload, part: Mapping[str, Any], path: Path, notes
 
 
 def _reasoning_texts(part: Mapping[str, Any]) -> list[str] | None:
-    """Return the texts in the first member that has any. Return None if there is no such member."""
+    """Return the texts of the first member that contains text, or None if no member does."""
     texts: list[str] | None = None
     for member in _REASONING_MEMBERS:
         if part.get(member) is not None:

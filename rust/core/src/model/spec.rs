@@ -341,7 +341,7 @@ mod tests {
         assert!(
             Code::TRUNCATED
                 .text()
-                .contains("before the answer was complete")
+                .contains("before the response was complete")
         );
     }
 }

@@ -93,7 +93,7 @@ def test_a_truncated_body_is_a_row_with_its_error(folder: Path, tmp_path: Path) 
     assert row["error"] == {
         "type": "TruncatedStream",
         "rule": "truncated",
-        "message": "The stream ended before the answer was complete: mid_event "
+        "message": "The stream ended before the response was complete: mid_event "
         f"[truncated at byte {len(cut_chat())}, event 4]",
         "detail": "mid_event",
         "code": None,

@@ -120,7 +120,7 @@ def test_every_code_that_raises_names_a_class() -> None:
         (
             SAMPLES[10],
             (
-                "The stream ended before the answer was complete: "
+                "The stream ended before the response was complete: "
                 "mid_arguments, 2 open parts [truncated at byte 12, event 3]"
             ),
         ),

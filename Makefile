@@ -25,14 +25,14 @@ export PIP_NO_INPUT := 1
 unexport PYTHONPATH PYTHONHOME CONDA_PREFIX
 
 .PHONY: help
-help: ## show this text
+help: ## show this help
 	@echo 'streamweld: make <target>'
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
 		awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
 	@echo
-	@echo '  PYTEST_ARGS="-k sse -n 0" make test    passes arguments on (BENCH_ARGS for make bench)'
-	@echo '  STREAMWELD_CORPUS=DIR                recorded streams; without it ../shared/corpus'
-	@echo '  PYTHON=python3.13 make demo          which Python makes .venv'
+	@echo '  PYTEST_ARGS="-k sse -n 0" make test    pass options to pytest (BENCH_ARGS for make bench)'
+	@echo '  STREAMWELD_CORPUS=DIR                recorded streams; the default is ../shared/corpus'
+	@echo '  PYTHON=python3.13 make demo          the Python that creates .venv'
 
 $(STAMPS)/venv:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and "streamweld needs Python 3.11 or newer, $(PYTHON) is %d.%d; set PYTHON=" % v[:2])'
@@ -51,7 +51,7 @@ $(STAMPS)/%: .ci/locks/%.txt pyproject.toml | $(STAMPS)/venv
 
 # Always asked for: cargo alone knows whether a source, a lock file or an embedded table has changed.
 .PHONY: build
-build: | $(STAMPS)/venv ## build the extension (release) into python/streamweld if anything changed
+build: | $(STAMPS)/venv ## build the extension in release mode into python/streamweld, if sources changed
 	$(BIN)/maturin develop --release --locked --quiet --skip-install
 
 .PHONY: dev
@@ -63,22 +63,22 @@ VECTOR_SUITES := $(addprefix tests/,sse/test_sse_vectors.py parser/test_vectors.
 	repair/test_repair_vectors.py history/test_vectors.py requests/test_vectors.py)
 
 .PHONY: check
-check: $(STAMPS)/lint dev ## vectors in both backends, layers and types: run it while you work
+check: $(STAMPS)/lint dev ## run vectors in both backends, layers and types; use it while you work
 	$(PY) -m pytest -n auto -q $(VECTOR_SUITES) tests/package/test_layers.py $(PYTEST_ARGS)
 	$(BIN)/mypy --strict python/
 
 .PHONY: demo
-demo: $(STAMPS)/demo build ## replay a bundled stream: what a naive reader counts, what streamweld makes of it
+demo: $(STAMPS)/demo build ## parse a bundled stream with a naive reader and with streamweld
 	$(BIN)/streamweld demo
 
 .PHONY: test test-all setup test-rust-setup test-rust test-python
 # What needs no other is set up at the same time: a linker leaves the other cores idle, a download all of them.
-test: ## every suite, slow ones on a fixed sample
+test: ## run every suite, slow suites on a fixed sample
 	@$(MAKE) --no-print-directory --jobs=3 test-rust-setup setup
 	@$(MAKE) --no-print-directory test-rust
 	@$(MAKE) --no-print-directory test-python
 
-test-all: ## every suite with its full counts
+test-all: ## run every suite in full
 	@$(MAKE) --no-print-directory STREAMWELD_FULL=1 test
 
 test-rust-setup:
@@ -116,7 +116,7 @@ $(VENV)/%/made: tests/integrations/dropin/environments/%.txt | $(STAMPS)/venv
 	@touch $@
 
 .PHONY: hunt
-hunt: setup build ## look for streams that are read wrongly: HUNT=100000 more of each backend; continues where it stopped
+hunt: setup build ## search for streams that are misread (HUNT=100000 per backend); continues where it stopped
 	$(PY) -m tests.testing.hunt --count $(or $(HUNT),100000) --state build/hunt-native.json
 	$(PY) -m tests.testing.hunt --count $(or $(HUNT),100000) --state build/hunt-pure.json --backend pure
 
@@ -124,18 +124,18 @@ hunt: setup build ## look for streams that are read wrongly: HUNT=100000 more of
 nightly: setup build $(VENV)/engines/made ## measure the reliability scorecard (hours; continues where it stopped); ROWS="R4 R11" for some rows
 	$(PY) .ci/scorecard.py run $(ROWS)
 
-reliability: | $(STAMPS)/venv ## write reliability.json and docs/reliability.md; fails on a missing, stale or failing row
+reliability: | $(STAMPS)/venv ## write reliability.json and docs/reliability.md; fails if a row is missing, stale or failing
 	$(PY) .ci/scorecard.py assemble
 
-scorecard-short: setup build ## the short forms of the scorecard that no suite covers, as .ci/run runs them
+scorecard-short: setup build ## run the short forms of scorecard rows that no suite covers, as .ci/run does
 	$(PY) .ci/scorecard.py run --short $(ROWS)
 
 .PHONY: conformance scoreboard
-conformance: $(STAMPS)/test build ## package the conformance suite into dist/, and run our own reader over it
+conformance: $(STAMPS)/test build ## package the conformance suite into dist/, and run streamweld on it
 	PYTHONPATH=. $(PY) -m tests.conformance.package --out dist
 	PYTHONPATH=. $(PY) -m tests.conformance.scoreboard run streamweld
 
-scoreboard: $(STAMPS)/test node-modules build $(VENV)/conformance/readers/made $(VENV)/conformance/litellm/made ## run other readers over the suite; writes docs/scoreboard/
+scoreboard: $(STAMPS)/test node-modules build $(VENV)/conformance/readers/made $(VENV)/conformance/litellm/made ## run other readers on the suite; writes docs/scoreboard/
 	PYTHONPATH=. $(PY) -m tests.conformance.scoreboard run $(READERS)
 	PYTHONPATH=. $(PY) -m tests.conformance.scoreboard page
 
@@ -145,32 +145,32 @@ $(VENV)/conformance/%/made: tests/conformance/environments/%.txt | $(STAMPS)/ven
 	@touch $@
 
 .PHONY: fuzz release-check reproducible audit
-fuzz: build ## fuzz the core and the Python entry points for FUZZ_SECONDS=60 a target
+fuzz: build ## fuzz the core and the Python entry points (FUZZ_SECONDS=60 per target)
 	$(PY) .ci/fuzz.py run --seconds $(or $(FUZZ_SECONDS),60)
 	$(PY) .ci/fuzz_python.py --seconds $(or $(FUZZ_SECONDS),60)
 
-release-check: build ## wheels, source distribution, clean environments, metadata, workflows, core crate
+release-check: build ## check wheels, source distribution, clean environments, metadata, workflows and core crate
 	.ci/release-check
 
-reproducible: | $(STAMPS)/venv ## two builds of the wheel give the same bytes, one from the source distribution, offline
+reproducible: | $(STAMPS)/venv ## check that two builds of the wheel are equal, one from the source distribution, offline
 	.ci/reproducible
 
-audit: ## known vulnerabilities of Python and npm packages (asks advisory databases)
+audit: ## report known vulnerabilities of Python and npm packages (queries advisory databases)
 	.ci/audit
 
 .PHONY: bench
-bench: $(STAMPS)/bench build ## named stream shapes against rivals, floors and the pure backend
+bench: $(STAMPS)/bench build ## compare the parser with other readers, minimal readers and the pure backend
 	$(PY) -m pytest benches $(BENCH_ARGS)
 
 .PHONY: bench-bulk
-bench-bulk: $(STAMPS)/bulk build ## columns of recorded bodies over Arrow, beside orjson, DuckDB and Polars
+bench-bulk: $(STAMPS)/bulk build ## compare Arrow columns with orjson, DuckDB and Polars
 	PYTHONPATH=python:. $(PY) -m benches.bulk $(BENCH_ARGS)
 
 .PHONY: bench-history bench-convert race
-bench-history: ## converters of histories, in an environment of their own: litellm wants an older openai
+bench-history: ## compare history converters, in a separate environment: litellm requires an older openai
 	@$(MAKE) --no-print-directory VENV=.venv/history RACE=history race
 
-bench-convert: ## converters of streams, in the same environment
+bench-convert: ## compare stream converters, in the same environment
 	@$(MAKE) --no-print-directory VENV=.venv/history RACE=convert race
 
 race: $(STAMPS)/history build
@@ -185,17 +185,17 @@ docs: $(STAMPS)/docs ## build the documentation into build/site; warnings and de
 	$(PY) docs/generate.py --check
 	$(MKDOCS) build --quiet --strict --config-file docs/site/mkdocs.yml
 
-docs-serve: $(STAMPS)/docs ## the documentation on http://127.0.0.1:8000, rebuilt on every change
+docs-serve: $(STAMPS)/docs ## serve the documentation on http://127.0.0.1:8000, rebuilt after every change
 	$(MKDOCS) serve --config-file docs/site/mkdocs.yml
 
-docs-generate: $(STAMPS)/docs ## write the generated pages anew, after a change to _spec or the vectors
+docs-generate: $(STAMPS)/docs ## update the generated pages after a change to _spec or the vectors
 	$(PY) docs/generate.py
 
-docs-test: docs build ## run every code block of the documentation, and open every page in Chromium
+docs-test: docs build ## run every code block of the documentation and open every page in Chromium
 	STREAMWELD_SITE=$(SITE) $(PY) -m pytest tests/docs -n auto $(PYTEST_ARGS)
 
 .PHONY: lint lint-python lint-types lint-rust
-lint: lint-python lint-types lint-rust ## ruff, mypy, pyright, stubtest, rustfmt, clippy
+lint: lint-python lint-types lint-rust ## run ruff, mypy, pyright, stubtest, rustfmt and clippy
 
 lint-python: $(STAMPS)/lint
 	$(BIN)/ruff check

@@ -310,12 +310,17 @@ def standard(code: str) -> list[str]:
     return [f"[{spec('rules')['sources'][key]}]({DOCUMENTS[key]})"]
 
 
-def effect(code: dict[str, Any]) -> str:
+OUTPUT_CODES = ("rewritten", "not_carried")  # emitted by a repair or conversion about its own output
+
+
+def effect(name: str, code: dict[str, Any]) -> str:
     """Describe what a repair does about a code."""
+    if name in OUTPUT_CODES:
+        return "A repair or conversion emits this diagnostic about its own output."
     return {
         "payload": "Repair omits the payload in which it occurs.",
         "stream": "Repair rewrites the stream from this event on.",
-        None: "Repair passes it through, because it does not mislead clients of the dialect.",
+        None: "This alone does not cause a repair: clients read the stream correctly, or a repair would not help them.",
     }[code.get("mends")]
 
 
@@ -346,7 +351,7 @@ def code_page(name: str, code: dict[str, Any]) -> str:
     if code.get("detail"):
         lines.append(f"| `detail` | {sentence(escaped(code['detail']))} |")
     lines += [
-        f"| Repair in flight | {effect(code)} |",
+        f"| Repair in flight | {effect(name, code)} |",
         f"| What to do | {advice(code)} |",
         "",
         f'Change the action with `Policy(actions={{"{name}": "raise"}})`; see [Policies](../concepts/policies.md).',
@@ -381,7 +386,7 @@ def changed_lines(name: str, vector: Vector) -> list[str]:
         places = [note.byte_offset for note in converter.diagnostics if note.code == name]
         at = vector.body.count(b"\n", 0, places[0]) if places else 0
         kept = [line for line in before[at:] if line][:1] or before[:1]
-        return [f"Sent{under}, and passed through unchanged:", "", "````text", *map(narrow, kept), "````", ""]
+        return [f"The stream passes through unchanged{under}:", "", "````text", *map(narrow, kept), "````", ""]
     how = "repair" if target == "same" else f"conversion to `{target}`"
     removed: list[str] = []
     added: list[str] = []
@@ -590,7 +595,7 @@ This page lists every code that streamweld reports, with its cause and its evide
 - [History edits](#history-edits), [history checks](#history-checks) and [request rules](#request-rules):
   what a conversion changes, and what a target API rejects.
 
-A repair is tried only if reading the bytes unchanged would break a call or lose content.
+A repair is attempted only if the unchanged bytes would break a call or lose content.
 """
 
 
@@ -612,7 +617,7 @@ def overview(*, site: bool) -> str:
         )
         if code.get("detail"):
             lines.append(f"- `detail`: {escaped(code['detail'])}.")
-        lines += [f"- {effect(code)}", f"- What to do: {advice(code)}"]
+        lines += [f"- {effect(name, code)}", f"- What to do: {advice(code)}"]
         links = [*standard(name), *[link for link in found.links() if link not in standard(name)]]
         if links:
             lines.append(f"- Evidence: {', '.join(links[:3])}.")
@@ -721,8 +726,8 @@ def cli_page() -> str:
         "",
         "Install it with `pip install 'streamweld[cli]'`; `streamweld proxy` also needs the `proxy` extra.",
         "",
-        "The exit code is 0 after success, 1 with findings, 2 after wrong usage, and 3 if a file could not be read or",
-        "written.",
+        "The exit code is 0 after success, 1 if there are findings, 2 after a usage error, and 3 if a file could not",
+        "be read or written.",
         "",
     ]
 
@@ -755,7 +760,7 @@ def losses_page(*, site: bool) -> str:
     lines = [
         "# Conversion losses",
         "",
-        "A conversion reports what its target cannot express, once per kind, as the diagnostic",
+        "If the target of a conversion cannot express some content, this is reported once per kind, as the diagnostic",
         f"[`not_carried`]({diagnostic}). Its `detail` is an id from this table.",
         "",
         "| id | feature | targets | reason |",
@@ -772,7 +777,7 @@ def gateways_page() -> str:
         "# Gateway profiles",
         "",
         "This page lists the values of `gateway=` in `streamweld.history` and `streamweld.requests`.",
-        "A profile lists the constraints of one gateway on request histories, each with its source.",
+        "A profile lists the constraints that one gateway places on request histories, each with its source.",
         "A plain name selects the newest profile with that name.",
         "",
     ]
@@ -780,14 +785,15 @@ def gateways_page() -> str:
         name = f"{profile['name']}@{profile['date']}"
         lines += [f"## {name}", ""]
         for target, entry in profile["targets"].items():
-            like = f", like `{entry['like']}` except for the constraints below" if entry.get("like") else ""
-            lines += [f"Target `{target}`{like}.", ""]
             constraints = entry.get("constraints") or {}
+            change = "except for those below" if constraints else "without changes"
+            like = f": the constraints of the profile `{entry['like']}`, {change}" if entry.get("like") else ""
+            lines += [f"Target `{target}`{like}.", ""]
             if constraints:
                 lines += ["| constraint | value | source |", "|---|---|---|"]
             for constraint, row in constraints.items():
                 if row is None:
-                    lines.append(f"| `{constraint}` | no such constraint | |")
+                    lines.append(f"| `{constraint}` | not constrained | |")
                     continue
                 value = json.dumps(row[0], ensure_ascii=False)
                 lines.append(f"| `{constraint}` | `{value}` | {linked(row[1])} |")

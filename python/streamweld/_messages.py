@@ -131,9 +131,9 @@ def input_hint(head: bytes) -> str:
     if _REPR.match(head):
         return "the body is the repr of a bytes object: pass the bytes themselves, not str() of them"
     if _JOINED.match(head):
-        return "the lines have no ends: pass raw bytes (iter_bytes()), not the lines of iter_lines()"
+        return "the input has no line endings: pass raw bytes (iter_bytes()), not the lines of iter_lines()"
     if _is_binary(head):
-        return f"the body is not text, and may be compressed (br, for instance): {_DECOMPRESS}"
+        return f"the body is not text, and may be compressed (for example, with br): {_DECOMPRESS}"
     return ""
 
 
@@ -172,9 +172,9 @@ def reject_text(data: object) -> None:
     else:
         return  # another buffer, such as mmap, which has read() too
     given = type(data).__name__
-    for method, opened in (("read_bytes", ""), ("read", ", opened with 'rb'")):
+    for method, opened in (("read_bytes", ""), ("read", " (open the file in mode 'rb')")):
         if hasattr(data, method):
-            raise TypeError(f"a stream is read from bytes, not from {given}: pass .{method}() of it{opened}")
+            raise TypeError(f"a stream is read from bytes, not from {given}: pass the result of .{method}(){opened}")
     if isinstance(data, list | tuple) or hasattr(data, "__next__"):
         raise TypeError(
             f"a stream is read from bytes, not from {given}: iter_events() reads a source of several chunks"

@@ -74,22 +74,22 @@ _BEGINNING_CHARS: Final = 40
 # Messages of rules that have no diagnostic code. If a rule is in neither table, its message is its name.
 _SENTENCES: Final = {
     "stream": "the stream cannot be read",
-    "framing": "the bytes are no proper event stream",
-    "not_an_event_stream": "the body is no event stream",
-    "assembly": "a tool call cannot be put together",
+    "framing": "the bytes are not a valid event stream",
+    "not_an_event_stream": "the body is not an event stream",
+    "assembly": "a tool call cannot be assembled",
     "arguments_custom": "the tool takes free-form text; read `arguments`",
-    "arguments_incomplete": "the tool call was cut; its arguments are not whole",
+    "arguments_incomplete": "the tool call was truncated; its arguments are incomplete",
     "arguments_invalid": "the tool call is invalid; it has no arguments object",
-    "arguments_open": "the tool call is still open; its arguments are not whole",
-    "truncated_empty": "the body holds no event",
+    "arguments_open": "the tool call is still open; its arguments are incomplete",
+    "truncated_empty": "the body contains no events",
     "truncated_idle": "the stream stalled",
     "truncated_transport": "the connection broke before the stream ended",
-    "unknown_dialect": f"no dialect that can be read ({', '.join(DIALECTS)})",
+    "unknown_dialect": f"the dialect is unknown (supported: {', '.join(DIALECTS)})",
     "splice_ambiguous": "the second stream does not show where it starts; set second_starts",
     "splice_gap": "events between the two streams are missing",
     "splice_other_stream": "the second stream does not belong to the first",
     "lifecycle": "the output would break the rules of the target dialect",
-    "internal": "a broken invariant inside streamweld; please report it",
+    "internal": "a bug in streamweld: an internal invariant is broken; please report it",
 }
 
 # Whether a gateway's error code or type allows a retry. The first list takes precedence, because an exhausted quota may
@@ -302,7 +302,7 @@ class LimitExceeded(StreamError):
         super().__init__(**common)
 
     def _text(self) -> str:
-        return f"the stream has more than {self.limit_name} allows"
+        return f"the stream exceeds {self.limit_name}"
 
     def _message_detail(self) -> str:
         return str(self.limit)
@@ -427,7 +427,7 @@ class UnknownDialect(StreamError):
         self.seen: tuple[str, ...] = tuple(seen)
         super().__init__(**common)
         if self.detail in DIALECTS:
-            self.advise(f"read it with the dialect {self.detail}, or with auto")
+            self.advise(f"use the dialect {self.detail} or auto")
 
     def _message_detail(self) -> str:
         seen = [f"saw {', '.join(self.seen)}"] if self.seen else []

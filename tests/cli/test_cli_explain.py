@@ -82,5 +82,8 @@ def test_rules_of_histories_and_numbered_rules(name: str, codes: list[str], text
 def test_each_value_of_detail_and_what_to_do() -> None:
     done = streamweld("pure", "explain", "rewritten", "args_replay_dropped", "null_payload")
     assert "  header_again: " in done.stdout
-    assert "what to do: Your program needs no change; the result is correct. Report it to the gateway" in done.stdout
+    assert (
+        "what to do: Your program needs no change; the result is correct. Report the fault to the gateway"
+        in done.stdout
+    )
     assert "raises None" not in done.stdout

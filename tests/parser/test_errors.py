@@ -92,11 +92,14 @@ def test_every_code_that_raises_names_a_class() -> None:
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
-        (SAMPLES[1], "Invalid UTF-8; replaced by U+FFFD [invalid_utf8 at byte 12, event 3]"),
+        (
+            SAMPLES[1],
+            "The data is not valid UTF-8; invalid bytes were replaced by U+FFFD [invalid_utf8 at byte 12, event 3]",
+        ),
         (
             SAMPLES[2],
             (
-                "the body is no event stream: content type text/html; charset=utf-8 "
+                "the body is not an event stream: content type text/html; charset=utf-8 "
                 "[not_an_event_stream at byte 12, event 3]; the body is an HTML page: check the URL, the credentials, "
                 "and proxies on the way to the gateway"
             ),
@@ -104,7 +107,7 @@ def test_every_code_that_raises_names_a_class() -> None:
         (SAMPLES[3], "The data of an event is not valid JSON (position 17) [malformed_json at byte 12, event 3]"),
         (
             SAMPLES[4],
-            "the stream has more than max_event_bytes allows: 10 [limit_max_event_bytes at byte 12, event 3]",
+            "the stream exceeds max_event_bytes: 10 [limit_max_event_bytes at byte 12, event 3]",
         ),
         (
             SAMPLES[8],
@@ -126,9 +129,12 @@ def test_every_code_that_raises_names_a_class() -> None:
         ),
         (
             SAMPLES[11],
-            f"no dialect that can be read ({', '.join(DIALECTS)}): saw foo, type [unknown_dialect at byte 12, event 3]",
+            (
+                f"the dialect is unknown (supported: {', '.join(DIALECTS)}): "
+                "saw foo, type [unknown_dialect at byte 12, event 3]"
+            ),
         ),
-        (TruncatedStream(where="empty", byte_offset=2), "the body holds no event: empty [truncated at byte 2]"),
+        (TruncatedStream(where="empty", byte_offset=2), "the body contains no events: empty [truncated at byte 2]"),
         (TruncatedStream(where="idle", open_items=(0,)), "the stream stalled: idle, 1 open part [truncated]"),
     ],
 )

@@ -267,7 +267,7 @@ def test_a_diagnostic_says_itself_in_a_sentence() -> None:
 
 def test_a_detail_of_a_fixed_set_is_explained() -> None:
     lost = events.Diagnostic("not_carried", "info", 0, 0, None, "choices").message
-    assert lost.endswith(": choices (a second choice; the target has only one answer per stream)")
+    assert lost.endswith(": choices (a second choice; the target has only one response per stream)")
     written = events.Diagnostic("rewritten", "info", 0, 0, None, "args_object").message
     assert written.endswith(": args_object (The arguments are an object. Clients expect text)")
 

@@ -60,8 +60,8 @@ def test_what_cannot_be_fed(data: Any) -> None:
 @pytest.mark.parametrize(
     ("data", "remedy"),
     [
-        (Path("sample.sse"), "not from PosixPath: pass .read_bytes() of it"),
-        (io.BytesIO(BODY), "not from BytesIO: pass .read() of it, opened with 'rb'"),
+        (Path("sample.sse"), "not from PosixPath: pass the result of .read_bytes()"),
+        (io.BytesIO(BODY), "not from BytesIO: pass the result of .read() (open the file in mode 'rb')"),
         ([BODY], "not from list: iter_events() reads a source of several chunks"),
         (iter([BODY]), "iter_events() reads a source of several chunks"),
     ],

@@ -36,7 +36,7 @@ UPPER = b"<!DOCTYPE HTML>\n<title>502</title>"
     [
         (gzip.compress(CHAT), "compressed with gzip: decompress it first"),
         (zlib.compress(CHAT), "compressed with deflate: decompress it first"),
-        (brotli.compress(sample()), "may be compressed (br, for instance): decompress it first"),
+        (brotli.compress(sample()), "may be compressed (for example, with br): decompress it first"),
         (ZSTD, "compressed with zstd: decompress it first"),
         (b"\n  <html><body>502 Bad Gateway</body></html>", "is an HTML page: check the URL"),
         (UPPER, "is an HTML page: check the URL"),
@@ -73,7 +73,10 @@ def test_lines_without_their_ends(body: bytes, blank: bool, backend: str, monkey
     lines = [line for line in body.splitlines() if line or blank]
     with pytest.raises(sw.StreamError) as caught:
         list(sw.iter_events(lines))
-    assert caught.value.hint == "the lines have no ends: pass raw bytes (iter_bytes()), not the lines of iter_lines()"
+    assert (
+        caught.value.hint
+        == "the input has no line endings: pass raw bytes (iter_bytes()), not the lines of iter_lines()"
+    )
 
 
 @pytest.mark.parametrize("policy", ["strict", "standard", "salvage"])
@@ -192,8 +195,8 @@ def test_another_dialect_is_named_as_the_one_to_read_with(given: Any, backend: s
     body = b'data: {"object":"chat.completion.chunk","choices":[{"delta":{"content":"Hi"}}]}\n\n'
     with using(backend), pytest.raises(sw.UnknownDialect) as caught:
         sw.parse(body, dialect=given)
-    assert str(caught.value).endswith("; read it with the dialect chat, or with auto")
-    assert caught.value.hint == "read it with the dialect chat, or with auto"
+    assert str(caught.value).endswith("; use the dialect chat or auto")
+    assert caught.value.hint == "use the dialect chat or auto"
 
 
 @pytest.mark.parametrize(

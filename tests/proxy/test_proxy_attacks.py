@@ -162,6 +162,6 @@ def test_a_cut_of_responses_is_raised_by_a_client_that_reads_event_by_event() ->
         for url in (proxied, repaired):
             with (
                 openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as client,
-                pytest.raises(openai.APIError, match="the upstream's stream was cut"),
+                pytest.raises(openai.APIError, match="the upstream's stream was truncated"),
             ):
                 list(client.responses.create(model="m", input="?", stream=True))

@@ -291,7 +291,7 @@ def test_a_cut_stream_is_an_error_in_the_clients_own_words() -> None:
     with (
         between(Upstream(script), to="chat") as url,
         anthropic.Anthropic(base_url=url, api_key="k") as client,
-        pytest.raises(anthropic.APIStatusError, match="the upstream's stream was cut"),
+        pytest.raises(anthropic.APIStatusError, match="the upstream's stream was truncated"),
         client.messages.stream(**QUESTION) as stream,
     ):
         stream.get_final_message()

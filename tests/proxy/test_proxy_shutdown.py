@@ -70,7 +70,7 @@ def test_a_stream_that_outlives_the_grace_ends_with_an_error_of_its_api(
         next(events)
         told = time.monotonic()
         process.send_signal(signal.SIGTERM)
-        with pytest.raises(error, match="the upstream's stream was cut") as caught:
+        with pytest.raises(error, match="the upstream's stream was truncated") as caught:
             list(events)
         process.wait(10)
         assert 1.0 <= time.monotonic() - told < 5

@@ -239,7 +239,7 @@ def _report(policy: Base, dialect: Dialect, selection: Selection, file: str, sou
     show_default=True,
     help="The wire format; auto detects it.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Show the whole view of each stream, even if there are many.")
+@click.option("-v", "--verbose", is_flag=True, help="Show all details of each stream, even if there are many.")
 @finding_options
 def inspect(
     files: tuple[str, ...],

@@ -41,8 +41,8 @@ class _Port(click.IntRange):
     "--to",
     "to",
     type=DialectChoice(PROXY_DIALECTS),
-    help="The dialect of the gateway. Requests in another of these dialects are converted to it, and the answers are "
-    "converted back. Without it, nothing is converted. --to is a short name of this option.",
+    help="The dialect of the gateway. Requests in another of these dialects are converted to it, and the responses are "
+    "converted back. Without it, nothing is converted. --to is a short form of this option.",
 )
 @option(
     "--policy",
@@ -87,7 +87,7 @@ class _Port(click.IntRange):
 @option(
     "--token",
     help="A token that clients must send, as their API key or as x-streamweld-token. Set it in the environment, where "
-    "other users of the machine do not see it.",
+    "other users of the machine cannot see it.",
 )
 @option(
     "--allow-host",
@@ -145,20 +145,20 @@ class _Port(click.IntRange):
     type=int,
     default=ProxyConfig.max_body_bytes,
     show_default=True,
-    help="Maximum size of a request, and of an answer that is not streamed.",
+    help="Maximum size of a request, and of a response that is not streamed.",
 )
 @option(
     "--max-stream-bytes",
     type=int,
     default=ProxyConfig.max_stream_bytes,
     show_default=True,
-    help="Maximum size of a streamed answer, after decompression.",
+    help="Maximum size of a streamed response, after decompression.",
 )
 @option(
     "--record",
     type=click.Path(file_okay=False),
     metavar="DIR",
-    help="Record each stream of the gateway in this folder: its bytes with their times, without credentials.",
+    help="Record each stream of the gateway in this folder: its bytes and their arrival times, without credentials.",
 )
 @option(
     "--log-format",
@@ -172,14 +172,14 @@ class _Port(click.IntRange):
     type=click.Choice(LEVELS),
     default="info",
     show_default=True,
-    help="The least important records to log: debug adds each diagnostic, which may hold model output; warning leaves "
-    "out the lines of requests.",
+    help="The lowest level of records to log: debug adds each diagnostic, which may contain model output; warning "
+    "omits the lines for requests.",
 )
 @option(
     "--otel",
     is_flag=True,
-    help="Create a span for each request (extra `otel`). An SDK exports them: opentelemetry-instrument streamweld "
-    "proxy …",
+    help="Create a span for each request (extra `otel`). An SDK exports the spans: opentelemetry-instrument "
+    "streamweld proxy …",
 )
 def proxy(
     upstream: str,

@@ -40,7 +40,7 @@ def report(paths: tuple[str, ...], output: str, diff: bool, policy: Base, dialec
 
     The page does not contain scripts or load anything. A FILE contains the body of one response, or a recording that
     includes the times of its pieces. All files in a FOLDER and its subfolders are read, and the page includes a table
-    of gateways and codes. The folder that contains a file names its gateway.
+    of gateways and codes. The name of the folder that contains a file is the name of its gateway.
 
     Exit codes: 0 success, 2 usage error, 3 a file could not be read or the page could not be written.
     """

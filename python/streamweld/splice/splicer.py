@@ -236,7 +236,7 @@ class StreamSplicer:
             if second and is_inside_line and is_continued_by(first, second + terminator_of(first.tail + second)):
                 return first.body + second
             if _has_data_line(tail) and not first.body.startswith(second) and not second.startswith(first.body):
-                raise SpliceError(rule="splice_ambiguous", detail="it holds no event with a payload")
+                raise SpliceError(rule="splice_ambiguous", detail="it contains no event with a payload")
         is_next = self._start in ("next_event", len(first.events)) or not first.events
         if state is _State.OVERLAPPING:
             is_next = self._next == len(first.events)

@@ -51,7 +51,7 @@ _REQUEST: Final = _Allowed(_LISTS["request"])
 _CONVERTED_REQUEST: Final = _Allowed(_LISTS["request_converted"])
 _RESPONSE: Final = _Allowed(_LISTS["response"])
 _JOINED: Final = _Allowed(_LISTS["lists"])
-_INFORMATIONAL: Final = _Allowed(_LISTS["telling"])
+_INFORMATIONAL: Final = _Allowed(_LISTS["informational"])
 
 
 def _passing(headers: Iterable[tuple[str, str]], allowed: _Allowed) -> list[tuple[str, str]]:
@@ -64,8 +64,8 @@ def _passing(headers: Iterable[tuple[str, str]], allowed: _Allowed) -> list[tupl
 def received(headers: Iterable[tuple[str, str]]) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the headers of a request that may be forwarded, each once, and the names of dropped ones.
 
-    Only invalid or repeated informational headers (those in the list `telling`) are reported as dropped, under the name
-    in that list. Headers without an entry in the allow-list are dropped without a report.
+    Only invalid or repeated informational headers (the list `informational`) are reported as dropped, by their name in
+    that list. Headers that are not in the allow-list are dropped without a report.
 
     Raises:
         Refusal: 400 if a single-value header is repeated, or if servers may interpret its value differently. The proxy

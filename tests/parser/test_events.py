@@ -261,7 +261,7 @@ def test_one_set_is_exported() -> None:
 def test_a_diagnostic_says_itself_in_a_sentence() -> None:
     body = b'data: {"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"what"}]}\n\ndata: [DONE]\n\n'
     (found,) = [d for d in parse(body, dialect="chat").diagnostics if d.code == "finish_unknown"]
-    assert found.message == 'Unknown finish reason; read as "other": what'
+    assert found.message == 'The finish reason is unknown; it was mapped to "other": what'
     assert found.help_url.endswith("/docs/rules.md#finish_unknown")
 
 
@@ -269,7 +269,7 @@ def test_a_detail_of_a_fixed_set_is_explained() -> None:
     lost = events.Diagnostic("not_carried", "info", 0, 0, None, "choices").message
     assert lost.endswith(": choices (a second choice; the target has only one response per stream)")
     written = events.Diagnostic("rewritten", "info", 0, 0, None, "args_object").message
-    assert written.endswith(": args_object (The arguments are an object. Clients expect text)")
+    assert written.endswith(": args_object (The arguments of a call are an object. Clients expect text)")
 
 
 @pytest.mark.usefixtures("backend")

@@ -9,9 +9,9 @@
             case sw.events.ToolCall() as call if call.dispatchable:
                 run(call.name, call.arguments if call.custom else call.parsed)
 
-In a stream of AI SDK UI messages, the result of a call may arrive later in the same stream. For such streams, and
-whenever calls can wait until the end, run `response.dispatchable_calls` instead, which omits calls that already have a
-result.
+In a stream of AI SDK UI messages, the result of a call may arrive later in the same stream. For such streams, or if
+calls can wait until the end, run the calls in `response.dispatchable_calls` instead, which omits calls that already
+have a result.
 
 `StreamParser` is the underlying sans-I/O class, and `parse` reads a whole body. `streamweld.events` contains the event
 classes, `streamweld.errors` contains all exceptions, and `streamweld.sse` contains only the event-stream layer. `check`
@@ -123,8 +123,8 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name):
-        """Import on demand: `__version__`, because reading a distribution's metadata costs more than importing the
-        rest, and `arrow`, `history` and `requests`, which reading a stream does not need.
+        """Load some names on first use: `__version__`, because reading a distribution's metadata costs more than
+        importing everything else, and `arrow`, `history` and `requests`, which are not needed to read a stream.
         """
         if name in ("arrow", "history", "requests"):
             from importlib import import_module

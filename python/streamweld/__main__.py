@@ -9,7 +9,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line. Exit the process with an exit code from `streamweld.cli.console`."""
+    """Run the command and exit the process with one of the exit codes in `streamweld.cli.console`."""
     missing = [name for name in ("click", "rich") if find_spec(name) is None]
     if missing:
         print(

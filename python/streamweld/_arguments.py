@@ -2,7 +2,7 @@
 
 This implements `ToolCall.parsed` and `ToolCallDelta.partial` for both sets of event classes.
 
-Uses only the fields of a call. The JSON loader and the exceptions are imported on first use, because merely reading a
+It uses only the fields of a call. The JSON loader and the exceptions are imported on first use, because reading a
 stream does not need them.
 """
 
@@ -20,7 +20,7 @@ class ArgumentSource(Protocol):
     """A reader of a stream: a `StreamParser`, or the result of `iter_events` and its variants."""
 
     def arguments_so_far(self, part: int) -> str:
-        """Return the argument text of a call that the deltas have contained so far."""
+        """Return the argument text that a call's deltas have contained so far."""
         ...
 
 
@@ -32,7 +32,7 @@ class _OfPart(Protocol):
 def partial_arguments(self: _OfPart, stream: ArgumentSource) -> dict[str, Any] | None:
     """Return the arguments that `stream` has read so far for this call, including an unfinished string.
 
-    Each invocation parses the whole text. A view from `StreamParser.partial` parses only new text.
+    Each call of this method parses all of the text again. A view from `StreamParser.partial` parses only new text.
 
     Args:
         stream: the parser or iterator that returned this event. An event holds no reference to it.

@@ -51,7 +51,7 @@ class Parser(Protocol):
     def close_silent(self, broken: bool = False) -> None: ...
     def snapshot(self) -> tuple[list[Event], str, int]: ...
     def fold(self, choice: type[Choice], /) -> Fold | None:
-        """Return the members of `response`, or None if `Response` computes them from `snapshot()`."""
+        """Return the members of `response`, or None if `Response` must compute them from `snapshot()`."""
 
     def shown_arguments(self, part: int, /) -> str | None: ...
 
@@ -71,7 +71,7 @@ class Converter(Protocol):
     def exceed(self, name: str) -> bytes: ...
     def snapshot(self) -> tuple[list[Event], str, int]: ...
     def fold(self, choice: type[Choice], /) -> Fold | None:
-        """Return the members of `response`, or None if `Response` computes them from `snapshot()`."""
+        """Return the members of `response`, or None if `Response` must compute them from `snapshot()`."""
 
 
 class DetectingConverter(Converter, Protocol):

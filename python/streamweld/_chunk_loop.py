@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 
 
 class ChunkProcessor(Generic[_T]):
-    """The processing of one chunk. A fault is held back until everything before it has been delivered.
+    """Processes the input chunk by chunk. A fault is held back until everything before it has been delivered.
 
     Empty results are not delivered.
     """
@@ -34,18 +34,18 @@ class ChunkProcessor(Generic[_T]):
 
     def __init__(self) -> None:
         self.fault: Exception | None = None
-        self.over = False  # the source is not read any further
+        self.over = False  # no more chunks are read from the source
 
     def step(self, chunk: bytes | bytearray | memoryview) -> _T:
         """Return the result for the next chunk."""
         raise NotImplementedError
 
     def end(self, *, broken: bool = False) -> _T:
-        """End the input and return the rest of the result. `broken`: whether the input ended too early."""
+        """End the input and return the remaining results. `broken`: whether the transport failed."""
         raise NotImplementedError
 
     def failed(self, error: Exception) -> _T:
-        """Handle an exception from the source and return the rest of the result.
+        """Handle an exception from the source and return the remaining results.
 
         The exception is raised unchanged afterwards.
         """
@@ -54,7 +54,7 @@ class ChunkProcessor(Generic[_T]):
         return left
 
     def stalled(self) -> _T:
-        """Handle a timeout and return the rest of the result.
+        """Handle a timeout and return the remaining results.
 
         Sets a fault unless the terminal marker has already been read.
         """
@@ -113,7 +113,7 @@ def run(reader: ChunkProcessor[_T], source: Source) -> Generator[_T]:
 
 
 async def arun(reader: ChunkProcessor[_T], source: Source, patience: Patience | None) -> AsyncGenerator[_T]:
-    """Do for an asynchronous source what `run` does for a synchronous one."""
+    """Like `run`, but for an asynchronous source."""
     try:
         chunks = aiter(source)
         following = chunks.__anext__ if patience is None else partial(patience.following, chunks)

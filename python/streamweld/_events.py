@@ -63,7 +63,7 @@ def _plain(value: object) -> object:
 
 
 class _Event:
-    """Methods that all events share. The fields are listed in `__match_args__`."""
+    """Base class with the methods of all events. `__match_args__` lists the fields."""
 
     __slots__ = ()
     __match_args__: ClassVar[tuple[str, ...]] = ()
@@ -141,7 +141,7 @@ class TextDelta(_Event):
 
 @_event
 class TextDone(_Event):
-    """The whole text of a part, with its annotations (citations) as the gateway sent them."""
+    """The complete text of a part, with its annotations (citations) as sent by the gateway."""
 
     type: ClassVar[Literal["text_done"]] = "text_done"
     part: int
@@ -176,7 +176,7 @@ class ReasoningDelta(_Event):
 
 @_event
 class ReasoningDone(_Event):
-    """The whole reasoning of a part, with the values that a later turn must send back (`signature`,
+    """The complete reasoning of a part, with the values that a later turn must send back (`signature`,
     `encrypted_content`).
     """
 
@@ -214,7 +214,7 @@ class RefusalDelta(_Event):
 
 @_event
 class RefusalDone(_Event):
-    """The whole refusal."""
+    """The complete refusal."""
 
     type: ClassVar[Literal["refusal_done"]] = "refusal_done"
     part: int
@@ -240,7 +240,7 @@ class ToolCallStarted(_Event):
 class ToolCallDelta(_Event):
     """A piece of a call's arguments.
 
-    The pieces since the last `ToolCallReset` for the part add up to the whole text.
+    Concatenated, the pieces since the last `ToolCallReset` for the part are the complete text.
     """
 
     type: ClassVar[Literal["tool_call_delta"]] = "tool_call_delta"
@@ -254,17 +254,17 @@ class ToolCallDelta(_Event):
 
 @_event
 class ToolCall(_Event):
-    """A whole tool call. The event is final: it is never reset, retracted or repeated.
+    """The final form of a tool call. It is never reset, retracted or repeated.
 
     `state` is `complete` (closed, the arguments are a JSON object), `empty` (closed, no argument text), `incomplete`
     (truncated), `invalid` (see `reason`: `no_name`, `bad_name`, `bad_id`, `overflow`, `not_json`, `not_object`, or
     `refused` by the sender), or `open` (only in the snapshot of an unfinished stream). `arguments` is the text as sent;
-    after an `overflow`, it is only the first value, and `raw_arguments` is the whole text. `aliases` are other ids that
-    the gateway used for the same call.
+    after an `overflow`, it is only the first value, and `raw_arguments` is all of the text. `aliases` are other ids
+    that the gateway used for the same call.
 
-    `custom` marks a call to a free-form tool: its `arguments` are text, not JSON, and `complete` means that all of the
-    text has arrived. `origin` is "text" if the model wrote the call into its text (`Policy(text_calls="promote")`),
-    with that text in `raw_text`, and None for other calls.
+    `custom` is true for a call to a free-form tool: its `arguments` are text, not JSON, and `complete` means that all
+    of the text has arrived. `origin` is "text" if the model wrote the call into its text
+    (`Policy(text_calls="promote")`), with that text in `raw_text`, and None for other calls.
     """
 
     type: ClassVar[Literal["tool_call"]] = "tool_call"
@@ -286,7 +286,7 @@ class ToolCall(_Event):
 
     @property
     def parsed(self) -> dict[str, Any]:
-        """The arguments as an object, parsed anew at each access; `{}` for an `empty` call.
+        """The arguments as an object, parsed on each access; `{}` for an `empty` call.
 
         Raises:
             ArgumentsError: if the state is neither `complete` nor `empty`, or if the call is `custom`, because its
@@ -298,7 +298,7 @@ class ToolCall(_Event):
     def dispatchable(self) -> bool:
         """Whether a client may run this call.
 
-        If so, its state is `complete` or `empty`, it has a name and an id, and the provider does not run it.
+        True if its state is `complete` or `empty`, it has a name and an id, and the provider does not run it.
 
         The event does not show whether the call has already been run: in a stream that continues after its tools ran
         (AI SDK UI messages), the result may follow later. `response.dispatchable_calls` omits such calls once the
@@ -345,7 +345,7 @@ class ToolResult(_Event):
 
 @_event
 class Source(_Event):
-    """A source that the answer cites."""
+    """A source that the response cites."""
 
     type: ClassVar[Literal["source"]] = "source"
     part: int
@@ -358,7 +358,7 @@ class Source(_Event):
 
 @_event
 class File(_Event):
-    """A file or image in the answer, as base64 `data` or a `url`."""
+    """A file or image in the response, as base64 `data` or a `url`."""
 
     type: ClassVar[Literal["file"]] = "file"
     part: int

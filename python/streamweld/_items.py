@@ -1,8 +1,8 @@
 """Sync and async iterators over a source of bytes.
 
-They yield items, close the source once, and expose the reader's progress.
+They yield items, close the source once, and give access to the reader's progress.
 
-They do not depend on what reads the source. Does not look at the bytes.
+They work with any reader of the source, and do not examine the bytes.
 """
 
 from __future__ import annotations

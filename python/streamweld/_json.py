@@ -1,7 +1,7 @@
 """Load the JSON values that callers receive: provider metadata and parsed tool-call arguments.
 
 Both backends build values here, so that edge cases are treated alike everywhere: integers are exact, unpaired
-surrogates become U+FFFD, and the last of several equal keys wins. Independent of events.
+surrogates become U+FFFD, and the last of several equal keys wins. This module does not depend on events.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["JsonFault", "loads_arguments", "loads_partial", "loads_raw", "pair_e
 
 
 def loads_raw(text: str) -> Any:
-    """Return the value of a text that the core has validated as JSON.
+    """Parse a text that the core has validated as JSON, and return its value.
 
     An integer with more digits than MAX_INTEGER_DIGITS is returned as a str, because Python could not print it.
     """
@@ -72,7 +72,7 @@ def pair_escapes(text: str) -> str:
 
 
 def _load(text: str, integer: Callable[[str], Any], *, shallow: bool = False) -> Any:
-    """Return the value of a text. `shallow`: whether the core has already checked the depth."""
+    """Parse a JSON text and return its value. `shallow`: whether the core has already checked the depth."""
     # orjson rejects everything that the automaton rejects, and also lone surrogates. Only two checks are left: integers
     # outside 64 bits (which orjson reads as floats) and the depth. tests/json/test_json_door.py compares the two
     # parsers. Any run of 19 digits includes a character of every sample text[n::19]. Therefore, a sample without digits

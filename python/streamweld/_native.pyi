@@ -1,4 +1,5 @@
-# The extension module, `rust/py`. Its event classes are the twins of those in `_events`, which stand for them here.
+# The extension module, `rust/py`. Type checkers see the classes of `_events` in place of its own, equivalent event
+# classes.
 
 from typing import Any, Final, final
 

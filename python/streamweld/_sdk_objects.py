@@ -1,11 +1,12 @@
 """Convert SDK objects to plain data: pydantic models, dataclasses, and responses used as messages.
 
-In this package, requests are plain data. Values that are already plain are returned as they are, so that an unchanged
-prefix stays byte-identical. Classes are recognized by their attributes; no vendor SDK is imported.
+The rest of the package processes requests as plain data. Values that are already plain are returned unchanged, so that
+an unmodified prefix of a request stays byte-identical. Classes are recognized by their attributes; no vendor SDK is
+imported.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# (JSON from callers: the type of a container's contents is known only at run time)
+# (JSON from callers: the types inside its containers are unknown)
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from typing import Any, Final, cast
 
 __all__ = ["plain", "plain_messages"]
 
-# Keyed by class name: members of a response object that a message does not have.
+# Class name -> members that a response object has but a message does not.
 _ANSWER_ONLY: Final = {
     "Message": ("id", "type", "model", "stop_reason", "stop_sequence", "usage", "container", "context_management"),
     "BetaMessage": ("id", "type", "model", "stop_reason", "stop_sequence", "usage", "container", "context_management"),
@@ -31,7 +32,7 @@ _ATOMS: Final = frozenset({str, int, float, bool, bytes, type(None)})
 
 
 def plain(value: Any) -> Any:
-    """Replace every model and dataclass in a value with a mapping. Returns the same object if there is none.
+    """Replace every model and dataclass in a value with a mapping. Returns the same object if it contains neither.
 
     Members that were never set are omitted, because the SDKs themselves omit them from requests.
     """
@@ -64,8 +65,8 @@ def plain(value: Any) -> Any:
 
 
 def plain_messages(messages: list[Any] | tuple[Any, ...]) -> list[Any] | tuple[Any, ...]:
-    """Return the messages as plain data. A whole response object (`ChatCompletion`, `Response`,
-    `GenerateContentResponse`) is replaced with the messages or items that it contains.
+    """Return the messages as plain data. A response object (`ChatCompletion`, `Response`, `GenerateContentResponse`) is
+    replaced with the messages or items that it contains.
     """
     made: list[Any] = []
     for message in messages:

@@ -12,7 +12,7 @@ __all__ = ["Source"]
 
 
 class Source:
-    """The `chunks` object that the caller passed. That object itself is iterated and closed.
+    """The `chunks` object that the caller passed. The object itself is iterated and closed.
 
     If its `__iter__` created a separate iterator (as a generator function does), the iterator is closed too, and closed
     first, because no other code has a reference to it.
@@ -37,12 +37,17 @@ class Source:
 
     @classmethod
     def sync(cls, chunks: object, *, close: bool, other: str) -> Source:
-        """Return a source for `for`. `other` names the function that accepts asynchronous sources."""
+        """Return a source for `for`.
+
+        `other` is the function that accepts asynchronous sources, for the error message.
+        """
         return cls._checked(chunks, "__iter__", close, other)
 
     @classmethod
     def asynchronous(cls, chunks: object, *, close: bool, other: str) -> Source:
-        """Return a source for `async for`. `other` names the function that accepts synchronous sources."""
+        """Return a source for `async for`. `other` is the function that accepts synchronous sources, for the error
+        message.
+        """
         return cls._checked(chunks, "__aiter__", close, other)
 
     @classmethod
@@ -50,7 +55,7 @@ class Source:
         if isinstance(chunks, bytes | bytearray | memoryview | str):
             raise TypeError("the source must give pieces of bytes; wrap a whole body in a list")
         if not hasattr(chunks, method):
-            # Neither kind of iterable: for example, a response object, or a bound method that was not called.
+            # Not iterable at all: for example, a response object, or a bound method that was not called.
             elsewhere = hasattr(chunks, "__iter__") or hasattr(chunks, "__aiter__")
             hint = f"is for {other}" if elsewhere else "gives no pieces; take what iter_bytes() or the like returns"
             raise TypeError(f"the source has no {method}(): {type(chunks).__name__!r} {hint}")

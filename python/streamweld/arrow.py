@@ -7,7 +7,7 @@
 
 `parse` returns one row per body, `events` one row per event. The input is any object with the Arrow PyCapsule
 interface: a table, record batch, column or reader from pyarrow, Polars, DuckDB, Daft, pandas and others. pyarrow is not
-required. The work runs without the interpreter lock, and does not create a Python object per row.
+required. Parsing releases the interpreter lock, and does not create a Python object per row.
 
 Needs the native backend. `docs/bulk.md` documents the schema, and has recipes for Spark, Ray, Daft, DuckDB and Polars.
 """
@@ -42,7 +42,7 @@ COLUMNS: Final = (
     "diagnostics",
     "error",
 )
-"""The columns that `parse` returns unless `columns` names others."""
+"""The columns that `parse` returns by default."""
 
 _LIMITS: Final = Limits()
 _MAX_THREADS: Final = 256
@@ -86,8 +86,8 @@ def parse(
         keep: columns of the input to pass through unchanged; they come first in the output.
         dialect: the wire format of all bodies; `auto` detects it for each.
         policy: as for `streamweld.parse`. The default reports truncated streams and errors from the gateway as data.
-        columns: the columns to return: `COLUMNS`, or also `response_id`, `model`, `created`, `raw_finish_reason`,
-            `choices`, `refusal`, `server_tool_calls` and `diagnostics_dropped`.
+        columns: the columns to return. The default is `COLUMNS`; others are `response_id`, `model`, `created`,
+            `raw_finish_reason`, `choices`, `refusal`, `server_tool_calls` and `diagnostics_dropped`.
         threads: the number of threads that read one batch, 1 to 256.
         limits: the limits for each body. A body that exceeds a limit becomes a row with an `error`.
 
@@ -124,14 +124,14 @@ def events(
 ) -> Any:
     """Parse a column of bodies into a table of events, one row per event, in order.
 
-    `row` is the number of the body in the input, `position` is the number of the event in its stream, and `type` is the
+    `row` is the index of the body in the input, `position` is the index of the event in its stream, and `type` is the
     event's type. The other columns are the fields of the event classes. If a body cannot be read, its last row has the
     type `error`, and `code` is the rule that was broken. A null body has no rows.
 
     Args:
         data: as for `parse`.
         body: as for `parse`.
-        keep: columns of the input to repeat for each event; they come first in the output.
+        keep: columns of the input whose values are repeated for each event; they come first in the output.
         dialect: as for `parse`.
         policy: as for `parse`.
         threads: as for `parse`.
@@ -238,7 +238,7 @@ def _read(
         threads=threads,
         lazy=not hasattr(data, "__len__"),
     )
-    # A caller that passes a pyarrow object has imported pyarrow.
+    # If the caller passed a pyarrow object, pyarrow has already been imported.
     pyarrow = sys.modules.get("pyarrow")
     if pyarrow is None or type(data).__module__.partition(".")[0] != "pyarrow":
         return made

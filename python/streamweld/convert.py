@@ -59,9 +59,9 @@ Now: TypeAlias = float | Callable[[], float]
 TARGETS: Final = get_args(Target)
 _LIMITS = Limits()
 _PREFIX_BYTES = 16
-_LAST_SECOND: Final = 2**53  # the largest range that clients with only floats represent exactly
+_LAST_SECOND: Final = 2**53  # the largest range in which floats represent every integer exactly
 _JOINED_BYTES = 16 * 1024
-# Target -> name of its own API's profile, and name of the target in that profile (`_spec/gateways.json`). Other targets
+# Target -> the profile of its own API, and the target's name in that profile (`_spec/gateways.json`). Other targets
 # accept any id.
 _OWN_API: Final[dict[str, tuple[str, str]]] = {
     "chat": ("openai-chat", "openai-chat"),
@@ -99,8 +99,9 @@ class StreamConverter:
 
     A stream that is already in the target dialect is repaired in flight. It passes through byte for byte up to the
     first event that clients of the dialect would misread (parallel calls on one index, a call announced twice, a
-    truncation). From there on it is rewritten, and `repaired` is true. If no diagnostic from the parser explains why,
-    the diagnostic `rewritten` reports it once. An error sent by the upstream itself passes through unchanged.
+    truncation). From there on, the stream is rewritten, and `repaired` is true. If no diagnostic of the parser explains
+    the change, the diagnostic `rewritten` reports it once. An error sent by the upstream itself passes through
+    unchanged.
 
     Args:
         target: the dialect to write: `chat`, `responses`, `anthropic`, `gemini`, `ai-sdk-parts`, `ai-sdk-ui`; or `same`
@@ -114,11 +115,12 @@ class StreamConverter:
             input gives equal bytes.
         hold_arguments: hold back each tool call until it is complete.
         include_usage: whether to end a `chat` stream with the usage chunk that `stream_options` can request.
-        reasoning_events: how a `responses` target names reasoning text: `openai` (`response.reasoning_text.*`) or
-            `openresponses` (`response.reasoning.*`).
+        reasoning_events: which event types a `responses` target uses for reasoning text: `openai`
+            (`response.reasoning_text.*`) or `openresponses` (`response.reasoning.*`).
         cut_ending: how a `responses` target reports a truncation. `incomplete`: as an incomplete response, whose open
-            items are closed as incomplete. `error`: like every other fault, for clients that raise only for errors.
-        carry_reasoning: write signed and encrypted reasoning as an opaque carrier, which the client returns with its
+            items are closed as incomplete. `error`: as an error, like every other fault, for clients that raise only
+            for errors.
+        carry_reasoning: write signed and encrypted reasoning in an opaque carrier, which the client sends back with its
             next request. `history.convert` and `requests.convert` then restore the reasoning. Use this only if those
             requests pass through one of these functions, because no provider accepts a carrier.
         tool_ids: which tool call ids to write: those of the `source`, or ids that the `target`'s own API accepts in a
@@ -195,9 +197,9 @@ class StreamConverter:
         }
         self._base: str = config["base"]
         self._arguments = (target, config, options)
-        # With `auto`, keep the input until the dialect is detected, because it may turn out to be the target. The
-        # converter receives only whole blocks or array elements, so that it does not buffer the same bytes again. The
-        # bytes kept are limited.
+        # With `auto`, keep the input until the dialect is detected, because it may turn out to be the target dialect.
+        # The converter receives only complete blocks or array elements, so that it does not buffer the same bytes
+        # again. The number of bytes kept is limited.
         self._kept: bytearray | None = bytearray() if source == "auto" and target != "same" else None
         self._unread: list[bytes] = []
         self._splitter = Splitter()
@@ -217,7 +219,7 @@ class StreamConverter:
     def feed(self, data: bytes | bytearray | memoryview) -> bytes:
         """Feed the next bytes and return the output bytes that they complete.
 
-        Returns `b""` after the ending was written.
+        Returns `b""` once the ending has been written.
 
         Raises:
             UsageError: after `close`; as `ParserBusy`, while another call is running.
@@ -284,7 +286,7 @@ class StreamConverter:
     def _is_whole(self, piece: bytes, position: PiecePosition) -> bool:
         """Return whether a payload ends with this piece.
 
-        If so, the converter would not have to buffer any pending input.
+        If it does, the converter does not have to buffer any of the pending input.
         """
         ends = self._array.is_one is not False and self._array.ends_in(piece)
         return ends if self._array.is_one else position != "inside"
@@ -304,8 +306,7 @@ class StreamConverter:
     def exceed(self, limit: str) -> bytes:
         """End the source because it exceeded a limit that only the caller can measure, and return the last bytes.
 
-        `error` is then a `LimitExceeded` for that limit. This is intended for callers that decompress a body
-        themselves.
+        `error` is then a `LimitExceeded` for that limit. Use this if you decompress the body yourself.
 
         Args:
             limit: the name of a limit in `Limits`, such as `max_inflate_ratio`.
@@ -353,13 +354,13 @@ class StreamConverter:
 
     @property
     def repaired(self) -> bool:
-        """Whether anything of a stream in the target dialect was rewritten, added or omitted."""
+        """Whether any part of a stream in the target dialect was rewritten, added or omitted."""
         return self._repairer is not None and self._repairer.repaired
 
     @property
     def is_over(self) -> bool:
-        """Whether further input is ignored because an ending was written. (Some events may still follow an upstream's
-        error.)
+        """Whether further input is ignored because an ending has been written. (Some events may still follow an error
+        that the upstream sent.)
         """
         return self.error is not None if self._repairer is None else self._repairer.is_over
 
@@ -426,7 +427,7 @@ def _seconds(now: Now) -> int:
 class _Writer(ChunkProcessor[bytes]):
     """Adapts a converter to the chunk loop: each result is the converter's bytes.
 
-    The source is not read after an ending was written.
+    The source is not read any further once an ending has been written.
     """
 
     __slots__ = ("_raises", "converter")
@@ -457,7 +458,7 @@ class _Writer(ChunkProcessor[bytes]):
 class _Faulty(Progress[StreamConverter]):
     """Progress that includes `error`.
 
-    The bytes end properly even after a failure, so the failure is reported separately.
+    The output has a valid ending even after a failure, so the failure is reported separately.
     """
 
     __slots__ = ()
@@ -469,7 +470,7 @@ class _Faulty(Progress[StreamConverter]):
 
     @property
     def repaired(self) -> bool:
-        """Whether anything of a stream in the target dialect was rewritten, added or omitted so far."""
+        """Whether any part of a stream in the target dialect has been rewritten, added or omitted so far."""
         return self._reader.repaired
 
 
@@ -517,11 +518,11 @@ def iter_convert(
     close_source: bool = True,
     **options: Unpack[ConvertOptions],
 ) -> ConvertIterator:
-    """Convert a stream that arrives in chunks. Yields nothing for chunks that complete nothing.
+    """Convert a stream that arrives in chunks. Yields nothing for a chunk that does not complete any output.
 
     Args:
-        chunks: chunks of the body, such as `response.iter_bytes()` of httpx. They are not read any further after an
-            ending was written.
+        chunks: chunks of the body, such as `response.iter_bytes()` of httpx. They are not read any further once an
+            ending has been written.
         target: the dialect to write.
         close_source: whether to call `chunks.close()`, if it exists, exactly once: at the end, on an error, or when the
             loop is left early.

@@ -1,6 +1,6 @@
 """The event classes: one set per process.
 
-These are the native classes if the extension is installed (in which case the pure backend creates them too), otherwise
+If the extension is installed, these are the native classes, which the pure backend then uses too; otherwise, they are
 the classes in `_events`. Names, fields and repr are the same in both sets, and `__module__` is this module. Type
 checkers always see the Python classes.
 """

@@ -126,7 +126,7 @@ def iter_events(
 def iter_batches(
     chunks: Iterable[bytes | bytearray | memoryview], *, close_source: bool = True, **options: Unpack[StreamOptions]
 ) -> EventIterator[list[Event]]:
-    """Yield one list of events for each chunk that completes any.
+    """Yield the events of a stream as one list for each chunk that completes an event.
 
     Like `iter_events`, but with less overhead if there are many events.
     """
@@ -175,7 +175,7 @@ def aiter_batches(
     close_source: bool = True,
     **options: Unpack[StreamOptions],
 ) -> AsyncEventIterator[list[Event]]:
-    """Yield one list of events for each chunk that completes any.
+    """Yield the events of a stream as one list for each chunk that completes an event.
 
     Otherwise like `aiter_events`, but with less overhead if there are many events.
     """

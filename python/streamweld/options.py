@@ -1,7 +1,7 @@
 """Options for a stream: `Policy` (how to react to each fault) and `Limits` (how much input to accept).
 
-Both are frozen, hashable, and validated once, when they are created, so a backend receives only valid plain data. They
-depend only on the facts in `_spec`, not on a stream.
+Both are frozen and hashable, and are validated once, when they are created, so a backend receives only valid plain
+data. They depend only on the tables in `_spec`, not on a stream.
 """
 
 from __future__ import annotations
@@ -78,17 +78,18 @@ def _remade(cls: type[_O], values: dict[str, Any]) -> _O:
 
 @dataclass(frozen=True)
 class Policy(_Checked):
-    """How to react to faults in a stream, and how to read ambiguous input.
+    """How to react to faults in a stream, and how to interpret ambiguous input.
 
     `Policy("strict")` raises on every diagnostic with the severity warning or error. `Policy("standard")` repairs input
     that has only one correct interpretation. It raises on malformed JSON, a truncated stream, or an error sent by the
     gateway. `Policy("salvage")` raises as little as possible: it skips malformed events, reports truncation and
-    upstream errors as data, and accepts a stream without an end signal (`missing_terminal`). All three raise if a limit
-    is exceeded or the body is not an event stream. Every `policy=` argument also accepts the name of a base policy.
+    upstream errors as data, and accepts a stream without an end signal (see `missing_terminal`). All three raise if a
+    limit is exceeded or the body is not an event stream. Every `policy=` argument also accepts the name of a base
+    policy.
 
-    Most of the other options choose between two interpretations of ambiguous input. AM1 to AM12 identify these
-    ambiguities in diagnostics and in docs/rules.md. AM1 to AM6, AM9, AM11 and `inline_reasoning` apply only to Chat
-    Completions, and AM10 only to Chat Completions and Responses. Other dialects do not have these ambiguities.
+    Most of the other options choose between two interpretations of ambiguous input. Diagnostics and docs/rules.md refer
+    to these ambiguities as AM1 to AM12. AM1 to AM6, AM9, AM11 and `inline_reasoning` apply only to Chat Completions,
+    and AM10 only to Chat Completions and Responses. Other dialects do not have these ambiguities.
 
     Args:
         base: `"strict"`, `"standard"` or `"salvage"`.
@@ -117,13 +118,14 @@ class Policy(_Checked):
             ("haha"). `"drop"`: the gateway sent it twice.
         content_mode: AM8: what a text delta contains. `"delta"`: new text. `"cumulative"`: all of the text so far.
             `"auto"`: depends on what arrives.
-        drop_restated_content: AM9: the last chunk contains the whole text again. `True`: this is a repetition and is
-            dropped. `False`: more text.
+        drop_restated_content: AM9: the last chunk contains the complete text again. `True`: it is a repetition and is
+            dropped. `False`: it is more text.
         restart_on_new_stream_id: AM10: a new chunk id and role arrive in the middle of the stream. `False`: the same
-            answer continues. `True`: the gateway restarted the answer, and everything before the restart is dropped.
+            response continues. `True`: the gateway restarted the response, and everything before the restart is
+            dropped.
         merge_choices: AM11: tool calls are in a different choice than the text. `False`: they belong to that other
-            choice. `True`: one answer was spread over several choices, and all of it belongs to choice 0.
-        unstable_id: AM12: the id of a call changes during the stream. `"first"` or `"last"`: which one the call keeps;
+            choice. `True`: one response was spread over several choices, and all of it belongs to choice 0.
+        unstable_id: AM12: the id of a call changes during the stream. `"first"` or `"last"`: which id the call keeps;
             the others become its `aliases`.
         empty_call_without_reason: a tool call without arguments in a stream that ends with `[DONE]` but without a
             finish reason. `"cut"`: the call is `incomplete`, because some gateways write `[DONE]` after a truncation.
@@ -133,15 +135,15 @@ class Policy(_Checked):
             This is the default for strict and standard. `"assume"`: the stream is complete, for gateways that never
             send an end signal. This is the default for salvage. The response then has the completeness `"assumed"`, no
             finish reason, and the diagnostic `terminal_missing`.
-        text_calls: tool calls that a model wrote into its text (`<tool_call>...`). `"off"`: they stay text.
+        text_calls: tool calls that a model wrote into its text (`<tool_call>...`). `"off"`: they remain text.
             `"report"`: the diagnostic `text_call_seen` reports each one, but the text is unchanged. `"promote"`: a
             complete, well-formed call of one of the request's `tools` becomes a tool call. Read
             docs/guides/text-calls.md first, because such calls are untrusted.
         text_call_families: the notations to recognize: names from docs/guides/text-calls.md, or mappings that describe
-            a family. A single name or mapping does not need a tuple. `None`: all notations that have a marker. If you
-            know the model, list only its families.
-        text_call_markerless: `True` also recognizes notations without a marker (a bare JSON call), but only if the call
-            is the whole answer.
+            a family of notations. A single name or mapping does not need a tuple. `None`: all notations that have a
+            marker. If you know the model, list only its families.
+        text_call_markerless: `True` also recognizes notations without a marker (a bare JSON call), but only if the
+            response contains nothing except the call.
         text_call_reasoning: `True` also recognizes calls in reasoning.
         text_call_after: `"end"`: if text follows a call, the call is considered a quotation and remains text.
             `"anywhere"`: text may follow a call.
@@ -215,7 +217,7 @@ class Policy(_Checked):
         return cast("int", getattr(self, "_hash"))  # noqa: B009
 
     def config(self) -> dict[str, Any]:
-        """Return this policy's part of a parser's config. It is computed once and must not be modified."""
+        """Return the policy as part of a parser's config. The value is computed once and must not be modified."""
         made: dict[str, Any] | None = getattr(self, "_config")  # noqa: B009 (not a field: it is not part of the value)
         if made is None:
             made = {
@@ -239,7 +241,7 @@ class Policy(_Checked):
         )
 
     def action(self, code: str) -> Action:
-        """Return the action of this policy for a diagnostic code. Raises UsageError for an unknown code."""
+        """Return the action of this policy for a diagnostic code. Raises UsageError if the code is unknown."""
         given = self.actions.get(code)
         if given is not None:
             return given
@@ -264,12 +266,12 @@ class Limits(_Checked):
             servers allow for a header.
         max_json_depth: levels of nesting in one payload. Default: 128, as in serde_json; deeper JSON is never parsed.
         max_json_values: JSON values in one payload (its commas and opening brackets outside strings). Default: 524,288,
-            which is more than in an answer of 10,000 tokens with five log probabilities each. A parsed value takes up
-            to 100 bytes. Entries of lists that are decoded one by one (choices, calls, parts, items, annotations) are
-            also counted separately, as 32 values each, because a decoded entry takes up to 1.5 KB.
+            which is more than a response of 10,000 tokens contains with five log probabilities each. A parsed value
+            takes up to 100 bytes. Entries of lists that are decoded one by one (choices, calls, parts, items,
+            annotations) are also counted separately, as 32 values each, because a decoded entry takes up to 1.5 KB.
         max_choices: choices in one response. Default: 128, the largest `n` that OpenAI accepts.
         max_parts: parts in one response (texts, reasoning, tool calls, files, sources, ...) and items that contain
-            them. Default: 16,384. Each part takes up to 2.5 KB in a converter, however short it is; `max_text_bytes`
+            them. Default: 16,384. In a converter, each part takes up to 2.5 KB, however short it is; `max_text_bytes`
             accounts for that.
         max_tool_calls: tool calls in one response. Default: 1,024.
         max_tool_index: the largest index that a tool-call delta may have; a larger index counts as missing. Default:
@@ -278,8 +280,8 @@ class Limits(_Checked):
             need several MB.
         max_total_arguments_bytes: UTF-8 bytes in the arguments of all calls. Default: 32 MiB.
         max_name_bytes: bytes in a tool name. Default: 128; OpenAI allows 64.
-        max_id_bytes: bytes in a call id. Default: 512. Ids seen so far have fewer than 100 bytes, unless they contain a
-            thought signature.
+        max_id_bytes: bytes in a call id. Default: 512. The ids of known gateways have fewer than 100 bytes, unless they
+            contain a thought signature.
         max_text_bytes: UTF-8 bytes in all text, reasoning and refusals, and in the annotations and provider metadata
             that are kept. After the first 512, each annotation and each member of merged metadata counts as an
             additional 640 bytes, which is what a short one takes. After the first 256, each part counts as an
@@ -335,7 +337,7 @@ class Limits(_Checked):
         return cast("int", getattr(self, "_hash"))  # noqa: B009
 
     def config(self) -> dict[str, int | None]:
-        """Return the limits, keyed by name, as their part of a parser's config.
+        """Return the limits by name, as part of a parser's config.
 
         It is computed once and must not be modified.
         """
@@ -369,7 +371,7 @@ _SCHEMA_KEYS: Final = ("parameters", "input_schema", "parametersJsonSchema", "pa
 _WRAPPERS: Final = ("function", "toolSpec")
 _LIST_KEYS: Final = ("functionDeclarations", "function_declarations")
 _TOOLS_HINT: Final = "give the request's tools, their names, or name -> JSON schema of the parameters"
-_RESOLVED: Final = 64  # number of distinct pairs of policy and limits that are kept
+_RESOLVED: Final = 64  # maximum number of cached pairs of policy and limits
 
 
 @lru_cache(maxsize=_RESOLVED)
@@ -390,7 +392,8 @@ def _resolved(policy: Policy, limits: Limits) -> dict[str, Any]:
 
 
 USUAL: Final[dict[object, dict[str, Any]]] = {}
-"""The config for the name of a base without further options, after `to_config` returned it once."""
+"""The configs that `to_config` has returned for base policies without further options, keyed by the name of the base.
+"""
 
 
 def with_text_calls(policy: object, text_calls: TextCalls | None, families: tuple[str, ...] | None = None) -> Policy:
@@ -469,7 +472,7 @@ def to_config(
 
 
 def _check_text(name: str, text: str) -> None:
-    """Reject unpaired surrogates, which no stream can contain. Therefore, the backends do not have to handle them."""
+    """Reject unpaired surrogates. No stream can contain them, and the backends do not handle them."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -489,10 +492,10 @@ def _words(name: str, values: object) -> list[str]:
 
 
 def defined_tools(entry: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
-    """Yield the name and schema of each function in one entry of a request's tools.
+    """Yield the name and schema of each function in one element of a request's `tools`.
 
-    Chat Completions and Bedrock entries wrap the function; a Gemini entry lists several functions. Nothing is yielded
-    for an entry without a name. The schema is None if the entry has none, as for free-form and hosted tools.
+    In Chat Completions and Bedrock, the element wraps the function; in Gemini, it lists several functions. Nothing is
+    yielded for a tool without a name. The schema is None if the tool has none, as for free-form and hosted tools.
     """
     lists = [entry[key] for key in _LIST_KEYS if isinstance(entry.get(key), list)]
     several = [one for found in lists for one in cast("list[object]", found)]

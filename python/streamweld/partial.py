@@ -1,6 +1,6 @@
 """Read the arguments of a tool call while they arrive. `StreamParser.partial` returns `PartialArguments`.
 
-A view is updated by the events of its call, and works in the same way with both backends.
+The events of a call update its view. Views work in the same way with both backends.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class PartialArguments:
     def value(self) -> dict[str, Any] | None:
         """The arguments so far, without an unfinished string; None until the object begins.
 
-        This is the same object until a `reset`. It grows in place, so copy what you want to keep.
+        Until a `reset`, each access returns the same object, which grows in place. Copy what you want to keep.
         """
         return self._text.root
 
@@ -110,7 +110,7 @@ class PartialArguments:
 
     def _end(self, call: ToolCall) -> None:
         fed = "".join(self._fed)
-        # The text after the first value of an overflow was not parsed.
+        # After an overflow, the text after the first value was not parsed.
         if fed != call.arguments and not (self._text.is_broken and call.arguments and fed.startswith(call.arguments)):
             if fed:
                 self._reset()
@@ -127,7 +127,7 @@ class PartialArguments:
 class Following:
     """Wraps a backend's parser and updates the views of its calls.
 
-    It replaces the parser as soon as there is a view.
+    It is used in place of the parser as soon as a view exists.
     """
 
     __slots__ = ("_ended", "_parser", "_views")
@@ -208,7 +208,7 @@ class Following:
 
 
 def arguments_so_far(parser: Parser | Following, part: int) -> str:
-    """Return the argument text of a call that its deltas have contained so far."""
+    """Return the argument text that a call's deltas have contained so far."""
     shown = parser.shown_arguments(part)
     if shown is not None:
         return shown

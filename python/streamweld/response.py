@@ -47,7 +47,7 @@ def _short(text: str) -> str:
 
 
 class Choice:
-    """One of the answers in a response. Most streams have one choice."""
+    """One choice of a response. Most responses have only one."""
 
     __slots__ = ("_finished", "_index", "_item_ids", "_items")
 
@@ -74,7 +74,7 @@ class Choice:
 
         Calls keep their final order relative to each other.
 
-        `Unknown` is an item that streamweld does not model but that a later turn must send back.
+        An `Unknown` is an item that streamweld does not model but that a later turn must send back.
         """
         return self._items
 
@@ -114,7 +114,7 @@ class Choice:
 
     @property
     def server_tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls that the provider ran itself."""
+        """The calls that the provider ran."""
         return tuple([item for item in self._items if isinstance(item, ToolCall) and item.provider_executed])
 
     @property
@@ -129,7 +129,7 @@ class Choice:
 
     @property
     def provider_metadata(self) -> dict[str, Any] | None:
-        """Metadata of the choice that does not have its own field."""
+        """Metadata of the choice that has no field of its own."""
         return None if self._finished is None else self._finished.provider_metadata
 
     def __eq__(self, other: object) -> bool:
@@ -233,7 +233,7 @@ _NOTHING: Final[_Given] = ((), "open", (), 0, False, None)
 
 
 class _Fold:
-    """The result of folding events into choices, usage and error."""
+    """The choices, usage and error that result from folding the events."""
 
     __slots__ = (
         "choices",
@@ -294,7 +294,7 @@ class _Fold:
         return self.first.raw_finish_reason
 
     def _fold(self, events: Iterable[Event]) -> None:
-        items: dict[int, list[Item]] = {}  # every choice has an entry
+        items: dict[int, list[Item]] = {}  # has a key for every choice
         item_ids: dict[int, dict[int, str]] = {}
         finished: dict[int, Finished] = {}
         folded: list[Event] = []
@@ -379,7 +379,7 @@ class Response:
         if fold is not None:
             return fold
         given = self._given
-        fold = self._fold  # another thread stores the fold before it replaces what was given
+        fold = self._fold  # another thread may have computed it; it stores the fold before it replaces the given events
         if fold is None:
             fold = self._fold = _Fold(given)
             self._given = _NOTHING
@@ -393,7 +393,7 @@ class Response:
 
     @property
     def model(self) -> str | None:
-        """The model that answered, as named by the gateway."""
+        """The model that generated the response, as reported by the gateway."""
         started = self._folded().started
         return None if started is None else started.model
 
@@ -410,13 +410,13 @@ class Response:
 
     @property
     def provider_metadata(self) -> dict[str, Any] | None:
-        """Metadata of the first chunk that does not have its own field."""
+        """Metadata of the first chunk that has no field of its own."""
         started = self._folded().started
         return None if started is None else started.provider_metadata
 
     @property
     def choices(self) -> tuple[Choice, ...]:
-        """All answers, ordered by their index on the wire."""
+        """All choices, ordered by their index on the wire."""
         return self._folded().choices
 
     @property
@@ -460,7 +460,7 @@ class Response:
 
     @property
     def retry_verdict(self) -> RetryVerdict | None:
-        """What a truncated response had emitted, and a retry of the request would therefore repeat.
+        """What a truncated response had already emitted. A retry of the request would repeat it.
 
         `nothing_emitted`: no part, so a retry repeats nothing. `text_only`: text, reasoning or another part, but no
         tool call. `call_open`: a tool call had started, but none was complete. `call_complete`: at least one tool call
@@ -597,7 +597,7 @@ class Reader(Protocol):
 
 
 def response_of(reader: Reader) -> Response:
-    """Return what was read so far. The members are computed when they are read."""
+    """Return everything read so far as a `Response`. Its members are computed on first access."""
     fold = reader.fold(Choice)
     if fold is None:
         events, completeness, dropped = reader.snapshot()
@@ -627,7 +627,7 @@ def _part(item: Item) -> int:
 
 
 def _of(item_ids: Mapping[int, str] | None, items: Iterable[Item] | None) -> dict[int, str]:
-    """Return the wire ids of items that have a text that was not retracted."""
+    """Return the wire ids of the items, except those of retracted texts."""
     if not item_ids:
         return {}
     texts = {item.part for item in items or () if isinstance(item, TextDone)}
@@ -635,7 +635,7 @@ def _of(item_ids: Mapping[int, str] | None, items: Iterable[Item] | None) -> dic
 
 
 def _is_withdrawn(text: _Text) -> bool:
-    """Return whether a text was retracted, in which case it closes empty and is not part of the answer."""
+    """Return whether a text was retracted. Such a text closes empty and is not part of the response."""
     if text.text or text.provider_metadata:
         return False
     if type(text) is TextDone:

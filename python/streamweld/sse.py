@@ -4,7 +4,7 @@
         print(frame.event, frame.data)
 
 An event that is not followed by a blank line is dropped, as the standard requires; `StreamParser` reports it. Only this
-module and `_backend` use both backends. Independent of dialects.
+module and `_backend` use both backends. This module does not depend on dialects.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def aiter_frames(
 
 
 class _Reconnects:
-    """The values that a client needs to reconnect, for both iterators."""
+    """Gives both iterators the values that a client needs to reconnect."""
 
     __slots__ = ()
     _reader: FrameReader
@@ -155,7 +155,7 @@ class AsyncFrameIterator(AsyncItems[FrameReader, Frame], _Reconnects):
 
 
 def _step(reader: FrameReader, chunk: Buffer) -> Generator[Frame]:
-    """Yield the frames of one read, then raise the exception of that read, if any."""
+    """Yield the frames completed by one chunk, then raise the exception for that chunk, if any."""
     try:
         frames = reader.feed(chunk)
     except LimitExceeded as fault:

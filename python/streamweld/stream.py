@@ -46,14 +46,15 @@ class StreamParser:
 
     Args:
         dialect: the wire format, or `"auto"` to detect it from the first payloads. One of `"chat"`, `"responses"`,
-            `"anthropic"`, `"gemini"`, `"ai-sdk-parts"`, `"ai-sdk-ui"`. A named dialect is always used. If nothing in
-            the stream can be read in that dialect, `UnknownDialect` names the dialect that was detected.
+            `"anthropic"`, `"gemini"`, `"ai-sdk-parts"`, `"ai-sdk-ui"`. If a dialect is given, it is always used. If
+            nothing in the stream is valid in that dialect, `UnknownDialect` is raised and reports the dialect that was
+            detected.
         policy: a `Policy`, or the name of a base (`"strict"`, `"standard"`, `"salvage"`): which faults raise, which are
-            repaired, and how ambiguous bytes are read.
+            repaired, and how ambiguous input is interpreted.
         limits: how much input to accept before raising `LimitExceeded`; see `Limits`.
         tools: the tools of the request: their definitions in any dialect, their names, or a mapping from name to the
-            JSON schema of the parameters. They help to resolve names that arrive in fragments, and calls without
-            arguments.
+            JSON schema of the parameters. They help to assemble names that arrive in fragments, and to interpret calls
+            without arguments.
         known_call_ids: call ids of earlier turns; a call that reuses one of them gets a new id.
         content_type: the Content-Type header of the response; used only in the message of `NotAnEventStream`.
         seed: part of generated call ids (`call_<seed>_<part>`): 1 to 64 characters of A-Z a-z 0-9 _ -. Random if None.
@@ -135,8 +136,8 @@ class StreamParser:
 
         Args:
             broken: whether the body ended because the transport failed (a reset connection, a chunked body without its
-                last chunk). Such a stream counts as truncated, unless its terminal marker or a whole JSON body was read
-                before. If the transport did not fail, a stream that sent its finish reason counts as ended.
+                last chunk). Such a stream counts as truncated, unless its terminal marker or a complete JSON body was
+                read before. If the transport did not fail, a stream that sent its finish reason counts as ended.
 
         Raises:
             StreamError: as `TruncatedStream`, if the stream was truncated. All events before that point were returned
@@ -195,7 +196,7 @@ class StreamParser:
         return self._parser.view(part)
 
     def arguments_so_far(self, part: int) -> str:
-        """Return the argument text of a tool call that its deltas have contained so far.
+        """Return the argument text that a tool call's deltas have contained so far.
 
         Raises:
             UsageError: if the part is not a tool call, or its call has not started yet.
@@ -210,7 +211,7 @@ class StreamParser:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Call `close()`, unless an exception is being raised, in which case the stream is left open."""
+        """Call `close()`. If an exception is being raised, leave the stream open instead."""
         if exc_type is None:
             self.close()
 

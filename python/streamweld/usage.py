@@ -5,11 +5,11 @@
 
 `Response.usage` keeps the gateway's own counts, and their meaning differs: OpenAI's `prompt_tokens` includes the cached
 tokens, Anthropic's `input_tokens` does not; Gemini counts thoughts separately from the candidates, xAI counts reasoning
-separately from the completion. `_spec/usage.json` describes what the counts of each API mean. Pure functions.
+separately from the completion. `_spec/usage.json` describes what the counts of each API mean. All functions are pure.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# (JSON from callers: the type of a container's contents is known only at run time)
+# (JSON from callers: the types inside its containers are unknown)
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _FIELDS: Final = {
     "cache_write_tokens": "cache_write",
     "reasoning_tokens": "reasoning",
 }
-_LARGEST: Final = 2**63 - 1  # no client reads a larger count as an integer
+_LARGEST: Final = 2**63 - 1  # no client parses a larger count as an integer
 _Counts = dict[str, int]
 
 
@@ -86,7 +86,7 @@ class NormalizedUsage:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """How to read one API's usage object; see `about` in `_spec/usage.json`."""
+    """How to interpret one API's usage object; see `about` in `_spec/usage.json`."""
 
     paths: Mapping[str, Sequence[str | Sequence[str]]]
     modalities: Mapping[str, Sequence[Sequence[str]]]

@@ -191,7 +191,7 @@ def load_history(name: Literal["gateways", "history_rules"]) -> Mapping[str, Any
 
 @cache
 def load_usage() -> Mapping[str, Any]:
-    """Return the meaning of each member of each API's usage object. Only Python code reads it, to normalize usage."""
+    """Return the meaning of each member of each API's usage object, from `usage.json`, which both backends read."""
     loaded: Mapping[str, Any] = _frozen(_load("usage.json"))
     return loaded
 

@@ -1,7 +1,7 @@
-"""Turns wire deltas into events: assembles the parts and calls of one stream and determines how the stream ended.
+"""Turns wire deltas into events: assembles the parts and calls of one stream, and determines how the stream ended.
 
-`Assembler` is the facade: each method handles one wire delta from a decoder. It does not depend on any dialect or
-framing. The identity rules are in `by_evidence`, the argument rules are in `arguments`, and the close rules are in
+`Assembler` is the facade: each method handles one kind of wire delta from a decoder. It does not depend on any dialect
+or framing. The identity rules are in `by_evidence`, the argument rules are in `arguments`, and the close rules are in
 `close_calls`. Events and diagnostics are emitted through `Output`. The methods for parts and calls that the wire itself
 opens and closes are in `items`.
 """
@@ -58,7 +58,7 @@ class _ChoiceEnd(Enum):
 
     REASON = "reason"  # the choice has a finish reason
     CLOSED = "closed"  # no finish reason, but the wire closed everything that it opened
-    OPEN = "open"  # something is open or incomplete
+    OPEN = "open"  # a part or call is open or incomplete
 
 
 _COUNTS = (
@@ -98,7 +98,7 @@ class Assembler(ItemSurface, AttachedSurface):
         self._dialect = "chat"
         self._choices: dict[int, Choice] = {}
         self._addressed: set[int] = set()  # choices that may have changed since `has_pending` was last read
-        self._pending: set[int] = set()  # the other choices that hold back input
+        self._pending: set[int] = set()  # choices not in `_addressed` that hold back input
         self._attached = Attachments()
         self._started: ResponseStarted | None = None
         self._usage: Usage | None = None
@@ -206,7 +206,7 @@ class Assembler(ItemSurface, AttachedSurface):
     # Calls
 
     def call(self, choice: int, fragment: Fragment) -> None:
-        """Handle one entry of a list of tool-call deltas."""
+        """Handle one element of a list of tool-call deltas."""
         if self._over:
             return
         self._shared.called_at = self._out.ordinal
@@ -271,12 +271,14 @@ class Assembler(ItemSurface, AttachedSurface):
         state.step = self._shared.parts
 
     def has_reported_call(self, choice: int) -> bool:
-        """Return True if a call of the choice was emitted as final, so that the choice can no longer restart."""
+        """Return True if a call of the choice was emitted as final. The choice can then no longer restart."""
         state = self._choices.get(choice)
         return state is not None and any(call.verdict is not None for call in state.calls)
 
     def last_closed_call(self, choice: int) -> str | None:
-        """Return the id of the last addressed call if it was emitted as final, for a result without an id."""
+        """Return the id of the last addressed call if the call was emitted as final. A result without an id belongs to
+        it.
+        """
         state = self._choices.get(choice)
         latest = None if state is None else state.latest
         return None if latest is None or latest.verdict is None else latest.verdict.call_id
@@ -284,7 +286,7 @@ class Assembler(ItemSurface, AttachedSurface):
     # The end
 
     def choice_metadata(self, choice: int, metadata: str) -> None:
-        """Keep members that no event could carry, to be sent with the `Finished` event of the choice."""
+        """Keep members that no event could carry, and emit them with the `Finished` event of the choice."""
         if not self._over:
             self._leave(self._choice(choice), metadata)
 
@@ -302,7 +304,9 @@ class Assembler(ItemSurface, AttachedSurface):
             self._close_choice(state, ended=True)
 
     def cut(self) -> None:
-        """Record that the wire reported a broken-off stream: it is truncated, even if everything was closed."""
+        """Record that the wire reported a broken-off stream. The stream then counts as truncated, even if everything
+        was closed.
+        """
         self._broken_off = True
 
     def whole_here(self) -> None:
@@ -310,7 +314,7 @@ class Assembler(ItemSurface, AttachedSurface):
         self._whole_here = True
 
     def done(self) -> None:
-        """Handle the terminal marker or the end of a complete body."""
+        """Handle the terminal marker, or the end of a complete body."""
         if self._over:
             return
         self._over = True
@@ -322,7 +326,7 @@ class Assembler(ItemSurface, AttachedSurface):
     def end(self, rest: Rest, how: InputEnd = InputEnd.CLEAN) -> Completeness:
         """Handle the end of the input.
 
-        If a terminal marker was read earlier, it determines the result, however the input ended.
+        If a terminal marker was read earlier, it determines the result, regardless of how the input ended.
         """
         if self._over:
             return self.completeness
@@ -345,7 +349,9 @@ class Assembler(ItemSurface, AttachedSurface):
         return self.completeness
 
     def _assume(self, code: str) -> None:
-        """Close everything after the input ended without a terminal marker where the response may be complete."""
+        """Close everything after the input ended without a terminal marker at a point where the response may be
+        complete.
+        """
         self._over = True
         self._close(ended=False, assumed=True)
         self.completeness = "assumed"
@@ -381,7 +387,7 @@ class Assembler(ItemSurface, AttachedSurface):
             raise self._out.fault("UpstreamError", "upstream_error", code=code, kind=kind, message=message, raw=raw)
 
     def snapshot(self) -> list[Event]:
-        """Return the close events from which the current response can be rebuilt."""
+        """Return closing events from which the current response can be rebuilt."""
         choices = self._in_order()
         events: list[Event] = [] if self._started is None else [self._started]
         events += part_events(choices, self._attached.events)
@@ -531,7 +537,9 @@ def _end_of(choice: Choice) -> _ChoiceEnd:
 
 
 def _usage_event(usage: Usage, members: RawMembers | None) -> UsageEvent:
-    """Return the usage event. `members`: raw members from several payloads, joined only here to keep payloads cheap."""
+    """Return the usage event. `members`: raw members from several payloads, which are joined only here, so that each
+    payload stays cheap.
+    """
     text = usage.raw if members is None else members.text()
     raw = None if text is None else cast("dict[str, Any]", loads_raw(text))
     return UsageEvent(

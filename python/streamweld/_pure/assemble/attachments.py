@@ -1,7 +1,6 @@
-"""Assembles the content of a response that is neither text nor a call: files, sources, tool results and unmodeled
-items.
+"""Assembles the content of a response other than text and calls: files, sources, tool results and unmodeled items.
 
-Each one is emitted once and kept for the snapshot. If a call has several results, the last one counts.
+Each one is emitted once and kept for the snapshot. If a call has several results, the last one is kept.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class Attachments:
         return part
 
     def part_under(self, choice: Choice, key: str | None) -> int:
-        """Return the part for an item with that key. An item without a key gets a new part."""
+        """Return the part for an item with this key. An item without a key gets a new part."""
         if key is None:
             return choice.shared.next_part()
         part = self._keyed.get((choice.index, key))
@@ -50,7 +49,7 @@ class Attachments:
 
 
 class AttachedSurface:
-    """The assembler's methods for attachments. `metadata` is the text of a JSON object."""
+    """The assembler's methods for attachments. `metadata` is always the text of a JSON object."""
 
     __slots__ = ()
 

@@ -29,7 +29,7 @@ __all__ = ["LEGACY_INDEX", "Choice", "FinishState", "OpenCalls"]
 
 LEGACY_INDEX = -1  # internal index of the single call that `function_call` sends
 _MIRRORED = 64  # maximum number of calls that a `function_call` call is compared with
-_CANDIDATES = 8  # maximum number of unfinished calls that are checked for a fragment without a usable index
+_CANDIDATES = 8  # maximum number of unfinished calls to check for a fragment without a usable index
 
 
 class FinishState:
@@ -40,7 +40,7 @@ class FinishState:
     def __init__(self) -> None:
         self.raw: str | None = None
         self.reason: FinishReason | None = None  # the mapped reason
-        self.natural = False  # the word means neither `stop` nor `tool_calls`, only that the end was not forced
+        self.natural = False  # the word only means that the end was not forced, so it may be `stop` or `tool_calls`
         self.repeated = False  # a second finish reason was already reported
         self.concluded: FinishReason | None = None  # the reason in the `Finished` event, once emitted
 
@@ -104,12 +104,12 @@ class Choice:
         self.item_index = ItemIndex(shared)  # items that the wire itself opens and closes
         self.restatement: Restatement | None = None  # lookup tables for the terminal list in progress
         self.calls: list[Call] = []  # calls in order of creation
-        self._owners: dict[str, list[Call]] = {}  # calls that have or had each id as their first one, in order
+        self._owners: dict[str, list[Call]] = {}  # calls by first id, current or former, in order of creation
         self.changed: dict[int, Call] = {}  # calls that changed since a complete message last omitted them, by slot
         self.by_id: dict[str, Call] = {}  # the latest call with each id
         self.by_index: dict[int, Call] = {}  # the last call addressed through each index
         self.latest: Call | None = None  # the call that was addressed last
-        self.multi: dict[int, Call] = {}  # R3c3: the call at each position in the last list with several entries
+        self.multi: dict[int, Call] = {}  # R3c3: the call at each position of the last list with several calls
         # R1d, R3a3: calls that lost their id or index, by (id or index, name, canonical arguments).
         self.payloads: dict[tuple[str | int, str, str], Call] = {}
         self.open_json = OpenCalls()
@@ -175,7 +175,7 @@ class Choice:
         return (call for call in self._owners.get(identity, ()) if call.id == identity and not call.dropped)
 
     def owners(self, call: Call) -> dict[str | None, int]:
-        """Return how many calls have each id of this call as their first id: none, one, or several (2)."""
+        """For each id of this call, return how many calls have it as their first id: 0, 1, or 2 for several."""
         names = [identity for identity in (call.id, *call.aliases) if identity is not None]
         return {identity: sum(1 for _ in islice(self.owned(identity), 2)) for identity in names}
 
@@ -215,7 +215,9 @@ class Choice:
         return self.open_text if custom else self.open_json
 
     def latest_unfinished(self, *, custom: bool) -> Call | None:
-        """R3c2: return the last addressed call of that type if it is unfinished, else the latest unfinished one."""
+        """R3c2: return the last addressed call of that type if it is unfinished, otherwise the latest unfinished call
+        of the type.
+        """
         latest = self.latest
         if latest is not None and latest.custom == custom and not latest.complete and not latest.dropped:
             return latest
@@ -233,8 +235,8 @@ class Choice:
     def mirrors(self, name: str, arguments: bytes) -> bool:
         """Return True if a `function_call` call repeats one of the last calls from `tool_calls`.
 
-        Only complete arguments can show that it is a different call with that name, because no gateway spreads its
-        calls over both forms.
+        Only complete arguments that differ show that it is another call with the same name, because no gateway spreads
+        its calls over both forms.
         """
         whole = is_whole(arguments)
         for call in reversed(self.calls[-_MIRRORED:]):
@@ -245,9 +247,9 @@ class Choice:
         return False
 
     def mark_ambiguous(self, chosen: Call, code: str) -> None:
-        """Mark the other open calls as ambiguous after one received a fragment that may belong to another.
+        """Mark the other open calls as ambiguous after one call received a fragment that may belong to one of them.
 
-        Their next pieces may be misplaced, too.
+        Their next pieces may be assigned to the wrong call, too.
         """
         for slot in self.open_calls(custom=chosen.custom).unfinished.latest(_CANDIDATES):
             call = self.calls[slot]

@@ -1,4 +1,4 @@
-"""Chooses among several finish reasons and reconciles the chosen one with the calls of the choice.
+"""Chooses among several finish reasons, and makes the chosen one consistent with the calls of the choice.
 
 Each dialect has its own table that maps its words to reasons.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["conclude", "take_reason"]
 
-# Rank by how incomplete the reason leaves the response. Of two reasons, the one with the higher rank wins.
+# The rank of a reason is higher the less complete it leaves the response. Of two reasons, the higher-ranked one wins.
 _WEIGHT: Mapping[FinishReason, int] = {
     "stop": 0,
     "tool_calls": 0,

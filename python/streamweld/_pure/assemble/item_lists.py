@@ -1,6 +1,6 @@
 """Applies the list of parts from the close of an item or from a terminal list.
 
-The entries of one kind are matched with the parts all at once, in `resolve/listed_parts`.
+`resolve/listed_parts` matches all listed parts of one kind with the item's parts at once.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _MAX_LISTS = 16  # maximum number of lists per item, because each one costs as m
 
 
 class Group:
-    """The entries of one kind."""
+    """The listed parts of one kind."""
 
     __slots__ = ("entries", "list", "next_entry")
 
     def __init__(self) -> None:
         self.entries: list[int] = []
-        self.list: TextList | None = None  # None: each entry is matched with a part individually
+        self.list: TextList | None = None  # None: each listed part is matched individually
         self.next_entry = 0
 
 
 def grouped(
     choice: Choice, entries: Sequence[ListedPart], texts: Sequence[str], *, again: bool
 ) -> tuple[list[Group], list[Group]]:
-    """Group the entries by kind, and return the groups and the group of each entry."""
+    """Group the listed parts by kind. Return the groups, and the group of each listed part."""
     groups: dict[tuple[ItemKind, Channel, ReasoningKind], Group] = {}
     group_of: list[Group] = []
     for number, entry in enumerate(entries):
@@ -52,9 +52,9 @@ def grouped(
 
 
 def _list_of(choice: Choice, first: ListedPart, texts: Sequence[str], *, again: bool) -> TextList | None:
-    """Match the entries of one kind with the parts of their item. Return None if they cannot be matched together.
+    """Match the listed parts of one kind with the parts of their item. Return None if they cannot be matched together.
 
-    Each entry of a terminal list is then applied individually, and the entries of a closing event are ignored.
+    The parts in a terminal list are then applied individually; those in a closing event are ignored.
     """
     item_index = choice.item_index
     address = item_index.usable(first.address)
@@ -70,9 +70,10 @@ def _list_of(choice: Choice, first: ListedPart, texts: Sequence[str], *, again: 
 
 
 def _same_text(choice: Choice, entry: ListedPart, address: Address, texts: Sequence[str]) -> Item | None:
-    """Return the item at the index of the list, or the latest open one, if its parts have the text of the entries.
+    """Return the item at the index of the list, or the latest open item, if its parts have the text of the listed
+    parts.
 
-    Its id may differ from the one in the list. Requires several entries or parts.
+    Its id may differ from the one in the list. Requires several listed parts or several parts in the item.
     """
     item_index = choice.item_index
     length = sum(map(len, texts))

@@ -1,9 +1,9 @@
 """Assembles parts and calls that the wire itself opens and closes, as it does in every dialect except Chat.
 
-An item is what the wire addresses: a Responses output item, an Anthropic content block, or an AI SDK block. It holds
-one call or text-like parts. `Assembler` inherits these methods; each handles one wire delta. `item_index` finds the
-item for an address, `item_text` changes parts, `item_call` changes calls, `reannounced` handles a call that is
-announced twice, and `terminal_items` handles a terminal list.
+An item is the unit that the wire addresses: a Responses output item, an Anthropic content block, or an AI SDK block. It
+holds one call or several text-like parts. `Assembler` inherits these methods; each handles one wire delta. `item_index`
+finds the item for an address, `item_text` changes parts, `item_call` changes calls, `reannounced` handles calls that
+are announced twice, and `terminal_items` handles terminal lists.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class ItemSurface:
         item = item_of_opening(state, kind, address)
         one = find_part(item, channel, reasoning_kind, address.sub)
         if one is not None and one.part.open and one.sub == address.sub:
-            put_metadata(state, one, metadata)  # announced twice, or its deltas arrived first
+            put_metadata(state, one, metadata)  # the part was announced twice, or its deltas arrived first
             return
         fill(state, item)
         open_part(state, item, channel, reasoning_kind, address.sub, text, metadata)
@@ -227,8 +227,7 @@ class ItemSurface:
         if one is None and not text:
             return
         one = one or opened(state, item, channel, reasoning_kind, address.sub)
-        # An item that was opened by an event of its own, or whose parts are numbered, also has a closing event of its
-        # own.
+        # If an item has its own opening event, or if its parts are numbered, it also has its own closing event.
         alone = not item.open or (not item.opened_bare and address.sub is None)
         set_whole_text(state, one, address.sub, text)
         close_part(state, item, one, metadata, alone=alone)
@@ -243,7 +242,9 @@ class ItemSurface:
         encrypted_content: str | None,
         metadata: str | None,
     ) -> None:
-        """Close an item and everything in it. If `kind` is missing, close whichever item is open at the address."""
+        """Close an item and everything in it. If `kind` is missing, close the item that is open at the address,
+        whatever its kind.
+        """
         state = self._item_choice(choice)
         if state is None:
             return
@@ -290,7 +291,7 @@ class ItemSurface:
                 group.list.end(state)
 
     def _restate_alone(self, choice: int, entry: ListedPart, text: str) -> None:
-        """Apply an entry of a terminal list whose item cannot be found by its id."""
+        """Apply an item of a terminal list that cannot be found by its id."""
         item, address, channel = entry.item, entry.address, entry.channel
         if entry.annotations is not None:
             self.part_attributes(choice, item, address, channel, entry.annotations, None, None, None)
@@ -452,7 +453,7 @@ class ItemSurface:
             if item.call is not None:
                 item.call.unopened = True
         elif again and not is_same_or_empty(call, arguments):
-            # This is a new call that reuses the id, sent in a single delta (AI SDK) or as another item (Responses).
+            # A new call reuses the id. It was sent in a single delta (AI SDK) or as another item (Responses).
             item = new_call(state, address, custom=custom, provider_executed=provider_executed)
         else:
             changed = item.announced and is_another(call, address, None) and not again
@@ -533,7 +534,7 @@ def _is_over(item: Item, address: Address) -> bool:
 
 
 def _by_call_id(item: Item | None, address: Address) -> bool:
-    """Return True if the address found the item by call id: its item id is missing or belongs to another item."""
+    """Return True if the item was found by call id, because the address has no item id or that of another item."""
     return item is not None and (
         address.item_id is None
         or (address.call_id is not None and address.item_id not in (item.item_id, address.call_id))

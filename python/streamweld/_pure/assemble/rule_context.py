@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
 __all__ = ["RuleContext"]
 
-# Bytes counted for each value that is stored separately (a member of merged metadata, an annotation), besides its text.
+# Bytes counted in addition to the text for each value that is stored separately (a member of merged metadata, an
+# annotation).
 _ENTRY_BYTES = 640
 # Number of such values for which only the text is counted, so that ordinary metadata fits within a small
 # `max_text_bytes`.
 _FREE_ENTRIES = 512
-# Bytes counted for each part besides its text: its record, its copy in a converter, and its ending, which is written
-# when the stream ends.
+# Bytes counted for each part in addition to its text: for its state, its copy in a converter, and the events that close
+# it at the end of the stream.
 _PART_BYTES = 2560
 # Bytes counted for each item that contains parts.
 _ITEM_BYTES = 1024
@@ -58,8 +59,8 @@ class RuleContext:
         self._calls = 0
         self._argument_bytes = 0
         self._text_bytes = 0
-        self._entries = 0  # values that are stored separately
-        self.ids_seen: set[str] = set()  # ids that occurred on the wire, for any call
+        self._entries = 0  # number of values that are stored separately
+        self.ids_seen: set[str] = set()  # ids that occurred on the wire for any call
         self.ids_given: set[str] = set()  # ids given to closed calls
         self._next_suffix: dict[str, int] = {}
         self.ids_optional = False  # the calls of the dialect may lack an id
@@ -68,9 +69,10 @@ class RuleContext:
 
     @property
     def is_counted(self) -> bool:
-        """Return True if token counts arrived after the last call fragment: the gateway counted a complete response.
+        """Return True if token counts arrived after the last call fragment, which means that the gateway counted a
+        complete response.
 
-        Counts in the same payload as a fragment prove nothing, because some gateways send counts in every chunk.
+        Counts in the same payload as a fragment do not show this, because some gateways send counts in every chunk.
         """
         return self.counted_at is not None and self.counted_at > self.called_at
 
@@ -82,7 +84,7 @@ class RuleContext:
         return part
 
     def number_part(self) -> int:
-        """Return the number for a new part, which is counted by its text only."""
+        """Return the number of a new part for which only the text is counted."""
         part = self._next_part
         limit = self.settings.limits.max_parts
         if limit is not None and part >= limit:
@@ -117,7 +119,9 @@ class RuleContext:
         self._calls += 1
 
     def check_piece(self, size: int) -> None:
-        """Check the size of a fragment before it is examined: a larger one could not be stored in any form."""
+        """Check the size of a fragment before it is examined, because a fragment above the limit could not be stored in
+        any form.
+        """
         limit = self.settings.limits.max_arguments_bytes
         if limit is not None and size > limit:
             raise self.out.limit("max_arguments_bytes", limit)
@@ -170,9 +174,10 @@ class RuleContext:
         return identity in self.ids_seen or self.is_taken(identity)
 
     def fresh_id(self, wanted: str, *, minted: bool) -> str:
-        """Return `wanted`, or the first unused of `wanted__2`, `wanted__3` …, in this stream and in earlier turns.
+        """Return `wanted`, or the first of `wanted__2`, `wanted__3` … that is unused in this stream and in earlier
+        turns.
 
-        An id from the wire may already have occurred on the wire; a minted id must not have.
+        An id from the wire may already have occurred on the wire; a minted id must not.
         """
         if not self.is_taken(wanted) and not (minted and wanted in self.ids_seen):
             return wanted

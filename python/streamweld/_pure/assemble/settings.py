@@ -1,6 +1,6 @@
 """Typed settings, read once from the parser's config: switches, limits, tools and ids.
 
-Plain data. The names are those of the config and of the switches on `Policy`.
+This is plain data. The names are those of the config and of the options of `Policy`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["Limits", "Settings", "Switches", "Tools"]
 
 
 class Switches:
-    """The chosen default for each named ambiguity."""
+    """The chosen interpretation of each ambiguity."""
 
     __slots__ = (
         "content_mode",
@@ -70,7 +70,7 @@ class Limits:
 
 
 class Tools:
-    """The tools of the request that the caller supplied: names, and required parameters if there is a schema."""
+    """The request's tools, if the caller supplied them: names, and required parameters if there is a schema."""
 
     __slots__ = ("_required", "known")
 

@@ -1,7 +1,7 @@
-"""Builds the current response as close events, one for each part, from which a `Response` is built.
+"""Builds closing events for the current state of all parts, one for each part. A `Response` is built from them.
 
-Changes nothing. Parts are in order of first appearance, except that calls are in their final order relative to each
-other.
+The state is not changed. Parts are in order of first appearance, except that calls are in their final order relative to
+each other.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def client_calls(choice: Choice) -> list[Call]:
 
 
 def part_events(choices: Iterable[Choice], attached: Mapping[int, Event]) -> list[Event]:
-    """Return the close event of every part; before that of a text part, a start event with its item id."""
+    """Return the closing event of every part. A start event with the item id precedes that of a text part."""
     events: list[tuple[int, Event]] = list(attached.items())
     for choice in choices:
         named = [part for part in choice.textual.parts if part.item_id is not None and part.channel == "text"]

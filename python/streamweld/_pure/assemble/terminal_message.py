@@ -1,10 +1,10 @@
-"""Reconciles a terminal full message with the streamed content. The message is authoritative: it corrects and completes
-the streamed content instead of being appended to it.
+"""Reconciles a complete message at the end of the stream with the streamed content. The message is authoritative: it
+corrects and completes the streamed content instead of being appended to it.
 
-If a gateway responds to a streaming request with a complete body, the message is the only content. What the message
-omits is kept. Where the message differs, it wins, unless its arguments are empty, shrink to `{}`, or are not a JSON
-object although the streamed arguments are one. Each entry names its call, so the identity rules for deltas are not
-used.
+If a gateway responds to a streaming request with a complete body, the message is the only content. Content that the
+message omits is kept. Where the message differs, it takes precedence, unless its arguments are empty, shrink to `{}`,
+or are not a JSON object although the streamed arguments are one. Each call in the message identifies the streamed call,
+so the identity rules for deltas are not used.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _was_streamed(call: Call) -> bool:
 
 
 def _read(choice: Choice, fragment: Fragment) -> Incoming | None:
-    """Read one entry of the message. Its index is ignored, because it can only repeat the position in the list."""
+    """Read one call of the message. Its index is ignored, because it can only repeat the position in the list."""
     payload = replace_lone_surrogates(fragment.object_arguments or fragment.arguments or "")
     if fragment.id is None and fragment.name is None and not payload:
         return None
@@ -121,7 +121,9 @@ def _read(choice: Choice, fragment: Fragment) -> Incoming | None:
 def _match(
     choice: Choice, incoming: Incoming, at_index: Call | None, by_id: Mapping[str, Iterator[Call]], met: set[int]
 ) -> Call | None:
-    """Return the streamed call that an entry refers to, found by its id, a changed id, or its position in the list."""
+    """Return the streamed call that a call of the message refers to, found by its id, by a changed id, or by its
+    position in the list.
+    """
     if incoming.id is not None:
         for named in by_id[incoming.id]:
             if named.slot not in met and named.suits(incoming.payload, custom=incoming.custom):

@@ -1,6 +1,6 @@
 """Detects the dialect of a stream by applying the detection table in `_spec/dialects.json` to the first payloads.
 
-Independent of the decoders.
+This module does not depend on the decoders.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SEEN_HEAD = 64  # maximum number of characters of each name
 def detect(value: object, event: str, before: Sequence[object] = ()) -> str | None:
     """Return the dialect that a payload indicates, or None.
 
-    `event`: the name of the payload's event. `before`: the earlier payloads that indicated no dialect.
+    `event`: the name of the payload's event. `before`: the earlier payloads, which did not indicate a dialect.
     """
     if _is_array(value) and _is_object(value[0]) and "error" in value[0]:
         # Some gateways wrap a single error object in an array.
@@ -58,7 +58,7 @@ def _holds(condition: str, value: Mapping[str, Any]) -> bool:
     """Evaluate a condition of the detection table.
 
     A condition is `member`, `member:value`, `member:prefix*`, or `member:key` for a member that is an object. `!member`
-    requires that the member is absent.
+    requires that the member be absent.
     """
     if condition.startswith("!"):
         return condition[1:] not in value

@@ -1,6 +1,7 @@
 """Anomalies found in one payload: members whose type no gateway documents, duplicate keys, and lone surrogates.
 
-Independent of the dialect: the caller decides which members are read. One `Anomalies` object serves one payload.
+This module does not depend on a dialect: the caller decides which members are read. Each `Anomalies` object handles one
+payload.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Anomalies:
                 out.diagnose("duplicate_key", detail=str(path[-1]))
 
     def mark_misread(self, why: str) -> None:
-        """Record a reason why official clients would read the payload differently. Only the first reason is kept."""
+        """Record why official clients would interpret the payload differently. Only the first reason is kept."""
         self._misread = self._misread or why
 
     def shape(self, path: Path) -> None:

@@ -1,8 +1,8 @@
-"""Splits text with inline `<think>` tags into reasoning and answer text (opt-in: `Policy(inline_reasoning=True)`).
+"""Splits text with inline `<think>` tags into reasoning and visible text (opt-in: `Policy(inline_reasoning=True)`).
 
-Works between a decoder and the assembler's text channel, and is independent of the dialect. Handles four shapes: a tag
-that is split across deltas, a closing tag whose opening tag was in the prompt template, an opening tag that is never
-closed, and a block that repeats the reasoning in a separate field.
+It works between a decoder and the assembler's text channel, and does not depend on the dialect. It handles four shapes:
+a tag that is split across deltas, a closing tag whose opening tag was in the prompt template, an opening tag that is
+never closed, and a block that repeats the reasoning in a separate field.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class ThinkSplitter:
         if lone:
             text = replace_lone_surrogates(text)
         if self._held:
-            if low:  # cannot complete a surrogate pair after held-back text
+            if low:  # it cannot complete a surrogate pair after held-back text
                 text, low, lone = "\ufffd" + text, "", True
             text = self._held + text
             self._held = ""
@@ -117,7 +117,7 @@ class ThinkSplitter:
             return (CLOSE, closing) if closing >= 0 else (None, -1)
         opening = text.find(OPEN, at)
         if not self._seen_tag:
-            # Only a closing tag before any other tag is an orphan. Later ones are part of the answer.
+            # Only a closing tag before any other tag is an orphan. Later closing tags are part of the visible text.
             closing = text.find(CLOSE, at)
             if closing >= 0 and (opening < 0 or closing < opening):
                 return CLOSE, closing
@@ -140,7 +140,7 @@ class ThinkSplitter:
 
 
 def split_whole(text: str) -> tuple[str, str]:
-    """Split a complete text into reasoning and answer text."""
+    """Split a complete text into reasoning and visible text."""
     reasoning: list[str] = []
     rest: list[str] = []
     at = 0
@@ -164,16 +164,16 @@ def split_whole(text: str) -> tuple[str, str]:
 class _Twin:
     """Compares the text of a block with the reasoning in a separate field, ignoring white space at both ends.
 
-    Takes linear time, because each character on either side is examined once. While a block's text equals the field's
-    text, the block is held back; at the first difference, all of it is released.
+    It takes linear time, because each character on either side is examined once. While a block's text equals the
+    field's text, the block is held back; at the first difference, all of it is released.
     """
 
     __slots__ = ("_expected", "_held", "_matched", "_offset", "_parted")
 
     def __init__(self) -> None:
         self._expected: deque[str] = deque()  # text of the field that no block has repeated yet
-        self._offset = 0  # number of characters of the first of these texts that were repeated
-        self._held: list[str] = []  # text of the block, as long as it only repeats the field
+        self._offset = 0  # number of repeated characters in the first of these texts
+        self._held: list[str] = []  # text of the block, as long as it repeats the field
         self._matched = False  # anything other than white space was repeated
         self._parted = False  # this block differs from the field
 

@@ -1,6 +1,7 @@
 """Extracts the code, kind and message from a gateway's error, whatever its shape: object, text, or other value.
 
-Independent of the dialect. The caller finds the error in a payload and decides how it affects the stream.
+This module does not depend on the dialect. The caller finds the error in a payload and decides how it affects the
+stream.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["ErrorFields", "is_bare", "read_error", "reports_failure", "text_error"]
 
 MAX_TEXT = 512  # maximum length, in characters, of a message that is not JSON
-HTTP_ERROR = 400  # the lowest HTTP status that is an error
+HTTP_ERROR = 400  # the lowest HTTP status that reports an error
 _STATUS_LIMIT = 10**9  # exclusive upper bound of a status
 
-# Members of gateway-specific errors, in the order in which they are tried. A path descends into nested objects.
+# Members of gateway-specific errors, in the order in which they are tried. A path leads into nested objects.
 _MESSAGES: tuple[Path, ...] = (
     ("message",), ("error_message",), ("errorMessage",), ("error_msg",), ("msg",), ("detail",), ("title",),
     ("base_resp", "status_msg"), ("errmsg",), ("err_msg",), ("error_description",), ("Message",), ("Error", "Message"),
@@ -59,7 +60,7 @@ class ErrorFields:
 
 
 def read_error(payload: Payload, path: Path, error: object) -> ErrorFields:
-    """Read the error at `path`: `code`, `type` (or `status`) and `message` (or `detail`), or the whole value as the
+    """Read the error at `path`: `code`, `type` (or `status`) and `message` (or `detail`), or the complete value as the
     message.
     """
     if not is_object(error):
@@ -75,9 +76,9 @@ def read_error(payload: Payload, path: Path, error: object) -> ErrorFields:
 
 
 def reports_failure(value: Mapping[str, Any]) -> bool:
-    """Return whether an object without any member of its dialect reports an error in a shape that gateways use.
+    """Return whether an object that has none of its dialect's members reports an error in a shape that gateways use.
 
-    These are a gateway-specific error member, a flag that indicates failure, or an error status with a message.
+    The shapes are a gateway-specific error member, a flag that indicates failure, and an error status with a message.
     """
     if any(value.get(name) for name in _OWN) or value.get("success") is False or value.get("ok") is False:
         return True
@@ -106,7 +107,7 @@ def is_bare(value: Mapping[str, Any]) -> bool:
 
 
 def text_error(text: str) -> ErrorFields:
-    """Return an error that is plain text."""
+    """Return an error that was sent as plain text."""
     return ErrorFields(None, None, text[:MAX_TEXT])
 
 

@@ -1,6 +1,6 @@
 """Reads the token counts from a usage object, using the table of dotted paths in `_spec/dialects.json`.
 
-The caller decides which of several usage objects counts.
+If there are several usage objects, the caller decides which one is used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Counts", "counts_of", "read_counts"]
 
-Counts = dict[str, tuple[tuple[str, ...], ...]]  # field of `Usage` -> paths; the first that leads to a number counts
+Counts = dict[str, tuple[tuple[str, ...], ...]]  # field of `Usage` -> paths; the first that leads to a number is used
 
 
 def counts_of(table: Mapping[str, Sequence[str]]) -> Counts:

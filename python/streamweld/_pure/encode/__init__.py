@@ -1,4 +1,4 @@
-"""The encoders, by the dialect that they write. Only this module lists all of them."""
+"""The encoder for each target dialect. Only this module lists all encoders."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Writes Messages streams: `message_start`, sequential blocks with consecutive indexes, `message_delta`,
-`message_stop`; or an `error` event, which is always last.
+`message_stop`; or an `error` event, after which nothing follows.
 
 The usage and stop reason that the upstream sent at its end go into `message_delta`; Anthropic's own clients merge that
 event into the message.
@@ -32,7 +32,7 @@ class Anthropic(SequentialAnswer):
     target = "anthropic"
     corrects = False  # `content_block_stop` has no content
     runs_calls = False  # Anthropic's server tools have their own block types
-    side_by_side = False  # official clients track one open block: a stop ends the latest one
+    side_by_side = False  # official clients track one open block, and a stop ends the latest block
 
     def __init__(self, context: EncodeContext) -> None:
         super().__init__(context)
@@ -67,7 +67,7 @@ class Anthropic(SequentialAnswer):
     def write_fault(self, fault: Fault, counts: Counts | None) -> None:  # noqa: ARG002
         """Write the error.
 
-        Open blocks stay open, because a client that runs a call at `content_block_stop` must not receive one here.
+        Open blocks stay open, because some clients run a call when they receive its `content_block_stop`.
         """
         kind = fault.sent_type if self.context.passed.own else None
         sent = None if fault.sent is None else quoted(fault.sent)
@@ -76,7 +76,7 @@ class Anthropic(SequentialAnswer):
         )
 
     def broken_off(self, block: Block) -> None:
-        """Write nothing, because the error event alone shows that the answer ended inside the block."""
+        """Write nothing, because the error event shows that the response ended inside the block."""
 
     def _frame(self, kind: str, **fields: str | None) -> None:
         self.context.frames.named(kind, members(type=quoted(kind), **fields))
@@ -132,7 +132,7 @@ class Anthropic(SequentialAnswer):
     def _is_signed(self, block: Block, done: ReasoningDone) -> bool:
         """Return True if the signature matches the block.
 
-        If the block was interrupted, the signature no longer matches its text.
+        If the block was interrupted, the signature does not match the text.
         """
         whole = block.mark != "broken" or self.context.carries
         return not block.metadata_written and whole and self._is_genuine(done)
@@ -197,7 +197,7 @@ class Anthropic(SequentialAnswer):
     def close_call(self, call: ToolCall, text: str) -> bool:  # noqa: ARG002
         self._note_call(call)
         if call.state in ("incomplete", "open"):
-            return False  # the end of the answer decides whether the block may be closed
+            return False  # the end of the response decides whether the block may be closed
         self._stop(call.part if call.part in self._at else -1)
         return True
 

@@ -55,7 +55,7 @@ class Converter:
         if source == target:
             raise UsageError(_SAME.format(target))
         self._target = target
-        # Before the dialect is detected, a caller may have to keep the input.
+        # Maximum number of input bytes before the dialect is detected, because the caller may have to keep them.
         self._cap: int | None = config["limits"]["max_event_bytes"]
         self._taken = 0  # number of bytes read before the dialect was detected
         self._parser = Parser(source, config)
@@ -88,14 +88,14 @@ class Converter:
         return [] if self._tool_ids is None else self._tool_ids.renamed()
 
     def snapshot(self) -> tuple[list[Event], str, int]:
-        """Return the answer so far as the parser returns it: its events, completeness and offset."""
+        """Return the parser's snapshot of the response so far: its events, completeness and offset."""
         return self._parser.snapshot()
 
     def fold(self, _choice: object, /) -> None:
         """Return None, because `response` folds the snapshot itself."""
 
     def feed(self, data: bytes | bytearray | memoryview) -> bytes:
-        """Read the next bytes and return the target's bytes. Returns nothing after the ending."""
+        """Read the next bytes and return output bytes in the target dialect. Returns no bytes after the ending."""
         if self._over:
             return b""
         try:
@@ -121,8 +121,8 @@ class Converter:
     def overflow(self, unread: list[bytes]) -> bytes:
         """End the conversion because too many bytes arrived before the dialect was detected, and return the ending.
 
-        `unread`: the rest of the input, which does not complete a payload. Each piece is removed from the list when it
-        is read.
+        `unread`: the remaining input, which does not complete a payload. Each piece is removed from the list when it is
+        read.
         """
         made: list[bytes] = []
         unread.reverse()
@@ -166,7 +166,7 @@ class Converter:
         if context.source is None:
             context.source = self._parser.dialect
         if context.source == self._target or out.refusal is not None:
-            return  # nothing more is written; `feed` raises
+            return  # no more output is written; `feed` raises
         if isinstance(event, ToolCallStarted):
             context.custom, context.provider_executed = out.opening
         elif isinstance(event, UpstreamErrorEvent):
@@ -207,7 +207,7 @@ class Converter:
         if self._context.source is None:
             self._context.source = self._parser.dialect
         out = self._parser.out
-        out.faulted = True  # the answer is over, so a loss cannot raise here
+        out.faulted = True  # the response is over, so a loss cannot raise here
         if not self._context.broken:
             for event in self._parser.assumed_ends:
                 self._write(self._context.as_written(event))

@@ -1,7 +1,7 @@
 """Writes Gemini `streamGenerateContent` chunks: text as it arrives, complete calls, and finish reasons and usage in
 the last chunk.
 
-Gemini has no terminal marker, so a stream without a finish reason is truncated. An unfinished answer ends with
+Gemini has no terminal marker, so a stream without a finish reason counts as truncated. An unfinished response ends with
 `{"error":…}`.
 """
 
@@ -51,13 +51,13 @@ _Done: TypeAlias = TextDone | ReasoningDone | RefusalDone
 _TARGET: Final = "gemini"
 _PROVIDER: Final = "google"
 _MALFORMED: Final = "MALFORMED_FUNCTION_CALL"
-# Finish reasons that do not show that a call's arguments are not an object.
+# Finish reasons that would hide the fact that a call's arguments are not an object.
 _HIDING: Final = frozenset({"stop", "tool_calls", "other"})
 _ANY_TYPE: Final = "application/octet-stream"
 
 
 class Gemini:
-    """Writes one answer, including all its candidates."""
+    """Writes one response, including all its candidates."""
 
     def __init__(self, context: EncodeContext) -> None:
         self._context = context
@@ -67,7 +67,7 @@ class Gemini:
         self._malformed: set[int] = set()  # candidates with a call that could not be written
         self._finished: dict[int, str] = {}
         self._raw: dict[int, str | None] = {}  # finish reasons as the source sent them
-        self._written_texts: dict[int, WrittenText] = {}  # text written so far of each open part
+        self._written_texts: dict[int, WrittenText] = {}  # text written so far for each open part
         self._usage: Usage | None = None
         self._take: Mapping[type[Any], Callable[[Any], None]] = {
             ResponseStarted: self._begin,
@@ -94,7 +94,7 @@ class Gemini:
         """Handle the next event."""
         handler = self._take.get(type(event))
         if isinstance(event, ToolCallDelta):
-            self._context.losses.metadata(event)  # calls are written whole
+            self._context.losses.metadata(event)  # each call is written in one piece
         elif handler is not None:
             if not isinstance(event, ToolCall | ReasoningDone):
                 self._context.losses.metadata(event)
@@ -214,7 +214,9 @@ class Gemini:
         losses.metadata(call)
 
     def _signature(self, event: ToolCall | ReasoningDone) -> str | None:
-        """Return the thought signature that Google requires back, if Google created it. All other metadata is lost."""
+        """Return the thought signature that Google requires in a later turn, if Google created it. All other metadata
+        is lost.
+        """
         metadata: Mapping[str, Any] = event.provider_metadata or {}
         if self._context.passed.own or (self._context.carries and isinstance(event, ReasoningDone)):
             sent = event.signature if isinstance(event, ReasoningDone) else metadata.get("thoughtSignature")

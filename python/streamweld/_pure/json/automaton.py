@@ -1,11 +1,13 @@
 # ruff: noqa: SLF001 (a copy of an automaton is made by the automaton)
-"""Incremental JSON validator: reports whether a text is a prefix of one JSON value (RFC 8259), complete, or broken.
+"""Incremental JSON validator: reports whether a text is a prefix of a JSON value (RFC 8259), a complete value, or
+broken.
 
 All JSON validation of this backend happens here: other modules build values, and this module decides what is valid and
-at which byte a text becomes invalid. Reads UTF-8 bytes and builds no values.
+at which byte a text becomes invalid. It reads UTF-8 bytes and does not build values.
 
 Each byte is examined a bounded number of times, however the text is split. A regular expression consumes tokens that
-lie entirely within one piece (a member, an element, a run of string text); the states carry the rest over.
+lie entirely within one piece (a member, an element, a run of string text); tokens that span pieces are handled by the
+states.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ class Automaton:
     def __init__(self, max_depth: int | None = None) -> None:
         self.max_depth: int = MAX_DEPTH if max_depth is None else max_depth
         # Number of bytes fed. Once broken: offset of the first byte that cannot belong to the value. For a number that
-        # is too big, this is the byte after it, because only there is its size certain.
+        # is too big, it is the offset of the byte after the number, because more digits may follow until there.
         self.pos: int = 0
         self.reason: Reason | None = None
         self.root: Root | None = None  # None until something other than white space was seen
@@ -65,7 +67,10 @@ class Automaton:
 
     @property
     def verdict(self) -> Verdict:
-        """Verdict on the text fed so far. A bare number is "prefix" until `finish`, because more digits may follow."""
+        """The verdict on the text fed so far.
+
+        A bare number is "prefix" until `finish`, because more digits may follow.
+        """
         if self.reason is not None:
             return "broken"
         return "complete" if self._state == _END else "prefix"
@@ -275,7 +280,7 @@ class Automaton:
         return at + 1
 
     def _after_high(self, data: bytes, at: int) -> int:
-        """Read the byte after an escaped high surrogate in a string: only an escape may still pair it."""
+        """Read the byte after an escaped high surrogate in a string. Only another escape can complete the pair."""
         if data[at] == _BACKSLASH:
             self._state = _ESCAPE
             return at + 1
@@ -310,7 +315,7 @@ class Automaton:
     def _unit(self, unit: int) -> None:
         """Process one complete escaped UTF-16 code unit."""
         is_low = 0xDC00 <= unit <= 0xDFFF
-        if is_low != self._high:  # a lone low surrogate, or a high one that this one does not pair
+        if is_low != self._high:  # a lone low surrogate, or a high one without its low one
             self.lone_surrogate = True
         self._high = 0xD800 <= unit <= 0xDBFF
         self._state = _STRING
@@ -336,12 +341,12 @@ class Automaton:
             self._state = _E
             return at + 1
         self._end_number(at)
-        return at  # the byte after a number belongs to the enclosing value
+        return at  # the byte after the number belongs to the enclosing value
 
     def _take_digits(self, state: int, digits: bytes, stop: int) -> int:
         if state == _MINUS and digits.startswith(b"0"):
             self._state = _ZERO
-            return stop - len(digits) + 1  # in the state ZERO, a digit after it is an error
+            return stop - len(digits) + 1  # in the state ZERO, a following digit is an error
         if state in _INTEGER_PART:
             self._number = self._number.with_integer(digits)
             self._state = _INTEGER
@@ -376,7 +381,7 @@ def examine(data: bytes | str, max_depth: int | None = None) -> Automaton:
 
 
 def _skip(pattern: re.Pattern[bytes], data: bytes, at: int) -> int:
-    """Return the end of a run, which may be empty."""
+    """Return the end of a run of such bytes, which may be empty."""
     run = pattern.match(data, at)
     return at if run is None else run.end()
 

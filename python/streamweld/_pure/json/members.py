@@ -1,6 +1,6 @@
-"""Extract payload members that are not modeled, as raw JSON text, and join them into one JSON object.
+"""Extract unmodeled payload members as raw JSON text, and join them into one JSON object.
 
-The dialects pass in which members are modeled. No values are built.
+Each dialect passes in the members that it models. No values are built.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[ \t\r\n]+')
 
 
 def leftovers(payload: Payload, path: Path, value: Mapping[str, Any], modelled: frozenset[str]) -> Raw:
-    """Return the members of one object that are not modeled, in wire order, without null ones."""
+    """Return the unmodeled members of one object in wire order. Members with the value null are omitted."""
     if modelled.issuperset(value):
         return {}
     if all(value[key] is None for key in value.keys() - modelled):
@@ -37,7 +37,9 @@ def leftovers(payload: Payload, path: Path, value: Mapping[str, Any], modelled: 
 
 
 def may_remember(known: Raw, key: str, raw: str) -> bool:
-    """Return whether the member may be remembered to emit it only once. Forgets a known member that became too long."""
+    """Return whether the member may be remembered, so that it is emitted only once. Forgets a known member that became
+    too long.
+    """
     if len(raw) <= _LONGEST and len(key) <= _LONGEST_KEY:
         return key in known or len(known) < _REMEMBERED
     if key in known:

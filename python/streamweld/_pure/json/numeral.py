@@ -6,11 +6,14 @@ from typing import Final, NamedTuple
 
 
 class Numeral(NamedTuple):
-    """The facts about a number token that determine its size, whatever its length. Immutable, so copies share it."""
+    """The facts about a number token of any length that determine its magnitude.
+
+    It is immutable, so copies share it.
+    """
 
     negative: bool = False
     integer_digits: int = 0  # 0 for a zero before the point
-    significant: bytes = b""  # first digits from the first nonzero one on, integer and fraction together
+    significant: bytes = b""  # the first digits from the first nonzero digit on, across the decimal point
     leading_zeros: int = 0  # after the point, before the first significant digit
     exponent: int = 0
     exponent_negative: bool = False
@@ -55,7 +58,7 @@ class Numeral(NamedTuple):
 
 
 def exact_int(digits: str) -> int:
-    """Convert an integer token of any length: `int()` rejects more than 4,300 digits and takes quadratic time."""
+    """Convert an integer token of any length. `int()` rejects more than 4,300 digits and takes quadratic time."""
     if len(digits) <= _DIRECT:
         return int(digits)
     negative = digits.startswith("-")
@@ -81,7 +84,7 @@ def exact_int(digits: str) -> int:
 
 
 def exact_digits(value: int) -> str:
-    """Return the digits of an integer of any length: `str()` rejects more than 4,300 of them."""
+    """Return the digits of an integer of any length, because `str()` rejects more than 4,300 digits."""
     pieces: list[str] = []
     rest = abs(value)
     while rest >= _PIECE:

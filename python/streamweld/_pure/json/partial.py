@@ -1,8 +1,8 @@
 """Parse one JSON object while its text arrives: the value so far, the open string, and the changes.
 
 The automaton validates the text, so this module only finds tokens. Each character is examined a bounded number of
-times, however the text was split. Nothing is guessed: a number that may continue, a key without its value and half an
-escape are omitted until they are complete.
+times, however the text was split. Incomplete values are not guessed: a number that may continue, a key without its
+value and half an escape are omitted until they are complete.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class ArgumentsChange(NamedTuple):
     """One change of the arguments.
 
     `fragment`: text was appended to the string at `path`, which is not finished; `value` is that text.
-    `value`: the value at `path` is finished and does not change unless a `reset` follows. The fragments of a string add
-    up to it. A list or an object is reported after its contents.
-    `reset`: all earlier changes are void; the corrected arguments follow.
+    `value`: the value at `path` is finished and does not change unless a `reset` follows. For a string, it is the
+    concatenation of the fragments. A list or an object is reported after its contents. `reset`: all earlier changes are
+    void; the corrected arguments follow.
     """
 
     kind: Literal["fragment", "value", "reset"]
@@ -43,7 +43,7 @@ class OpenString(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The string so far, joined again at each access."""
+        """The string so far, joined on each access."""
         return "".join(self.fragments)
 
 
@@ -51,7 +51,7 @@ class PartialObject:
     """Parse an object from text that is fed in pieces of any size and may end anywhere.
 
     Args:
-        number: Parses a number token. JsonFault ends the parsing.
+        number: parses a number token. If it raises JsonFault, the parsing ends.
     """
 
     __slots__ = (
@@ -79,7 +79,7 @@ class PartialObject:
         self._automaton = Automaton()
         self._state: Literal["between", "string", "scalar"] = "between"
         self._held = ""  # an incomplete escape: at most 12 characters, or 18 with a high surrogate before it
-        self._pieces: list[str] = []  # pieces of the key or scalar being read, or of the string since the last change
+        self._pieces: list[str] = []  # pieces of the current key or scalar, or of a string since the last change
         self._is_key = False  # the string is a key
         self._key: str | None = None  # key of the member whose value comes next
         self._stack: list[dict[str, Any] | list[Any]] = []
@@ -94,7 +94,7 @@ class PartialObject:
         if automaton.feed(text) == "broken":
             self.is_broken = True
             text = text.encode("utf-8", "surrogatepass")[: automaton.pos - before].decode("utf-8", "surrogatepass")
-        if automaton.root not in {None, "object"}:  # the arguments of a call are an object, or text of a custom tool
+        if automaton.root not in {None, "object"}:  # arguments are an object, or text for a custom tool
             self.is_broken = True
             return
         try:

@@ -1,7 +1,7 @@
 """Parse JSON payloads for the decoders: values, raw text of members, big integers and duplicate keys.
 
 All payloads of this backend are parsed here. The automaton decides what is valid; the standard library's scanner is
-used only for input that both are known to parse identically.
+used only for input that both parse identically.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class BigInteger:
 
 
 class Walked(NamedTuple):
-    """Keys of the lists whose entries are decoded one by one, and of the objects that contain such lists."""
+    """Keys of the lists whose elements are decoded one by one, and of the objects that contain such lists."""
 
     lists: frozenset[str]
     objects: frozenset[str]
@@ -70,12 +70,15 @@ class Payload:
         self.text = text
         self.value = value
         self.overflow = overflow  # the payload contains a BigInteger
-        self.duplicates = duplicates  # path of each repeated key, including the key; the last of its values counts
+        self.duplicates = duplicates  # path of each repeated key, including the key; its last value is used
         self._duplicates_of: dict[str | int, list[Path]] = {}  # by the first step of the path; filled on demand
         self._spans: dict[Path, dict[str | int, Span]] = {}  # spans of the containers that were queried
 
     def raw(self, *path: str | int) -> str | None:
-        """Return the text of the member at `path` as sent, or None. If a key is repeated, the last one counts."""
+        """Return the text of the member at `path` as sent, or None.
+
+        If a key is repeated, the last value is returned.
+        """
         span = self._span(path)
         return None if span is None else self.text[span[0] : span[1]]
 
@@ -119,11 +122,11 @@ class Payload:
 def parse(
     data: bytes | str, max_depth: int | None = None, max_values: int | None = None, walked: Walked | None = None
 ) -> Payload:
-    """Parse one whole payload or raise JsonFault. Invalid UTF-8 in bytes is replaced.
+    """Parse one complete payload, or raise JsonFault. Invalid UTF-8 in bytes is replaced.
 
-    `max_depth` can only lower the depth limit, so that all parsers of this backend accept the same texts. `max_values`
-    limits the commas and opening brackets before any value is built, and the weighted number of entries in the lists of
-    `walked`.
+    `max_depth` can only lower the depth limit, so that no parser of this backend accepts deeper texts than another.
+    `max_values` limits the number of commas and opening brackets, before any value is built, and the weighted number of
+    elements in the lists of `walked`.
     """
     text = data if isinstance(data, str) else data.decode("utf-8", "replace")
     if max_values is not None and len(text) > max_values and has_more_values(text, max_values):
@@ -131,7 +134,7 @@ def parse(
     payload = _parse_whole(data, text, max_depth)
     if max_values is not None and walked is not None:
         most = max_values // _WEIGHT
-        # An entry takes at least two characters.
+        # An element takes at least two characters.
         if len(text) // 2 > most and (_repeats(payload, walked) or _entries(payload.value, walked) > most):
             raise JsonFault("too_many", 0)
     return payload
@@ -143,21 +146,22 @@ def _parse_whole(data: bytes | str, text: str, max_depth: int | None) -> Payload
         value = _parse_plain(text)
     except (_NotPlain, ValueError, RecursionError):
         return _parse_checked(data, text, depth)
-    # A text cannot be nested deeper than its number of brackets, so most payloads need not be walked to find their
-    # depth.
+    # The depth of a text is at most its number of opening brackets, so the depth of most payloads need not be computed.
     if text.count("{") + text.count("[") > depth:
         _check(data, depth)
     return Payload(text, value)
 
 
 def _repeats(payload: Payload, walked: Walked) -> bool:
-    """Return whether such a list, or an object that contains one, is repeated: only the last one would be counted."""
+    """Return whether the key of such a list, or of an object that contains one, is repeated. Only the last value would
+    be counted.
+    """
     keys = walked.lists | walked.objects
     return any(all(isinstance(step, int) or step in keys for step in path) for path in payload.duplicates)
 
 
 def _entries(value: object, walked: Walked) -> int:
-    """Count the entries of the lists that are decoded one by one. `value` itself may be such a list."""
+    """Count the elements of the lists that are decoded one by one. `value` itself may be such a list."""
     if is_array(value):
         return len(value) + sum([_entries(item, walked) for item in value if is_object(item)])
     if not is_object(value):
@@ -241,7 +245,8 @@ _parse_plain: Final[Callable[[str], Any]] = json.JSONDecoder(
 ).decode
 
 
-# The slow path, for a text that the automaton found to be one value: no recursion, and repeated keys are reported.
+# The slow path, for a text that the automaton has validated as one value. It is not recursive, and reports repeated
+# keys.
 
 
 class _Open:
@@ -259,7 +264,7 @@ class _Open:
         return len(self.items) if self.members is None else self.key
 
     def put(self, value: Any) -> bool:
-        """Store the next value. Returns whether its key was there already."""
+        """Store the next value. Returns whether its key is repeated."""
         if self.members is None:
             self.items.append(value)
             return False
@@ -416,12 +421,12 @@ def replace_lone_surrogates(text: str) -> str:
 
 
 def between_halves(text: str) -> str:
-    """Return the text without half a surrogate pair at its start or end, which adjacent text may complete."""
+    """Return the text without half a surrogate pair at either end, which adjacent text may complete."""
     return split_halves(text)[1]
 
 
 def split_halves(text: str) -> tuple[str, str, str]:
-    """Return the low surrogate at the start, the text between, and the high surrogate at the end."""
+    """Return the low surrogate at the start, the text in between, and the high surrogate at the end."""
     start = 1 if "\udc00" <= text[:1] <= "\udfff" else 0
     end = len(text) - 1 if "\ud800" <= text[-1:] <= "\udbff" else len(text)
     return text[:start], text[start:end], text[end:]
@@ -438,7 +443,7 @@ _NUMBER: Final = re.compile(r"[-+0-9.eE]+")
 _INTEGER: Final = re.compile(r"-?[0-9]+")
 # A member of a valid object, with the comma before it: its key, and its value unless it is a container or has escapes.
 _MEMBER: Final = re.compile(r'[ \t\n\r]*(?:,[ \t\n\r]*)?"([^"\\]*)"[ \t\n\r]*:[ \t\n\r]*("[^"\\]*"|[-+0-9.a-zE]+)?')
-_WEIGHT: Final = 32  # values that an entry of such a list counts as: decoded, it takes far more memory than its text
+_WEIGHT: Final = 32  # values that one element counts as, because it takes far more memory than its text
 _COUNTED: Final = re.compile(r'[,\[{]+|"[^"\\]*+(?:\\.?[^"\\]*+)*+"?', re.DOTALL)  # a string may be unterminated
 _QUOTE_OR_BRACKET: Final = re.compile(r'["{}\[\]]')
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")

@@ -1,6 +1,6 @@
 """Wire deltas that a decoder passes to the assembler: tool-call fragment, address, usage object.
 
-Plain data for any dialect. The decoder normalizes the values: absent, null and blank members are None.
+This is plain data for all dialects. The decoder normalizes the values: absent, null and blank members are None.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Address", "Fragment", "ItemKind", "ListedPart", "Usage"]
 
-ItemKind = Literal["message", "reasoning", "call"]  # kind of content that an item on the wire has
+ItemKind = Literal["message", "reasoning", "call"]  # the kind of content of an item on the wire
 
 
 @dataclass(slots=True)
 class Fragment:
-    """One entry of a list of tool-call deltas."""
+    """One element of a list of tool-call deltas."""
 
     index: int | None = None  # None if the received index is not usable
     index_raw: str | None = None  # the index as received, if it is not usable
@@ -31,12 +31,12 @@ class Fragment:
     array_len: int = 1
     legacy: bool = False  # the single call of the `function_call` member
     custom: bool = False  # call of a free-form tool: its input is text, not JSON
-    metadata: str | None = None  # members of the entry that are not modeled, as the text of a JSON object
+    metadata: str | None = None  # unmodeled members of the fragment, as the text of a JSON object
 
 
 @dataclass(slots=True, frozen=True)
 class Address:
-    """Address of a delta, in dialects that open and close their items. Evidence, not proof."""
+    """Address of a delta, in dialects that open and close their items. It may be wrong, so it is only evidence."""
 
     item_id: str | None = None  # id of a Responses output item, or of an AI SDK text or reasoning block
     call_id: str | None = None  # `call_id`, `tool_use` id or `toolCallId`
@@ -48,14 +48,14 @@ class Address:
 
 
 class ListedPart(NamedTuple):
-    """One entry of an item's content list. `address.sub`: its position there."""
+    """One part in an item's content list. `address.sub`: its position in the list."""
 
     item: ItemKind
     address: Address
     channel: Literal["text", "reasoning", "refusal"]
     kind: ReasoningKind
     text: str | None
-    annotations: str | None  # the annotations that were not sent before, as the text of a JSON array
+    annotations: str | None  # annotations that were not sent before, as the text of a JSON array
     metadata: str | None
 
 

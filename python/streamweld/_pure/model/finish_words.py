@@ -1,7 +1,8 @@
 """Translate finish reasons from any dialect and in any spelling.
 
-Gateways forward the words of their upstream API, sometimes in capitals or camel case. The lookup order is: the
-dialect's own table with exact spelling; the same table ignoring case and separators; the tables of the other dialects.
+Gateways forward the words of their upstream API, sometimes in capitals or camel case. A word is looked up in the
+dialect's own table with its exact spelling, then in the same table ignoring case and separators, then in the tables of
+the other dialects.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _LONGEST = 64  # maximum length in bytes of a word that is looked up in any spel
 
 
 def meaning(dialect: str, raw: str) -> Meaning | None:
-    """Return the meaning of the reason, or None if unknown. "natural" stands for every end that was not forced."""
+    """Return the meaning of the reason, or None if it is unknown. "natural" means any end that was not forced."""
     known: Meaning | None = DIALECTS[dialect]["finish"].get(raw)
     if known is not None or len(raw) > _LONGEST or not raw.isascii():
         return known

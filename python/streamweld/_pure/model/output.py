@@ -1,8 +1,8 @@
 """Emit events and diagnostics, and turn diagnostics into exceptions as the policy requires.
 
-Stores the place of the current payload (offset and ordinal, set by the parser) and the policy's action for each code.
-Events go to the list of the current feed, or to a sink, and are not stored; diagnostics are stored up to a limit and
-counted beyond it.
+It stores the place of the current payload (offset and ordinal, set by the parser) and the policy's action for each
+code. Events go to the list of the current feed, or to a sink, and are not stored; diagnostics are stored up to a limit
+and counted beyond it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from streamweld.events import DiagnosticCode, Event
 
 RAW_HEAD = 256
-# Maximum number of diagnostics and `Unknown` events per payload. The size of a payload does not bound their cost.
+# Maximum number of diagnostics and `Unknown` events per payload, because the size of a payload does not bound their
+# cost.
 MAX_NOTES = 1024
 _DETAIL = 256  # maximum length of a detail, in characters: it contains names and paths chosen by the sender
 
@@ -45,8 +46,8 @@ class AddedItem:
     parts: list[AddedPart]
     summaries: int
     before: int = 0  # number of earlier items that had the same index
-    earlier: AddedItem | None = None  # the last of these items
-    is_done: bool = False  # whether it was completed
+    earlier: AddedItem | None = None  # the last of the earlier items
+    is_done: bool = False  # whether the item was completed
 
 
 class Output:
@@ -97,12 +98,12 @@ class Output:
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._actions: Mapping[str, Action] = config["actions"]
         self._max_kept: int | None = config["limits"]["max_diagnostics"]
-        # The current payload, set by the parser. Its events and diagnostics carry its place.
+        # The place of the current payload, set by the parser. Events and diagnostics contain it.
         self.offset = 0
         self.ordinal = 0
         self.event_type: str | None = None
         self.payload: bytes = b""
-        self.faulted = False  # an exception is certain: later diagnostics are recorded, not raised
+        self.faulted = False  # an exception will be raised, so later diagnostics are only recorded
         self.silent = False  # create no event objects; diagnostics are stored nevertheless
         self.sink: Callable[[Event], None] | None = None  # receives the events one by one instead of the list
         # Called after each element of an array has been read.
@@ -117,13 +118,13 @@ class Output:
         self.address: tuple[int | None, int | None, str | None] = (None, None, None)
         # Facts about the wire that no event contains. Repair needs them to pass payloads through unchanged.
         self.misread = False  # clients of the dialect would misread a payload
-        self.emptied = False  # such a payload produced no events
+        self.emptied = False  # a misread payload produced no events
         self.rejected: int | None = None  # ordinal of the last payload that clients would reject
-        self.mended = False  # a diagnostic reports it
+        self.mended = False  # a diagnostic reports the misread payload
         self.name = ""  # name that the event of a payload should have, if it is wrong
-        self.unopened = False  # clients would read a payload correctly if the missing opening event came before it
+        self.unopened = False  # clients would read the payload correctly after the missing opening event
         self.begun: list[int] = []  # choices whose first delta is in the current payload
-        self.roleless: list[int] = []  # choices whose first delta, without a role, is in the current payload
+        self.roleless: list[int] = []  # choices whose first delta is in the current payload and has no role
         self.why = ""  # first reason for changing a payload, if no diagnostic reports it
         self.choices = NumberSet()  # choices that payloads addressed
         self.announced = NumberSet()  # indexes of items that were opened without a part
@@ -138,7 +139,7 @@ class Output:
         self.events: list[Event] = []
         self.diagnostics: list[Diagnostic] = []
         self.diagnostics_dropped = 0
-        self._noted_at = 0  # ordinal of the payload that `_noted` counts for
+        self._noted_at = 0  # ordinal of the payload to which `_noted` refers
         self._noted = 0
         self.left_out = 0  # notes beyond MAX_NOTES
 
@@ -150,7 +151,7 @@ class Output:
 
     def end_payload(self) -> None:
         """Report how many notes of a payload were left out, and raise the sink's exception, if any."""
-        self._noted = 0  # diagnostics of repair for this payload do not count
+        self._noted = 0  # diagnostics that repair adds for this payload are not limited
         if self.left_out:
             count, self.left_out = self.left_out, 0
             self.diagnose("notes_left_out", detail=str(count))
@@ -183,11 +184,14 @@ class Output:
         self.rejected = self.ordinal
 
     def mend(self) -> None:
-        """Mark the current payload as unexpected for clients, which a diagnostic for it or the whole body reports."""
+        """Mark the current payload as misread by clients. A diagnostic for the payload or for the body reports this."""
         self.misread = self.mended = True
 
     def element(self) -> None:
-        """Record that an array element has been read. More elements may follow before anything is passed through."""
+        """Record that an array element has been read.
+
+        Further elements may be read before any of them passes through.
+        """
         self.mend()
         if self.on_element is not None:
             self.on_element()
@@ -200,7 +204,7 @@ class Output:
         self.name = name
 
     def miss_opening(self) -> None:
-        """Record that clients would read the current payload correctly if the missing opening event came before it."""
+        """Record that clients would read the current payload correctly after the missing opening event."""
         self.unopened = True
         self.why = self.why or "start_missing"
 
@@ -211,7 +215,7 @@ class Output:
         self.announced.add(index)
 
     def diagnose(self, code: str, part: int | None = None, detail: str = "") -> None:
-        """Record a diagnostic, or raise it if the policy requires that."""
+        """Record a diagnostic, or raise it if the policy requires it."""
         known = CODES[code]
         detail = detail[:_DETAIL]
         self.misread = self.misread or known.mends == "stream"
@@ -261,5 +265,5 @@ class Output:
         return made
 
     def limit(self, name: str, limit: int) -> errors.StreamError:
-        """Create the exception for an exceeded limit. `observed` is limit + 1, whatever the chunking."""
+        """Create the exception for an exceeded limit. `observed` is limit + 1, regardless of the chunk sizes."""
         return self.fault("LimitExceeded", f"limit_{name}", limit_name=name, limit=limit, observed=limit + 1)

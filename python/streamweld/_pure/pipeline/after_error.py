@@ -1,9 +1,9 @@
-"""Decides, by type alone, which events repair may pass through: events after an upstream error, and events without
-content for any part while the stream is being rewritten.
+"""Decides, by type alone, which events repair may pass through: events after an upstream error, and, while the stream
+is being rewritten, events without content for any part.
 
 Some dialects report a failure with two events (Responses: `error`, `response.failed`) or send a final event after it
 (AI SDK). Comments and the marker may also follow, but not an event that reports success. The types come from
-`_spec/conversions.json`; this file uses nothing else that is specific to a dialect.
+`_spec/conversions.json`; nothing else in this module is specific to a dialect.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ class AfterError:
         self._good: tuple[str, ...] = tuple(facts["success"])
 
     def passes(self, block: bytes) -> bool:
-        """Return whether a complete block may be emitted. After a block that is too long, no block may be emitted."""
+        """Return whether a complete block may be emitted. After a block that is too long, no further block may be
+        emitted.
+        """
         try:
             items = self._framer.feed(block)
         except FramerLimit:
@@ -56,7 +58,7 @@ class AfterError:
 
 
 def is_beside(dialect: str, payload: bytes) -> bool:
-    """Return whether a payload that produced no event is of a type without content for any part."""
+    """Return whether a payload that produced no event has a type without content for any part."""
     return _object(payload).get("type") in load_conversions()["beside"].get(dialect, ())
 
 

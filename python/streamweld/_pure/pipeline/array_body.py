@@ -1,8 +1,8 @@
-"""Split a body that is one JSON array (Gemini without `alt=sse`) into its elements as soon as each is complete.
+"""Split a body that is one JSON array (Gemini without `alt=sse`) into its elements, each as soon as it is complete.
 
 Accepts bytes in reads of any size, and returns elements with their offsets. The first bytes decide whether the body is
-an array. Until then they are held; if the body is not an array, they are returned. Tracks only brackets and strings, so
-the caller must check whether an element is valid JSON.
+an array. Until then they are held; if the body is not an array, they are returned. Only brackets and strings are
+tracked, so the caller must check whether an element is valid JSON.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ArrayBody:
         self.spilled: int | None = None  # offset of the first byte after the array
         self._limit = limit
         self._held = b""  # the first bytes of the body, held while its kind is undecided
-        self._at = 0  # bytes read as an array
+        self._at = 0  # number of bytes read of the array
         # State of the unfinished element.
         self._opened = False
         self._start = 0
@@ -148,7 +148,7 @@ class ArrayBody:
         return at
 
     def _inside(self, data: bytes, at: int) -> tuple[int, bool]:
-        """Return where the element stops in these bytes, and whether it ends there."""
+        """Return up to which position these bytes belong to the element, and whether the element ends there."""
         if self._plain:
             found = _PLAIN_END.search(data, at)
             return (len(data), False) if found is None else (found.start(), True)

@@ -2,7 +2,7 @@
 
 Defines the decoder interface and lists the decoders.
 
-Uses dialects only by name; `dialect.detect` examines the payloads.
+This module uses dialects only by name; `dialect.detect` examines the payloads.
 """
 
 from __future__ import annotations
@@ -46,33 +46,33 @@ MAX_HELD_BYTES = 64 * 1024
 class Decoder(Protocol):
     """Decoder for one stream, in any dialect."""
 
-    ended: bool  # the dialect's end was decoded; data after it is not
+    ended: bool  # the dialect's terminal marker was decoded; data after it is not decoded
 
     def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Output) -> None: ...
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Return whether a payload outside any event is a whole answer or an error sent instead of one."""
+        """Return whether a payload outside any event is a complete response or an error sent instead of one."""
         ...
 
     @staticmethod
     def is_line(value: object) -> bool:
-        """Return whether such a whole answer could also be the last chunk in a JSON Lines stream."""
+        """Return whether such a complete response could also be the last chunk of a JSON Lines stream."""
         ...
 
     @staticmethod
     def is_complaint(value: object) -> bool:
-        """Return whether a plain body is an error without an `error` member, such as a message with its code."""
+        """Return whether a plain body reports an error without an `error` member, such as a message with a code."""
         ...
 
     @staticmethod
     def is_of_use(value: object) -> bool:
-        """Return whether a document after a broken one contains anything worth salvaging."""
+        """Return whether a document after a broken one contains usable data."""
         ...
 
     @staticmethod
     def is_note(value: object) -> bool:
-        """Return whether a document contains nothing of the answer, so that it may follow the end."""
+        """Return whether a document contains no part of the response. Such a document may follow the end."""
         ...
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
@@ -88,7 +88,7 @@ class Decoder(Protocol):
         ...
 
     def flush(self) -> None:
-        """Emit whatever is still held back, before the stream is closed."""
+        """Emit held-back output before the stream closes."""
         ...
 
 
@@ -109,7 +109,7 @@ WRAPPED_NAMES: Mapping[str, tuple[str, ...]] = {
     name: tuple(DIALECTS[name].get("wrapped_names", ())) for name in DECODERS
 }
 
-# Lists whose entries a decoder reads one by one.
+# Lists whose elements a decoder reads one by one.
 WALKED: Mapping[str, Walked] = {
     name: Walked(frozenset(facts["lists"]), frozenset(facts["objects"]))
     for name in DECODERS
@@ -129,7 +129,7 @@ class HeldPayload:
 
 
 class UndetectedPayloads:
-    """The payloads so far, as long as none of them identifies the dialect."""
+    """The payloads so far, none of which identifies the dialect."""
 
     __slots__ = ("_names", "_size", "_values", "held")
 
@@ -155,7 +155,7 @@ class UndetectedPayloads:
         return True
 
     def note(self, payload: Payload) -> None:
-        """Record the names of the members found, for the error message."""
+        """Record the names of the payload's members for the error message."""
         self._names += [name for name in seen(payload.value, payload.text) if name not in self._names]
 
     def seen(self) -> tuple[str, ...]:
@@ -172,7 +172,10 @@ class Other:
 
 
 class DialectWatch:
-    """Detects the dialect although the caller specified one, for the error message if no payload is understood."""
+    """Detects the dialect although the caller specified one.
+
+    The error message reports it if no payload can be decoded.
+    """
 
     __slots__ = ("_given", "_waiting", "found")
 

@@ -1,6 +1,6 @@
 """Handle the end of the input: use an unfinished event if possible, and determine what is missing.
 
-Reads the framer's remaining data and passes it to the payload pipeline. The twin of
+This module reads the framer's remaining data and passes it to the payload pipeline. It is the twin of
 `rust/core/src/pipeline/end_of_stream.rs`.
 """
 
@@ -34,7 +34,7 @@ class Ending:
     def of_events(self, pending: Pending) -> Rest:
         """Return what kind of unfinished input is left.
 
-        An unfinished event whose payload is complete is used, and then nothing is left.
+        An unfinished event whose payload is complete is used, so nothing is left.
         """
         cut = pending.open and not pending.data and not pending.stray
         if pending.data and not self._used(pending.data, pending.event, pending.offset, stray=False):
@@ -83,7 +83,7 @@ class Ending:
         try:
             parse(text, *self._stage.caps)
         except JsonFault as fault:
-            # A document that is nested too deeply raises the same fault, whether or not it is complete.
+            # A document that is nested too deeply causes the same fault, whether or not it is complete.
             if fault.reason == "too_deep":
                 return len(text)
             stage = self._stage

@@ -1,7 +1,8 @@
 """Parse one stream from bytes to events: framer or array splitter, payload pipeline, decoder, assembler, end of input.
 
-Calls the stages in this order, enforces the limit for the whole stream, and stops after a fault. Contains no rules
-about payloads or tool calls. The twin of `rust/core/src/pipeline/parser.rs`, with the same names in the same places.
+It calls the stages in this order, enforces the limit for the whole stream, and stops after a fault. It contains no
+rules about payloads or tool calls. It is the twin of `rust/core/src/pipeline/parser.rs`, with the same names in the
+same order.
 """
 
 from __future__ import annotations
@@ -71,18 +72,18 @@ class Parser:
 
     @property
     def out(self) -> Output:
-        """The event output. A converter attaches its sink here and reports losses."""
+        """The event output. A converter attaches its sink to it and reports losses through it."""
         return self._out
 
     @property
     def completeness(self) -> Literal["complete", "assumed", "truncated"]:
-        """The completeness of an ended stream."""
+        """The completeness of the stream once it has ended."""
         found = self._assembler.completeness
         return "truncated" if found == "open" else found
 
     @property
     def is_cut(self) -> bool:
-        """Whether the answer was truncated. The events from this call then close whatever was open."""
+        """Whether the response was truncated. The events from the current call then close all open parts."""
         return self._assembler.completeness == "truncated"
 
     @property
@@ -98,7 +99,7 @@ class Parser:
     def assumed_ends(self) -> list[Event]:
         """Finish events for the choices that sent no finish reason, for targets that require one.
 
-        Used for an answer that is assumed to be complete.
+        Used for a response that is assumed to be complete.
         """
         return self._assembler.assumed_ends()
 
@@ -114,12 +115,12 @@ class Parser:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the dialect's terminal marker was read, even if the answer is incomplete."""
+        """Whether the dialect's terminal marker was read, even if the response is incomplete."""
         return self._stage.done
 
     @property
     def is_done(self) -> bool:
-        """Whether the answer is complete, whatever follows it."""
+        """Whether the response is complete, regardless of any input that follows."""
         return self._assembler.completeness == "complete"
 
     @property
@@ -179,7 +180,7 @@ class Parser:
             self._lock.release()
 
     def snapshot(self) -> tuple[list[Event], str, int]:
-        """Return the events that rebuild the answer so far, its completeness, and the number of dropped diagnostics."""
+        """Return events that rebuild the response so far, its completeness, and the number of dropped diagnostics."""
         self._enter()
         try:
             over = self._closed or self._failed
@@ -318,7 +319,7 @@ class Parser:
         if self._array.is_one:
             rest: Rest = ending.of_array(self._array)
             if self._array.closed:
-                how = InputEnd.CLEAN  # nothing of the body is missing
+                how = InputEnd.CLEAN  # the body is complete
         else:
             pending = self._framer.finish()
             rest = "nothing" if pending is None else ending.of_events(pending)

@@ -1,8 +1,8 @@
 """Classify payloads one at a time, and pass each to the decoder of the detected dialect.
 
-Runs after the framer and before the decoder. Checks each payload in a fixed order (keep-alive, end, duplicate, marker
-or null, JSON, salvage) and adds its place to events and faults. Contains no rules about calls or about the members of a
-document. The twin of `rust/core/src/pipeline/payload_pipeline.rs`.
+It runs after the framer and before the decoder, checks each payload in a fixed order (keep-alive, end, duplicate,
+marker or null, JSON, salvage), and adds the payload's place to events and faults. It contains no rules about calls or
+about the members of a document. It is the twin of `rust/core/src/pipeline/payload_pipeline.rs`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BODY_HEAD", "PayloadPipeline"]
 
-BODY_HEAD = 512  # bytes of a body that is not an event stream, for the error message
+BODY_HEAD = 512  # number of bytes that the error message shows of a body that is not an event stream
 
 
 class PayloadPipeline:
@@ -86,14 +86,14 @@ class PayloadPipeline:
         self.decoder: Decoder | None = None
         self._waiting: UndetectedPayloads | None = UndetectedPayloads()
         self._watch: DialectWatch | None = None
-        self._undecided: HeldPayload | None = None  # may be the whole answer or the first of several lines
+        self._undecided: HeldPayload | None = None  # may be the complete response or the first of several lines
         self._previous: bytes | None = None
         self.ordinal = 0
         self.head = b""  # the first bytes of the body, until the first payload
         self.seen = False  # a payload other than a keep-alive was seen
         self.done = False
         self._reported_after_done = False
-        self._lines = False  # each document is on a line of its own, without `data:`
+        self._lines = False  # each document is on its own line, without `data:`
         self.is_framed = False  # data arrived in a `data:` line
         self.is_array = False  # the body is one JSON array
 
@@ -115,7 +115,7 @@ class PayloadPipeline:
 
     @property
     def waits(self) -> bool:
-        """Whether a payload is held until a later one decides what it is."""
+        """Whether a payload is held until a later one determines how to interpret it."""
         return self._undecided is not None or (self.decoder is None and self.ordinal > 0)
 
     def set_position(self, offset: int, ordinal: int, event: str = "message", data: bytes = b"") -> None:
@@ -135,7 +135,7 @@ class PayloadPipeline:
         return all(event in names for names in KEEP_ALIVE.values())
 
     def _is_ignored(self, text: bytes, event: str) -> bool:
-        """Return whether the payload is ignored. Mark the payload if clients would read its data and raise."""
+        """Return whether the payload is ignored. Mark the payload if clients would parse its data and raise."""
         if not text:
             self._out.leave_out("empty_event")  # openai-python and the AI SDK parse it as JSON
             return True
@@ -145,10 +145,10 @@ class PayloadPipeline:
         return is_keep_alive
 
     def _is_keep_alive_read(self, event: str) -> bool:
-        """Return whether clients would read the data of a keep-alive as a payload and raise.
+        """Return whether clients would parse the data of a keep-alive as a payload and raise.
 
-        Clients of Messages expect `ping`. In Responses, keep-alives after the first event pass, because they may be
-        part of the numbering.
+        Clients of Messages expect `ping`. In Responses, keep-alives after the first event pass through, because they
+        may be part of the numbering.
         """
         match self.dialect:
             case "chat":
@@ -189,8 +189,7 @@ class PayloadPipeline:
             return False
         payload = self._document_of(text)
         if payload is None:
-            # Plain text, or data that salvage may be able to use. It does not help detection, and the held payloads
-            # stay held.
+            # Plain text, or data that may be salvaged. Detection cannot use it, so the held payloads stay held.
             return False
         event = "error" if self._is_complaint(payload, stray=one.stray) else one.event
         dialect = waiting.identifies(payload.value, event)
@@ -273,8 +272,8 @@ class PayloadPipeline:
     def _watch_dialect(self, event: str, payload: Payload) -> None:
         """Check whether the payload belongs to a dialect other than the specified one.
 
-        Stops with the first payload that produces content, because a stream that was partly understood is in the
-        specified dialect.
+        The check ends with the first payload that produces content, because the stream is then in the specified
+        dialect.
         """
         if self._watch is not None and self._assembler.is_blank:
             self._watch.look(self._here(event), payload)
@@ -372,7 +371,7 @@ class PayloadPipeline:
             self._document(payload, event, recovered=found.kind == "recovered_tail")
 
     def is_of_use(self, value: object) -> bool:
-        """Return whether a document after a broken one contains anything worth salvaging."""
+        """Return whether a document after a broken one contains usable data."""
         if self.decoder is not None:
             return self.decoder.is_of_use(value)
         return any(decoder.is_of_use(value) for decoder in DECODERS.values())
@@ -387,7 +386,7 @@ class PayloadPipeline:
         if decoder is None:
             decoder = self._detected(payload, event)
         if event.startswith(WRAPPED_NAMES.get(self.dialect or "", ())):
-            self._out.mark_misread("event_name")  # clients misread it under this name
+            self._out.mark_misread("event_name")  # clients misread an event with this name
         whole = False
         if self.is_array:
             if first:
@@ -402,12 +401,12 @@ class PayloadPipeline:
             self._assembler.done()
 
     def _outside(self, payload: Payload, event: str, decoder: Decoder, *, first: bool) -> bool:
-        """Classify a document outside any data line. Returns whether it is the whole answer."""
+        """Classify a document outside any data line. Returns whether it is the complete response."""
         whole = first and decoder.is_body(payload.value)
         if first and not self.is_framed and b"\n" not in self._out.payload:
             if whole and decoder.is_line(payload.value):
                 here = self._here(event)
-                self._undecided = replace(here, data=here.data[:RAW_HEAD])  # a fault shows no more of it
+                self._undecided = replace(here, data=here.data[:RAW_HEAD])  # a fault does not show more of the payload
                 return False
             if not whole:
                 self._lines = True
@@ -432,7 +431,7 @@ class PayloadPipeline:
         self.set_position(*here)
 
     def _several(self, first: HeldPayload) -> None:
-        """Report JSON Lines if a second document follows one that could have been the whole answer."""
+        """Report JSON Lines if a second document follows one that could have been the complete response."""
         self._undecided = None
         self._lines = True
         self._report_at(first, "json_lines_body")
@@ -441,20 +440,20 @@ class PayloadPipeline:
         return self._lines and not self.is_framed
 
     def _is_complaint(self, payload: Payload, *, stray: bool) -> bool:
-        """Return whether the document is a plain body with an error that has no `error` member."""
+        """Return whether the document is a plain body that reports an error without an `error` member."""
         held = self._waiting is not None and bool(self._waiting.held)
         if self.is_array or not stray or (self.decoder is None and held):
             return False
         return (self.decoder or ChatDecoder).is_complaint(payload.value)
 
     def _is_alone(self, waiting: UndetectedPayloads, payload: Payload) -> bool:
-        """Return whether this first payload identifies no dialect and contains only an error."""
+        """Return whether this first payload contains only an error and does not identify a dialect."""
         return not self.is_array and not waiting.held and ChatDecoder.is_complaint(payload.value)
 
     def _detected(self, payload: Payload, event: str) -> Decoder:
         """Detect the dialect from a salvaged document.
 
-        Unlike other payloads, the document must identify the dialect at once.
+        Unlike other payloads, the document must identify the dialect by itself.
         """
         waiting = self._waiting or UndetectedPayloads()
         dialect = waiting.identifies(payload.value, event)
@@ -482,7 +481,7 @@ class PayloadPipeline:
     def _after_done(self, text: bytes, event: str) -> None:
         """Ignore and report data after the terminal marker.
 
-        A note that contains nothing of the answer is passed on as `Unknown`.
+        A note that contains no part of the response is passed on as `Unknown`.
         """
         if text == MARKER or text[:1] == b":":
             return
@@ -517,7 +516,9 @@ class PayloadPipeline:
             raise self._unknown_dialect(self._waiting, at=self._waiting.held[0])
 
     def _report_other_dialect(self) -> None:
-        """Report a dialect other than the specified one if the stream ends and no payload was understood."""
+        """At the end of the stream, report that it has another dialect than the specified one if no payload could be
+        decoded.
+        """
         watch, self._watch = self._watch, None
         found = None if watch is None else watch.found
         if found is None or not self._assembler.is_blank:

@@ -1,7 +1,7 @@
 """Find the JSON documents in the data of one event, even if the data is not one JSON document.
 
-Salvage is tried only if the data is not valid JSON, and never under a strict policy. Uses the JSON parser and the
-payload type, and is independent of dialects, events and policies.
+Salvage is tried only if the data is not valid JSON, and never under a strict policy. This module uses only the JSON
+parser and the payload type, and does not depend on dialects, events or policies.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from streamweld._pure.json.scanner import Walked
 
-Caps = tuple["int | None", "int | None", "Walked | None"]  # of one payload: levels of nesting, values, lists
+Caps = tuple["int | None", "int | None", "Walked | None"]  # limits for one payload: levels of nesting, values, lists
 
 WHITE = b" \t\n\r\x0c"
 MARKER = b"[DONE]"
@@ -24,8 +24,7 @@ MARKER = b"[DONE]"
 _FIELDS = (b"data", b"event", b"id", b"retry")
 _BOM = b"\xef\xbb\xbf"
 
-# A broken line may contain many candidates for such a document, but at most one of them parses to the end as one
-# document.
+# A broken line may contain many candidates for such a document. This is the maximum number of candidates to try.
 _TAIL_TRIES = 16
 
 
@@ -35,14 +34,14 @@ class Salvaged:
 
     kind: Literal["json_lines", "lines_joined", "recovered_tail", "text", "none"]
     lines: tuple[bytes, ...] = ()  # json_lines: the trimmed lines, without comments and blank lines
-    rest: int | None = None  # json_lines: offset of the first broken line; only the text from there is salvaged further
-    documents: tuple[Payload, ...] = ()  # lines_joined: one; recovered_tail: the whole documents after the broken one
+    rest: int | None = None  # json_lines: offset of the first broken line, from which other kinds of salvage start
+    documents: tuple[Payload, ...] = ()  # lines_joined: one; recovered_tail: those after the broken one
 
 
 def salvage(text: bytes, caps: Caps, is_of_use: Callable[[object], bool], *, finished: bool = True) -> Salvaged:
     """Try the kinds of salvage in order on a trimmed text that is not JSON. An unfinished event is never plain text.
 
-    `is_of_use` returns whether a document after a broken one contains anything worth salvaging.
+    `is_of_use` returns whether a document after a broken one contains usable data.
     """
     lines = text.split(b"\n")
     if len(lines) > 1:
@@ -61,8 +60,8 @@ def salvage(text: bytes, caps: Caps, is_of_use: Callable[[object], bool], *, fin
 
 
 def _whole_lines(lines: list[bytes], caps: Caps) -> tuple[tuple[bytes, ...], int | None]:
-    """Return the lines before the first one that is not a whole document, the marker, null or a comment; and that
-    line's offset.
+    """Return the lines before the first line that is not a complete document, the marker, null or a comment, and the
+    offset of that line.
     """
     kept: list[bytes] = []
     start = 0
@@ -82,7 +81,7 @@ def count_documents(lines: tuple[bytes, ...]) -> int:
 
 
 def _tails(lines: list[bytes], caps: Caps) -> tuple[Payload, ...]:
-    """Return the whole documents after a broken one: later lines, and what follows a `data:` inside a line."""
+    """Return the complete documents after a broken one: on later lines, and after a `data:` inside a line."""
     found: list[Payload] = []
     broken = False
     for line in lines:
@@ -109,7 +108,7 @@ def _glued(line: bytes, caps: Caps) -> Payload | None:
 
 
 def _whole(text: bytes, caps: Caps) -> Payload | None:
-    """Return the document if the text is a whole object or array; otherwise return None."""
+    """Return the document if the text is a complete object or array; otherwise return None."""
     if text[:1] not in (b"{", b"["):
         return None
     try:

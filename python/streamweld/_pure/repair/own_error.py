@@ -19,7 +19,7 @@ __all__ = ["is_own"]
 
 
 def is_own(dialect: str, event: str | None, payload: bytes) -> bool:
-    """Return whether clients raise this error without rewriting. `event` is the name of the event."""
+    """Return whether clients raise this error as it was sent. `event` is the name of the event."""
     try:
         value: object = loads_raw(payload.decode("utf-8", "replace"))
     except ValueError:

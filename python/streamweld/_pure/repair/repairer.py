@@ -6,10 +6,10 @@ buffer is discarded. From the first block that must be rewritten, the encoder's 
 only the right event name, the response's opening event or a role, the missing bytes are added, and later blocks can
 still pass through. This module does not interpret frames or JSON.
 
-A block, and the blocks after it, are held while the parser cannot decide yet, for example because an announced call may
-be retracted. The number of held bytes is capped. Beyond the cap, held blocks are rewritten; a single block that exceeds
-the cap raises an error. `encode.common.passed_through` stores the facts about passed blocks that the encoder needs in
-order to continue after them.
+A block and the blocks after it are held while their interpretation is undecided, for example because an announced call
+may be retracted. The number of held bytes is capped. Beyond the cap, held blocks are rewritten; a single block that
+exceeds the cap raises an error. `encode.common.passed_through` stores the facts about blocks that passed through, which
+the encoder needs to continue after them.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ _UNNUMBERED: Final = {
     "ai-sdk-ui": _TEXT | {"text_done", "reasoning_done", "source", "file"},
 }
 _UNMARKED: Final = frozenset({"gemini"})  # dialects without a terminal marker
-_DATA_LINES: Final = frozenset({"gemini"})  # dialects of which a client reads any other line as JSON: google-genai
-_WHOLE_CALLS: Final = frozenset({"gemini"})  # dialects whose calls cannot be continued once part of them has passed
+_DATA_LINES: Final = frozenset({"gemini"})  # dialects in which a client (google-genai) parses any other line as JSON
+_WHOLE_CALLS: Final = frozenset({"gemini"})  # dialects in which a partly passed call cannot be continued
 
 
 class Repairer:
@@ -117,13 +117,13 @@ class Repairer:
         self._encoder: Encoder | None = None  # None until the dialect is detected
         self._splitter = Splitter()
         self._sent: list[bytes | bytearray] = []  # output that `feed` has not returned yet
-        self._cap: int | None = config["limits"]["max_event_bytes"]  # maximum number of bytes to hold
+        self._cap: int | None = config["limits"]["max_event_bytes"]  # maximum number of held bytes
         self._at = 0  # number of bytes received
         self._begin = 0  # byte offset at which the current block begins
         self._block: list[bytes] = []  # pieces of the current block, empty once it needs rewriting
         self._size = 0  # total size of these pieces
         self._unread: list[bytes] = []  # pieces not fed to the parser yet, because it would buffer a second copy
-        self._held = bytearray()  # held blocks: all of them pass, or all are rewritten
+        self._held = bytearray()  # held blocks; either all of them pass through, or all are rewritten
         self._instead = bytearray()  # the encoder's replacement for the held blocks
         self._last_out = True  # whether the last complete block was passed or is held
         self._calls: set[int] = set()  # parts of the open calls
@@ -236,7 +236,7 @@ class Repairer:
     def _keep(self, piece: bytes) -> None:
         """Store a piece of the current block.
 
-        A block that must be rewritten is parsed but not stored, because it cannot pass.
+        A block that must be rewritten is parsed but not stored, because it cannot pass through.
         """
         self._at += len(piece)
         if self._cap is not None and self._kept + len(piece) > self._cap:
@@ -253,16 +253,16 @@ class Repairer:
         return len(self._held) + len(self._instead) + self._size
 
     def _exceed(self, piece: bytes, cap: int) -> bytes:
-        """Free space when the stored bytes exceed the cap, and return the bytes of `piece` that are still unparsed."""
+        """Free memory when the stored bytes exceed the cap, and return the bytes of `piece` that are still unparsed."""
         if self._held and self.dialect is not None:
             self._write_held()
         room = cap - self._kept
         if len(piece) <= room:
             return piece
         if self._after_error is not None:
-            self._block.clear()  # a block above the cap does not pass
+            self._block.clear()  # a block above the cap does not pass through
             return piece
-        # First parse the bytes within the limit: they may raise another error, or show that the block must be
+        # First parse the bytes within the limit, because they may raise another error or show that the block must be
         # rewritten.
         self._unread.append(piece[:room])
         self._read_inside()
@@ -322,7 +322,7 @@ class Repairer:
         self._begin = self._at
         self._is_first = False
         self._brought = False  # whether the block has produced an event
-        self._plain = True  # whether it has produced only events of `_UNNUMBERED`
+        self._plain = True  # whether the block has produced only events of `_UNNUMBERED`
         self._ordinal = self._parser.payloads
         self._passed_counts = len(out.reasons), out.counted
         out.misread = out.emptied = out.mended = out.unopened = False
@@ -343,7 +343,7 @@ class Repairer:
         return not self._brought and self._passed_counts == (len(out.reasons), out.counted)
 
     def _decide(self, block: bytes) -> None:
-        """Decide whether a complete block passes, is omitted, is held or is rewritten."""
+        """Decide whether a complete block passes through, is omitted, is held, or is rewritten."""
         out = self._parser.out
         if self._parser.payloads != self._ordinal or self.dialect not in _DATA_LINES:
             self._decide_rest(block)
@@ -355,7 +355,7 @@ class Repairer:
             self._report_once("other_lines")
         self._decide_rest(b"".join(kept))
         if lines and lines[-1].startswith(b":"):
-            self._last_out = False  # the LF of its line end may follow
+            self._last_out = False  # the LF of its line ending may follow
 
     def _decide_rest(self, block: bytes) -> None:
         """Decide what happens to a block after removing the comments that a client would misread."""
@@ -363,7 +363,7 @@ class Repairer:
         self._last_out = False
         self._open_choices()
         if self._parser.reads_array:
-            out.mend()  # covers the bytes between two array elements as well
+            out.mend()  # this covers the bytes between two array elements, too
         elif self._parser.payloads == self._ordinal and has_fields(block):
             out.offset, out.ordinal, out.event_type, out.payload = self._begin, self._parser.payloads, None, b""
             self._report_once("empty_event")
@@ -393,7 +393,7 @@ class Repairer:
                 self._pass(block)
 
     def _open_choices(self) -> None:
-        """Write the role of the choices that begin in the block, in case the block does not pass."""
+        """Write the roles of the choices that begin in the block, in case the block does not pass through."""
         out = self._parser.out
         if not out.begun:
             return
@@ -425,7 +425,7 @@ class Repairer:
         self._render()
 
     def _mended(self, block: bytes) -> bytes:
-        """Return a block to pass through, with the event name, roles and opening event that clients require."""
+        """Return the block to pass through, with the event name, roles and opening event that clients require."""
         out = self._parser.out
         if out.unopened:
             self._write_opening(None)
@@ -450,7 +450,7 @@ class Repairer:
         return after_opening(block, roles, is_first=self._is_first)
 
     def _passes_after_repair(self) -> bool:
-        """Return whether a correct block can pass unchanged after a rewritten one."""
+        """Return whether a correct block can pass through unchanged after a rewritten one."""
         out = self._parser.out
         if self._parser.payloads == self._ordinal:
             return True
@@ -461,7 +461,7 @@ class Repairer:
         return self._plain and self.dialect in _UNNUMBERED
 
     def _pass(self, block: bytes) -> None:
-        """Send the held blocks and this block unchanged, and record what the encoder must know about them."""
+        """Send the held blocks and this block unchanged, and record the facts about them that the encoder needs."""
         out, passed = self._parser.out, self._context.passed
         self._sent.append(self._held)
         self._let_go()
@@ -495,7 +495,7 @@ class Repairer:
         """Send the encoder's output from now on."""
         self.repaired = True
         if self._ended and not self._rendering and not self._context.frames:
-            return  # the end of the response has passed, so there is nothing to write
+            return  # the end of the response has passed through, so there is nothing to write
         self._rendering = True
         self._items.clear()
         self._sent.append(self._instead)
@@ -533,7 +533,7 @@ class Repairer:
         if encoder is None or out.refusal is not None:
             return  # the output has ended
         if out.rejected == out.ordinal and event.type == "unknown":
-            return  # it is left out with its payload
+            return  # the event is left out with its payload
         self._brought = True
         self._plain = self._plain and event.type in _UNNUMBERED.get(self._parser.dialect or "", ())
         passed = context.passed
@@ -558,7 +558,7 @@ class Repairer:
             out.refusal = out.fault("LifecycleError", "lifecycle")
 
     def _own_or_sent(self, fault: Fault) -> Fault:
-        """Return the upstream's error in the form in which it is to be written.
+        """Return the upstream's error in the form to be written.
 
         If clients would not raise it as sent, request a rewrite that includes the original payload.
         """
@@ -619,7 +619,7 @@ class Repairer:
         # A source may send running token counts in every chunk, so only the last ones are final.
         out, passed = self._parser.out, self._context.passed
         passed.counted = 0 < self._counted == out.counted
-        passed.payload = out.payload  # also if this payload ended the response without an event
+        passed.payload = out.payload  # even if this payload ended the response without an event
         encoder.end(ending)
 
     def _failed(self, fault: StreamError) -> None:
@@ -642,7 +642,7 @@ class Repairer:
         if isinstance(fault, UpstreamError):
             ending = self._own_or_sent(ending)
         if self._parser.has_ended and not (out.misread or self._rendering or isinstance(fault, UpstreamError)):
-            self._pass(b"".join(self._block))  # the source itself reported the abort (AI SDK: `abort`)
+            self._pass(b"".join(self._block))  # the source reported the abort (AI SDK: `abort`)
             return
         if isinstance(fault, UpstreamError) and not (out.misread or self._rendering):
             self._pass(self._mended(b"".join(self._block)))

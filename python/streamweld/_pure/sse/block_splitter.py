@@ -1,8 +1,8 @@
 """Split an event stream into blocks: the bytes up to and including a blank line, with or without an event.
 
-A comment before any other line of a block is a block of its own. Handles line endings (LF, CR, CRLF), comments and the
-field names that a block needs, but no other SSE rules. The result does not depend on how the bytes were split: the LF
-of a CRLF that ends a block belongs to that block, even if it arrives later.
+A comment before the first other line of a block is a separate block. The splitter handles line endings (LF, CR, CRLF),
+comments and the field names that a block needs, but no other SSE rules. The result does not depend on how the bytes
+were split: the LF of a CRLF that ends a block belongs to that block, even if it arrives later.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ __all__ = ["ARRAY_WINDOW", "PiecePosition", "Splitter", "after_opening", "has_fi
 _BOM = b"\xef\xbb\xbf"
 _WHITE: Final = b" \t\r\n"
 ARRAY_WINDOW: Final = 4096  # number of bytes within which an array body must be recognized
-_OPENING: Final = frozenset(b"{[<")  # first bytes of a document outside of any field; its last byte is in _CLOSING
+_OPENING: Final = frozenset(b"{[<")  # a document outside of any field begins with one and ends in _CLOSING
 _CLOSING: Final = frozenset(b"}]")
 _LF, _CR, _COLON, _SPACE = b"\n\r: "
 _FIELDS: Final = frozenset({b"data", b"retry"})
 _WORDS: Final = frozenset({b"event", b"id"})
 _LINES: Final = 4096  # number of bytes split into lines at once; the last line may exceed it
 
-# Where a piece ends: inside a block; inside a block, after a payload that can be passed through before its block ends;
-# at the end of a block; or the piece is the LF of the line ending before it.
+# Where a piece ends. inside: inside a block. ready: inside a block, after a payload that can pass through before its
+# block ends. end: at the end of a block. behind: the piece is the LF that completes the previous line ending.
 PiecePosition: TypeAlias = Literal["inside", "ready", "end", "behind"]
 
 
@@ -47,12 +47,12 @@ class Splitter:
     )
 
     def __init__(self) -> None:
-        self._in_line = False  # the last line has bytes and no end
+        self._in_line = False  # the last line has bytes but no line ending
         self._begun = False  # the block has at least one line
-        self._comment = False  # the last line is a comment and has no end
-        self._document: bool | None = False  # the line may be a document outside of any field; None: only blanks so far
+        self._comment = False  # the last line is a comment without a line ending
+        self._document: bool | None = False  # the line may be a document outside of any field; None: undecided
         self._last = 0  # last byte of the current line
-        self._waits = False  # the block has a line that must wait for the end of the block; so must later lines
+        self._waits = False  # the block has a line that must wait for the end of the block, as must all later lines
         self._after_cr = False
         self._ended = False  # the last byte ended a block
         self._head: bytes | None = b""  # beginning of the stream, while it may be an array
@@ -72,7 +72,7 @@ class Splitter:
         if self._head is not None:
             self._look_for_array(self._head + data[:ARRAY_WINDOW])
         at = start
-        idle = start  # end of the whole comments and blank lines between two blocks
+        idle = start  # end of the complete comments and blank lines between two blocks
         for line in _lines(data, start):
             ends = line[-1] == _LF or line[-1] == _CR
             blank = not self._in_line and ends and not line.rstrip(b"\r\n")
@@ -116,7 +116,7 @@ class Splitter:
             yield data[start:at], "ready" if self._array or self._head is not None else "inside"
 
     def _look_for_array(self, head: bytes) -> None:
-        """Check whether the stream is an array, judging by its beginning so far."""
+        """Check whether the beginning of the stream so far shows that it is an array."""
         inside = inside_of_array(head[:ARRAY_WINDOW])
         self._array = bool(inside)
         self._head = head if inside is None and len(head) < ARRAY_WINDOW else None
@@ -132,7 +132,10 @@ class Splitter:
 
 
 def _lines(data: bytes, start: int) -> Iterator[bytes]:
-    """Yield the lines from `start` on, with their line endings. Works in steps to bound the memory for short lines."""
+    """Yield the lines from `start` on, with their line endings.
+
+    It works in steps, to bound the memory for short lines.
+    """
     while start < len(data):
         end = data.find(b"\n", start + _LINES) + 1 or len(data)
         yield from data[start:end].splitlines(keepends=True)  # for bytes, splits only at LF, CR and CRLF

@@ -40,7 +40,7 @@ class Pending:
     """Unfinished input at the end of the stream."""
 
     data: bytes | None  # the data lines, including an incomplete last one; None if there are none
-    offset: int  # of the first data line; without one, of the first stray line, else of the first unfinished line
+    offset: int  # of the first data line, else of the first stray line, else of the first unfinished line
     event: str
     id: str
     retry: int | None
@@ -48,7 +48,7 @@ class Pending:
     stray_offset: int
     partial: bool  # the last line, of any kind, had no line end
     mid_utf8: bool  # the input ends inside a UTF-8 sequence
-    open: bool  # an event or a line of one was begun; comments and unknown lines do not count
+    open: bool  # an event, or a line of one, has begun; comments and unknown lines do not count
 
 
 class FramerLimit(Exception):
@@ -61,13 +61,13 @@ class FramerLimit(Exception):
         super().__init__(limit_name, limit, offset)
         self.limit_name = limit_name
         self.limit = limit
-        self.observed = limit + 1  # no more than that is ever stored
+        self.observed = limit + 1  # never more than this is stored
         self.offset = offset
         self.items: list[Frame | Stray] = []
 
 
 def as_bytes(data: object) -> bytes:
-    """Return bytes unchanged and copy other contiguous buffers. Raises TypeError for everything else."""
+    """Return bytes unchanged and copy other contiguous buffers. Raises TypeError for any other value."""
     if isinstance(data, bytes):
         return data
     try:
@@ -80,7 +80,9 @@ def as_bytes(data: object) -> bytes:
 
 
 def ends_inside_character(tail: bytes) -> bool:
-    """Return whether the input ends inside a UTF-8 sequence. ED A0 does not count: no continuation makes it valid."""
+    """Return whether the input ends inside a UTF-8 sequence. ED A0 does not count, because no continuation makes it
+    valid.
+    """
     for start in range(len(tail)):
         try:
             tail[start:].decode()

@@ -1,14 +1,15 @@
 """Parse bytes into server-sent-event frames (WHATWG HTML section 9.2.6), plus payloads outside of any field.
 
-Does no I/O. Data stays bytes. A line is classified as soon as its field name is complete. Bytes of ignored lines are
-dropped on arrival; bytes of an event are stored once and never scanned again.
+The framer does no I/O and does not decode data. A line is classified as soon as its field name is complete. Bytes of
+ignored lines are dropped on arrival; bytes of an event are stored once and never scanned again.
 
 Stray lines (only with `keep_stray`) have no known field, are not comments, and begin with `{`, `[` or `<` after spaces
 and tabs. All further lines without a known field up to the next blank line are stray lines, too.
- - They are emitted joined, at the blank line or at the end: after the frame of the block, or instead of it if its data
-   is empty.
- - The first of them is emitted at once if it ends in `}` or `]` and the block has no data so far: a document on one
-   line, `[DONE]` and newline-delimited JSON have no blank line to wait for. The next stray line then counts as first.
+ - They are joined and emitted at the blank line or at the end: after the frame of the block, or instead of it if its
+   data is empty.
+ - The first stray line is emitted at once if it ends in `}` or `]` and the block has no data so far, because a document
+   on one line, `[DONE]` and newline-delimited JSON are not followed by a blank line. The next stray line then counts as
+   the first.
 """
 
 from __future__ import annotations
@@ -66,14 +67,14 @@ class Framer:
         self._fault: FramerLimit | None = None
         self._bom: bytes | None = b""  # bytes of a byte order mark so far; None after the beginning
         self._tail: bytes = b""  # last bytes received, as many as an incomplete UTF-8 sequence can have
-        self._after_cr: bool = False  # the last byte was a CR that ended a line: an LF that follows belongs to it
+        self._after_cr: bool = False  # the last byte was a CR that ended a line; an LF that follows belongs to it
         # State of the unfinished line.
         self._kind: int = _LINE_START
         self._line_offset: int = 0
         self._head: bytes = b""  # beginning of a line whose field is not known yet
         self._space: bool = False  # one space may precede the value
-        self._value = _Pieces()  # value of an event, id or retry line, or blanks before a possible stray line
-        self._pending: int = 0  # bytes of a data or stray value so far
+        self._value = _Pieces()  # value of an event, id or retry line, or the blanks before a possible stray line
+        self._pending: int = 0  # number of bytes of a data or stray value so far
         # State of the block up to the next blank line.
         self._block_offset: int = -1
         self._size: int = 0  # total length of its complete data and stray lines, each with its line end
@@ -95,7 +96,7 @@ class Framer:
         try:
             if len(piece) <= _WINDOW:
                 self._take(piece, items)
-            else:  # bounds the short-lived copies per read
+            else:  # to bound the size of temporary copies
                 for start in range(0, len(piece), _WINDOW):
                     self._take(piece[start : start + _WINDOW], items)
         except FramerLimit as fault:
@@ -231,13 +232,13 @@ class Framer:
             self._stray.add(b"\n")
 
     def _blanks(self, piece: bytes) -> None:
-        """Classify an unknown line that has only spaces and tabs so far by its first other byte."""
+        """Classify a line of unknown kind, so far only spaces and tabs, by its first other byte."""
         first = piece.lstrip(b" \t")[:1]
         if first and first not in b"{[<":
             self._kind = _SKIP
             self._value.clear()
             return
-        # Blanks beyond the limit need not be stored: a payload after them would be too long anyway.
+        # Blanks beyond the limit need not be stored, because a payload after them would be too long anyway.
         if self._value.length <= self._max_event:
             self._value.add(piece)
         if first:
@@ -264,7 +265,10 @@ class Framer:
             self._more_retry(piece)
 
     def _more_retry(self, piece: bytes) -> None:
-        """Add digits of a retry time: as many as a valid time has, after a 0 that marks the value as present."""
+        """Add digits of a retry time, at most as many as a valid time has.
+
+        A leading 0 shows that the value is present.
+        """
         if not piece:
             return
         if self._value.length == 0:
@@ -291,7 +295,7 @@ class Framer:
 
     def _end_line(self, items: list[Frame | Stray]) -> None:
         kind = self._kind
-        if kind == _HEAD:  # no colon: the whole line is the field name, its value is empty
+        if kind == _HEAD:  # without a colon, the whole line is the field name, and the value is empty
             head, self._head = self._head, b""
             field = _FIELDS.get(head)
             if field is not None:

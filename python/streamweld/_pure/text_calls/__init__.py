@@ -28,7 +28,7 @@ decides whether a call may begin there:
   refused block counts as prose. A reasoning closer in a list item, a quotation or a table row does not begin a line.
 - A `token` marker may also follow prose, unless its line is a quotation, a list item, a table row, part of a diff or a
   numbered line, or the character before it is a quotation mark or an opening bracket.
-- A `markerless` opener must be the first non-blank character of the answer; only reasoning tags may precede it.
+- A `markerless` opener must be the first non-blank character of the response; only reasoning tags may precede it.
 
 A marker at any other position is text. The search continues at the next character, or, if another marker begins inside
 this one, after this marker. At the end of the part, the beginning of a possible marker is treated as text.
@@ -56,7 +56,7 @@ completely (`bad_arguments`). A block that passes these checks is pending. White
 further blocks may follow it. Anything else is text, including a refused block. Text that follows refuses pending blocks
 (`text_follows`):
 
-- with `after="end"`, all of them; the rest of the choice is text, because the answer quotes calls;
+- with `after="end"`, all of them; the rest of the choice is text, because the response quotes calls;
 - with `anywhere`, only those that follow prose on their line, and all that began on the line on which the text follows.
 
 If there are more calls than `max_tool_calls`, or if a block is longer than `max_arguments_bytes`, the block is refused

@@ -42,7 +42,7 @@ class Cursor:
         self.buffer = ""
         self.at = 0
         self.passed = 0  # number of characters that were read and removed from the buffer
-        self.matched = False  # more than white space and a name was read; any word of a sentence is a name
+        self.matched = False  # more was read than white space and a name, which any word of a sentence could be
         self.began = False  # the bracket of an object or a list was read
 
     def feed(self, text: str) -> None:
@@ -81,7 +81,7 @@ class Cursor:
             yield
 
     def take(self, literal: str) -> Steps[bool]:
-        """Consume the literal if it comes next, and return whether it did."""
+        """If the literal comes next, consume it. Return whether it did."""
         found = yield from self.sees(literal)
         if found:
             self.at += len(literal)
@@ -127,7 +127,7 @@ class Cursor:
         return name
 
     def _pass(self, pattern: re.Pattern[str]) -> Steps[str]:
-        """Read a run of such characters, which may be empty, up to another character."""
+        """Read a run, possibly empty, of such characters."""
         pieces: list[str] = []
         while True:
             found = pattern.match(self.buffer, self.at)
@@ -157,7 +157,7 @@ class Cursor:
         """Read a bracketed value, up to the position where its brackets balance outside strings.
 
         If `first` is given, it must follow the bracket; if `first` is a parenthesis, a name may precede it. Any other
-        text in brackets is not a call, so it is not read to the end.
+        bracketed text is not a call, so it is not read to its end.
         """
         pieces: list[str] = []
         depth = 0

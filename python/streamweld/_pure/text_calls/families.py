@@ -29,7 +29,7 @@ class Family:
         self.unread: int = data.get("unread", 0)
         self.maybe_close: str = data.get("maybe_close", "")  # optional closer
         self.several: bool = data.get("several", False)  # blocks may follow each other without a marker
-        self.again: Markers | None = None  # markers that may follow its blocks, if not those of all families
+        self.again: Markers | None = None  # markers that may follow its blocks; None: those of all families
         self.data = data
 
 
@@ -86,8 +86,8 @@ class Settings:
             opener for opener, opened in self.by_marker.items() if all(family.tier == "markerless" for family in opened)
         }
         self.markers = Markers([opener for opener in self.by_marker if opener not in silent])
-        self.fresh = Markers(self.by_marker) if silent else self.markers  # searched for until the first text
-        # A marker inside one of these markers opens no block, wherever the outer marker is.
+        self.fresh = Markers(self.by_marker) if silent else self.markers  # the markers to look for until the first text
+        # A marker inside one of these markers does not open a block, regardless of where the outer marker is.
         loud = [opener for opener in self.by_marker if opener not in silent]
         for family in families:
             if family.several and not silent.isdisjoint(family.openers):

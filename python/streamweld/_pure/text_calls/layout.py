@@ -1,6 +1,6 @@
 """Decides where in a Markdown text a call is allowed: outside fences, inline code, quotations, lists, diffs and tables.
 
-Reads the text outside blocks once, line by line. If a position is ambiguous, no call is allowed there, because a call
+The text outside blocks is read once, line by line. If a position is ambiguous, no call is allowed there, because a call
 that remains text is still readable.
 
 A fence that is indented by four or more columns is a fence inside a list and indented code elsewhere. Both
@@ -46,7 +46,7 @@ class _Before(Enum):
     """What precedes a position on its line."""
 
     NOTHING = "nothing"  # at most white space
-    BLOCK = "block"  # a block or the end of reasoning, then at most white space
+    BLOCK = "block"  # a block or the end of reasoning, followed by at most white space
     PROSE = "prose"
 
 
@@ -83,7 +83,7 @@ class Layout:
         self._tags = _tags_of(settings)
         self._markers = settings.markers
         self._line: list[str] = []  # text of the line, after the last block in it
-        self._fences: list[_Fence | None] = [None, None]  # with any indentation; with less than four columns
+        self._fences: list[_Fence | None] = [None, None]  # the open fences: any indentation; less than four columns
         self._closer: str | None = None  # literal that ends the open reasoning or quoting element
         self._run = 0  # length of the backtick run that opened inline code; 0 outside it
         self._in_list = False
@@ -97,7 +97,7 @@ class Layout:
     def _begin_line(self) -> None:
         self._head = ""
         self._before = _Before.NOTHING
-        self._candidate: _Fence | None = None  # a fence, unless the line has another backtick
+        self._candidate: _Fence | None = None  # a fence, unless the line contains another backtick
         self._pipe = False
         self._last = ""
 
@@ -129,7 +129,7 @@ class Layout:
         self.is_empty = False
 
     def end_refused(self) -> None:
-        """Record the end of a block that stays text, or record that text follows a block."""
+        """Record the end of a block that remains text, or that text follows a block."""
         self._settle()
         self._line.clear()
         self.is_empty = False
@@ -154,7 +154,7 @@ class Layout:
         self._tail = last[self._piece(last, is_open=True) :]
 
     def _settle(self) -> None:
-        """Treat the held end of the text, which might have begun a tag, as text."""
+        """Treat the held end of the text, which might have been the beginning of a tag, as text."""
         tail, self._tail = self._tail, ""
         self._note_text(tail)
 
@@ -275,8 +275,8 @@ class Layout:
             return
         # In Markdown, lines after a quotation or a list item belong to it until a blank line. A list item or another
         # quoting line that contains a marker quotes a call, and what follows may be the rest of the quotation or its
-        # next call. A call that stays text is still readable, but a quoted call cannot be undone once it was run.
-        # Therefore, nothing is a call up to the blank line. After list items without a marker, a call is allowed,
+        # next call. A call that remains text is still readable, but a quoted call cannot be undone once it was run.
+        # Therefore, no call is allowed up to the blank line. After list items without a marker, a call is allowed,
         # because models often list their steps just before they make a call.
         self._in_quotation = (
             self._in_quotation
@@ -313,7 +313,9 @@ class _Tags:
         self.longest = max(len(word) for word in words)
 
     def settled(self, text: str, at: int, closer: str | None) -> int:
-        """Return the offset at which the end of the text may begin a tag, a run or `|>`, or else the text's length."""
+        """Return the offset from which the text may be the beginning of a tag, a run or `|>`, or the text's length if
+        there is none.
+        """
         longest = self.longest if closer is None else len(closer)
         for position in range(max(at, len(text) - longest + 1), len(text)):
             end = text[position:].lower()

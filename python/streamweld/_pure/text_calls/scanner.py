@@ -58,14 +58,14 @@ class Block:
         self.marker = marker
         self.end = start + len(marker)
         self.after_prose = after_prose
-        self.has_matched = False  # a family that no longer matches had matched more than a name
+        self.has_matched = False  # a dropped family had matched more than a name
         self.closer = ""  # optional closer that may still follow
         self.gap = ""  # white space before that closer
         self.line = 0
         self.part = 0
         self.part_start = 0
         self.family = families[0]
-        self.parsings: list[tuple[Parsing, int]] = []  # each with the number of marker characters that it was fed
+        self.parsings: list[tuple[Parsing, int]] = []  # and how many marker characters each was fed
         for family in families:
             parsing = Parsing(family)
             if family.unread:
@@ -89,7 +89,10 @@ class Block:
 
     @property
     def span(self) -> str:
-        """Start and end of the block in its part's text; for a block without an end, those of its marker."""
+        """Start and end of the block in its part's text.
+
+        For a block without an end, the start and end of its marker.
+        """
         return f"{self.start - self.part_start}-{self.end - self.part_start}"
 
 
@@ -176,7 +179,7 @@ class Scanner:
         return None if self._state is _State.REST else self._in_text(work, at)
 
     def end_part(self) -> None:
-        """End the part: the possible beginning of a marker becomes text, and an open block is cut."""
+        """End the part: the possible beginning of a marker becomes text, and an open block is truncated."""
         if self._block is not None:
             self._give_up(self._block, "cut")
         carry, self._carry = self._carry, ""
@@ -248,7 +251,7 @@ class Scanner:
         return marker_position is MarkerPosition.START and (family.tier == "tag" or is_first)
 
     def _open(self, marker: str, left: int, again: Family | None = None) -> bool:
-        """Open the block whose marker begins `left` characters before the end of the text, if it is allowed there.
+        """Open the block whose marker begins `left` characters before the end of the text, if a call is allowed there.
 
         `again`: a family without a marker whose blocks may follow the previous block.
         """
@@ -391,7 +394,7 @@ class Scanner:
         if not self.pending:
             return
         if self._settings.after == "end":
-            # The answer quotes calls, so later calls may be quoted too.
+            # The response quotes calls, so later calls may be quoted too.
             self.refuse_pending("text_follows")
             self._state = _State.REST
         else:

@@ -102,7 +102,7 @@ class TextCallStage:
         self._out = out
         self._numbering = numbering
         self._choices: dict[int, _ChoiceText] = {}
-        self.calls = 0  # tool calls of the stream, structured and in text
+        self.calls = 0  # number of tool calls in the stream, both structured and in text
 
     @property
     def has_pending(self) -> bool:
@@ -131,7 +131,7 @@ class TextCallStage:
             self._out.pass_on(event)
 
     def end(self) -> None:
-        """End the stream by emitting everything that is held back."""
+        """End the stream and emit everything that is held back."""
         for choice in self._choices.values():
             choice.cut()
 
@@ -245,7 +245,7 @@ class _Piece:
 
     def __init__(self, part: _Part, event: TextDelta | ReasoningDelta, start: int) -> None:
         self.part = part
-        self.event: TextDelta | ReasoningDelta | None = event  # until a part of it is released
+        self.event: TextDelta | ReasoningDelta | None = event  # None once a piece of it was released
         self.metadata = event.provider_metadata
         self.text = event.text
         self.start = start
@@ -503,7 +503,7 @@ class _ChoiceText:
             self._promote_part(part, pieces.get(part.number, []), own)
 
     def _promote_part(self, part: _Part, pieces: list[_Piece], blocks: list[Block]) -> None:
-        """Emit one part: its text up to the first block, then the calls of each block and the text after it."""
+        """Emit one part: its text up to the first block, then, for each block, its calls and the text after it."""
         done = part.done
         if done is None:
             return
@@ -522,7 +522,7 @@ class _ChoiceText:
         """Emit the text of a part before its first block."""
         text = done.text[begin:end]
         is_empty = not text.strip(WHITE)
-        # An item with an id cannot be dropped, because a repair has already passed its start through.
+        # An item with an id cannot be dropped, because its start has already passed through a repair.
         carries = part.opening.item_id is not None or _carries(done)
         if is_empty and not carries and not part.shown:
             return None
@@ -538,7 +538,7 @@ class _ChoiceText:
     def _later(
         self, part: _Part, pieces: list[_Piece], done: TextDone | ReasoningDone, begin: int, end: int
     ) -> Event | None:
-        """Emit the text of a part that follows a block as a separate part."""
+        """Emit the text that follows a block as a separate part."""
         text = done.text[begin:end]
         if not text.strip(WHITE):
             return None
@@ -611,7 +611,7 @@ def _bare(event: TextDone | ReasoningDone, number: int, text: str) -> TextDone |
 
 
 def _carries(event: TextDone | ReasoningDone) -> bool:
-    """Return whether a done event has more than text."""
+    """Return whether a done event contains more than text."""
     if event.provider_metadata:
         return True
     if isinstance(event, TextDone):

@@ -33,7 +33,7 @@ _OTHER: Final = frozenset(
 
 
 def resolve_families(chosen: Iterable[str | Mapping[str, Any]] | None, *, markerless: bool) -> list[dict[str, Any]]:
-    """Return the enabled families, each with its name as `family` and with one entry per spelling.
+    """Return the enabled families, one element for each spelling. `family` is the name of the family.
 
     Raises:
         UsageError: if a family is not in the table or lacks a member that its shape needs.
@@ -85,7 +85,9 @@ def _chosen(one: object, table: Mapping[str, Mapping[str, Any]]) -> dict[str, An
 
 
 def _meant(word: str, table: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the model's families that a word refers to (`qwen`, `Qwen/Qwen3-8B`), or the most similar family."""
+    """Return the families of the model that a word refers to (`qwen`, `Qwen/Qwen3-8B`), or the most similar family
+    name.
+    """
     plain = "".join([char for char in word.rpartition("/")[2].lower() if char.isalnum()])
     of_model = [name for name, family in table.items() if any(plain.startswith(model) for model in family["models"])]
     marked = [name for name in of_model if table[name]["tier"] != "markerless"]

@@ -1,7 +1,7 @@
 """Converts the arguments of a call to the types in the tool's JSON schema, and writes them as JSON.
 
-A value whose schema allows only strings stays unchanged (`007`, `true`). For other values, all types except string are
-tried first. If a value matches no allowed type, the call is refused.
+A value whose schema allows only strings remains unchanged (`007`, `true`). For other values, all types except string
+are tried first. If a value does not match any allowed type, the call is refused.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _MOST_EXPONENT: Final = 18  # digits
 
 
 class BadValue(Exception):
-    """A value matches none of the types that the schema allows."""
+    """A value does not match any of the types that the schema allows."""
 
 
 class Tool:
@@ -87,7 +87,7 @@ class Tool:
 def arguments_text(call: WrittenCall, tool: Tool | None) -> str:
     """Return the JSON text of a call's arguments.
 
-    Raises: BadValue: if a value matches none of the types that the schema allows.
+    Raises: BadValue: if a value does not match any of the types that the schema allows.
     """
     if isinstance(call.arguments, str):
         return call.arguments
@@ -196,7 +196,7 @@ def _described(root: Mapping[str, Any], key: str) -> bool:
 
 
 def _declared(members: Mapping[str, Any]) -> set[str]:
-    """Return the types that one schema itself declares."""
+    """Return the types that one schema declares."""
     types: set[str] = set()
     word = members.get("type")
     for one in cast("list[object]", word) if isinstance(word, list) else [word]:

@@ -1,8 +1,8 @@
 """Argument text of one tool call: appends each fragment that keeps the text valid JSON, and otherwise repairs the text.
 
 Implements the rules A1 to A8. The text is stored as UTF-8 bytes with an incremental JSON automaton and is never scanned
-twice. A comparison with the text so far costs at most the length of the fragment, except for the canonical form of a
-finished value, which is computed once. Ids, names, indexes and events are handled elsewhere.
+twice. The cost of a comparison with the text so far is at most the length of the fragment, except for the canonical
+form of a finished value, which is computed once. Ids, names, indexes and events are handled elsewhere.
 
     A1   text + fragment is JSON, or the beginning of JSON      append      (conformant streams: only this)
     A2   the fragment repeats the finished text                 keep
@@ -87,8 +87,8 @@ class ArgumentText:
     def __init__(self, *, plain: bool = False) -> None:
         self.data: bytearray = bytearray()
         self.automaton: Automaton = Automaton()
-        self.plain = plain  # the text is not JSON and cannot become JSON: fragments are only appended
-        self.overflow = bytearray()  # text after a complete value, if it belongs to no other call
+        self.plain = plain  # the text is not JSON and cannot become JSON, so fragments are only appended
+        self.overflow = bytearray()  # text after a complete value, unless it belongs to another call
         self.replayed = 0  # number of bytes at the start of the text that were received again and are held back (A6)
         self.replay_has_header = False  # the repetition began with a fragment that carried the call's name
         self.shown = 0  # number of bytes of the text that have been emitted
@@ -101,7 +101,7 @@ class ArgumentText:
         self._follows_growth = False  # A4 applied: a later fragment that begins with the text replaces it
         self._cumulative_reported = False
         self._doubles = True  # A5': every fragment arrived twice
-        self._doubled: _Single | None = None  # the text made of one fragment per pair, once the first pair is complete
+        self._doubled: _Single | None = None  # text built from one fragment per pair, after the first pair
         self._follows_doubling = False  # A5' applied: the second fragment of each pair is dropped
         self._canonical: str | None = None
 
@@ -111,12 +111,15 @@ class ArgumentText:
 
     @property
     def complete(self) -> bool:
-        """True if the text is one complete JSON value. A bare number is never complete: more digits may follow."""
+        """True if the text is one complete JSON value.
+
+        A bare number is never complete, because more digits may follow.
+        """
         return not self.plain and self.automaton.verdict == "complete"
 
     @property
     def unfinished(self) -> bool:
-        """True if the text is the incomplete beginning of a JSON value. The empty text counts."""
+        """True if the text is the incomplete beginning of a JSON value, or empty."""
         return not self.plain and self.automaton.verdict == "prefix"
 
     @property
@@ -157,7 +160,9 @@ class ArgumentText:
         return not (self.plain or self.overflow or self.replayed) and self.automaton.after(piece).verdict != "broken"
 
     def repeats(self, piece: bytes) -> bool:
-        """Return True if the piece repeats the finished text (A2): both are complete with equal canonical forms."""
+        """Return True if the piece repeats the finished text (A2): both are complete, and their canonical forms are
+        equal.
+        """
         if not self.complete:
             return False
         if len(piece) == len(self.data) and self.data.startswith(piece):
@@ -208,7 +213,7 @@ class ArgumentText:
         return self._repair(piece, after, header=header)
 
     def begin_replay(self, piece: bytes) -> None:
-        """Hold back a repeated header that arrived with the beginning of the finished text (R1e)."""
+        """Hold back the text that arrived with a repeated header and begins like the finished text (R1e)."""
         self._hold(len(piece), has_header=True)
 
     def replace(self, data: bytes | bytearray) -> None:
@@ -228,12 +233,12 @@ class ArgumentText:
         self.shown = min(self.shown, len(self.data))
 
     def end(self) -> Push:
-        """End the text: apply the hypotheses A4' and A5' to an unfinished text, and resolve held-back text."""
+        """End the text: apply the hypotheses A4' and A5' if the text is unfinished, and resolve held-back text."""
         single = self._doubled
         doubled = single is not None and self._count % 2 == 0 and single.pairs > 1 and single.is_object()
         if self.plain or self.complete or self.overflow or not self.data:
             if doubled:
-                # The text is also valid JSON as sent: keep it, but report the doubling.
+                # The text is also valid JSON as sent, so keep it, but report the doubling.
                 return Push(Change.KEPT, "args_doubled")
             if self.replayed:
                 self.replayed = 0
@@ -352,7 +357,9 @@ class ArgumentText:
         return True
 
     def _whole_with(self, after: Automaton) -> int:
-        """Return how many bytes of the fragment complete the object or array if the text breaks only after; else 0."""
+        """Return how many bytes of the fragment complete the object or array, if the text breaks only after them;
+        otherwise 0.
+        """
         closed = after.depth == 0 and after.reason == "syntax" and after.root in ("object", "array")
         return after.pos - len(self.data) if closed else 0
 
@@ -407,7 +414,7 @@ class ArgumentText:
             self.replayed = 0
             return Push(Change.OVERFLOW, None, bytes(again))
         if Automaton().feed(bytes(again)) == "broken":
-            # The repeated text is not valid on its own either: append all of it as received.
+            # The repeated text is not valid on its own either, so append all of it as received.
             self.replayed = 0
             return self._append_broken(bytes(again))
         self._become(again)
@@ -432,7 +439,7 @@ class ArgumentText:
 
 
 class _Single:
-    """The text made of one fragment per pair."""
+    """The text built from one fragment per pair."""
 
     __slots__ = ("automaton", "data", "pairs")
 

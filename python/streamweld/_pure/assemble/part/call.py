@@ -1,6 +1,6 @@
 """State of one tool call in progress: identity, arguments, and what was emitted.
 
-Contains state and queries only. `route_fragment` and `close_calls` change it; `call_events` emits its events.
+Contains only state and queries. `route_fragment` and `close_calls` change a call; `call_events` emits its events.
 """
 
 from __future__ import annotations
@@ -105,28 +105,28 @@ class Call:
         self.custom = custom
         self.text = ArgumentText(plain=custom)
         self.joiner = Joiner()
-        self.object_arguments = False  # the text is that of an object payload
+        self.object_arguments = False  # the text comes from a payload that sent the arguments as an object
         self.merge: ObjectMerge | None = None  # result of merging several object payloads, used instead of the text
         self.metadata: RawMembers | None = None
-        self.shared_id: SharedId | None = None  # text received under each index while AM3 is undecided
+        self.shared_id: SharedId | None = None  # text received at each index while AM3 is undecided
         self.tentative = False  # the call is dropped unless arguments arrive (R1c)
         self.displaced_empty = False  # displaced from its index while still empty (AM1)
         self.answered = False  # the stream contains the result of the call, so the client must not execute it
-        self.announced_again: set[int | None] = set()  # indexes under which a header was repeated (R1g)
+        self.announced_again: set[int | None] = set()  # indexes at which a header was repeated (R1g)
         self.name_conflict_reported = False
-        self.guess_reported: set[str] = set()  # named ambiguities (AM…) already reported for this call
+        self.guess_reported: set[str] = set()  # ambiguities (AM…) already reported for this call
         self.conflict_reported = False  # a conflict with the terminal message was already reported
         self.pending_ambiguity: str | None = (
-            None  # named ambiguity to report if the next piece without an id goes to this call
+            None  # ambiguity to report if the next piece without an id goes to this call
         )
-        self.refused = False  # the sender itself marked the input as invalid for the tool
+        self.refused = False  # the sender marked the input as invalid for the tool
         self.late = False  # part of the call arrived after the finish reason
         self.index_reported = False
         self.dropped = False
         self.ended = False  # the wire closed the call
         self.unopened = False  # the closing event was the first one for this call
         self.started = False  # `ToolCallStarted` was emitted; `text.shown` counts the emitted text
-        self.held_back = False  # emit no text before the close, because more object payloads may be merged into it
+        self.held_back = False  # do not emit text before the close, because more object payloads may be merged into it
         self.raw: str | None = None  # text as received, if the close replaced it (null, "" or double-encoded JSON)
         self.verdict: Verdict | None = None
 
@@ -181,7 +181,7 @@ class Call:
             self.shared_id = None
 
     def takes(self, piece: bytes, *, custom: bool) -> bool:
-        """Return True if a piece of that type can be the next piece of this call. Any free-form text can."""
+        """Return True if the piece can be the next piece of this call. Any free-form text can."""
         return not piece or (self.custom == custom and (custom or self.accepts(piece)))
 
     def progress(self, piece: bytes) -> Progress:

@@ -1,9 +1,9 @@
 """Emits the events of a tool call: started, delta, reset, retracted, and the final event.
 
-The text emitted since the last reset is always a prefix of the call's text, so the deltas add up to it. While the text
-may still be replaced, only its settled part is emitted before the close; resets are therefore rare. A call is emitted
-only when it has a name and something shows that the name is final: an argument byte, another part, or the close.
-Contains no identity rules.
+The text emitted since the last reset is always a prefix of the call's text, so the deltas add up to the complete text.
+While the text may still be replaced, only its settled part is emitted before the close; resets are therefore rare. A
+call is emitted only when it has a name and something shows that the name is final: an argument byte, another part, or
+the close. Contains no identity rules.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def flush_unstarted(choice: Choice, other_than: Call | None = None, *, by_call: 
     """Emit the queued calls, whose names are final now that another part of the choice receives data.
 
     Calls are emitted in the order in which they first appeared. Calls after a call without a name wait for that name.
-    If names arrive in pieces, a call without arguments may still get a piece of its name while another call receives
-    data (`by_call`). Return the slot of the call that later calls wait for.
+    If names arrive in pieces, a call without arguments may still receive a piece of its name while another call
+    (`by_call`) receives data. Return the slot of the call that later calls wait for.
     """
     if not choice.unstarted:
         return choice.first_unnamed
@@ -70,7 +70,9 @@ def flush_unstarted(choice: Choice, other_than: Call | None = None, *, by_call: 
 
 
 def publish(choice: Choice, call: Call) -> None:
-    """Emit the settled part of the call's text. Hold back white space alone: it may still mean "no arguments"."""
+    """Emit the settled part of the call's text. Hold back a text that is only white space, because it may still mean
+    "no arguments".
+    """
     if call.dropped:
         return
     text = call.text
@@ -150,7 +152,7 @@ def final_event(choice: Choice, call: Call) -> ToolCall:
 
 
 def minted_id(choice: Choice, call: Call) -> str:
-    """Return the id for a call that received none. It is the same in every run."""
+    """Return the generated id for a call that received no id. It is the same in every run."""
     seed = choice.shared.settings.seed
     return f"call_sw_{call.part}" if seed is None else f"call_{seed}_{call.part}"
 

@@ -1,4 +1,4 @@
-"""Canonical form of a JSON value: one text for every spelling, so that equal values compare as equal strings.
+"""Canonical form of a JSON value: the same text for every spelling, so that equal values compare as equal strings.
 
 Ignores white space, escapes and the order of keys; numbers are compared as written. A JSON string that contains a JSON
 document has the canonical form of that document, because some gateways encode a summary twice. Call it only for texts
@@ -47,7 +47,7 @@ def _load(text: str) -> Any:
 
 
 def _cleaned(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Replace lone surrogates in the keys, as clients do: keys that differ only in lone surrogates are equal."""
+    """Replace lone surrogates in the keys, as clients do. Keys that differ only in lone surrogates are then equal."""
     return {replace_lone_surrogates(key): value for key, value in pairs}
 
 

@@ -53,8 +53,8 @@ _UNPRINTED = (
 def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> None:
     """Close every open call of the choice.
 
-    `ended`: the choice is over; otherwise every call was truncated. `cut`: the finish reason means that the response is
-    incomplete, so an unfinished call is not an anomaly. `broken_off`: the input ended too early. A call that received
+    `ended`: the choice is over; otherwise every call was truncated. `cut`: the finish reason reports an incomplete
+    response, so an unfinished call is not an anomaly. `broken_off`: the input ended too early. A call that received
     text after the finish reason then counts as truncated, unless its JSON is complete.
     """
     for call in list(choice.calls):
@@ -124,7 +124,7 @@ def _undecided(choice: Choice) -> list[Call]:
 
 
 def _settle(choice: Choice, call: Call, *, ended: bool) -> None:
-    """Resolve held-back text and open ambiguities, because no more fragments can arrive."""
+    """Resolve held-back text and open ambiguities, because no further fragments can arrive."""
     out = choice.shared.out
     tail = call.joiner.flush()
     if tail:
@@ -183,7 +183,7 @@ def _join_group(choice: Choice, calls: list[Call], budget: int) -> int:
 
 
 def _pieces_of_one(calls: list[Call], position: int, budget: int) -> tuple[int, int]:
-    """Return how many of the next calls are JSON only together, and how many bytes were examined.
+    """Return how many of the next calls form JSON only when joined, and how many bytes were examined.
 
     Calls with different names are never joined.
     """
@@ -205,7 +205,7 @@ def _pieces_of_one(calls: list[Call], position: int, budget: int) -> tuple[int, 
 
 
 def _drop_echoes(choice: Choice) -> None:
-    """Drop complete arguments repeated outside of any call: without an id or a name, they are not another call."""
+    """Drop repeated complete arguments that have neither an id nor a name, because they are not another call."""
     calls = _live(choice)
     nameless = [call for call in _undecided(choice) if not call.name and call.id is None and call.complete]
     if not nameless:
@@ -263,7 +263,7 @@ def _merge_call(choice: Choice, call: Call, other: Call) -> None:
 
 
 def unwrap(choice: Choice, call: Call) -> None:
-    """Replace text that stands for something else: white space, null or "" for nothing, a JSON string for its JSON."""
+    """Treat white space, null and "" as no arguments, and replace a JSON string with the JSON that it contains."""
     text = call.text
     if text.empty:
         return
@@ -289,10 +289,10 @@ def unwrap(choice: Choice, call: Call) -> None:
 
 
 def _ignore_placeholder(choice: Choice, call: Call) -> None:
-    """Discard a placeholder as the arguments of a call if the stream sent no finish reason.
+    """Discard the arguments of a call if they are a placeholder and the stream sent no finish reason.
 
-    Without a reason, the real arguments may have been cut off. If token counts after the call show that the response
-    was complete, the placeholder is kept.
+    Without a finish reason, the real arguments may have been truncated. If token counts after the call show that the
+    response was complete, the placeholder is kept.
     """
     if _means_the_end(choice) or choice.shared.is_counted:
         return
@@ -336,7 +336,7 @@ def _identify(choice: Choice, call: Call) -> str:
     if wire is not None and first is not None and first.has_id(wire):
         # The first call is still open and may close later, so its own id is reserved for it.
         first.keeps_id |= first.verdict is None and _wire_id(choice, first) == wire and not shared.is_taken(wire)
-        shared.ids_given.add(wire)  # a reused id, even if it is only an alias of the first call
+        shared.ids_given.add(wire)  # the id is reused, even if it is only an alias of the first call
     if wire is not None and call.keeps_id:
         return wire
     given = shared.fresh_id(call_events.minted_id(choice, call) if wire is None else wire, minted=wire is None)
@@ -358,7 +358,7 @@ def _wire_id(choice: Choice, call: Call) -> str | None:
 
 
 def _means_the_end(choice: Choice) -> bool:
-    """Return True if a call without arguments is complete, because the choice was not truncated."""
+    """Return True if the choice was not truncated. A call without arguments is then complete."""
     finish = choice.finish
     if finish.raw is None:
         return choice.shared.settings.switches.empty_call_without_reason == "run"
@@ -378,8 +378,8 @@ def _classify(
 ) -> Verdict:
     """Return the final state of a call.
 
-    `owners`: how many calls have each id as their first id. Aliases that are another call's id are dropped. `success`:
-    a call without arguments is complete. `closes`: the wire closed at least one call individually.
+    `owners`: for each id, how many calls have it as their first id. Aliases that are another call's id are dropped.
+    `success`: a call without arguments counts as complete. `closes`: the wire closed at least one call individually.
     """
     text = call.text
     reason: str | None = None
@@ -411,7 +411,7 @@ def _classify(
 
 
 def _fault(choice: Choice, call: Call, given: str) -> str | None:
-    """Return why a closed call is invalid, or None. An unfinished text is not invalid here."""
+    """Return why a closed call is invalid, or None. Unfinished text does not make the call invalid here."""
     out = choice.shared.out
     text = call.text
     if not call.name:
@@ -435,7 +435,7 @@ def _fault(choice: Choice, call: Call, given: str) -> str | None:
 
 
 def _fault_of_text(call: Call) -> str | None:
-    """Return why a complete text is not an argument object."""
+    """Return why a complete text is not a valid argument object."""
     text = call.text
     if call.custom or text.is_blank():
         return None

@@ -1,7 +1,7 @@
-"""Removes repeated text from content deltas of gateways that resend the whole text so far (AM8). Off (`delta`) by
+"""Removes repeated text from the content deltas of gateways that resend all of the text so far (AM8). Off (`delta`) by
 default.
 
-`cumulative`: a piece that begins with the text so far replaces it. `auto`: the same, starting with the first piece that
+`cumulative`: a piece that begins with the text so far replaces it. `auto`: the same, but only from the first piece that
 extends a text of at least `_AUTO_FROM` characters. Neither is the default, because plain text has no grammar that could
 confirm a repetition.
 """
@@ -17,7 +17,10 @@ _BLANK = " \t\n\r\x0c"
 
 
 class ContentMode:
-    """Removes repetitions from the content of one choice. A comparison costs at most the length of the piece."""
+    """Removes repetitions from the content of one choice.
+
+    The cost of a comparison is at most the length of the piece.
+    """
 
     __slots__ = ("_doubted", "_length", "_pieces", "cumulative", "reported")
 

@@ -1,4 +1,4 @@
-"""State of output items with their text parts or their one call."""
+"""State of output items: their text parts or their call."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ItemPart:
         self.snapshot = snapshot  # text of the opening event, kept while the deltas may still repeat it
         self.again = 0  # number of characters of the snapshot that the deltas have repeated
         self.last_sub = sub  # sub-index of the last delta
-        self.value_sub = sub  # sub-index under which the whole text was last sent
+        self.value_sub = sub  # sub-index of the event that last sent the complete text
         self.sub_is_reliable = False  # two consecutive deltas had the same sub-index, so it is meaningful
         self.valued = False  # the complete text was received
         self.length = 0  # number of characters of the text
@@ -117,19 +117,18 @@ class Item:
         self.index: int | None = None  # first index received
         self.public_id: str | None = None  # item id that is emitted, if it differs from `item_id`
         self.announced = False  # the wire opened the item; otherwise it was created because something addressed it
-        self.opened_bare = False  # opened without a part: the item's closing event carries more than those of its parts
+        self.opened_bare = False  # opened without a part, so the item has its own closing event
         self.open = True
         self.parts: list[ItemPart] = []
-        self._unclosed: list[ItemPart] = []  # no part after the last of these is open
-        # The last part of each channel and kind, and the part that last opened or received a delta under each
-        # sub-index.
+        self._unclosed: list[ItemPart] = []  # all open parts; closed parts are removed only from the end
+        # The last part of each channel and kind, and the part that was last opened or extended at each sub-index.
         self.latest: dict[tuple[Channel, ReasoningKind], ItemPart] = {}
         self.named: dict[tuple[Channel, ReasoningKind, int | None], ItemPart] = {}
         self.call: Call | None = None
         self.snapshot: str | None = None  # arguments in the event that opened the call
-        self.own_text = False  # the deltas are complete by themselves; the snapshot is only a fallback
+        self.own_text = False  # the deltas contain the complete arguments; the snapshot is only a fallback
         self.valued = False  # the complete arguments were received
-        self.first: Item | None = None  # closed call that this item announces again, while that is undecided
+        self.first: Item | None = None  # closed call that this item may announce again, until that is decided
         self.alias_of: Item | None = None  # item that this item turned out to duplicate
         self.restated = False
         self.again_reported = False

@@ -43,7 +43,7 @@ __all__ = [
     "settle_text",
 ]
 
-_SHORT = 64  # length limit in bytes for an empty object with white space in it
+_SHORT = 64  # length limit in bytes for an empty object that contains white space
 _LOST = b'{"'  # bytes that a gateway loses when it drops the first fragment
 
 
@@ -106,7 +106,7 @@ def name_call(choice: Choice, call: Call, name: str | None) -> None:
 
 
 def note_ids(choice: Choice, item: Item, address: Address, other: str | None) -> None:
-    """Store the ids that led to the item: the first ones become its own, the others become aliases.
+    """Store the ids that led to the item. The first ones become its own ids, the others become aliases.
 
     `other`: an unexpected id to report.
     """
@@ -186,7 +186,7 @@ def set_whole_arguments(choice: Choice, item: Item, arguments: str | None) -> No
             report_conflict(choice, item)
         return
     if call.raw is not None and _has_no_arguments(payload):
-        return  # it was already treated as no arguments
+        return  # the value was already treated as no arguments
     choice.shared.check_piece(len(payload))
     if item.snapshot is not None and call.empty and not _is_placeholder(item.snapshot.encode()):
         if not call.custom and _is_placeholder(payload):
@@ -217,7 +217,7 @@ def set_whole_arguments(choice: Choice, item: Item, arguments: str | None) -> No
 
 
 def is_same_or_empty(call: Call, arguments: str | None) -> bool:
-    """Return True if the arguments equal the call's own, or are empty or a placeholder."""
+    """Return True if the arguments equal those of the call, are empty, or are a placeholder."""
     payload = replace_lone_surrogates(arguments or "").encode()
     return not payload or _has_same_arguments(call, payload) or (not call.custom and _is_placeholder(payload))
 

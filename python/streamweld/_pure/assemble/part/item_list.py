@@ -1,11 +1,12 @@
-"""Applies the content list of a closed item to its streamed parts, entry by entry, as planned by `listed_parts`.
+"""Applies the content list of a closed item to its streamed parts, one listed part at a time, as planned by
+`listed_parts`.
 
 Events are emitted in the order of the list, so that a client sees the parts in the order of the item:
 
-1  An entry attaches its annotations and metadata to its part; an entry without a streamed part opens one.
-2  The last entry for a part corrects the text of the part and closes it.
-3  After all entries, parts that the list omits are retracted in the order in which they opened, and close with the
-   item. Retractions come last because a later entry may still match the part.
+1 The annotations and metadata of a listed part are attached to its streamed part; if there is none, a part is opened. 2
+The last listed part that matches a streamed part corrects the text of that part and closes it. 3 At the end of the
+list, streamed parts that it omits are retracted in the order in which they opened, and close with the item. Retractions
+come last, because until then a listed part may still match.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ __all__ = ["TextList"]
 
 
 class TextList:
-    """The parts of one kind in one item, and the plan made from the list."""
+    """The parts of one kind in one item, and the plan for the list."""
 
     __slots__ = ("_item", "_parts", "_plan", "_to_come")
 
     def __init__(self, item: Item, entry: ListedPart, texts: Sequence[str]) -> None:
-        """Plan how the entries match the parts. `texts`: the texts of the entries."""
+        """Plan how the listed parts match the item's parts. `texts`: the texts of the listed parts."""
         self._item = item
         self._parts = item.parts_of(entry.channel, entry.kind)
         streamed = [
@@ -44,13 +45,13 @@ class TextList:
             for one in self._parts
         ]
         self._plan = Plan(streamed, texts)
-        self._to_come = [0] * len(self._parts)  # number of remaining entries for each part
+        self._to_come = [0] * len(self._parts)  # for each part, how many listed parts still match it
         for assignment in self._plan.assignments:
             if isinstance(assignment, int):
                 self._to_come[assignment] += 1
 
     def apply_entry(self, choice: Choice, number: int, entry: ListedPart, text: str, *, again: bool) -> None:
-        """Apply the next entry of this kind."""
+        """Apply the next listed part of this kind."""
         assignment = self._plan.assignments[number]
         if assignment == "unassigned":
             return

@@ -1,8 +1,8 @@
 """Splits items whose calls share one id: the id of an open call is announced again at a second index (AM3).
 
 `SharedId` collects the text of each index and detects that there were several calls; this module creates items for the
-additional calls. Applies only if the index alone addresses a call (Anthropic blocks), because an item id would identify
-the call by itself.
+additional calls. This applies only if the index alone addresses a call (Anthropic blocks), because an item id would
+identify the call.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["push_item", "resolve_shared_id", "share_id"]
 
 
 def share_id(choice: Choice, item: Item, address: Address) -> None:
-    """Start to collect the text of each index when an open call is announced at an index that is not bound to it."""
+    """Start to collect the text of each index when an open call is announced again at an unbound index."""
     call, index = item.call, address.index
     if call is None or call.index is None or index is None or address.item_id is not None:
         return
@@ -65,7 +65,7 @@ def resolve_shared_id(choice: Choice, item: Item) -> bool:
 
 
 def _adopt(choice: Choice, item: Item, count: int) -> None:
-    """Create items for the calls from `count` on, at the indexes that announced them."""
+    """Create items for the calls from number `count` on, at the indexes at which they were announced."""
     call = item.call
     if call is None:
         return

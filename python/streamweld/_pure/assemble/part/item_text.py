@@ -48,8 +48,8 @@ def find_part(item: Item, channel: Channel, kind: ReasoningKind | None, sub: int
     """Return the part of the item that a delta addresses.
 
     Prefers the part with the same `sub`. Otherwise returns the open part of the channel, because some gateways send a
-    new content_index in every delta. This does not apply if the complete text of that part was received or its `sub`
-    proved to be meaningful.
+    new content_index in every delta. It does not return that part if its complete text was received or its `sub` proved
+    to be meaningful.
     """
     kinds: tuple[ReasoningKind, ...] = _KINDS if kind is None else (kind,)
     called = [item.named.get((channel, each, sub)) for each in kinds]
@@ -87,7 +87,7 @@ def find_whole(item: Item, channel: Channel, kind: ReasoningKind, sub: int | Non
 
 
 def _latest(found: list[ItemPart | None], check: Callable[[ItemPart], bool]) -> ItemPart | None:
-    """Return the last opened of the given parts that passes the check."""
+    """Of the given parts that pass the check, return the one that was opened last."""
     return max([one for one in found if one is not None and check(one)], key=lambda one: one.part.part, default=None)
 
 
@@ -156,7 +156,7 @@ def add_text(choice: Choice, item: Item, one: ItemPart, text: str, sub: int | No
     if one.last_sub != sub:
         one.labels.change(one.last_sub, sub, one.length)
         one.last_sub = sub
-        item.named[one.part.channel, one.part.kind, sub] = one  # if another part had `sub`, it would have been found
+        item.named[one.part.channel, one.part.kind, sub] = one  # no other part has `sub`, or it would have been found
     text = one.joiner.push(text)
     choice.update_pending_part(one)
     if one.joiner.lone:
@@ -173,9 +173,9 @@ def add_text(choice: Choice, item: Item, one: ItemPart, text: str, sub: int | No
                 return
             text = held  # the deltas repeated all of it
         elif text.startswith(held[one.again :]):
-            text = held[: one.again] + text  # repeated and continued
+            text = held[: one.again] + text  # the deltas repeated the snapshot and continued it
         else:
-            text = held + held[: one.again] + text  # the snapshot was the beginning
+            text = held + held[: one.again] + text  # the snapshot was the beginning of the text
         one.snapshot = None
         choice.update_pending_part(one)
         choice.shared.spend_text(byte_length(text) - byte_length(held))
@@ -194,8 +194,8 @@ def set_whole_text(choice: Choice, one: ItemPart, sub: int | None, text: str | N
     """Set the complete text from an authoritative event.
 
     Replaces the streamed text. If it only adds text at the end, that text is emitted as one more delta. If the deltas
-    of the part came under several sub-indexes, the value may be the text of `sub` alone; it is then stored until the
-    part ends.
+    of the part had several sub-indexes, the value may be the text of `sub` alone; it is then stored until the part
+    ends.
     """
     if not text:
         return
@@ -236,13 +236,13 @@ def report_conflict(choice: Choice, one: ItemPart) -> None:
 
 
 def close_part(choice: Choice, item: Item, one: ItemPart, metadata: str | None, *, alone: bool) -> None:
-    """Close a part that the wire closed. `alone`: nothing more of its item follows."""
+    """Close a part that the wire closed. `alone`: the item has no further events."""
     if not one.part.open:
         return
     put_metadata(choice, one, metadata)
     choice.shared.out.closed.add(one.part.part)
     if one.labels.has_closes and not one.valued and not alone:
-        return  # only one sub-index closed; the item decides
+        return  # only one sub-index was closed; the close of the item decides
     one.closed = True
     if alone or one.part.channel != "reasoning" or item.item_id is None:
         end_part(choice, one)
@@ -274,7 +274,7 @@ def finish_item(
 ) -> None:
     """End the item and all of its parts. `whole`: the item was not truncated."""
     if item.kind == "reasoning" and whole and not item.parts and (item.item_id is not None or encrypted_content):
-        # An empty part, because encrypted reasoning must be sent back in the next turn even without text.
+        # Open an empty part, because encrypted reasoning must be sent back in the next turn even without text.
         open_part(choice, item, "reasoning", "summary", None, None, None)
     open_parts = [one for one in item.parts if one.part.open]
     if open_parts:

@@ -1,7 +1,7 @@
-"""Sub-indexes ("labels") of the deltas of one text part, and the closing texts received under them.
+"""Sub-indexes ("labels") of the deltas of one text part, and the closing texts received for them.
 
-Some gateways number every delta; others number parts that no event announced. Both are parsed as one part; only a close
-or the content list of the item shows what a label means.
+Some gateways number every delta; others number parts that no event announced. Either way, the deltas are parsed as one
+part, because only a close or the content list of the item shows what a label means.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Labels"]
 
-_MAX_RUNS = 64  # a part with more runs has a new label in every delta, so its labels mean nothing
+_MAX_RUNS = 64  # a part with more runs has a new label in every delta, so its labels are meaningless
 
 
 class Labels:
@@ -25,10 +25,10 @@ class Labels:
         self.state: Literal["one", "several", "too_many"] = "one"
         self._runs: list[tuple[int | None, int]] = []  # label and start offset of each run of text, in order
         self._closes: dict[int | None, str] = {}  # label and closing text, in order of arrival
-        self._aliases: dict[int | None, int | None] = {}  # unknown label of a close, known label with the same text
+        self._aliases: dict[int | None, int | None] = {}  # unknown label of a close -> known label with the same text
 
     def change(self, before: int | None, label: int | None, length: int) -> None:
-        """Record that the next delta, after `length` characters of text, has a different label from the last."""
+        """Record that the next delta, after `length` characters of text, has a different label from the last one."""
         if self.state == "one" and length > 0:
             self.state = "several"
             self._runs = [(before, 0), (label, length)]
@@ -72,7 +72,7 @@ class Labels:
     def closed_text(self, text: str) -> str | None:
         """Return the text of the part with the closing texts inserted.
 
-        A single closing text that differs from its label's own text is the text of the whole part.
+        If there is only one closing text, and it differs from the text of its label, it is the text of the entire part.
         """
         closes = self._closes
         if not closes:
@@ -92,7 +92,10 @@ class Labels:
         return "".join(pieces)
 
     def replaced(self, length: int) -> None:
-        """Reset the runs after the text was replaced by one of this length: text no longer belongs to any label."""
+        """Reset the runs after the text was replaced by one of this length.
+
+        The new text does not belong to any label.
+        """
         self._runs = [(label, length) for label, _ in self._runs]
 
     def _streamed(self, label: int | None, text: str) -> str:

@@ -41,7 +41,7 @@ class _Pieces:
 
 
 class ObjectMerge:
-    """Members merged so far: for each key the JSON text of its value, or the pieces of a string."""
+    """The members merged so far: for each key, the JSON text of its value or the pieces of a string."""
 
     __slots__ = ("_members", "size")
 
@@ -87,7 +87,7 @@ class ObjectMerge:
 
 
 def _members(raw: str) -> dict[str, str]:
-    """Return the text of each member. If a key is repeated, its last value counts, at the position of the first.
+    """Return the text of each member. If a key is repeated, the last value is returned at the position of the first.
 
     Text that is not an object has no members.
     """
@@ -109,7 +109,7 @@ def _same(value: str | _Pieces, text: str) -> bool:
             return False
         string = _string(text)
         return len(string) == value.length and string == value.whole()
-    # A much longer value differs, or is spelled so differently that it need not be recognized. Bounds the cost.
+    # To bound the cost, a value of very different length counts as different, even if it is only spelled differently.
     return value == text or (len(value) <= 2 * len(text) and canonical(value) == canonical(text))
 
 

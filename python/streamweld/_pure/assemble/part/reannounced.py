@@ -1,4 +1,4 @@
-"""Handles a tool call that is announced again: the same call under another id, or a second call with its id.
+"""Handles a tool call that is announced again: either the same call with another id, or a second call with the same id.
 
     open    the same call: ids become aliases; the text goes through the argument rules, and an overflow is a second
             call
@@ -46,7 +46,7 @@ def is_another(call: Call, address: Address, name: str | None) -> bool:
 
 
 def is_own_close(item: Item, call: Call, address: Address) -> bool:
-    """Return True if a close with the ids of an open call closes that call, even under another name.
+    """Return True if a close with the ids of an open call closes that call, even if the names differ.
 
     An announcement creates a call and a close ends it. The AI SDK's own repair may rename the call in between.
     """
@@ -60,7 +60,7 @@ def is_own_close(item: Item, call: Call, address: Address) -> bool:
 def is_close_under_another_id(
     item_index: ItemIndex, item: Item, address: Address, name: str | None, arguments: str | None
 ) -> bool:
-    """Return True if a close has the item id, name and arguments of the open item's call, but an unknown call id."""
+    """Return True if a close has the item id, name and arguments of the open call, but an unknown call id."""
     call = item.call
     if call is None or not item.open or call.verdict is not None:
         return False
@@ -91,7 +91,7 @@ def report_reannounced(choice: Choice, item: Item, address: Address) -> None:
     """Report, once per call, that it was announced again."""
     if item.call is None:
         return
-    item.call.announced_again.add(None)  # text after a complete value then belongs to a second call
+    item.call.announced_again.add(None)  # text after a complete value now belongs to a second call
     if item.again_reported:
         return
     item.again_reported = True

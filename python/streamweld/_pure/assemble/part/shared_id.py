@@ -12,7 +12,7 @@ __all__ = ["SharedId"]
 
 
 class _Own:
-    """Text received under one index."""
+    """Text received at one index."""
 
     __slots__ = ("automaton", "data")
 
@@ -30,7 +30,7 @@ class SharedId:
         self._owns: dict[int, _Own] = {}
         self._filled = 0  # number of indexes with text
         self._whole = 0  # number of indexes whose text is a complete object
-        self.closed = False  # it is one call after all, so nothing more is collected
+        self.closed = False  # there is only one call, so no more text is collected
         self.announce(index)
         self.add(index, bytes(text))
 

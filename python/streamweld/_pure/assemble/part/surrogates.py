@@ -1,5 +1,4 @@
-"""Joins the halves of a surrogate pair that arrive in two pieces of one text. A half without its other half becomes
-U+FFFD.
+"""Joins the halves of a surrogate pair that arrive in two pieces of one text. An unpaired half becomes U+FFFD.
 
 There is one joiner per channel: for a call's arguments, and for a choice's text, reasoning and refusal.
 """

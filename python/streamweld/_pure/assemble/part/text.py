@@ -1,4 +1,4 @@
-"""One text, reasoning or refusal part with its annotations and attributes, and its events."""
+"""One text, reasoning or refusal part, with its annotations, attributes and events."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class TextPart:
         self.details: list[str] = []  # raw JSON arrays
         self.metadata: RawMembers | None = None  # metadata for the closing event
         self.open = True
-        self.void = False  # retracted as a whole: not part of the response
+        self.void = False  # retracted, so not part of the response
 
     def text(self) -> str:
         if len(self.pieces) > 1:

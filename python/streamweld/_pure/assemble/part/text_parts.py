@@ -50,7 +50,7 @@ class TextParts:
     def push(
         self, channel: Channel, text: str, metadata: str | None, kind: ReasoningKind = "raw", *, raw: bool = False
     ) -> str | None:
-        """Add one piece as received. Return the metadata if no event carried it.
+        """Add one piece as received. Return its metadata if no event carried it.
 
         `raw`: the piece is known to be new, so it is not checked for repeated text.
         """
@@ -97,7 +97,7 @@ class TextParts:
         return 0 if length is None else length.length
 
     def whole(self, channel: Channel) -> str:
-        """Return all text received in a channel. Costs its length."""
+        """Return all text received in a channel. The cost is proportional to its length."""
         return "".join([part.text() for part in self.parts if part.channel == channel and not part.void])
 
     def annotate(self, raw: str) -> None:
@@ -165,9 +165,10 @@ class TextParts:
             one.void = True
 
     def end(self) -> dict[str, str]:
-        """Close the parts at the end of the choice, including half a surrogate pair without a part.
+        """Close the parts at the end of the choice, and emit a pending half of a surrogate pair, even if no part is
+        open.
 
-        Return what belongs to no part, as a member name and a raw array.
+        Return the data that does not belong to any part, as a member name and a raw array.
         """
         self.close_open()
         for channel in _CHANNELS:
@@ -191,7 +192,7 @@ class TextParts:
         return left
 
     def _was_attached(self, signature: str | None, encrypted_content: str | None) -> bool:
-        """Return True if the parts already have this data, which means that a terminal message repeated it."""
+        """Return True if the parts already have this data, because a terminal message repeated it."""
         if signature is not None and not any(part.signature == signature for part in self.parts):
             return False
         return encrypted_content is None or any(part.encrypted_content == encrypted_content for part in self.parts)
@@ -261,9 +262,9 @@ _CHANNELS: tuple[Channel, ...] = ("text", "reasoning", "refusal")
 
 
 class _ChannelLength:
-    """Amount of text received in one channel.
+    """The amount of text received in one channel.
 
-    Comparing amounts often makes it unnecessary to compare the text.
+    If the amounts differ, the texts need not be compared.
     """
 
     __slots__ = ("length", "parts", "pieces")

@@ -1,6 +1,6 @@
 """Finds the item that a delta addresses, or creates it if no event opened it.
 
-Content changes only when a new item displaces an open item, which is then closed.
+It does not change content, except that a new item closes the open item that it displaces.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def restatement(state: Choice) -> Restatement:
 
 
 def _make_room(state: Choice, address: Address) -> None:
-    """Close what is open at the index of the address, unless it has an item id by which later deltas may address it."""
+    """Close the item that is open at the index of the address, unless later deltas may address it by its item id."""
     if address.index is None:
         return
     for kind in ("message", "reasoning", "call"):
@@ -115,7 +115,9 @@ def known_item(state: Choice, kind: ItemKind, address: Address, item: Item | Non
 
 
 def addressed_call(state: Choice, address: Address, brings: str | None) -> Item | None:
-    """Return the item of a call's delta. If no event opened it and the delta has content, create a placeholder."""
+    """Return the item that a call's delta addresses. If no event opened it and the delta has content, create a
+    placeholder.
+    """
     address = state.item_index.usable(address)
     item = state.item_index.find("call", address, "delta")
     if item is None:
@@ -144,7 +146,7 @@ def opened(state: Choice, item: Item, channel: Channel, reasoning_kind: Reasonin
 
 
 def report_late(state: Choice, item: Item) -> None:
-    """Report a delta that arrived after the close of the item, at most once per item."""
+    """Report, at most once per item, a delta that arrived after the item was closed."""
     if not item.late_reported:
         item.late_reported = True
         state.shared.out.diagnose("late_delta")

@@ -1,13 +1,13 @@
 """Decides which call a tool-call fragment belongs to: the decision table of the rules R1 to R3.
 
-`decide` changes nothing; `route_fragment` carries out the decision. Rules are tried from the top. "Complete" means that
-the arguments of the call are one complete JSON value, "header" means that the fragment has a name, and "payload" means
-that it has argument text. The Rust twin refers to this table.
+`decide` has no side effects; `route_fragment` carries out the decision. The rules are tried from top to bottom.
+"Complete" means that the arguments of the call are one complete JSON value, "header" means that the fragment has a
+name, and "payload" that it has argument text. The Rust twin refers to this table.
 
 A call cannot mix free-form text (of a custom tool) and JSON: if the id or index leads to a call of the other type, the
 payload opens a new call; otherwise only calls of its type are candidates. Free-form text has no defined end: such a
-call is never complete and accepts any text. A second text with a header is a second call, unless its id shows
-otherwise. The first text of a call determines its type.
+call is never complete and accepts any text. A second text with a header starts a second call, unless its id shows that
+it does not. The first text of a call determines its type.
 
     R1    the id is known (if several calls have it, it means the call bound to the fragment's index)
     R1a   the call is not complete                                       -> that call, whatever the index
@@ -181,7 +181,7 @@ def _new_id(choice: Choice, incoming: Incoming) -> Decision:
 
 
 def _repeats_legacy(choice: Choice, name: str | None, payload: bytes) -> bool:
-    """Return True if the fragment is the call that `function_call` already sent without an id."""
+    """Return True if the fragment repeats the call that `function_call` already sent without an id."""
     legacy = choice.by_index.get(LEGACY_INDEX)
     if legacy is None or legacy.id is not None or legacy.name != name or legacy.dropped:
         return False
@@ -251,7 +251,7 @@ def _unbound(choice: Choice, incoming: Incoming) -> Decision:
 
 
 def guess(choice: Choice, call: Call) -> str | None:
-    """AM2: return a code if giving the payload to this call is a guess.
+    """AM2: return a code if assigning the payload to this call is a guess.
 
     It is a guess if other calls are open, or if the call would accept any text.
     """
@@ -295,14 +295,14 @@ def _one_of_several(choice: Choice, incoming: Incoming) -> str | None:
 
 
 def _latest_or_nothing(choice: Choice, rule: str) -> Decision:
-    """Route a fragment that has only extra members to the latest call, if any."""
+    """Route a fragment that contains only extra members to the latest call, if any."""
     if choice.latest is not None and not choice.latest.dropped:
         return Decision(rule, choice.latest)
     return Decision(rule, None, Resolution.IGNORE)
 
 
 def _is_replay(choice: Choice, key: str | int, name: str, payload: bytes) -> bool:
-    """R1d, R3a3: return True if an earlier call that lost this id or index had the same name and arguments."""
+    """R1d, R3a3: return True if the fragment repeats the name and arguments of a call that lost this id or index."""
     if not choice.payloads or not is_whole(payload):
         return False
     return choice.is_replay(key, name, canonical(payload.decode("utf-8", "replace")))

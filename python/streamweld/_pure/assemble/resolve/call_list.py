@@ -1,4 +1,4 @@
-"""An ordered set of calls. Adding and removing a call, counting, and access to the first and last calls take constant
+"""An ordered set of calls. Adding or removing a call, counting, and reading the first and last calls take constant
 time.
 
 It is a doubly linked list over slot numbers, so that no fragment or removal scans thousands of calls. A call that is
@@ -16,7 +16,7 @@ __all__ = ["CallList"]
 
 
 class CallList:
-    """Numbers in the order in which they were added."""
+    """Slot numbers of calls, in the order in which they were added."""
 
     __slots__ = ("_first", "_last", "_next", "_previous", "count")
 

@@ -21,7 +21,7 @@ class Resolution(Enum):
     NEW = "new"  # the fragment opens a new call
     DROP = "drop"  # the fragment addresses the call, but its payload is a replay
     REPLAY = "replay"  # the fragment may replay the call that it addresses, so its payload is held back
-    IGNORE = "ignore"  # the fragment belongs to no call
+    IGNORE = "ignore"  # the fragment does not belong to any call
 
 
 class Incoming:
@@ -73,8 +73,6 @@ class Decision:
         self.rule = rule
         self.call = call
         self.resolution = resolution
-        self.note = note  # code of the named ambiguity whose default was applied
+        self.note = note  # code of the ambiguity for which a default was applied
         self.tentative = tentative
-        self.displaced_empty = (
-            displaced_empty  # the call that was still empty when it lost its index to the new call (AM1)
-        )
+        self.displaced_empty = displaced_empty  # the call that was empty when the new call took over its index (AM1)

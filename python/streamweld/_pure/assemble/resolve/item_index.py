@@ -1,7 +1,7 @@
-"""Finds the item of a choice that the ids and the index of an event refer to.
+"""Finds the item that the ids and the index of an event refer to.
 
-An address is evidence: ids are considered first, then the index, then which items are open. The first id of an item
-stays public; any other id that led to it becomes an alias.
+Ids are considered first, then the index, then which items are open. The first id of an item remains its public id; any
+other id that led to it becomes an alias.
 
     a   `item_id` is known, or one half of an id `call|item` is; a call is also found if `item_id` is its call id
     b   `call_id` is the id of a call (if several calls have it, the one that the index is bound to)
@@ -57,12 +57,12 @@ class ItemIndex:
         self._count = 0
         self._items: dict[int, Item] = {}  # open items by number
         self._order = CallList()  # numbers of the open items
-        self._since = 0  # the first number since `forget` was last called
+        self._since = 0  # the first number assigned since the last `forget`
         self._open: dict[ItemKind, CallList] = {kind: CallList() for kind in KINDS}
         self._by_id: dict[tuple[ItemKind, str], Item] = {}
         self._by_call: dict[str, Item] = {}
-        self._earlier: dict[str, Item] = {}  # `_by_call` of earlier steps, kept because results may arrive later
-        self._namesakes: dict[tuple[str, str], Item] = {}  # calls whose id a later call took over, by id and name
+        self._earlier: dict[str, Item] = {}  # `_by_call` of earlier steps, because results may arrive later
+        self._namesakes: dict[tuple[str, str], Item] = {}  # calls whose id a later call reused, by id and name
         self._by_index: dict[tuple[ItemKind, int], Item] = {}
         self._at_index: dict[int, Item] = {}  # the item of any kind that was last opened at each index
         self.filled: list[Item] = []  # items that have a part or a call, in order
@@ -74,11 +74,11 @@ class ItemIndex:
 
     @property
     def all_closed(self) -> bool:
-        """True if the wire closed everything it opened, unless it ended with reasoning (not a response)."""
+        """True if the wire closed everything that it opened, and the last item was not reasoning."""
         return self._count > 0 and not self._items and self.last_kind != "reasoning"
 
     def usable(self, address: Address) -> Address:
-        """Return the address without members that cannot be evidence: blank ids, and indexes out of range."""
+        """Return the address without unusable members: blank ids, and indexes out of range."""
         index, limit = address.index, self._shared.settings.limits.max_tool_index
         if index is not None and (index < 0 or (limit is not None and index > limit)):
             index = None
@@ -183,15 +183,17 @@ class ItemIndex:
     def _unanswered(self, call_id: str) -> Item | None:
         """Return a call of an earlier step that has no result yet.
 
-        Until its result arrives, its id can only refer to it. After the result, the id can be reused, like the ids of
-        text parts, because the next step is a new model response.
+        Until its result arrives, its id cannot refer to another call. After the result, the id can be reused, like the
+        ids of text parts, because the next step is a new model response.
         """
         item = _resolve_alias(self._earlier.get(call_id))
         call = None if item is None else item.call
         return item if call is not None and not call.dropped and not call.answered else None
 
     def closing(self, address: Address, name: str | None) -> Item | None:
-        """Return the call that a close refers to: of several open calls with the id, the one with the given name."""
+        """Return the call that a close refers to. If several open calls have the id, return the one with the given
+        name.
+        """
         found = self.find("call", address, "close")
         call = None if found is None else found.call
         if call is None or address.call_id is None or not name or call.name in ("", name):
@@ -216,7 +218,7 @@ class ItemIndex:
         if kind == "call":
             return self._latest_call(address, bound)
         if address.item_id is None and (address.index is None or bound is None):
-            # Text without a usable address, or at the index of an item of another kind, continues the latest open item.
+            # Text that has no usable address, or the index of an item of another kind, continues the latest open item.
             return self.latest(kind) if address.index is None or address.index in self._at_index else None
         return None
 
@@ -235,12 +237,12 @@ class ItemIndex:
         return self.at("call", address.index) is None
 
     def latest(self, kind: ItemKind) -> Item | None:
-        """Return the open item of the kind that was opened last."""
+        """Return the last opened item of the kind that is still open."""
         number = self._open[kind].last()
         return None if number is None else self._items[number]
 
     def whatever_at(self, address: Address) -> Item | None:
-        """Return the open item, of any kind, that a close without a kind refers to."""
+        """Return the open item that a close without a kind refers to, whatever the item's kind."""
         for kind in KINDS:
             found = self.by_ids(kind, address)
             if found is not None:
@@ -258,7 +260,7 @@ class ItemIndex:
         return [item for item in here if item is not None and item.open]
 
     def call_of(self, call_id: str) -> Call | None:
-        """Return the call that a result refers to: the latest one with the id, even from an earlier step."""
+        """Return the call that a result refers to: the latest call with the id, even if it is from an earlier step."""
         item = _resolve_alias(self._by_call.get(call_id) or self._earlier.get(call_id))
         return None if item is None else item.call
 
@@ -267,7 +269,9 @@ class ItemIndex:
         return iter(list(self._items.values()))
 
     def opened_in_step(self) -> list[Item]:
-        """Return the open items that were opened since `forget` was last called, in the same order."""
+        """Return the items that were opened since the last `forget` and are still open, in the order in which they were
+        opened.
+        """
         found: list[Item] = []
         for number in self._order.latest(self._order.count):
             if number < self._since:

@@ -1,4 +1,5 @@
-"""Matches the entries of an item's list with its streamed parts. Works on texts only: no events, no items.
+"""Matches the entries of an item's content list with its streamed parts. It works only on texts, without events or
+items.
 
 1  If the parts and the entries join to the same text, they agree, however that text is divided.
 2  A part whose Done event was emitted takes an entry with the same text: the one at its own position, otherwise the
@@ -6,7 +7,7 @@
    position, otherwise the first free one), and the open parts get the rest. Otherwise it keeps its text, and the
    entry at its position is used up, unless an open part has that text.
 3  Open parts take the other entries in order, equal texts first. An entry between two parts joins the part before it.
-   Entries at the end are new parts, or join the last part if its deltas came under several labels.
+   Entries at the end are new parts, or join the last part if its deltas had several labels.
 4  A part without an entry becomes empty, unless an empty entry is at its position.
 """
 
@@ -30,14 +31,14 @@ class StreamedPart(NamedTuple):
 
     text: str
     done: bool  # its Done event was emitted
-    several_labels: bool  # its deltas came under several labels
+    several_labels: bool  # its deltas had several labels
 
 
 class Verdict(NamedTuple):
     """How the list changes one part.
 
-    `kept`: the part keeps its streamed text. `text`: it gets this text. `contradicted`: its Done event was emitted, but
-    the list has a different text for it or omits it. `left`: the list omits the part.
+    `kept`: the part keeps its streamed text. `text`: the new text of the part. `contradicted`: its Done event was
+    emitted, but the list has a different text for it or omits it. `left`: the list omits the part.
     """
 
     kind: Literal["kept", "text", "contradicted", "left"]
@@ -48,7 +49,7 @@ KEPT = Verdict("kept")
 
 
 class Plan:
-    """The result of matching: a verdict for each part and an assignment for each entry."""
+    """The result of the matching: a verdict for each part, and an assignment for each entry."""
 
     __slots__ = ("assignments", "verdicts")
 
@@ -58,7 +59,7 @@ class Plan:
         if "".join([part.text for part in parts]) == "".join(entries):
             self._divide(parts, entries)
         elif any(entries):
-            starts = [0] * len(entries)  # how much of each entry closed parts took
+            starts = [0] * len(entries)  # for each entry, how many characters closed parts took
             free = self._take_done(parts, entries, starts)
             self._take_open(parts, entries, starts, free)
             self._check_order(parts)
@@ -87,7 +88,7 @@ class Plan:
     def _take_done(self, parts: Sequence[StreamedPart], entries: Sequence[str], starts: list[int]) -> list[int]:
         """Rule 2: assign entries to closed parts, and return the free entries.
 
-        The text of each of these is free from its offset in `starts` on.
+        The text of each free entry is available from its offset in `starts` on.
         """
         free = [bool(text) for text in entries]
         unequal: list[int] = []
@@ -133,7 +134,7 @@ class Plan:
     ) -> None:
         """Rules 3 and 4: assign entries to open parts. `free` lists the entries that no closed part took.
 
-        The text of each entry is free from its offset in `starts` on.
+        The text of each entry is available from its offset in `starts` on.
         """
         open_positions = [position for position, part in enumerate(parts) if not part.done]
         open_texts = [parts[position].text for position in open_positions]
@@ -166,7 +167,9 @@ class Plan:
             self.assignments[entry] = "new"
 
     def _check_order(self, parts: Sequence[StreamedPart]) -> None:
-        """Mark parts that the list has in another order as contradicted, because a closed part cannot be moved."""
+        """If the list has closed parts in another order, mark them as contradicted, because a closed part cannot be
+        moved.
+        """
         last = 0
         for assignment in self.assignments:
             if not isinstance(assignment, int):

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Progress", "Relation", "relate"]
 
-# late: the call had no name. same: equal. grows: a longer name that begins with the call's name. fragment: the next
-# piece of the call's name. other: the name of another tool.
+# late: the call has no name yet. same: the names are equal. grows: a longer name that begins with the call's name.
+# fragment: the next piece of the call's name. other: the name of another tool.
 Relation = Literal["late", "same", "grows", "fragment", "other"]
 
 # Progress of the call's arguments when the name arrives. none: no text. started: some text. over: the text is a
@@ -24,9 +24,9 @@ Progress = Literal["none", "started", "over"]
 def relate(current: str, arriving: str, tools: Tools, progress: Progress) -> Relation:
     """Classify the name `arriving` (not blank) relative to the call's name `current`.
 
-    Without a tool list, a different name counts as a fragment until argument text arrives, and as another tool's name
-    after that. A name that begins with the current one belongs to the next call once the arguments are complete. The
-    tool list takes precedence: at any time, a name that is not a tool's name can grow into one, and a name is a
+    Without a tool list, a different name counts as a fragment until argument text arrives, and as the name of another
+    tool after that. A name that begins with the current one belongs to the next call once the arguments are complete.
+    The tool list takes precedence: at any time, a name that is not a tool's name can grow into one, and a name is a
     fragment if the concatenation begins a tool's name. Two names that are both tools are two calls.
     """
     if not current:
@@ -43,7 +43,7 @@ def relate(current: str, arriving: str, tools: Tools, progress: Progress) -> Rel
 
 
 def _may_grow(current: str, arriving: str, tools: Tools, progress: Progress) -> bool:
-    """Return True if a longer name can belong to the call, by the tool list or the progress of the arguments."""
+    """Return True if the tool list, or the progress of the arguments, allows a longer name to belong to the call."""
     if progress == "none":
         return True
     if tools.has(arriving):

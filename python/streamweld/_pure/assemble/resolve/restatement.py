@@ -14,7 +14,9 @@ __all__ = ["Restatement"]
 
 
 class Restatement:
-    """Streamed parts and calls by content. Built once, when the list begins, so that no entry scans all of them."""
+    """Streamed parts and calls, keyed by content. The tables are built once, when the list begins, so that an entry
+    does not have to scan all parts and calls.
+    """
 
     __slots__ = ("item_index", "calls", "parts")
 

@@ -1,7 +1,7 @@
 """Carries out what `by_evidence` decided about a tool-call fragment: opens, binds and names calls, and appends text.
 
-Changes the choice and its calls, and reports repairs; `call_events` emits the events. The only identity decisions made
-here are those that depend on the text: R1g, AM3, and A8 at an overflow.
+It changes the choice and its calls, and reports repairs; `call_events` emits the events. The only identity decisions
+made here are those that depend on the text: R1g, AM3, and A8 at an overflow.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
 def _means_another(choice: Choice, call: Call, incoming: Incoming) -> bool:
     """Return True if clients would misread the fragment.
 
-    They go by the index alone and concatenate a repeated id or name, as they do with the pieces of a name.
+    Clients use only the index, and concatenate a repeated id or name as if it were another piece.
     """
     if incoming.index is None or incoming.index != call.index or incoming.id is not None:
         return True
@@ -140,13 +140,13 @@ def _means_another(choice: Choice, call: Call, incoming: Incoming) -> bool:
 
 
 def _record_position(choice: Choice, call: Call, position: int, array_len: int) -> None:
-    """R3c3: record the position of the call in a list with several entries, however the fragment addressed it."""
+    """R3c3: record the position of the call in a list of several calls, regardless of how the fragment addressed it."""
     if array_len > 1 and position < _MAX_POSITIONS:
         choice.multi[position] = call
 
 
 def _report_guess(choice: Choice, call: Call, code: str) -> None:
-    """Report a named ambiguity, at most once per call."""
+    """Report an ambiguity, at most once per call."""
     if code in call.guess_reported:
         return
     call.guess_reported.add(code)
@@ -165,9 +165,11 @@ def push_text(choice: Choice, call: Call, text: str, index: int | None, *, heade
 
 
 def give(choice: Choice, call: Call, piece: bytes, index: int | None, *, header: bool, identified: bool) -> None:
-    """Append bytes to the arguments of a call, repair them, or route them to the call that they belong to."""
+    """Append bytes to the arguments of a call, repair the arguments, or route the bytes to the call that they belong
+    to.
+    """
     siblings: list[Call] = []
-    # Each call may pass bytes on to another call, once per value in the piece.
+    # A call may pass the remaining bytes on to another call, at most once for each value in the piece.
     spill = _give_one(choice, call, piece, index, header=header, identified=identified)
     while spill is not None:
         if spill.is_sibling:
@@ -222,7 +224,7 @@ def _give_one(
 
 
 def _count(choice: Choice, call: Call, before: int) -> None:
-    """Check the limits; remove a piece that exceeds one."""
+    """Check the limits, and remove the piece if it exceeds one."""
     try:
         choice.shared.count_arguments(before, call.text.size)
     except LimitExceeded:
@@ -261,7 +263,9 @@ def divide(choice: Choice, call: Call, shared_id: SharedId) -> None:
 
 
 def close_shared_id(choice: Choice, call: Call) -> None:
-    """Resolve AM3 at the close: split the call if its text is unfinished and each index has a complete object."""
+    """Resolve AM3 at the close: split the call if its text is unfinished and the text of each index is a complete
+    object.
+    """
     shared_id = call.shared_id
     if shared_id is not None and not call.complete and shared_id.divides_whole():
         divide(choice, call, shared_id)
@@ -287,7 +291,7 @@ def _present(text: str | None) -> str | None:
 
 
 def _continues(bound: Call, identity: str | None, name: str | None) -> bool:
-    """Return True if the fast path applies: the call is in progress and the fragment adds nothing to its identity."""
+    """Return True if the fast path applies: the call is in progress, and the fragment does not add to its identity."""
     return (
         bound.text.unfinished
         and not bound.empty
@@ -442,7 +446,7 @@ def push_object(choice: Choice, call: Call, incoming: Incoming) -> None:
 
 
 def _overflow(choice: Choice, call: Call, spill: bytes, index: int | None, *, identified: bool) -> _Spill | None:
-    """A8: decide what happens to text after a complete value, without a header of its own."""
+    """A8: decide what happens to text that follows a complete value without a header of its own."""
     text = call.text
     if not text.overflow:
         if index in call.announced_again or text.replay_has_header:

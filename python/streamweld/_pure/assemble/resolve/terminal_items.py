@@ -1,10 +1,10 @@
 """Matches the entries of a terminal list with the streamed parts and calls that they repeat, so that nothing appears
 twice.
 
-An entry is matched by its address if possible. Otherwise it is matched, under any id, with a part that has the same
-channel and text, or with a call that has the same name and arguments, unless an earlier entry matched that part or
-call. Otherwise it is matched with an open part or call if the entry begins with its text. The caller creates what is
-missing. Parts and calls are not changed here.
+An entry is matched by its address if possible. Otherwise, regardless of ids, it is matched with a part that has the
+same channel and text, or with a call that has the same name and arguments, unless an earlier entry matched that part or
+call. As a last resort, it is matched with an open part or call whose text is the beginning of the entry's text. The
+caller creates missing parts and calls. Nothing is changed here.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def restated_call(restatement: Restatement, address: Address, name: str | None, 
     if named is not None and (not named.restated or _matches_call(named, name, arguments)):
         return named
     if named is not None:
-        return None  # the list has two calls under one id
+        return None  # the list has two calls with the same id
     arguments_text = canonical(whole) if is_whole(whole) else whole
     same = restatement.calls.get((name or "", arguments_text), [])
     while same:

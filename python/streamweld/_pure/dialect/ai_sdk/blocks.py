@@ -50,7 +50,7 @@ class BlockReader:
         self._out = out
         self._spellings = spellings
         self._redacted: set[str] = set()  # ids of open reasoning blocks without readable text
-        self._open: set[tuple[ItemKind, str]] = set()  # ids of the blocks that have a start and no end
+        self._open: set[tuple[ItemKind, str]] = set()  # ids of the blocks that were started and have not ended
 
     def forget(self) -> None:
         """Forget all ids, because the next step may reuse them."""

@@ -1,8 +1,8 @@
 """Reads one typed object of an AI SDK stream: its ids, texts and flags, and its `providerMetadata`.
 
 Provider-level parts and UI message chunks are different protocols, but both consist of objects with a `type`, and both
-pass on `providerMetadata`: an object with one member per provider, whose own members differ by provider. The known
-members of each type are in `_spec/dialects.json`.
+contain `providerMetadata`: an object with one member per provider, in that provider's own format. The known members of
+each type are in `_spec/dialects.json`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ _EMPTY_VALUES = frozenset({"[]", "{}"})
 
 
 class Schema:
-    """The known members of each type in a dialect, and where providers store what a later turn needs."""
+    """The known members of each type in a dialect, and the members in which providers store data that a later turn
+    needs.
+    """
 
     __slots__ = ("_modelled", "_nothing", "provider_members", "read")
 
@@ -48,7 +50,7 @@ class Schema:
 
 @dataclass(slots=True, frozen=True)
 class Provider:
-    """Metadata of a part, apart from its content."""
+    """The metadata of a part."""
 
     metadata: str | None = None  # members of `providerMetadata` and unknown members, as one JSON object
     item_id: str | None = None  # id of the output item in the provider's own API
@@ -73,7 +75,7 @@ class TypedPart:
 
     @property
     def raw(self) -> bytes:
-        """The whole payload, as sent."""
+        """The complete payload, as sent."""
         return self.payload.text.encode()
 
     def identity(self, *keys: str) -> str | None:
@@ -159,7 +161,7 @@ class TypedPart:
         return own if known is None else f"{known[:-1]},{own[1:]}"
 
     def worth_keeping(self) -> str | None:
-        """Return the metadata of a part that surrounds the content.
+        """Return the metadata of a part that comes before or after the content.
 
         Without `providerMetadata`, empty lists and objects are dropped.
         """
@@ -173,7 +175,7 @@ class TypedPart:
     def _first(self, sent: Mapping[str, Any], what: str) -> str | None:
         """Return the first non-empty text that any provider sent.
 
-        A stream has one provider, but relays add their own namespaces.
+        A stream has one provider, but relays add their own members to `providerMetadata`.
         """
         for members in sent.values():
             if is_object(members):

@@ -1,4 +1,4 @@
-"""Decodes Anthropic Messages streams, and whole `type: message` bodies, into wire deltas.
+"""Decodes Anthropic Messages streams, and complete `type: message` bodies, into wire deltas.
 
 Handles the events of a stream in the order in which they arrive, and all members of a message except its content.
 `blocks` decodes the content blocks. Does not handle framing, and does not determine which call a delta belongs to.
@@ -69,7 +69,7 @@ class AnthropicDecoder:
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Return whether a payload outside any event is a whole message or an error sent instead of one."""
+        """Return whether a payload outside any event is a complete message or an error sent instead of one."""
         if not is_object(value):
             return False
         if type_of(value) in ("message", "error") or _complains(value):
@@ -78,12 +78,12 @@ class AnthropicDecoder:
 
     @staticmethod
     def is_line(value: object) -> bool:  # noqa: ARG004
-        """Return False, because a body contains one whole message, so no further document can follow."""
+        """Return False, because a body contains one complete message, so no further document can follow."""
         return False
 
     @staticmethod
     def is_complaint(value: object) -> bool:
-        """Return whether a body that is not an event stream is an error in a gateway-specific shape."""
+        """Return whether a body that is not an event stream reports an error in a gateway-specific shape."""
         if not is_object(value):
             return False
         return _complains(value) or is_bare(value)
@@ -201,7 +201,7 @@ class AnthropicDecoder:
     # The message
 
     def _begin(self) -> None:
-        """Start the message if there was no `message_start`, so that a message without output can also end."""
+        """Start the message if there was no `message_start`, so that even a message without output can end."""
         if not self._started:
             self._out.miss_opening()  # without `message_start`, clients have no message or raise
             self._start({}, None, None)
@@ -219,7 +219,7 @@ class AnthropicDecoder:
         identity = notes.clean(notes.a_text(message, path, "id")) or None
         adopts = self._started and self._id is None and not self._reason
         if adopts:
-            # Content came first. The event belongs to this message, because nothing contradicts that.
+            # Content came first. The event belongs to this message, because it does not contradict the content.
             self._out.mark_misread("late_start")  # clients start over at a `message_start`
             self._id = identity
         elif self._started:
@@ -285,7 +285,7 @@ class AnthropicDecoder:
 
     def _whole(self, payload: Payload, message: dict[str, Any], event: str | None, notes: Anomalies) -> None:
         """Decode a message that was not streamed, or that repeats its stream."""
-        self._out.mark_misread("not_streamed")  # clients do not support a whole message as an event
+        self._out.mark_misread("not_streamed")  # clients do not support a complete message as an event
         extra = leftovers(payload, (), message, MESSAGE_FIELDS)
         if not self._started:
             identity = notes.clean(notes.a_text(message, (), "id")) or None
@@ -307,7 +307,7 @@ class AnthropicDecoder:
     ) -> None:
         """Merge a usage object. Usage objects are cumulative, so a missing count keeps its earlier value.
 
-        `checked`: the entry of `client_members` that the object must satisfy.
+        `checked`: the key in `client_members` whose requirements the object must meet.
         """
         usage = notes.an_object(holder, path, "usage")
         if usage is not None:
@@ -351,7 +351,7 @@ class AnthropicDecoder:
 
 
 def _complains(value: Mapping[str, Any]) -> bool:
-    """Return whether the value is an error without an `error` member: a message with a code or a type."""
+    """Return whether the value reports an error without an `error` member: a message with a code or a type."""
     if type_of(value) in EVENTS:
         return False
     if not type_of(value) and reports_failure(value):

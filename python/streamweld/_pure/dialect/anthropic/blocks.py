@@ -1,6 +1,6 @@
 """Decodes the content blocks of a Messages stream: the start, the deltas and the stop of each block.
 
-A block is addressed by its index, even if a gateway misuses the index. If the index is ambiguous, the assembler decides
+A block is addressed by its index, even if a gateway misuses indexes. If an index is ambiguous, the assembler decides
 which block a delta belongs to.
 """
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _INDEX_HEAD = 64  # maximum number of characters of an unusable index that are reported
 _RESULTS = frozenset({"text", "tool_use"})
-# The content of each type of block and of each type of delta.
+# The kind of content in each type of block and of delta.
 _BRINGS = {
     "text": "text",
     "thinking": "thinking",
@@ -79,7 +79,7 @@ class Block:
     extra: Raw  # unknown members of the event that contains the block
 
     def raw(self, key: str) -> str | None:
-        """Return a member's text as sent."""
+        """Return the JSON text of a member as sent."""
         return self.payload.raw(*self.path, key)
 
     def text(self, key: str) -> str:
@@ -97,12 +97,12 @@ class CallHead:
     index: int | None
     id: str | None
     name: str | None
-    is_loose: bool = False  # a delta opened it, not a block
-    is_whole: bool = False  # its arguments came as an object
+    is_loose: bool = False  # opened by a delta, not by a block
+    is_whole: bool = False  # its arguments arrived as an object
 
     @property
     def address(self) -> Address:
-        """Its address. The index of a loose call may also be the index of another block."""
+        """The call's address. The index of a loose call may also be the index of another block."""
         return Address(call_id=self.id) if self.is_loose else Address(index=self.index)
 
     def takes(self, index: int | None, identity: str | None, name: str | None, *, whole: bool) -> bool:
@@ -144,21 +144,23 @@ class BlockReader:
     def begin(self) -> None:
         """Reset the state when a message starts or starts again."""
         self._open: set[int] = set()  # indexes of the open blocks
-        self._open_index: int | None = None  # index of the latest block on the wire, of any type, until it is stopped
-        self._open_kind = ""  # content of the deltas of the latest block
-        self._last: int | None = None  # index of the latest start
+        self._open_index: int | None = None  # index of the latest block, of any type, until it is stopped
+        self._open_kind = ""  # kind of content in the deltas of the latest block
+        self._last: int | None = None  # index of the latest started block
         self._last_kind = "text"  # type of the latest started block
-        self._fresh = 0  # the index after the highest one that was started
+        self._fresh = 0  # one more than the highest index of a started block
         self._held: list[Block] = []  # blocks that `message_start` contained
         self._given = 0  # number of held blocks that are already handled
         self._restated: set[int] = set()  # positions of held blocks that were also streamed
-        self._kept: Raw | None = None  # members of a block of unknown type that still receives deltas
+        self._kept: Raw | None = None  # members of a block of unknown type that is still receiving deltas
         self._kept_event: str | None = None
         self._head: CallHead | None = None  # the latest call
 
     @property
     def ends_with_answer(self) -> bool:
-        """Whether a turn may end with the latest block, which must be neither the provider's own work nor reasoning."""
+        """Whether a turn may end with the latest block. It may not end with reasoning or with a tool that the provider
+        runs.
+        """
         return self._last_kind in _RESULTS
 
     # The index
@@ -181,7 +183,7 @@ class BlockReader:
     def hold(self, blocks: list[Block]) -> None:
         """Hold the blocks that `message_start` contained.
 
-        Each held block is used unless a `content_block_start`, before or after, has its index.
+        A held block is used unless a `content_block_start`, earlier or later, has the same index.
         """
         self._held = blocks
         self._restated.update(range(min(self._fresh, len(blocks))))
@@ -214,7 +216,7 @@ class BlockReader:
     def _give(self, below: int | None, *, stays_open: int | None = None) -> None:
         """Emit the held blocks below an index, or all held blocks.
 
-        Each one is complete, except a block that a delta addresses.
+        Each block is complete, unless a delta addresses it.
         """
         end = len(self._held) if below is None else min(below, len(self._held))
         while self._given < end:
@@ -243,7 +245,7 @@ class BlockReader:
                 self._call(block, index, BLOCK_FIELDS[kind], provider_executed=kind != "tool_use")
             case _:
                 if index in self._open:
-                    # A block that is still open under this index ends here.
+                    # A block that is still open at this index ends here.
                     self._open.discard(index)
                     self._assembler.item_closed(0, None, address, None, None)
                 self._out.announce(index)
@@ -296,7 +298,7 @@ class BlockReader:
             output = payload.raw(*path, "content") or "null"
             self._assembler.result(0, call_id, output, is_error(value), block.metadata(RESULT_FIELDS))
         elif kind == "compaction":
-            # Its content comes in deltas, and a later turn must send it back.
+            # The block's content arrives in deltas, and a later turn must send it back.
             self._kept, self._kept_event = payload.members(*path), block.event
         else:
             self._assembler.kept_unknown(0, block.event, (payload.raw(*path) or "null").encode())
@@ -344,7 +346,7 @@ class BlockReader:
         return True
 
     def _thought(self, block: Block, modelled: frozenset[str]) -> tuple[str, str | None]:
-        """Return the text of a thinking block or delta, whatever its member is called, and the block's metadata."""
+        """Return the text of a thinking block or delta, regardless of the member's name, and the block's metadata."""
         text = block.text("thinking")
         if text:
             return text, block.metadata(modelled)
@@ -469,12 +471,12 @@ class BlockReader:
     # A whole message
 
     def whole(self, block: Block, index: int) -> None:
-        """Emit a block of a message that was not streamed."""
+        """Emit a block of a message that was sent as one document."""
         self._start(block, index)
         self._stop(index, {})
 
     def restate(self, block: Block, index: int) -> None:
-        """Reconcile a block in a whole message with the streamed block.
+        """Reconcile a block in a complete message with the streamed block.
 
         Correct and complete the streamed block, but never append to it.
         """
@@ -506,7 +508,7 @@ class BlockReader:
 
 
 def _begins_with_content(block: Mapping[str, Any]) -> bool:
-    """Return whether a block's start already has content that is expected in its deltas."""
+    """Return whether a block's start already contains content that should arrive in deltas."""
     kind = block_type(block)
     if kind in ("text", "thinking"):
         begun = block.get(kind)

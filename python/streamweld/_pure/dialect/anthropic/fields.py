@@ -45,10 +45,10 @@ def type_of(value: Mapping[str, Any]) -> str:
 
 
 def delta_type(delta: Mapping[str, Any]) -> str:
-    """Return the type to read a delta as: its own, or the equivalent of a missing or gateway-specific type.
+    """Return the type of a delta. A missing or gateway-specific type is replaced with its standard equivalent.
 
-    `tool_use`, `server_tool_use` and `mcp_tool_use` mark deltas that contain a call; an unknown type is returned
-    unchanged.
+    `tool_use`, `server_tool_use` and `mcp_tool_use` are the types of deltas that contain a call; an unknown type is
+    returned unchanged.
     """
     kind = type_of(delta)
     if kind:
@@ -84,7 +84,7 @@ def a_name(holder: Mapping[str, Any], path: Path, notes: Anomalies) -> str | Non
 
 
 def arguments(payload: Payload, holder: Mapping[str, Any], path: Path, key: str) -> str | None:
-    """Return arguments as text, whatever type they were sent as.
+    """Return arguments as text, regardless of their JSON type.
 
     An empty object only opens the call, so it is ignored.
     """
@@ -97,7 +97,7 @@ def arguments(payload: Payload, holder: Mapping[str, Any], path: Path, key: str)
 
 
 def is_read(path: Path) -> bool:
-    """Return whether the decoder reads the member at `path` of an event or a whole message."""
+    """Return whether the decoder reads the member at `path` in an event or a complete message."""
     key = path[-1]
     match path[:-1]:
         case ():
@@ -113,7 +113,7 @@ def is_read(path: Path) -> bool:
 
 
 def is_error(block: Mapping[str, Any]) -> bool:
-    """Return whether a tool result is a failure.
+    """Return whether a tool result reports a failure.
 
     MCP results have a flag for this; results of other tools have an error type in their content.
     """

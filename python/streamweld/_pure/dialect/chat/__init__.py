@@ -1,4 +1,4 @@
-"""Decodes Chat Completions chunks, and whole `chat.completion` bodies, into wire deltas.
+"""Decodes Chat Completions chunks, and complete `chat.completion` bodies, into wire deltas.
 
 Reads the members of a chunk in the order in which they take effect: the choices, then the usage, then the error. Does
 not handle framing, and does not determine which call a delta belongs to.
@@ -60,7 +60,7 @@ class ChatDecoder:
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Return whether a payload outside any event is a whole response body or an error sent instead of one."""
+        """Return whether a payload outside any event is a complete response body or an error sent instead of one."""
         if not is_object(value):
             return False
         if value.get("object") in ("chat.completion", "error") or is_complaint(value):
@@ -74,12 +74,14 @@ class ChatDecoder:
 
     @staticmethod
     def is_line(value: object) -> bool:
-        """Return whether more lines may follow: a whole legacy completion looks like the last chunk of a stream."""
+        """Return whether more lines may follow, because a complete legacy completion looks like the last chunk of a
+        stream.
+        """
         return is_object(value) and is_completion(value)
 
     @staticmethod
     def is_complaint(value: object) -> bool:
-        """Return whether a body that is not an event stream and matches no dialect is an error."""
+        """Return whether a body that is not an event stream and does not match any dialect reports an error."""
         return is_object(value) and is_complaint(value)
 
     @staticmethod
@@ -210,16 +212,16 @@ class ChatDecoder:
         return changed
 
     def _choice(self, item: Mapping[str, Any], path: Path, choice_position: int, notes: Anomalies) -> ChoiceReader:
-        """Return the choice that an entry addresses.
+        """Return the choice that an element of `choices` addresses.
 
-        If its index is missing or invalid, the entry's position is used as the index.
+        If its index is missing or invalid, its position in the list is used.
         """
         sent = item.get("index")
         index = integer(sent)
         if index is None or not 0 <= index <= _CHOICE_CAP:
             if sent is not None:
                 notes.shape((*path, "index"))
-            notes.mark_misread("no_index")  # clients store a choice under its index
+            notes.mark_misread("no_index")  # clients store choices by index
             index = choice_position
         known = self._choices.get(index)
         if known is not None:
@@ -236,7 +238,7 @@ class ChatDecoder:
         return known
 
     def _merge(self, index: int) -> ChoiceReader:
-        """AM11: the request asked for one choice, so every other index is merged into the first one."""
+        """AM11: merge every choice into the first one, because the request asked for one choice."""
         first = next(iter(self._choices.values()))
         self._out.mark_misread("choice_merged")
         limit = self._max_choices

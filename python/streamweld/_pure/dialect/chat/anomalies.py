@@ -1,4 +1,4 @@
-"""Lists the members that are read in a Chat payload, so that their duplicates are reported."""
+"""Lists the members of a Chat payload that are read, so that their duplicates are reported."""
 
 from __future__ import annotations
 

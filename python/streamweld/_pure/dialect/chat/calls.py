@@ -35,7 +35,7 @@ _INDEX_CAP = 2**32 - 1  # maximum index if the limit is disabled
 
 
 def is_typed_tool_use(part: Mapping[str, Any]) -> bool:
-    """Return whether an object of a list is a call of type `tool_use`."""
+    """Return whether an object in a list is a call of type `tool_use`."""
     if part.get("type") != "tool_use":
         return False
     call = part["tool_use"] if is_object(part.get("tool_use")) else part
@@ -43,17 +43,17 @@ def is_typed_tool_use(part: Mapping[str, Any]) -> bool:
 
 
 def is_tool_use(delta: Mapping[str, Any]) -> bool:
-    """Return whether a delta is itself a call fragment: because of its type, or because it contains a `tool_use`."""
+    """Return whether a delta is itself a call fragment, either by its type or because it contains a `tool_use`."""
     return delta.get("type") == "tool_use" or is_object(delta.get("tool_use"))
 
 
 def continues_tool_use(delta: Mapping[str, Any]) -> bool:
-    """Return whether a delta without a type has a piece of arguments for the preceding `tool_use`."""
+    """Return whether a delta without a type contains argument text for the preceding `tool_use`."""
     return "type" not in delta and any(isinstance(delta.get(key), str) for key in _TOOL_USE_TEXTS)
 
 
 class CallReader:
-    """Reads the tool-call members of the choices of one stream."""
+    """Reads the tool-call members of the choices in one stream."""
 
     __slots__ = ("_max_index",)
 
@@ -101,8 +101,8 @@ class CallReader:
     ) -> list[Fragment]:
         """Read calls that are objects of type `tool_use` (Snowflake) and have no index.
 
-        `is_call`: true if the holder itself is such a call. Otherwise, or if the holder has no members of a call, its
-        lists are read.
+        `is_call`: whether the holder itself is such a call. If it is not, or if it has none of the members of a call,
+        its lists are read.
         """
         own = self._tool_use(payload, holder, path, notes) if is_call else None
         if own is not None:
@@ -137,7 +137,7 @@ class CallReader:
         index, index_raw = None, None
         if "index" in entry:
             index, index_raw = self._index(payload, entry["index"], path)
-        # Without a wrapper, the entry itself contains the name, and either the arguments or the input of a free-form
+        # Without a wrapper, the object itself contains the name, and either the arguments or the input of a free-form
         # tool.
         custom = isinstance(entry.get("custom"), dict)
         inner_key = "custom" if custom else "function"
@@ -193,7 +193,7 @@ class CallReader:
         )
 
     def _index(self, payload: Payload, value: object, path: Path) -> tuple[int | None, str | None]:
-        """N3: return the index, or the beginning of the value that was sent instead."""
+        """N3: return the index, or the beginning of the unusable value that was sent instead."""
         if value is None:
             return None, None
         number = integer(value)
@@ -243,7 +243,7 @@ class CallReader:
 
 
 def _arguments_member(holder: Mapping[str, Any], *, is_wrapped: bool) -> str | None:
-    """Return the name of a member that some gateways send instead of `arguments`, if it can contain arguments.
+    """Return the name of the member that some gateways send instead of `arguments`, if it can contain arguments.
 
     `is_wrapped`: the holder is the wrapper of a function, in which the member may be text.
     """
@@ -255,7 +255,7 @@ def _arguments_member(holder: Mapping[str, Any], *, is_wrapped: bool) -> str | N
 
 
 def is_repeated(legacy: Fragment, entries: list[Fragment]) -> bool:
-    """Return True if the legacy fragment repeats an entry of `tool_calls` in the same delta or message."""
+    """Return True if the legacy fragment repeats a call of `tool_calls` in the same delta or message."""
     sent = _content(legacy)
     return any(_content(entry) == sent for entry in entries)
 

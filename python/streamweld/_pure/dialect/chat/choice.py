@@ -1,4 +1,5 @@
-"""Decodes one choice of a Chat stream: passes a delta, a whole message and a finish reason to the assembler, in order.
+"""Decodes one choice of a Chat stream: passes deltas, a complete message and the finish reason to the assembler, in
+order.
 
 The unknown members of a chunk become metadata of the first event that the chunk causes. Call events carry only their
 own metadata. If a chunk causes no other events, its metadata therefore goes to the last event of the choice.
@@ -46,8 +47,8 @@ _BESIDE_TEXT = CHOICE_FIELDS - {"text"}  # next to a delta or a message, `text` 
 _ATTACHMENTS = frozenset({"annotations", "refusal", "images", "audio"})
 
 
-# How `function_call` relates to `tool_calls` in one choice. `unknown` until the first name arrives. `repeated`: it
-# repeats a call in `tool_calls`, which would run twice if both were read. `own`: it is another call.
+# How `function_call` relates to `tool_calls` in one choice. `unknown`: no name has arrived yet. `repeated`: it repeats
+# a call in `tool_calls`, which would run twice if both were decoded. `own`: it is another call.
 LegacyForm: TypeAlias = Literal["unknown", "repeated", "own"]
 
 
@@ -60,7 +61,7 @@ class Chunk:
     value: Mapping[str, Any]
     notes: Anomalies
     changed_fields: Raw  # chunk-level members that no event has carried yet
-    recovered: bool  # after a broken document: only text, finish reason, usage and errors count
+    recovered: bool  # after a broken document, so only text, finish reason, usage and errors are used
 
 
 @dataclass(slots=True, frozen=True)
@@ -111,7 +112,7 @@ class ChoiceReader:
         self._assembler = tools.assembler
         self._audio: list[str] = []
         self._audio_size = 0
-        self._attached = False  # files or annotations came in deltas: a whole message only repeats them
+        self._attached = False  # files or annotations arrived in deltas, so a complete message only repeats them
         self._repetition_reported = False
         self.readers = Readers()
         self._begin()
@@ -125,11 +126,11 @@ class ChoiceReader:
         )
         self._has_text = False
         self._legacy_form: LegacyForm = "unknown"
-        self._uses_tool = False  # a delta of type `tool_use` came
-        self._messages: MessageDeltas | None = None  # the choice streams `message` in place of `delta`
+        self._uses_tool = False  # a delta of type `tool_use` arrived
+        self._messages: MessageDeltas | None = None  # set if the choice streams `message` instead of `delta`
 
     def read(self, chunk: Chunk, item: dict[str, Any], path: Path, *, new_id: bool) -> ErrorFields | None:
-        """Decode one entry in a chunk's `choices`. Return the error in the entry, if there is one."""
+        """Decode one choice of a chunk. Return the error in it, if there is one."""
         payload, notes = chunk.payload, chunk.notes
         delta = notes.an_object(item, path, "delta")
         message = notes.an_object(item, path, "message")
@@ -175,9 +176,10 @@ class ChoiceReader:
         return read_choice_error(payload, item, path)
 
     def _continues(self, chunk: Chunk, message: Mapping[str, Any], *, final: bool) -> bool:
-        """Return whether `message` stands for a delta, because the choice has not ended and has not streamed deltas.
+        """Return whether `message` takes the place of a delta, because the choice has not ended and has not streamed
+        deltas.
 
-        The last `message` may be the whole message.
+        The last `message` may be the complete message.
         """
         if chunk.value.get("object") == "chat.completion":
             return False
@@ -189,7 +191,7 @@ class ChoiceReader:
         return not (final and isinstance(content, str) and self._messages.text.repeated_by(content))
 
     def _is_new(self, message: dict[str, Any]) -> bool:
-        """Return whether a whole message has calls that were not streamed, or the first text of the choice."""
+        """Return whether a complete message contains calls that were not streamed, or the first text of the choice."""
         calls = message.get("tool_calls")
         count = len(calls) if is_array(calls) else 1 if calls or message.get("function_call") else 0
         return not self.readers.has_calls(count) or (bool(message.get("content")) and not self._has_text)
@@ -241,7 +243,7 @@ class ChoiceReader:
                 self._assembler.call(self.index, fragment)
 
     def _content(self, chunk: Chunk, content: object, path: Path, carry: Carry, *, restates: bool) -> None:
-        """Emit the content of a delta. `restates`: the content may repeat the whole text (AM9)."""
+        """Emit the content of a delta. `restates`: the content may repeat all of the text (AM9)."""
         pieces: list[Piece] = read_content(chunk.payload, content, path, chunk.notes)
         if self._messages is not None:
             pieces = [self._unseen_piece(piece, self._messages) for piece in pieces]
@@ -258,7 +260,7 @@ class ChoiceReader:
         return Text("text", self._unseen(messages.text, piece.text))
 
     def _unseen(self, so_far: SoFar, text: str) -> str:
-        """Return the new text in a `message`; some gateways send the whole text each time."""
+        """Return the new text in a `message`. Some gateways send all of the text each time."""
         new, again = so_far.new_in(text) if text else ("", False)
         if again and self._messages is not None and not self._messages.reported:
             self._messages.reported = True
@@ -284,7 +286,7 @@ class ChoiceReader:
             self._tools.out.diagnose("reasoning_repeated")
 
     def _message(self, chunk: Chunk, message: dict[str, Any], path: Path, carry: Carry) -> None:
-        """Reconcile a whole message with what was streamed. Never append."""
+        """Reconcile a complete message with the streamed content. Never append."""
         payload, notes = chunk.payload, chunk.notes
         if self._think is not None:
             self._think.flush()
@@ -326,7 +328,7 @@ class ChoiceReader:
     ) -> list[Fragment]:
         """Return the call fragments in a delta or a message.
 
-        The legacy fragment comes last, and is left out if it repeats another one.
+        The legacy fragment comes last. It is left out if it repeats another fragment.
 
         `streams`: the holder is a delta, which may repeat a call from an earlier delta.
         """
@@ -371,7 +373,7 @@ class ChoiceReader:
             self._assembler.text(self.index, piece.text, carry.take())
 
     def _restated(self, pieces: list[Piece]) -> bool:
-        """AM9: return whether the closing chunk repeats the whole text, which is then dropped."""
+        """AM9: return whether the closing chunk repeats all of the text. The repetition is then dropped."""
         piece = pieces[0]
         if not self._tools.drop_restated or len(pieces) != 1 or not isinstance(piece, Text) or piece.kind != "text":
             return False
@@ -425,7 +427,7 @@ def is_legacy(item: Mapping[str, Any]) -> bool:
 
 
 def is_completion(value: Mapping[str, Any]) -> bool:
-    """Return whether the value contains only whole legacy completions."""
+    """Return whether the value contains only complete legacy completions."""
     choices = value.get("choices")
     if not is_array(choices) or not choices or value.get("error") is not None:
         return False
@@ -434,7 +436,7 @@ def is_completion(value: Mapping[str, Any]) -> bool:
 
 
 def _finish_reason(item: Mapping[str, Any], path: Path, notes: Anomalies) -> str | None:
-    """Return the finish reason in either spelling. A blank reason, or a word that means none, is ignored."""
+    """Return the finish reason in either spelling. A blank reason, or a word that means "none", is ignored."""
     for key in ("finish_reason", "finishReason"):
         reason = notes.a_text(item, path, key)
         if reason.strip() and reason not in ABSENT_REASONS:
@@ -445,7 +447,7 @@ def _finish_reason(item: Mapping[str, Any], path: Path, notes: Anomalies) -> str
 
 
 def _is_whole(chunk: Chunk, item: Mapping[str, Any], path: Path, *, final: bool) -> bool:
-    """Return whether `message` is the whole message.
+    """Return whether `message` is the complete message.
 
     Some gateways repeat every delta, or all deltas so far, in `message`.
     """

@@ -1,4 +1,4 @@
-"""Reads content that is a list of parts (Mistral and multimodal gateways), and image members, as plain pieces.
+"""Converts content that is a list of parts (Mistral and multimodal gateways), and image members, to plain pieces.
 
 Parts of documented shapes are decoded. Any other part is kept as sent.
 """
@@ -114,7 +114,7 @@ def _read_part(payload: Payload, part: dict[str, Any], path: Path, notes: Anomal
     if isinstance(part.get("text"), str):
         return [Text("text", part["text"])]
     if is_typed_tool_use(part):
-        return []  # `calls` reads it
+        return []  # `calls` reads this part
     return [_image(payload, part, path, notes) or Unread(payload.raw(*path) or "null")]
 
 
@@ -139,7 +139,7 @@ def _reasoning_texts(part: Mapping[str, Any]) -> list[str] | None:
 
 
 def _signature(part: Mapping[str, Any]) -> str:
-    """Return the last signature in a part and its entries, or an empty string."""
+    """Return the last signature in a part or its elements, or an empty string."""
     found = ""
     lists = (part.get(member) for member in _REASONING_MEMBERS)
     for holder in (part, *(entry for entries in lists if is_array(entries) for entry in entries)):

@@ -1,4 +1,4 @@
-"""Finds the error in a payload of a stream with status 200, and reads it, whatever its shape.
+"""Finds and reads the error in a payload of a stream with status 200, whatever its shape.
 
 Recognizes the shapes that gateways of the Chat dialect use. The caller decides how an error affects the stream.
 """
@@ -28,7 +28,7 @@ def find_error(payload: Payload, value: Mapping[str, Any], path: Path, event: st
 
 
 def is_complaint(value: Mapping[str, Any]) -> bool:
-    """Return whether a body without `error` is an error: a message with a code, or only a message."""
+    """Return whether a body without `error` reports an error: a message with a code, or only a message."""
     return complains(value) or is_bare(value)
 
 
@@ -64,7 +64,7 @@ def _is_empty_value(error: object) -> bool:
 
 
 def _brings_chunk(value: Mapping[str, Any]) -> bool:
-    """Return whether there is a chunk in addition to the error, either directly or in an envelope."""
+    """Return whether the payload contains a chunk in addition to the error, either directly or in an envelope."""
     return any(name in value for name in ("choices", "usage")) or holds_chunk(value.get("data"))
 
 

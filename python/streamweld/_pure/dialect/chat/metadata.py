@@ -1,4 +1,5 @@
-"""Collects the unknown members of a Chat chunk: keeps them as sent, joins them into one JSON object, emits them once.
+"""Collects the unknown members of Chat chunks: keeps them as sent, joins them into one JSON object, and emits them
+once.
 
 `_spec/dialects.json` lists the known members at each level of a chunk.
 """
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 CHUNK_FIELDS = frozenset(DIALECTS["chat"]["envelope_fields"])
 CHOICE_FIELDS = frozenset(DIALECTS["chat"]["choice_fields"])
 DELTA_FIELDS = frozenset(DIALECTS["chat"]["delta_fields"])
-TOOL_USE_FIELDS = frozenset[str](DIALECTS["chat"]["tool_use_fields"])  # of a delta that is itself a call
+TOOL_USE_FIELDS = frozenset[str](DIALECTS["chat"]["tool_use_fields"])  # members of a delta that is itself a call
 CALL_FIELDS = frozenset(DIALECTS["chat"]["call_fields"])
 FUNCTION_FIELDS = frozenset(DIALECTS["chat"]["function_fields"])
 CUSTOM_FIELDS = frozenset(DIALECTS["chat"]["custom_fields"])
@@ -29,7 +30,7 @@ _PLAIN = frozenset({str, int})
 
 
 class ChunkMembers:
-    """Chunk-level members, which repeat in every chunk. Returns only the members that are new or changed."""
+    """The chunk-level members, which every chunk repeats. Only new or changed members are returned."""
 
     __slots__ = ("_plain", "_seen")
 
@@ -69,7 +70,7 @@ class ChunkMembers:
 
 
 class Carry:
-    """The unknown members of a choice entry.
+    """The unknown members of a choice in a chunk.
 
     The choice's first event carries them, together with those of the chunk.
     """
@@ -77,7 +78,7 @@ class Carry:
     __slots__ = ("_chunk", "members")
 
     def __init__(self, chunk: Raw, members: Raw) -> None:
-        self._chunk = chunk  # metadata of the chunk, shared by its choices: the first event of any of them takes it
+        self._chunk = chunk  # metadata of the chunk, shared by its choices; the first event of any choice takes it
         self.members = members  # members of the choice, then of the delta: the inner level wins
 
     def take(self) -> str | None:

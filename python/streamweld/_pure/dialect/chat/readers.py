@@ -51,7 +51,7 @@ def _has_content(choice: object) -> bool:
 
 
 def _has_name(entry: Mapping[str, Any]) -> bool:
-    """Return whether an entry contains the name of the tool."""
+    """Return whether a tool call contains the name of the tool."""
     holders: tuple[object, ...] = (entry.get("function"), entry.get("custom"), entry)
     return any(is_object(holder) and holder.get("name") for holder in holders)
 
@@ -147,6 +147,6 @@ class Readers:
         custom = entry.get("custom")
         if is_object(custom):
             if custom.get("input"):
-                self._blank.discard(index)  # a free-form call, whose header did not show it
+                self._blank.discard(index)  # a free-form call that its header did not identify as such
         elif not is_object(function) and entry.get("type") != "custom":
             notes.mark_misread("empty_entry")

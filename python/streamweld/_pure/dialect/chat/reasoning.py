@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 FIELDS: tuple[str, ...] = DIALECTS["chat"]["reasoning_fields"]
 MEMBERS = frozenset((*FIELDS, "reasoning_details"))
 
-# Minimum length of the text so far for a text that begins with it to count as a repetition; "a" before "and" does not
-# count.
+# A text that begins with the text so far counts as a repetition only if the text so far has at least this length; "a"
+# before "and" does not count.
 _CUMULATIVE_FROM = 4
 _BLANK = " \t\n\r\x0c"
 
@@ -35,7 +35,7 @@ _HIGH = tuple(map(chr, range(0xD800, 0xDC00)))
 class SoFar:
     """The text so far in one channel. It is joined only when it may be repeated, so that growing it takes linear time.
 
-    `least`: the minimum length of the text so far from which a text that begins with it is a repetition.
+    `least`: a text that begins with the text so far is a repetition only if the text so far has at least this length.
     """
 
     __slots__ = ("_least", "length", "_pieces")
@@ -50,7 +50,9 @@ class SoFar:
         self._pieces.append(text)
 
     def may_be_repeated_by(self, text: str) -> bool:
-        """Return whether a text begins with all the text so far, which is too short for this to be certain."""
+        """Return whether a text begins with the text so far, and the text so far is too short for this to prove a
+        repetition.
+        """
         if not 0 < self.length < min(self._least, len(text)):
             return False
         whole = "".join(self._pieces)
@@ -64,7 +66,7 @@ class SoFar:
         return text.startswith(whole)
 
     def new_in(self, text: str) -> tuple[str, bool]:
-        """Return the new text, and whether the earlier text was repeated.
+        """Return the new text in a piece, and whether the piece repeats the earlier text.
 
         Half of a surrogate pair at either end is not compared.
         """
@@ -79,7 +81,9 @@ class SoFar:
 
 @dataclass(slots=True, frozen=True)
 class Details:
-    """Content of `reasoning_details`: the text, attributes that a later turn must return, and every entry as sent."""
+    """Content of `reasoning_details`: the text, the attributes that a later turn must send back, and all elements as
+    sent.
+    """
 
     text: str
     signature: str | None
@@ -94,8 +98,8 @@ class Thought:
     text: str  # the text to emit
     details: Details | None
     repeated: bool  # a text came twice and was used once
-    signature: str | None  # in a field that is not text
-    doubt: Literal["", "appended", "repeated"] = ""  # AM13: how the text was read; reported once in a stream
+    signature: str | None  # signature in a field that is not text
+    doubt: Literal["", "appended", "repeated"] = ""  # AM13: how the text was interpreted; reported once in a stream
 
 
 class ReasoningReader:
@@ -132,7 +136,7 @@ def _whole(text: str) -> str:
 
 
 def whole_reasoning(payload: Payload, message: Mapping[str, Any], path: Path, extra: Raw, notes: Anomalies) -> Thought:
-    """Return the reasoning of a whole message."""
+    """Return the reasoning of a complete message."""
     text, repeated, signature = _plain_field(payload, message, path, extra, notes)
     details = _details(payload, message, path, notes)
     return Thought(text or (details.text if details is not None else ""), details, repeated, signature)

@@ -1,6 +1,6 @@
-"""Reads a Chat Completions usage object, whatever names the gateway uses for its members.
+"""Reads a Chat Completions usage object, regardless of the member names that the gateway uses.
 
-The table is in `_spec/dialects.json`. The caller decides which of several usage objects counts.
+The table of names is in `_spec/dialects.json`. If there are several usage objects, the caller decides which one to use.
 """
 
 from __future__ import annotations

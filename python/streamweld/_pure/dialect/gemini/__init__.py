@@ -1,4 +1,4 @@
-"""Decodes chunks from streamGenerateContent, and whole GenerateContentResponse bodies, into wire deltas.
+"""Decodes chunks from streamGenerateContent, and complete GenerateContentResponse bodies, into wire deltas.
 
 Reads the members of a chunk in the order in which they take effect, and decides when the response is complete, because
 there is no terminal marker (`_spec/dialects.json` explains why). `candidate` decodes the candidates. Does not handle
@@ -57,20 +57,20 @@ class GeminiDecoder:
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Return whether a payload outside any event is a whole response body or an error sent instead of one."""
+        """Return whether a payload outside any event is a complete response body or an error sent instead of one."""
         return is_object(value) and (_ends(value) or value.get("error") is not None or _complains(value))
 
     @staticmethod
     def is_line(value: object) -> bool:
         """Return whether more lines may follow.
 
-        A body looks like a last chunk, and early models end every chunk with a finish reason.
+        A complete body looks like a last chunk, and early models put a finish reason in every chunk.
         """
         return is_object(value) and value.get("error") is None and not _complains(value)
 
     @staticmethod
     def is_complaint(value: object) -> bool:
-        """Return whether a body that is not an event stream is an error in a gateway-specific shape."""
+        """Return whether a body that is not an event stream reports an error in a gateway-specific shape."""
         if not is_object(value):
             return False
         return _complains(value) or is_bare(value)
@@ -120,7 +120,7 @@ class GeminiDecoder:
     def flush(self) -> None:
         """Emit the finish reasons at the end of the input, when they can no longer change.
 
-        They replace a terminal marker.
+        Finish reasons take the place of a terminal marker.
         """
         self._finish()
         if not any(candidate.ran_on for candidate in self._candidates.values()):
@@ -140,7 +140,7 @@ class GeminiDecoder:
         if used and chunk is not value:
             self._out.mark_misread("envelope")  # clients look for the members at the top level
         if used and event != "message":
-            self._out.mark_misread("other_lines")  # google-genai reads an event line as part of the JSON text
+            self._out.mark_misread("other_lines")  # google-genai parses an event line as part of the JSON text
         notes = Anomalies(self._out, self._assembler, payload, chunk_path, is_read)
         error = _find_error(payload, chunk, chunk_path, event, used=used)
         if error is None and chunk is not value:
@@ -203,9 +203,9 @@ class GeminiDecoder:
         return fresh
 
     def _candidate(self, item: Mapping[str, Any], path: Path, position: int, notes: Anomalies) -> Candidate:
-        """Return the candidate that an entry addresses.
+        """Return the candidate that an element of `candidates` addresses.
 
-        If its index is missing or invalid, the entry's position is used as the index.
+        If its index is missing or invalid, its position in the list is used.
         """
         sent = item.get("index")
         index = integer(sent)
@@ -253,7 +253,7 @@ class GeminiDecoder:
 
 
 def _raw(payload: Payload, path: Path) -> str:
-    """Return the text of a document, which is the whole payload or one entry in a list."""
+    """Return the text of a document, which is the complete payload or one element of a list."""
     return (payload.raw(*path) or "null") if path else payload.text
 
 
@@ -270,7 +270,7 @@ def _ends(value: Mapping[str, Any]) -> bool:
 
 
 def _is_chunk(value: Mapping[str, Any]) -> bool:
-    """Return whether the value is a chunk whose members have either form of their names."""
+    """Return whether the value is a chunk, with JSON names or proto names."""
     return not _USED.isdisjoint(value) or not _PROTO_USED.isdisjoint(value)
 
 
@@ -309,7 +309,7 @@ def _find_error(
 
 
 def _complains(value: Mapping[str, Any]) -> bool:
-    """Return whether the value is an error without an `error` member: a message with a code or a status."""
+    """Return whether the value reports an error without an `error` member: a message with a code or a status."""
     if _is_chunk(value):
         return False
     if reports_failure(value):

@@ -1,7 +1,7 @@
-"""Decodes the function calls of one candidate: whole calls and calls with streamed arguments.
+"""Decodes the function calls of one candidate: complete calls, and calls with streamed arguments.
 
-A call ends with its part, unless the part has `willContinue`; then it ends with the first later part without
-`willContinue`. Only one call can continue at a time, unless ids distinguish several.
+A call ends with its part, unless the part has `willContinue`. It then ends with the first later part that does not have
+`willContinue`. Only one call can be in progress at a time, unless the calls have different ids.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class CallReader:
     def __init__(self, choice: int, assembler: Assembler) -> None:
         self._choice = choice
         self._assembler = assembler
-        self._address: Address | None = None  # address of the call that continues
+        self._address: Address | None = None  # address of the call in progress
         self._partial = PartialArguments()
-        self._others: dict[str, tuple[Address, PartialArguments]] = {}  # other calls that continue, by id
+        self._others: dict[str, tuple[Address, PartialArguments]] = {}  # other calls in progress, by id
 
     def read(
         self, payload: Payload, part: Mapping[str, Any], path: Path, position: int, extra: Raw, notes: Anomalies
@@ -88,7 +88,7 @@ class CallReader:
     def finish(self) -> None:
         """End the open calls at the next part or at the end of the stream.
 
-        A call that was truncated inside a string stays incomplete.
+        A call that was truncated inside a string remains incomplete.
         """
         going = list(self._others.values())
         self._others = {}

@@ -34,7 +34,7 @@ _CUT = frozenset({"length", "content_filter", "error"})
 
 
 class Candidate:
-    """Decodes the entries of one candidate."""
+    """Decodes the elements of `candidates` that belong to one candidate."""
 
     __slots__ = (
         "_assembler",
@@ -56,15 +56,15 @@ class Candidate:
         self._calls = CallReader(index, assembler)
         self._sources = SourceReader(index, assembler)
         self._part_count = 0  # number of parts so far
-        self._open: tuple[ItemKind, Address] | None = None  # the text part that continues
+        self._open: tuple[ItemKind, Address] | None = None  # the open text part
         self._finish_reported = False
         self.reason: str | None = None
         self.ran_on = False  # there was content after a finish reason
-        # Open every candidate, so that one without output also ends.
+        # Open every candidate, so that a candidate without output also ends.
         assembler.text(index, "", None)
 
     def read(self, payload: Payload, value: dict[str, Any], path: Path, notes: Anomalies, *, recovered: bool) -> None:
-        """Decode one entry in a chunk's `candidates`."""
+        """Decode one element of a chunk's `candidates`."""
         content = notes.an_object(value, path, "content")
         extra = leftovers(payload, path, value, CANDIDATE_FIELDS)
         carry: Raw = {}
@@ -84,7 +84,7 @@ class Candidate:
             self.take(reason)
 
     def take(self, reason: str) -> None:
-        """Store a finish reason. The last reason counts, unless an earlier one truncated the response."""
+        """Store a finish reason. The last reason is used, unless an earlier one reports a truncation."""
         if self.reason is not None and reason != self.reason:
             self._out.diagnose("finish_repeated", detail=reason)
             if meaning("gemini", self.reason) in _CUT and meaning("gemini", reason) not in _CUT:
@@ -138,7 +138,7 @@ class Candidate:
         if recovered or not kinds:
             return
         if part.get("text"):
-            notes.mark_misread("other_member")  # @ai-sdk/google reads one value of a part
+            notes.mark_misread("other_member")  # @ai-sdk/google reads only one value of a part
         self.ran_on = self.ran_on or self.reason is not None
         self._close()
         if part.get(_SIGNATURE) is not None:
@@ -190,7 +190,7 @@ class Candidate:
                 extra[_SIGNATURE] = json.dumps(signature, ensure_ascii=False)
             self._assembler.part_attributes(self._index, kind, address, "text", None, None, None, as_object(extra))
         if signature:
-            # The signature covers the text so far, so a later turn must not join that text with what follows.
+            # The signature covers the text so far, so a later turn must not join it with the following text.
             self._close()
 
     def _opened(self, kind: ItemKind, address: Address) -> None:

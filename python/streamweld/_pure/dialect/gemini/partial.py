@@ -1,7 +1,7 @@
 """Streamed arguments: writes the `partialArgs` of a function call as one JSON text while they arrive.
 
 The API streams the leaves of the argument object in document order, each with its JSON path. A string may come in any
-number of pieces. If a leaf cannot follow the text written so far, the text stays unfinished, because a call with a
+number of pieces. If a leaf cannot follow the text written so far, the text is left unfinished, because a call with a
 missing leaf must not look complete.
 """
 
@@ -40,7 +40,7 @@ def parse_path(text: str, max_depth: int) -> list[ChunkProcessor] | None:
 
 
 class _Open:
-    """An object or array that is being written. `key` leads to the value that was written last."""
+    """An object or array that is being written. `key` is the key or index of the value that was written last."""
 
     __slots__ = ("count", "is_array", "key", "keys")
 
@@ -58,8 +58,8 @@ class PartialArguments:
 
     def __init__(self) -> None:
         self._open: list[_Open] = []
-        self._string: list[ChunkProcessor] | None = None  # path of the string that continues
-        self._begun = False  # something was written
+        self._string: list[ChunkProcessor] | None = None  # path of the unfinished string
+        self._begun = False  # any text was written
         self._broken = False
 
     @property
@@ -81,7 +81,7 @@ class PartialArguments:
         return written if goes_on else written + '"'
 
     def leaf(self, steps: list[ChunkProcessor], token: str) -> str | None:
-        """Return the text for a whole number, boolean or null, or None if it cannot be added."""
+        """Return the text for a complete number, boolean or null, or None if it cannot be added."""
         lead = self._lead(steps)
         return None if lead is None else lead + token
 

@@ -1,7 +1,7 @@
 """Renames members from their proto names (`finish_reason`) to their JSON names (`finishReason`).
 
 Readers must accept both: https://protobuf.dev/programming-guides/json/. Gateways that dump objects from Google's Python
-SDK send proto names. Names that a client or a function puts into arguments and results are not renamed.
+SDK send proto names. Names inside arguments and results, which a client or a function defines, are not changed.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _JSON_NAMES: Final[dict[str, str]] = {
     for name in SPEC["proto_names"]
 }
 _HOLDERS: Final = frozenset({"functionCall", "functionResponse", "toolCall", "toolResponse"})
-_HELD: Final = frozenset({"args", "response"})  # members of a holder with data that the API does not define
+_HELD: Final = frozenset({"args", "response"})  # members with data that the API does not define
 
 _PROTO_KEY = re.compile(r'"([a-z]+_[a-z_]+)"[ \t\r\n]*:')
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]', re.DOTALL)
 
 
 def in_json_names(text: str) -> str | None:
-    """Return a chunk with its members under their JSON names, or None if they already have them.
+    """Return a chunk in which members have their JSON names, or None if they already have them.
 
     The chunk must be valid JSON.
     """

@@ -1,6 +1,6 @@
-"""Emits the sources of one candidate, which are its grounding chunks, once each.
+"""Emits each source of one candidate once. The sources are its grounding chunks.
 
-The chunks of a stream repeat or extend the grounding metadata. The metadata itself is kept elsewhere.
+The chunks of a stream repeat or extend the grounding metadata. Other modules keep the metadata itself.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SourceReader:
             kind = next((kind for kind in _KINDS if is_object(chunk.get(kind))), None)
             inner: Mapping[str, Any] = {} if kind is None else chunk[kind]
             url, title = _text(inner, "uri", notes), _text(inner, "title", notes)
-            # A URL and a title fully describe a web page; any other kind needs all its members.
+            # A URL and a title fully describe a web page; for any other kind of source, all members are kept.
             document = None if kind == "web" and url else raw
             self._assembler.source(self._choice, url, title, document, None)
 

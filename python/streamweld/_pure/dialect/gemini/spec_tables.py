@@ -79,7 +79,7 @@ def read_usage(value: Mapping[str, Any], raw: str | None) -> Usage:
 def _sum(value: Mapping[str, Any], keys: list[str]) -> int | None:
     numbers = [None if isinstance(value.get(key), str) else integer(value.get(key)) for key in keys]
     present = [number for number in numbers if number is not None]
-    # As with any other count, a sum that exceeds 64 bits counts as absent.
+    # As with any other count, a sum that exceeds 64 bits is treated as absent.
     return integer(sum(present)) if present else None
 
 

@@ -86,7 +86,7 @@ def read_tool(
             output = payload.raw(*path, "response") or "null"
             _result(assembler, choice, an_id(payload, inner, path, notes), output, False, extra, whole)
         case _:
-            # `functionResponse`: a relay executed the function itself.
+            # `functionResponse`: a relay executed the function.
             extra |= leftovers(payload, path, inner, _TOOL_RESPONSE_FIELDS)
             output = payload.raw(*path, "response") or "null"
             _result(assembler, choice, an_id(payload, inner, path, notes), output, False, extra, whole)

@@ -1,6 +1,6 @@
-"""Decodes OpenAI Responses and OpenResponses streams, and whole `response` bodies, into wire deltas.
+"""Decodes OpenAI Responses and OpenResponses streams, and complete `response` bodies, into wire deltas.
 
-Handles the event types, and the end of a response: first its output, then the usage, then its status. Does not handle
+Handles the event types and the end of a response: first its output, then the usage, then its status. Does not handle
 framing and does not determine which item an event belongs to. All event and member names are in `_spec/dialects.json`.
 """
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from streamweld._pure.json.scanner import Path, Payload
     from streamweld._pure.model.output import Output
 
-_REMEMBERED = 64  # maximum number of members of the response whose first text is kept
+_REMEMBERED = 64  # maximum number of response members whose first text is kept
 _USUAL = "max_output_tokens"  # the usual reason why a response is incomplete
 _NO_SUCCESS = frozenset({"length", "content_filter", "error", "other"})
 
@@ -97,7 +97,7 @@ class ResponsesDecoder:
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Return whether a payload outside any event is a whole response or an error sent instead of one."""
+        """Return whether a payload outside any event is a complete response or an error sent instead of one."""
         if not is_object(value):
             return False
         if value.get("object") == "response":
@@ -106,12 +106,12 @@ class ResponsesDecoder:
 
     @staticmethod
     def is_line(value: object) -> bool:  # noqa: ARG004
-        """Return False, because a body contains one whole response, so no further document can follow."""
+        """Return False, because a body contains one complete response, so no further document can follow."""
         return False
 
     @staticmethod
     def is_complaint(value: object) -> bool:
-        """Return whether a document without `error` is an error: a message with a code, or only a message."""
+        """Return whether a document without `error` reports an error: a message with a code, or only a message."""
         if not is_object(value):
             return False
         kind = value.get("type")
@@ -196,7 +196,7 @@ class ResponsesDecoder:
         return Reader(payload, notes, self._out, self._max_index, kind, self._tools)
 
     def _recovered(self, event: dict[str, Any], reader: Reader) -> bool:
-        """Decode an event after a broken document: only text, usage and the end.
+        """Decode an event after a broken document: only its text, its usage, and the end of the response.
 
         Calls, reasoning and ids are not trusted.
         """
@@ -243,7 +243,7 @@ class ResponsesDecoder:
         return True
 
     def _progress(self, event: dict[str, Any], reader: Reader) -> bool:
-        """Handle an event about a call in progress. Return False if the event concerns no open call."""
+        """Handle an event about a call in progress. Return False if the event does not refer to an open call."""
         metadata = as_object(reader.rest(event, (), PROGRESS_ADDRESS))
         return self._assembler.call_progress(0, reader.address(event), metadata)
 
@@ -292,7 +292,7 @@ class ResponsesDecoder:
         self._start(value, path, reader)
         self._output(value, path, reader)
         if not isinstance(status, str):
-            status = "completed"  # some gateways omit it
+            status = "completed"  # some gateways omit the status
         if _is_final(status):
             self._conclude(value, path, reader, status, {})
         else:
@@ -302,7 +302,7 @@ class ResponsesDecoder:
     def _end(self, event: dict[str, Any], reader: Reader, *, with_output: bool) -> None:
         """Handle a terminal event.
 
-        The status of the response takes precedence over the name of its event (`response.done`).
+        The status of the response takes precedence over the type of the event (`response.done`).
         """
         response = reader.notes.an_object(event, (), "response") or {}
         status = response.get("status")
@@ -416,7 +416,7 @@ def _find_error(payload: Payload, value: Mapping[str, Any], kind: str, event: st
 
 
 def _is_final(status: str) -> bool:
-    """Return whether a response with this status has ended. Gateways sometimes put a reason there."""
+    """Return whether a response with this status has ended. Some gateways send a finish reason as the status."""
     return status in STATUSES or meaning("responses", status) in _NO_SUCCESS
 
 

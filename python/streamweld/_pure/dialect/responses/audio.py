@@ -29,7 +29,7 @@ class Audio:
         self._size = 0
 
     def delta(self, event: Mapping[str, Any], reader: Reader) -> bool:
-        """Store the piece in an event. Return False if the object has none."""
+        """Store the piece of audio in an event. Return False if the event has none."""
         if not isinstance(event.get("delta"), str):
             return False
         piece = f'{{"{AUDIO_DELTAS[reader.kind]}":{reader.payload.raw("delta")}}}'

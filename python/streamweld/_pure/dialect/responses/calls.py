@@ -1,6 +1,6 @@
-"""Reads items that are tool calls of any type in the API: their names, ids and arguments.
+"""Reads the names, ids and arguments of items that are tool calls, for all call types of the API.
 
-Lists the members of an item that make up the arguments. The assembler decides which call an event addresses.
+Determines which members of an item form the arguments. The assembler decides which call an event addresses.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ def read_call(
 def open_call(assembler: Assembler, call: CallItem, kind: CallType) -> None:
     """Open a call at `output_item.added`.
 
-    The members of a wrapped call are complete only at its end, so they are not the beginning of its arguments.
+    The members of a wrapped call are complete only at its end, so they cannot be used as the beginning of its
+    arguments.
     """
     arguments = None if kind.wrapped or call.arguments in ("", "{}") else call.arguments
     assembler.call_opened(0, call.address, call.name, arguments, call.provider, call.custom, call.metadata)
@@ -110,7 +111,7 @@ def _arguments(item: Mapping[str, Any], path: Path, reader: Reader, kind: CallTy
 
 
 def _piece(delta: Mapping[str, Any], reader: Reader) -> str | None:
-    """Return the arguments in a delta that is an object: either the text in its only member or the object itself."""
+    """Return the arguments in a delta that is an object: the text in its only member, or the object itself."""
     if len(delta) == 1:
         member, value = next(iter(delta.items()))
         if member in _PIECE_MEMBERS and isinstance(value, str):

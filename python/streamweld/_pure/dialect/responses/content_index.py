@@ -1,4 +1,4 @@
-"""Finds the position of a part in its item, whatever `content_index` or `summary_index` is sent.
+"""Finds the position of a part in its item, regardless of the `content_index` or `summary_index` that was sent.
 
 Clients store the parts of an item in a list. Some gateways never reset the index, skip numbers, or use the same number
 for two parts. The number in an event is therefore only a label: the first part of an item has position 0, the next one
@@ -22,7 +22,7 @@ _Stage = Literal["opened", "text", "valued", "closed"]
 _STAGES: tuple[_Stage, ...] = ("opened", "text", "valued", "closed")
 _REMEMBERED = 4096  # maximum number of messages, and of parts per message
 
-# The stages of the parts that an event with an unknown label may address, and the stage that an event leads to.
+# The stages in which an event with an unknown label may address a part, and the stage that follows an event.
 _MAY_MEAN: dict[Purpose, tuple[_Stage, ...]] = {
     "open": (),
     "delta": ("opened",),
@@ -40,7 +40,7 @@ class _Message:
         self.taken: dict[int, Channel | None] = {}  # None: a part of unknown type
         self.stages: dict[int, _Stage] = {}
         self.at_stage: dict[tuple[Channel, _Stage], set[int]] = {}
-        self.is_over = False  # a part that opens now belongs to another message
+        self.is_over = False  # a part that is opened from now on belongs to another message
 
     def only_part(self, channel: Channel, purpose: Purpose) -> int | None:
         """Return the only part in the channel that an event with an unknown label may address, or None."""
@@ -79,7 +79,7 @@ class ContentIndexes:
     def of(self, address: Address, channel: Channel, purpose: Purpose) -> int | None:
         """Return the position of the part that an event addresses.
 
-        If `open` has the label of a closed part, it addresses a new part.
+        If an event with the purpose `open` has the label of a closed part, it addresses a new part.
         """
         sent, opens = address.sub, purpose == "open"
         before = self._known(address) if opens else None
@@ -108,13 +108,15 @@ class ContentIndexes:
             message.taken[len(message.taken)] = None
 
     def finish(self, address: Address) -> None:
-        """Mark the message as finished: no more events follow, but a list may repeat its parts."""
+        """Mark the message as finished: it receives no more events, but a list may repeat its parts."""
         message = self._known(address)
         if message is not None:
             message.is_over = True
 
     def listed(self, address: Address, channel: Channel, position: int) -> int:
-        """Return the position of a list entry: its own, unless only its label matches (lists may omit empty parts)."""
+        """Return the part position of an element of a content list: its position in the list, unless only its label
+        matches (lists may omit empty parts).
+        """
         message = self._known(address)
         if message is None or message.taken.get(position) == channel:
             return position

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from streamweld._pure.json.scanner import Path
     from streamweld._pure.model.delta import ItemKind
 
-_ONCE = 4096  # maximum number of whole values that are remembered as emitted
+_ONCE = 4096  # maximum number of emitted values that are remembered
 _TYPES = 4096  # maximum number of output indexes whose item type is remembered
 _TYPE = 64  # maximum number of characters of a type
-_ITEM_DONE = "response.output_item.done"  # event name of every kept item of unknown type
+_ITEM_DONE = "response.output_item.done"  # event type used for every item of unknown type
 _RESULT_FIELDS = frozenset({"call_id"})
 
 
@@ -49,7 +49,7 @@ class ItemReader:
         self._text = text
         self._once: set[int] = set()  # hashes of values that must be emitted only once
         self._types: dict[int, str] = {}  # output index -> type of its item
-        self.ends_with_answer = True  # a response may end with the last whole item
+        self.ends_with_answer = True  # a response may end with the last complete item
 
     def begin_again(self, text: TextReader) -> None:
         """Forget all items when the response starts again, because indexes then refer to other items."""
@@ -148,7 +148,7 @@ class ItemReader:
         again: bool,
     ) -> None:
         if call.unfinished:
-            # The call was truncated. How the call ends depends on the reason why the response is incomplete.
+            # The call was truncated. Its final state depends on why the response is incomplete.
             self._assembler.call_text(0, call.address, "", call.name, call.metadata)
             self._assembler.call_value(0, call.address, call.arguments)
             return
@@ -171,7 +171,7 @@ class ItemReader:
             self._assembler.result(0, identity, raw, failed, None)
 
     def _image(self, item: Mapping[str, Any], path: Path, reader: Reader, call: CallItem) -> None:
-        """Emit a finished image as a file. Previews that were sent earlier are not files (they stay `Unknown`)."""
+        """Emit a finished image as a file. Previews that were sent earlier are not files; they remain `Unknown`."""
         result = reader.text(item, path, "result")
         if not result or not self._is_new("image", call.address.item_id or "", result):
             return
@@ -219,7 +219,7 @@ class ItemReader:
             self._assembler.kept_unknown(0, _ITEM_DONE, raw.encode())
 
     def _is_new(self, what: str, name: str, value: str) -> bool:
-        """Return whether the value was not emitted before, because the terminal output repeats what was streamed."""
+        """Return whether the value was not emitted before. The terminal output repeats streamed values."""
         mark = hash((what, name, value))
         if mark in self._once:
             return False
@@ -249,7 +249,7 @@ def _text_kind(item: Mapping[str, Any]) -> ItemKind | None:
 def _is_answer(item: Mapping[str, Any]) -> bool:
     """Return whether a response may end with the item.
 
-    Reasoning, commentary, and the provider's own calls and listings are always followed by more.
+    Reasoning, commentary, and the provider's own calls and listings are always followed by further items.
     """
     kind = item.get("type")
     return not isinstance(kind, str) or (kind in RESPONSE_EVENTS and item.get("phase") != "commentary")

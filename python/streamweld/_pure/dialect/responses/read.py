@@ -1,6 +1,6 @@
 """Reads the members of a Responses event: ids, indexes, texts, addresses and unknown members.
 
-One `Reader` serves one payload.
+Each `Reader` handles one payload.
 """
 
 from __future__ import annotations
@@ -35,12 +35,14 @@ class Reader:
         self.payload = payload
         self.notes = notes
         self.kind = kind  # the name of the event
-        self.tools = tools  # tools of the request, as far as they are known
+        self.tools = tools  # tools of the request, if the caller supplied them
         self._out = out
         self._max_index = max_index
 
     def mark_misread(self, why: str) -> None:
-        """Record why official clients would read the event differently, as a reason for the code `rewritten`."""
+        """Record why official clients would interpret the event differently, as the reason for the diagnostic
+        `rewritten`.
+        """
         self._out.mark_misread(why)
 
     def identity(self, holder: Mapping[str, Any], path: Path, key: str) -> str | None:
@@ -71,7 +73,10 @@ class Reader:
         return None
 
     def text(self, holder: Mapping[str, Any], path: Path, key: str) -> str | None:
-        """Return a text as sent, or None. The next delta may complete half of a surrogate pair at the text's end."""
+        """Return a text as sent, or None.
+
+        It may end with half of a surrogate pair, which the next delta may complete.
+        """
         value = holder.get(key)
         if value is None or isinstance(value, str):
             return value

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 _MAX_ITEMS: Final = 4096  # maximum number of items to store
 _MAX_AT_INDEX: Final = 16  # maximum number of further items to store at one index
-_MAX_PARTS: Final = 4096  # maximum number of content parts to store; parts are not checked above it
+_MAX_PARTS: Final = 4096  # maximum number of content parts to store; further parts are not checked
 _BY_CALL_ID: Final = ("function_call", "custom_tool_call", "shell_call", "shell_call_output")
-_RESULT: Final = "_output"  # end of the types of results, which are whole when they are added
+_RESULT: Final = "_output"  # suffix of the result types; results are complete when they are added
 _WITHOUT_ID: Final = ("function_call", "custom_tool_call")  # types of items that need no id
 _MESSAGE_PARTS: Final = ("output_text", "refusal")  # types of the parts of a message
 _LIFECYCLE: Final = ("created", "queued", "in_progress", "completed", "failed", "incomplete")
@@ -47,7 +47,7 @@ _ITEM_TYPES: Final = {
     "web_search_call": "web_search_call",
     "image_generation_call": "image_generation_call",
 }
-_OTHER_NAMES: Final = ("text", "function_call.arguments")  # families of events that clients know by another name
+_OTHER_NAMES: Final = ("text", "function_call.arguments")  # families of events for which clients use another name
 # Families of events about one part of an item, with the type that the part must have.
 _PART_TYPES: Final = {
     "output_text": "output_text",
@@ -86,7 +86,7 @@ def _identity(item: AddedItem) -> tuple[str | None, str | None, str | None]:
 
 
 def _names(item: AddedItem) -> Iterable[tuple[str | None, str]]:
-    """Return the names by which clients find an item. No other item may have the same names."""
+    """Return the keys by which clients find an item. No other item may have the same keys."""
     if item.id:
         yield None, item.id
     if item.kind in _BY_CALL_ID and item.call_id:
@@ -103,7 +103,7 @@ class Readers:
         self._opening: _Opening = "none"
         self._id: str | None = None
         self._items = out.added
-        self._names: dict[tuple[str | None, str], int] = {}  # names of items, and their indexes
+        self._names: dict[tuple[str | None, str], int] = {}  # index of each item, by the keys by which clients find it
         self._parts = 0  # number of content parts of all items
 
     def event(self, kind: str, event: Mapping[str, Any]) -> None:
@@ -133,7 +133,7 @@ class Readers:
         """Check the first event. Clients require `response.created` before any other event."""
         self._opening = "sent"
         if kind in TERMINALS:
-            self._out.mark_misread("start_missing")  # the content of a terminal event was not streamed either
+            self._out.mark_misread("start_missing")  # a terminal event contains content that was not streamed
         elif kind != "response.created":
             self._opening = "ours"
             self._out.miss_opening()
@@ -251,7 +251,7 @@ class Readers:
             self._out.on_item(index, item)
 
     def _item(self, event: Mapping[str, Any], kind: str) -> AddedItem | None:
-        """Return the item that an event addresses, and request a rewrite if clients cannot find it."""
+        """Return the item that an event addresses, and request a rewrite if clients cannot find the item."""
         index = _index(event, "output_index")
         item = None if index is None else self._items.get(index)
         if item is None:
@@ -310,7 +310,9 @@ class Readers:
                 part.annotations += adds
 
     def _position(self, event: Mapping[str, Any], key: str, count: int, *, adds: bool = False) -> int | None:
-        """Return the position, among `count` parts, that an event addresses: the next position if it adds a part."""
+        """Return the position that an event addresses among `count` parts. An event that adds a part addresses the next
+        position.
+        """
         position = _index(event, key)
         if position is None:
             self._out.mark_misread("no_index")

@@ -1,7 +1,7 @@
 """Distinguishes a repeated event from an event that only has the same `sequence_number`.
 
 A stream that is resumed or replayed repeats events with their numbers; a gateway that hard-codes the number does not
-repeat events. Exact duplicates are therefore dropped until some number was seen with two different contents.
+repeat events. Exact duplicates are therefore dropped until any number occurs with two different contents.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from streamweld._pure.model.output import Output
 
-# Number of remembered events. A replay that reaches further back is read as new events, which are still reconciled by
+# Number of remembered events. A replay that reaches further back counts as new events, which are still reconciled by
 # item ids and the terminal output.
 WINDOW = 16_384
 

@@ -1,6 +1,6 @@
 """The names used by the Responses dialect: the tables in `_spec/dialects.json`, in the form that the decoder needs.
 
-No other module defines names, so that both backends use the same ones.
+No other module defines names, so both backends use the same names.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _call_type(name: str, members: tuple[str, ...]) -> CallType:
         wrapped=name in _FACTS["wrapped_calls"],
         custom=name in _FACTS["custom_calls"],
         provider=name in _FACTS["provider_calls"],
-        # The type of any call except a plain function call is kept, because a later turn sends the item back.
+        # The type of every call except a plain function call is kept, because a later turn sends the item back.
         modelled=frozenset({"id", "call_id", "name", *members, *results, *({"type"} if plain else ())}),
         results=results,
     )
@@ -128,7 +128,7 @@ def is_read(path: Path) -> bool:
 
 
 def is_read_of_response(path: Path) -> bool:
-    """Return whether the decoder reads the member at `path` in a whole response."""
+    """Return whether the decoder reads the member at `path` in a complete response."""
     if path[:1] == ("output",) and len(path) > 2:
         return _is_read(("item", *path[2:]), EVENT_FIELDS)
     return _is_read(path, RESPONSE_FIELDS)

@@ -1,6 +1,6 @@
 """Decodes the text of a Responses stream: deltas, their final values, content parts, summaries and annotations.
 
-Finds the text in an event. The assembler decides which part it belongs to.
+This module finds the text in an event; the assembler decides which part the text belongs to.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class TextReader:
 
     def __init__(self, assembler: Assembler) -> None:
         self._assembler = assembler
-        self._annotated: dict[_Key, dict[int | None, int]] = {}  # number of annotations of each part so far
+        self._annotated: dict[_Key, dict[int | None, int]] = {}  # number of annotations received for each part
         self._closed: dict[_Key, set[int | None]] = {}  # parts that are closed
-        # Other members of the last announced message (`phase`), which its parts carry.
+        # Other members (`phase`) of the last announced message; its parts carry them.
         self._members: Raw = {}
         self._members_of: _Key = None
         self._carried = True
@@ -69,7 +69,7 @@ class TextReader:
             return
         address = self._with_position(reader.address(event, facts.position), reader, sort, "delta")
         if not self._carried and self._members_of == _key(address) and sort.item == "message":
-            # No event opened the part, and a message's deltas do not carry its members.
+            # No event opened the part, and the deltas of a message do not carry the members of the message.
             self._carried = True
             members_sent = as_object(self._members)
             self._assembler.part_opened(0, sort.item, address, sort.channel, sort.reasoning, None, members_sent)
@@ -84,9 +84,9 @@ class TextReader:
             self._assembler.part_text(0, sort.item, address, sort.channel, sort.reasoning, text, None)
 
     def value(self, event: Mapping[str, Any], reader: Reader) -> None:
-        """Handle `response.output_text.done` and similar events, which contain the whole text.
+        """Handle `response.output_text.done` and similar events, which contain the complete text.
 
-        The part closes with its content part or item.
+        The part is closed with its content part or its item.
         """
         facts = TEXT_VALUES[reader.kind]
         sort = facts.sort
@@ -174,7 +174,7 @@ class TextReader:
     ) -> Raw:
         """Emit the content of a complete item. `again`: the item is in the terminal output, which only repeats items.
 
-        Returns those other members that were not emitted when the item was opened. If a message was not announced, its
+        Returns the other members that were not emitted when the item was opened. If a message was not announced, its
         first part carries them.
         """
         announced = self._members_of == _key(address)
@@ -288,7 +288,7 @@ def _delta_text(event: Mapping[str, Any], member: str, reader: Reader) -> str | 
         text = next((inner[key] for key in _DELTA_MEMBERS if isinstance(inner.get(key), str)), None)
         return text if isinstance(text, str) else None
     if inner is None and isinstance(event.get("text"), str):
-        member = "text"  # some gateways name it as the final events do
+        member = "text"  # some gateways use the member name of the final events
     return reader.text(event, (), member)
 
 

@@ -1,7 +1,7 @@
-"""Writes what both AI SDK protocols have in common: text and reasoning blocks, whole and incomplete calls, and sources
-and files.
+"""Writes the content that both AI SDK protocols have in common: text and reasoning blocks, complete and incomplete
+calls, sources and files.
 
-The tool chunks, the opening and the ending differ, so each protocol writes them itself.
+The tool chunks, the opening and the ending differ, so the module of each protocol writes them.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ OCTETS: Final = "application/octet-stream"  # media type of a file whose type is
 _CUTTING: Final = frozenset({"length", "content_filter"})
 
 
-# Citation members that name a document, and media types by citation type. OpenAI and Anthropic send no media type, so
-# these are the ones that @ai-sdk/openai writes.
+# Citation members that contain the name of a document, and media types by citation type. OpenAI and Anthropic do not
+# send a media type, so the values are those that @ai-sdk/openai writes.
 _NAMES_OF_DOCUMENT: Final = ("document_title", "filename", "file_id")
 _MEDIA_TYPES: Final = {"page_location": "application/pdf", "file_path": OCTETS}
 
 
 class AiSdk(SequentialAnswer):
-    """Writes blocks under generated ids. A call keeps the id from the upstream."""
+    """Writes blocks with generated ids. A call keeps the id from the upstream."""
 
-    corrects = True  # `tool-call` and `tool-input-available` repeat the whole input and replace the streamed one
+    corrects = True  # `tool-call` and `tool-input-available` repeat the complete input and replace the streamed input
     runs_calls = True
-    side_by_side = True  # every event names its block
+    side_by_side = True  # every event contains the id of its block
 
     def __init__(self, context: EncodeContext) -> None:
         super().__init__(context)
-        self._cut: list[ToolCall] = []  # calls that were started and are not whole
+        self._cut: list[ToolCall] = []  # calls that were started and are not complete
 
     def frame(self, kind: str, **fields: str | None) -> None:
         """Write one part or chunk. The fields are already JSON."""
@@ -80,7 +80,7 @@ class AiSdk(SequentialAnswer):
 
     @abstractmethod
     def write_url(self, url: str, title: str | None) -> None:
-        """Write a web page that the answer cites."""
+        """Write a web page that the response cites."""
 
     @abstractmethod
     def write_document(self, media_type: str, title: str, filename: str | None) -> None:
@@ -88,7 +88,7 @@ class AiSdk(SequentialAnswer):
 
     @abstractmethod
     def write_file(self, file: File) -> None:
-        """Write a file of the answer."""
+        """Write a file of the response."""
 
     # Blocks
 
@@ -142,7 +142,7 @@ class AiSdk(SequentialAnswer):
 
     def close_call(self, call: ToolCall, text: str) -> bool:
         if call.part in self.context.passed.ended and call.state in ("complete", "empty"):
-            return True  # clients already have the call: a second one would run again
+            return True  # clients already have the call and would run a second one too
         if call.part not in self.context.passed.closed:
             self.call_end(call.call_id)
         self._conclude(call, text)
@@ -168,14 +168,14 @@ class AiSdk(SequentialAnswer):
 
     def _arguments(self, call: ToolCall) -> str:
         if call.custom:
-            # Free-form text can only be a member of an object.
+            # The input must be an object, so free-form text is written as a member of one.
             self.context.losses.note("custom_call")
             return members(input=quoted(call.arguments))
         return arguments_of(call) or ("{}" if call.state == "empty" else "")
 
     def refuse_cut(self, reason: str) -> None:
-        """Report calls in a complete answer that are not whole: clients must treat them as invalid, unless a limit
-        truncated them.
+        """Report incomplete calls in a complete response. Clients must treat them as invalid, unless a limit truncated
+        them.
         """
         if reason not in _CUTTING:
             for call in self._cut:
@@ -203,7 +203,7 @@ class AiSdk(SequentialAnswer):
             self.write_document(_text(document, "mediaType") or OCTETS, title, _text(document, "filename"))
 
     def _cite(self, annotation: object) -> None:
-        """Write a citation as a source if it names a page or a document. A source has no position in the text."""
+        """Write a citation as a source if it refers to a page or a document. A source has no position in the text."""
         found: Mapping[str, Any] = annotation if is_object(annotation) else {}
         inner = found.get("url_citation")
         page: Mapping[str, Any] = inner if is_object(inner) else found

@@ -160,7 +160,7 @@ def _timestamp(seconds: int) -> str | None:
     if seconds not in _YEARS:
         return None
     days, rest = divmod(seconds, _DAY)
-    # Counts years that begin in March, from 0000-03-01, so that the leap day is the last day of a year.
+    # Years are counted from 0000-03-01 and begin in March, so that the leap day is the last day of a year.
     era, day = divmod(days + 719_468, 146_097)
     year = (day - day // 1460 + day // 36_524 - day // 146_096) // 365
     day -= 365 * year + year // 4 - year // 100

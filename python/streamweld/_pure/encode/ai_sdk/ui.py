@@ -50,7 +50,7 @@ class AiSdkUi(AiSdk):
         self.context.frames.done()
 
     def _step(self, kind: str) -> None:
-        """Write a step chunk, unless the source has the same dialect and sends its own."""
+        """Write a step chunk, unless the source has the same dialect and sends its own step chunks."""
         if not self.context.passed.own:
             self.frame(kind)
 

@@ -1,8 +1,8 @@
-"""Writes Chat Completions chunks: each choice with its index, deltas as they arrive, and finish reasons and usage at
+"""Writes Chat Completions chunks: choices with their indexes, deltas as they arrive, and finish reasons and usage at
 the end.
 
 Deltas cannot be retracted, so if a source corrects text that was already written, the stream gets the error ending. An
-unfinished answer ends with `data: {"error":…}` and without `[DONE]`.
+unfinished response ends with `data: {"error":…}` and without `[DONE]`.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _MEMBER: Final[Mapping[type[Any], str]] = {
 
 
 class Chat:
-    """Writes one answer, including all its choices."""
+    """Writes one response, including all its choices."""
 
     def __init__(self, context: EncodeContext) -> None:
         self._context = context
@@ -77,11 +77,11 @@ class Chat:
         self._started: ResponseStarted | None = None
         self._choices: dict[int, Calls] = {}
         self._finished: dict[int, str] = {}
-        self._sent: dict[int, str | None] = {}  # finish reasons as a source of this dialect sent them
-        self._written_texts: dict[int, WrittenText] = {}  # text written so far of each open part
+        self._sent: dict[int, str | None] = {}  # finish reasons as sent, if the source has this dialect
+        self._written_texts: dict[int, WrittenText] = {}  # text written so far for each open part
         self._carriers: dict[int, int] = {}  # number of reasoning carriers per choice
         self._citations: dict[int, list[str]] = {}
-        self._pages: dict[int, list[Source]] = {}  # pages that the source cites without a position, per choice
+        self._pages: dict[int, list[Source]] = {}  # pages cited without a position, per choice
         self._length: dict[int, int] = {}  # length of the closed texts per choice, in characters
         self._has_logprobs: set[int] = set()  # open parts whose log probabilities were written
         self._native: dict[int, str] = {}  # the source's own finish reasons, if the written ones are less specific
@@ -133,7 +133,8 @@ class Chat:
         for index in sorted(self._finished):
             if index in self._context.passed.finished:
                 continue
-            # All in one chunk, because openai-python raises at a second list and openai-node keeps only the last list.
+            # All citations go into one chunk, because openai-python raises at a second list and openai-node keeps only
+            # the last list.
             cited = self._cited(index)
             if cited and index not in self._context.passed.choices:
                 self._chunk(index, f'{{"annotations":[{",".join(cited)}]}}')
@@ -216,8 +217,8 @@ class Chat:
                 self._text_chunk(event.choice, delta, found.tokens)
 
     def _has_place_for_metadata(self, event: Event) -> bool:
-        """Return True if the event's metadata consists of a text's log probabilities, which are written here or were
-        already written: a delta or the close repeats them.
+        """Return True if the event's metadata consists of the log probabilities of a text. They are written here,
+        unless they were already written: a delta or the close may repeat them.
         """
         if not isinstance(event, TextStarted | TextDelta | TextDone) or not event.provider_metadata:
             return False
@@ -238,7 +239,7 @@ class Chat:
         self._choice(event.choice)
         found = read_logprobs(self._context.source, _TARGET, event.provider_metadata)
         if found is not None and event.part not in self._has_logprobs:
-            self._text_chunk(event.choice, "{}", found.tokens)  # they came only with the close
+            self._text_chunk(event.choice, "{}", found.tokens)  # they arrived only with the close
         self._has_logprobs.discard(event.part)
         reported = self._written_texts.get(event.part, WrittenText()).text()
         length = len(event.text) if event.text.startswith(reported) else len(reported)
@@ -349,7 +350,8 @@ class Chat:
     def _word(self, index: int) -> str | None:
         """Return the finish word that matches the calls that were written.
 
-        Some calls were omitted or are incomplete, and calls that the provider ran are not written here.
+        It may differ from the source's, because calls may be omitted or incomplete, and calls that the provider ran are
+        not written here.
         """
         calls, reason = self._choices[index], self._finished[index]
         if reason in SUCCESS and calls.has_empty_cut_call:

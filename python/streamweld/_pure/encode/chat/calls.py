@@ -1,6 +1,6 @@
-"""Writes the tool calls of one choice as entries of `delta.tool_calls`, and detects a close that contradicts them.
+"""Writes the tool calls of one choice as elements of `delta.tool_calls`, and detects a close that contradicts them.
 
-The encoder decides which chunk an entry goes into.
+The encoder decides which chunk an element goes into.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class Calls:
 
     def __init__(self, context: EncodeContext) -> None:
         self._context = context
-        self._begun: dict[int, _Begun] = {}  # started calls by part, until they are whole
+        self._begun: dict[int, _Begun] = {}  # started calls by part, until they are complete
         self._held_parts: set[int] = (
             set()
-        )  # parts that are held until they are whole: no later call is written before them
+        )  # parts that are held until they are complete; later calls are not written before them
         self._waiting: set[str] = set()  # ids of calls without a result
         self._indexes: set[int] = set()
-        self._next = 0  # index after all started calls
+        self._next = 0  # one more than the highest index of a started call
         self.written = 0
         self.contradicted = False
         # True if a call was written without arguments although its arguments may be missing.
@@ -77,7 +77,7 @@ class Calls:
         self._waiting.discard(call_id)
 
     def started(self, event: ToolCallStarted) -> str | None:
-        """Return the first entry of the call, if it can be written before the call is whole."""
+        """Return the first element for the call, if it can be written before the call is complete."""
         context = self._context
         opens = context.opens(event)
         if context.provider_executed:
@@ -104,7 +104,7 @@ class Calls:
         return _piece(begun, event.arguments)
 
     def whole(self, call: ToolCall) -> str | None:
-        """Return the part of the call that was not written yet.
+        """Return the part of the call that has not been written yet.
 
         Sets `contradicted` if something else was already written.
         """

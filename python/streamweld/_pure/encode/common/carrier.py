@@ -1,7 +1,7 @@
-"""Opaque carriers: data that only its provider can use, encoded as text that a client of another dialect returns.
+"""Opaque carriers: data that only its provider can use, encoded as text that a client of another dialect sends back.
 
 The text is the base64 form of a JSON object that begins with `{"streamweld":1`; `history/passes/carriers.py` reads it.
-The carrier contains the whole reasoning, because clients may change or drop the text next to it. The carrier for a
+The carrier contains all of the reasoning, because clients may change or drop the text next to it. The carrier for a
 text's signature contains the position of that text among all texts of the choice, in characters.
 """
 
@@ -23,7 +23,7 @@ __all__ = ["CARRYING", "Carriers"]
 
 # Targets without a member for content that other providers signed or encrypted.
 CARRYING: Final = frozenset({"chat", "responses", "anthropic", "gemini"})
-_LAST_PART: Final = 2**32 - 1  # part numbers of carriers count down from here, far from those of the source
+_LAST_PART: Final = 2**32 - 1  # carriers are numbered downward from here, unlike the source's parts
 _NO_METADATA: Final[Mapping[str, Any]] = {}
 
 

@@ -26,7 +26,7 @@ class Citation:
     end: int | None
 
     def shifted(self, start: int) -> Citation:
-        """Return the citation at its position in a longer text, in which the cited text begins at `start`."""
+        """Return the citation with its position in a longer text that contains the original text from `start` on."""
         if self.start is None or self.end is None:
             return self
         return replace(self, start=self.start + start, end=self.end + start)
@@ -35,7 +35,7 @@ class Citation:
 def read_citation(annotation: Any, length: int | None = None) -> Citation | None:
     """Return an annotation's citation if it cites a page.
 
-    `length`: the number of characters of the text, or None if a citation without a position has no place.
+    `length`: the number of characters of the text, or None if a citation without a position cannot be placed.
     """
     if not is_object(annotation):
         return None
@@ -54,5 +54,5 @@ def read_citation(annotation: Any, length: int | None = None) -> Citation | None
         return None
     start, end = integer(holder.get("start_index")), integer(holder.get("end_index"))
     if start is None or end is None:
-        start = end = length  # it follows the text
+        start = end = length  # the citation follows the text
     return Citation(url, title if isinstance(title, str) else None, start, end)

@@ -1,8 +1,8 @@
 """The state that every encoder works with: the writer, ids, losses, options, and facts about the source.
 
-Also contains the checks of tool calls that all encoders use.
+This module also contains the checks of tool calls that all encoders use.
 
-Contains nothing that is specific to one dialect. `source` is known when the first event arrives.
+It contains no dialect rules. `source` is known when the first event arrives.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ class EncodeContext:
     """The state of one stream that is being encoded."""
 
     mint: IdMint
-    created: int = 0  # time of creation, if the source does not state it
-    hold_arguments: bool = False  # write nothing of a call before its ToolCall
+    created: int = 0  # creation time to write if the source sends none
+    hold_arguments: bool = False  # do not write any part of a call before its ToolCall
     include_usage: bool = True  # Chat Completions: write the usage, which that API sends only on request
     reasoning_events: Literal["openai", "openresponses"] = "openai"
-    cut_ending: Literal["incomplete", "error"] = "incomplete"  # Responses: how a truncated answer ends
+    cut_ending: Literal["incomplete", "error"] = "incomplete"  # Responses: how a truncated response ends
     carry_reasoning: bool = False  # write signed and encrypted reasoning as a carrier that the client sends back
     frames: Frames = field(default_factory=Frames)
     losses: Losses = field(default_factory=Losses)
     passed: PassedThrough = field(default_factory=PassedThrough)
-    # Ids of calls in earlier turns. A call with such an id is written under another id once it is whole.
+    # Ids of calls in earlier turns. A call with such an id is written with another id once it is complete.
     known_call_ids: frozenset[str] = frozenset()
     source: str | None = None
     # Members of the current call that `ToolCallStarted` lacks.
     custom: bool = False
     provider_executed: bool = False
-    cut: bool = False  # the current events come from the end of a cut input: what they close was open
+    cut: bool = False  # the input was truncated, so the current events close parts that were still open
     # Set by the encoder if text that was already written turned out to be wrong, so that the error ending is written.
     broken: bool = False
-    taken: set[str] = field(default_factory=set[str])  # ids of the calls of this answer
+    taken: set[str] = field(default_factory=set[str])  # ids of the calls of this response
     # Choices with a truncated call that the client would have to run.
     unfinished: set[int] = field(default_factory=set[int])
 
@@ -73,14 +73,14 @@ class EncodeContext:
     def takes(self, call_id: str) -> bool:
         """Register the id of a call.
 
-        Return False if the id is already in use; the call then gets another id once it is whole.
+        Return False if the id is already in use; the call then gets another id once it is complete.
         """
         is_new = call_id not in self.taken
         self.taken.add(call_id)
         return is_new and call_id not in self.known_call_ids
 
     def opens(self, call: ToolCallStarted) -> bool:
-        """Return True if the call can be written before it is whole."""
+        """Return True if the call can be written before it is complete."""
         if call.call_id is None:
             return False
         return self.takes(call.call_id) and bool(call.call_id and call.name) and not self.hold_arguments
@@ -95,7 +95,7 @@ def is_empty_cut(call: ToolCall) -> bool:
     """Return True if a client would run the call without arguments although they may be missing.
 
     That happens in targets that cannot mark a call as incomplete: once the call is announced, only an unsuccessful
-    ending of the answer shows that it is incomplete.
+    ending of the response shows that it is incomplete.
     """
     return call.state == "incomplete" and not call.provider_executed and not call.arguments.strip(_BLANK)
 
@@ -113,7 +113,7 @@ def final_text(written: str, call: ToolCall) -> str:
 
     For an invalid call, they are everything that was sent.
 
-    A whole call without arguments gets an empty object.
+    A complete call without arguments gets an empty object.
     """
     if not is_whole(call):
         return arguments_of(call)
@@ -125,7 +125,7 @@ def final_text(written: str, call: ToolCall) -> str:
 class Encoder(Protocol):
     """Receives the events of a stream and writes them in one dialect.
 
-    Not called after `end`. Accepts events in any order.
+    It accepts events in any order, and is not called after `end`.
     """
 
     def __init__(self, context: EncodeContext) -> None: ...

@@ -1,4 +1,4 @@
-"""How an answer ends: with the target's word for the finish reason, or with an error for the target's client.
+"""How a response ends: with the target's word for the finish reason, or with an error for the target's client.
 
 The words and texts are in `_spec/conversions.json`; the encoders decide where to write them.
 """
@@ -32,7 +32,7 @@ _CLOSED: Final = frozenset({"ai-sdk-parts", "ai-sdk-ui"})
 @dataclass(frozen=True, slots=True)
 class Fault:
     """An error for the client, created from an exception class in `streamweld.errors` or from one of streamweld's own
-    endings. Contains nothing from the payload.
+    endings. It does not contain any data from the payload.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Fault:
     type: str
     code: str
     sent: str | None = None
-    """What the upstream sent, where that is not written in its own form and the message does not hold all of it."""
+    """The error as the upstream sent it, if the target has another form and the message does not contain all of it."""
 
     def keep_sent(self, payload: bytes) -> Fault:
         """Store the payload that contained the upstream error."""
@@ -54,7 +54,7 @@ class Fault:
 
     @property
     def is_cut(self) -> bool:
-        """True if the input ended early and nothing else is wrong.
+        """True if the only fault is that the input ended early.
 
         Some targets have a separate ending for this case.
         """
@@ -63,7 +63,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of the source. An error or an incomplete answer is never written as a success."""
+    """The end of the source. An error or an incomplete response is never written as a success."""
 
     completeness: Completeness
     fault: Fault | None
@@ -72,7 +72,7 @@ class Ending:
 def fault_of(name: str, message: str = "", kind: str | None = None, code: str | None = None) -> Fault:
     """Create the error for a class name.
 
-    `message`, `kind` and `code` are the upstream's own, if the upstream sent an error.
+    If the upstream sent an error, `message`, `kind` and `code` are those of that error.
     """
     known: Sequence[str] = _FACTS["faults"].get(name) or _FACTS["faults"]["StreamError"]
     return Fault(name, message or known[1], kind or _FACTS["error_type"], code or known[0])
@@ -86,20 +86,25 @@ def ending_fault(fault: StreamError) -> Fault:
 
 
 def finish_word(target: str, reason: str) -> str | None:
-    """Return the target's word, or None if the target can only end as incomplete."""
+    """Return the target's finish word, or None if the response can only end as incomplete."""
     word: str | None = _FACTS["finish"][target][reason]
     return word
 
 
 def sent_word(target: str, finished: Finished) -> str | None:
-    """Return the source's own word if the target can write it. The word states why the answer is incomplete."""
+    """Return the source's own finish word if the target can write it.
+
+    The word states why the response is incomplete.
+    """
     raw = finished.raw_reason
     kept = raw in _FACTS["finish_own"].get(target, ()) or finished.finish_reason in _FACTS["finish_raw"].get(target, ())
     return raw if kept else None
 
 
 def own_word(dialect: str, finished: Finished) -> str | None:
-    """Return the reason as a source of the same dialect sent it, if it still matches the content of the answer."""
+    """If the source has the same dialect, return the reason as sent, provided that it still matches the content of the
+    response.
+    """
     raw = finished.raw_reason
     unknown = None if dialect in _CLOSED else "other"
     means = None if raw is None else DIALECTS[dialect]["finish"].get(raw, unknown)

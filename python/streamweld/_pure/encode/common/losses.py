@@ -1,4 +1,4 @@
-"""Records content that the target has no place for, each kind once per stream.
+"""Records content that the target cannot represent, each kind once per stream.
 
 The kinds are in `_spec/conversions.json`.
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["LOSSES", "Losses"]
 
 LOSSES: Final[frozenset[str]] = frozenset(row["id"] for row in load_conversions()["losses"])
-# Events that close a part or the answer and repeat earlier metadata.
+# Events that close a part or the response and repeat earlier metadata.
 _REPEATED: Final = frozenset(
     {"text_done", "reasoning_done", "refusal_done", "tool_call", "finished", "response_started"}
 )
@@ -30,12 +30,12 @@ class Losses:
     __slots__ = ("_fresh", "_reported", "own")
 
     def __init__(self) -> None:
-        self.own = False  # source and target have the same dialect, so what was sent once may have passed through
+        self.own = False  # source and target have the same dialect, so data that is sent once may have passed through
         self._reported: set[str] = set()
         self._fresh: list[str] = []
 
     def note(self, loss: str) -> None:
-        """Record that something was omitted or replaced."""
+        """Record that content was omitted or replaced."""
         if loss not in self._reported:
             if loss not in LOSSES:
                 raise KeyError(loss)
@@ -48,7 +48,7 @@ class Losses:
             self.note("metadata")
 
     def forget(self) -> None:
-        """Discard the losses recorded since the last `take`, because their content was not written at all."""
+        """Discard the losses recorded since the last `take`, because none of their content was written."""
         self._reported.difference_update(self._fresh)
         self._fresh = []
 

@@ -1,6 +1,7 @@
-"""Records which parts of an answer passed through unchanged, so that an encoder for the same dialect can continue it.
+"""Records which parts of a response passed through unchanged, so that an encoder for the same dialect can continue it.
 
-Empty if another dialect is written, because then nothing passes through. Each encoder decides how to use these facts.
+The record is empty if another dialect is written, because then nothing passes through. Each encoder decides how to use
+these facts.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ __all__ = ["PassedThrough"]
 class PassedThrough:
     """What passed through in one stream."""
 
-    own: bool = False  # the source has the dialect that is written, so its ids, indexes and metadata stay valid
-    # Wire index of the part that the current start event opens, and the index inside its item. `index` stays the same
-    # as long as nothing was omitted or inserted, so that it can be kept.
+    own: bool = False  # source and target dialect are equal, so the source's ids and indexes stay valid
+    # Wire index of the part that the current start event opens, and the index inside its item. The index can be kept as
+    # long as nothing was omitted or inserted.
     at: int | None = None
     index: int | None = None
     sub: int | None = None
-    item_id: str | None = None  # id of its item, as sent
-    moved: bool = False  # set by the encoder: a place was already in use, so something was written at another one
+    item_id: str | None = None  # id of the part's item, as sent
+    moved: bool = False  # set by the encoder: an index was already in use, so a part was written at another one
     choices: set[int] = field(default_factory=set[int])  # choices with a part that passed through
     announced: set[int] = field(default_factory=set[int])  # indexes of items whose opening passed through
     open_block: int | None = None  # index of an open block that is not a part; its stop has not passed through
@@ -37,8 +38,8 @@ class PassedThrough:
     ended: NumberSet = field(default_factory=NumberSet)  # parts of items whose close passed through
     finished: set[int] = field(default_factory=set[int])  # choices whose finish reason passed through
     counted: bool = False  # whether the latest token counts passed through; set at the end
-    sequence: int | None = 0  # number of the next event; None if the source numbers none
-    next_index: int = 0  # index after all items whose opening or close passed through
+    sequence: int | None = 0  # number of the next event; None if the source does not number events
+    next_index: int = 0  # one more than the highest index of an item whose opening or close passed through
     added: Mapping[int, AddedItem] = field(default_factory=dict[int, Any])  # items that the wire opened, by index
     # Items whose close passed through, as sent, by index.
     items: dict[int, Mapping[str, Any]] = field(default_factory=dict[int, Any])

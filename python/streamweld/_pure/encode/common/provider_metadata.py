@@ -1,6 +1,6 @@
 """Metadata that only the provider that created it can use: signatures, encrypted reasoning and item ids.
 
-It is carried only where the client sends it back to that provider: in the AI SDK's `providerMetadata` under the
+It is written only where the client sends it back to that provider: into the AI SDK's `providerMetadata` under the
 provider's name, and from there into the provider's own dialect.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["is_genuine", "provider_metadata"]
 
 _AI_SDK: Final = ("ai-sdk-parts", "ai-sdk-ui")
-# Members in an AI SDK provider's namespace that the provider requires back.
+# Members of `providerMetadata` that the provider requires in a later turn.
 _HANDED_BACK: Final = frozenset(
     {"itemId", "signature", "thoughtSignature", "reasoningEncryptedContent", "redactedData"}
 )
@@ -30,12 +30,12 @@ _ENCRYPTED: Final = {"anthropic": "redactedData"}  # all other providers: `reaso
 
 
 def is_genuine(context: EncodeContext, provider: str, metadata: Mapping[str, Any] | None) -> bool:
-    """Return True if, according to the AI SDK namespace, a part came from that provider."""
+    """Return True if the part came from that provider, according to its `providerMetadata`."""
     return context.source in _AI_SDK and metadata is not None and is_object(metadata.get(provider))
 
 
 def provider_metadata(context: EncodeContext, event: ReasoningDone | TextDone | ToolCall) -> str | None:
-    """Return a part's `providerMetadata`, and record a loss for the rest."""
+    """Return a part's `providerMetadata`, and record a loss for all other metadata."""
     metadata: Mapping[str, Any] = event.provider_metadata or {}
     if context.source in _AI_SDK:
         kept = {

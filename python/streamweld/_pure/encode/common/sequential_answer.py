@@ -1,7 +1,7 @@
-"""Writes one answer to a target with sequential blocks: its opening, its parts and its ending.
+"""Writes one response to a target with sequential blocks: its opening, its parts and its ending.
 
-Decides which events open an answer and whether its ending is complete. Subclasses write openings, endings and errors;
-`Blocks` decides the order of the parts.
+The base class decides which events open a response and whether the response is complete. Subclasses write openings,
+endings and errors; `Blocks` decides the order of the parts.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _PASSING: Final = frozenset(
 
 
 class SequentialAnswer:
-    """Base class of the encoders with sequential blocks. Each one is its own `Writer`."""
+    """Base class of the encoders with sequential blocks. Each encoder is also the `Writer` of its blocks."""
 
     target: str
     corrects: bool
@@ -71,7 +71,7 @@ class SequentialAnswer:
             case Unknown():
                 self.context.losses.note("unknown")
             case UpstreamErrorEvent():
-                pass  # the ending reports it
+                pass  # the ending reports the error
             case ResponseStarted():
                 self._open_with(event)
             case _:
@@ -87,7 +87,7 @@ class SequentialAnswer:
                     self.blocks.event(event)
 
     def end(self, ending: Ending) -> None:
-        """Write the ending. The answer is complete only if the choice has a finish reason and no error occurred."""
+        """Write the ending. The response is complete only if the choice has a finish reason and no error occurred."""
         if self._over:
             return
         finished, fault = self._finished, ending.fault
@@ -98,7 +98,7 @@ class SequentialAnswer:
             return
         if finished.finish_reason in SUCCESS and self.blocks.has_empty_cut_call():
             if self.context.passed.finished:
-                self._fail(fault_of("AssemblyError"))  # clients already have the reason
+                self._fail(fault_of("AssemblyError"))  # clients already received the finish reason
                 return
             finished = Finished("length", choice=finished.choice)
         reason = finished.finish_reason
@@ -107,7 +107,7 @@ class SequentialAnswer:
         if word is not None:
             self.blocks.finish()
             if self.context.broken:
-                return  # what waited until now contradicts what was written
+                return  # waiting text contradicts text that was already written
             if reason == "tool_calls" and not self.blocks.client_calls:
                 # True if no call is left to run, because every call has a result or lacks a name.
                 reason = "other" if self.blocks.answered else "error"
@@ -130,15 +130,15 @@ class SequentialAnswer:
 
     @abstractmethod
     def write_start(self, started: ResponseStarted) -> None:
-        """Write the opening of the answer."""
+        """Write the opening of the response."""
 
     @abstractmethod
     def write_end(self, word: str, finished: Finished, counts: Counts | None) -> None:
-        """Write the ending of a complete answer."""
+        """Write the ending of a complete response."""
 
     @abstractmethod
     def write_fault(self, fault: Fault, counts: Counts | None) -> None:
-        """Write the ending of an incomplete answer."""
+        """Write the ending of an incomplete response."""
 
     # Internals
 

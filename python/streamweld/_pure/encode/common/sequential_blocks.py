@@ -1,10 +1,10 @@
-"""Puts parts that may be interleaved into a sequence of blocks: decides which block is written now, which ones wait,
+"""Puts parts that may be interleaved into a sequence of blocks: decides which block is written now, which blocks wait,
 and in which order.
 
-For targets that allow one open block at a time (Anthropic, AI SDK). Any part that follows interrupts a text. A tool
-call keeps its place until it is whole, and other parts wait in order, so that parallel calls are never mixed. Calls are
-written in the order in which they were announced. The parser's limits also limit how much waits. A `Writer` writes the
-bytes.
+This is for targets that allow one open block at a time (Anthropic, AI SDK). A text is interrupted by any part that
+follows. A tool call stays open until it is complete, while other parts wait in order, so that parallel calls are never
+mixed. Calls are written in the order in which they were announced. The parser's limits also bound the amount of waiting
+text. A `Writer` writes the bytes.
 """
 
 from __future__ import annotations
@@ -69,25 +69,25 @@ class Block:
     call_id: str = ""
     name: str = ""
     provider_executed: bool = False
-    held: bool = False  # a call that is written whole, at its ToolCall
+    held: bool = False  # a call that is written in one piece, at its ToolCall
     out: WrittenText = field(default_factory=WrittenText)  # text that was written
     waiting: list[str] = field(default_factory=list[str])  # text that is waiting
     queued: bool = False
-    gone: bool = False  # it is in the queue, but has nothing left to write
+    gone: bool = False  # still in the queue, but without anything left to write
     over: bool = False  # a call that was written or dropped
     passed: bool = False  # a call that was removed from the queue, because an earlier call was not written yet
-    turn: int = 0  # of a call: its part number, which gives the order of first fragments
-    has_turn: bool = False  # of a call: later announced calls wait for it
-    frozen: bool = False  # its deltas were retracted: only the close is authoritative now
+    turn: int = 0  # calls only: the part number, which is the order of the first fragments
+    has_turn: bool = False  # calls only: calls that were announced later wait for this one
+    frozen: bool = False  # its deltas were retracted, so only the close is authoritative
     done: Done | None = None
     call: ToolCall | None = None
     # Results that arrived before their call was written.
     results: list[ToolResult] = field(default_factory=list[ToolResult])
-    mark: str = ""  # set by the writer: what the open block is called on the wire
+    mark: str = ""  # set by the writer: id of the open block on the wire
     metadata_written: bool = False  # True once the metadata of the part was written
-    comes_whole: bool = False  # nothing of the block is written before its end
+    comes_whole: bool = False  # the block is not written before its end
     part: int = -1  # part number, for targets with several open blocks
-    sent: int | None = None  # if the source has the same dialect: its index on the wire, and its id
+    sent: int | None = None  # if the source has the same dialect: the index on the wire, and the id
     item: str | None = None
 
 
@@ -95,7 +95,7 @@ class Writer(Protocol):
     """How a target writes blocks. A block is opened only after the previous one was closed."""
 
     corrects: bool  # the close of a call repeats its arguments and replaces the streamed ones
-    runs_calls: bool  # the target has a place for calls that someone other than the client ran, and for their results
+    runs_calls: bool  # the target can represent calls that the client does not run, and their results
     # Clients of the dialect accept several open blocks, which a source of the same dialect may send.
     side_by_side: bool
 
@@ -115,7 +115,7 @@ class Writer(Protocol):
         ...
 
     def over(self, block: Block) -> None:
-        """Write whatever else the part's close contains. Called once per part, after the close of its block, if any."""
+        """Write the remaining data of the part's close. Called once per part, after the close of its block, if any."""
         ...
 
     def is_worth(self, block: Block) -> bool:
@@ -125,12 +125,12 @@ class Writer(Protocol):
     def close_call(self, call: ToolCall, text: str) -> bool:
         """Close an open call, which may be incomplete. `text`: the call's arguments.
 
-        Return False if the block must stay open until the answer ends.
+        Return False if the block must stay open until the response ends.
         """
         ...
 
     def whole_call(self, call: ToolCall) -> None:
-        """Write a call that was not written yet."""
+        """Write a call of which no part has been written yet."""
         ...
 
     def beside(self, event: Beside, call: ToolCall | None) -> None:
@@ -138,7 +138,7 @@ class Writer(Protocol):
         ...
 
     def broken_off(self, block: Block) -> None:
-        """Handle an answer that ended inside the block."""
+        """Handle a response that ended inside the block."""
         ...
 
     def contradicted(self) -> None:
@@ -147,7 +147,7 @@ class Writer(Protocol):
 
 
 class Blocks:
-    """The parts of one answer, in sequence."""
+    """The parts of one response, in sequence."""
 
     __slots__ = (
         "_active",
@@ -172,9 +172,9 @@ class Blocks:
         self._row: deque[Block | Beside] = deque()
         # Heap of the unfinished calls by part number, which is the order of their first fragments.
         self._turns: list[tuple[int, Block]] = []
-        self._ids: dict[str, Block] = {}  # calls that were announced under an id and are not finished
-        self._later: dict[str, Block] = {}  # finished calls that wait
-        self._calls: dict[str, ToolCall] = {}  # written calls, because their results repeat the name
+        self._ids: dict[str, Block] = {}  # unfinished calls, by the id with which they were announced
+        self._later: dict[str, Block] = {}  # finished calls that are waiting
+        self._calls: dict[str, ToolCall] = {}  # written calls; their results repeat the name
         # Written calls that may still receive a result; a call with a result must not be run again.
         self._unanswered: dict[str, Block] = {}
         self.client_calls = 0
@@ -205,7 +205,7 @@ class Blocks:
                 pass
 
     def finish(self) -> None:
-        """End a complete answer: close the blocks that stayed open and write whatever is waiting."""
+        """End a complete response: close the blocks that stayed open, and write all waiting parts."""
         while self._active is not None:
             block, self._active = self._active, None
             self._writer.close(block)
@@ -218,12 +218,12 @@ class Blocks:
     def has_empty_cut_call(self) -> bool:
         """Return True if `finish` would close a call that clients would run although its arguments may be missing.
 
-        Here, a call opens with its first argument, so there is no such call.
+        Here, a call is opened with its first argument, so there is no such call.
         """
         return False
 
     def abandon(self) -> None:
-        """End an incomplete answer: write waiting text as far as it was received, but start no calls."""
+        """End an incomplete response: write the waiting text that was received, but do not start calls."""
         block, self._active = self._active, None
         if block is not None:
             self._writer.broken_off(block)
@@ -296,7 +296,7 @@ class Blocks:
         if block is None or block.held or block.frozen or not event.arguments:
             return
         if not block.out and not block.waiting and event.arguments.lstrip(_BLANK)[:1] != "{":
-            block.held = True  # the arguments are not an object: the call will be repaired or is invalid
+            block.held = True  # the arguments are not an object, so the call will be repaired or is invalid
             return
         self._push(block, event.arguments)
 
@@ -345,12 +345,12 @@ class Blocks:
     def _may_be_answered(self) -> bool:
         """Return True if results may follow in the same stream.
 
-        A UI message continues after its calls, so only the end of the answer shows which calls the client must run.
+        A UI message continues after its calls, so only the end of the response shows which calls the client must run.
         """
         return self._context.source == "ai-sdk-ui"
 
     def _is_written(self, call: ToolCall) -> bool:
-        """Return True if a call that was not written must be written."""
+        """Return True if a call that has not been written must be written."""
         losses = self._context.losses
         if not call.name.strip():
             losses.note("nameless_call")
@@ -386,7 +386,9 @@ class Blocks:
 
     @property
     def _renames(self) -> bool:
-        """Return True if the close repeats the name, in a dialect whose clients saw the source send that name."""
+        """Return True if the close repeats the name, which clients may already have received, because the source has
+        the same dialect.
+        """
         return self._writer.corrects and self._context.passed.own
 
     def _written(self, block: Block, call: ToolCall) -> None:
@@ -427,14 +429,16 @@ class Blocks:
     # The queue
 
     def _waits(self, block: Block) -> bool:
-        """Return True if the block must wait, because a call is open or an earlier announced call is not finished."""
+        """Return True if the block must wait, because a call is open or a call that was announced earlier is not
+        finished.
+        """
         active = self._active
         if active is not None and active is not block and active.kind == "call":
             return True
         return self._is_not_started(block)
 
     def _is_not_started(self, block: Block) -> bool:
-        """Return True if neither this call nor any that was announced earlier has started."""
+        """Return True if neither this call nor any call announced earlier has started."""
         return block.has_turn and not (block.over or block.out) and self._turns[0][1] is not block
 
     def _give_turn(self, block: Block, part: int, *, waits: bool) -> None:
@@ -477,7 +481,7 @@ class Blocks:
             self._writer.close(block)
 
     def _go_on(self) -> None:
-        """Write whatever is waiting, until a call takes the place."""
+        """Write the waiting parts, until a call becomes the open block."""
         row = self._row
         while row and (self._active is None or self._active.kind != "call"):
             item = row.popleft()

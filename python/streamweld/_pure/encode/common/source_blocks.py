@@ -1,8 +1,8 @@
-"""Writes blocks in the dialect of their source: opens, continues and closes each one where the source did.
+"""Writes blocks in the dialect of their source: opens, continues and closes each block where the source did.
 
-Replaces the queue in `Blocks`. If a source opens a block while another is open, but clients of the dialect support only
-one open block, the first one keeps its place until it is closed, and the others wait in the order in which they
-started. A part whose announcement cannot be written yet is written whole at its end, as in `Blocks`.
+This replaces the queue in `Blocks`. If a source opens a block while another is open, but clients of the dialect support
+only one open block, the first block stays open until the source closes it, and the others wait in the order in which
+they started. A part whose announcement cannot be written yet is written in one piece at its end, as in `Blocks`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["SourceBlocks"]
 
 
 class SourceBlocks(Blocks):
-    """The parts of one answer, in the source's order."""
+    """The parts of one response, in the source's order."""
 
     __slots__ = ("_holding", "_late", "_open_blocks", "_open_calls", "_unseen")
 
@@ -31,9 +31,9 @@ class SourceBlocks(Blocks):
         super().__init__(context, writer)
         self._open_blocks: set[Block] = set()
         self._holding: dict[int, Block] = {}  # open blocks whose stop has not passed through, by part
-        self._open_calls: Counter[str] = Counter()  # number of open calls under each id
-        self._unseen: Block | None = None  # a part that has the place of an open block and nothing to write yet
-        self._late: list[Block] = []  # calls that are not whole: whether they may be closed is known at the end
+        self._open_calls: Counter[str] = Counter()  # number of open calls with each id
+        self._unseen: Block | None = None  # a part that counts as the open block, although it has nothing to write yet
+        self._late: list[Block] = []  # incomplete calls; only the end shows whether they may be closed
 
     def event(self, event: Event) -> None:
         super().event(event)
@@ -83,7 +83,7 @@ class SourceBlocks(Blocks):
         return self._unseen is not None or bool(self._holding)
 
     def _go_on(self) -> None:
-        """Write whatever is waiting, as long as no block is open.
+        """Write the waiting parts, as long as no block is open.
 
         If the upstream retracted written text, nothing follows.
         """
@@ -163,7 +163,9 @@ class SourceBlocks(Blocks):
             self._writer.over(block)
 
     def _write_call(self, block: Block, call: ToolCall) -> None:
-        """Write a call that was not written yet. A call with the same id as an open call replaces the open one."""
+        """Write a call of which no part has been written yet. A call with the same id as an open call replaces the open
+        call.
+        """
         if self._open_calls[call.call_id]:
             self._writer.contradicted()
         else:

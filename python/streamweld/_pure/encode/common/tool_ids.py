@@ -1,10 +1,10 @@
-"""Replaces tool call ids that the target's API would reject in a history. The new id contains the old one.
+"""Replaces tool call ids that the target's API would reject in a history. The new id encodes the old one.
 
 Some gateways generate ids such as `functions.add:0`. Such an id works in a stream, but a client of another API cannot
 send it in its next request: Anthropic allows only letters, digits, `_` and `-`. With `tool_ids="target"`, a converter
 writes `swid_functions_2eadd_3a0` instead: `swid_` followed by the old id, with `_` doubled and every UTF-8 byte that is
-not a letter, a digit or `-` replaced by `_` and two hexadecimal digits. The old id can be read from the new one without
-any state, so `history.convert` and `requests.convert` restore it.
+not a letter, a digit or `-` replaced by `_` and two hexadecimal digits. The old id can be decoded from the new one
+without any state, so `history.convert` and `requests.convert` can restore it.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class ToolIds:
         self._mint = mint
         self._word_only = word_only
         self._most = most
-        self._target_ids: dict[str, str] = {}  # by source id, of renamed calls only
+        self._target_ids: dict[str, str] = {}  # keyed by source id; only renamed calls
 
     def renamed(self) -> list[tuple[str, str]]:
         """Return the target id and the source id of every renamed call, in order."""
         return [(target, source) for source, target in self._target_ids.items()]
 
     def with_target_id(self, event: Event) -> Event:
-        """Return the event with the target's id for its call."""
+        """Return the event with the call id that the target accepts."""
         if (
             not isinstance(event, ToolCallStarted | ToolCall | ToolResult)
             or not event.call_id
@@ -77,7 +77,7 @@ def source_tool_id(call_id: str) -> str:
 
     Any other id is returned unchanged.
 
-    An id that was too long to be escaped cannot be read from its new id; look it up in `StreamConverter.tool_ids`.
+    If the old id was too long to be escaped, the new id does not contain it; look it up in `StreamConverter.tool_ids`.
 
     >>> source_tool_id("swid_functions_2eadd_3a0")
     'functions.add:0'

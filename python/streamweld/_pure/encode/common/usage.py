@@ -1,6 +1,6 @@
-"""Token counts, normalized across sources: `input` includes the cache, and `output` includes the reasoning.
+"""Token counts that are normalized across sources: `input` includes the cache, and `output` includes the reasoning.
 
-`streamweld.usage` finds them, and each encoder converts them to the meaning that its target uses.
+`streamweld.usage` reads them, and each encoder converts them to the definitions of its target.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Counts", "neutral"]
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The token counts for one answer; None if unknown."""
+    """The token counts for one response; None if unknown."""
 
     input: int | None
     output: int | None
@@ -34,6 +34,6 @@ class Counts:
 
 
 def neutral(usage: Usage, source: str | None) -> Counts:
-    """Return the counts for an answer in this dialect."""
+    """Return the counts for a response in this dialect."""
     found = normalized(usage, source)
     return Counts(found.input, found.output, found.cached_read, found.cache_write, found.reasoning, found.total)

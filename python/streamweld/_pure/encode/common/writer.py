@@ -62,7 +62,7 @@ class Frames:
         return "".join(self._pieces).encode()
 
     def take(self) -> bytes:
-        """Return all bytes written since the last call."""
+        """Return all bytes written since the last call, and remove them from the buffer."""
         taken = self.shown()
         self._pieces.clear()
         return taken
@@ -89,7 +89,7 @@ def compact_json(value: Any) -> str:
 
 
 def members(**fields: str | None) -> str:
-    """Return an object built from members that are already JSON, without those that are None."""
+    """Return an object built from members that are already JSON. Members that are None are omitted."""
     return "{" + ",".join([f'"{name}":{text}' for name, text in fields.items() if text is not None]) + "}"
 
 

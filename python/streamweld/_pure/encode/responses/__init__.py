@@ -79,7 +79,7 @@ _INVALID_REASON: Final = "invalid_tool_call"
 
 
 class Responses:
-    """Writes one answer. If there are several choices, only the first is written."""
+    """Writes one response. If there are several choices, only the first is written."""
 
     def __init__(self, context: EncodeContext) -> None:
         self._context = context
@@ -91,21 +91,21 @@ class Responses:
         self._index: dict[int, int] = {}
         self._bare: dict[int, Holder] = {}  # reasoning parts without text
         self._output: dict[int, Callable[[], str]] = {}  # items by index
-        self._parts: dict[int, set[int]] = {}  # parts of these items
-        self._taken: set[int] = set()  # indexes of items
-        self._next = 0  # index after all of them
-        self._holders: dict[Key, Holder] = {}  # items of a source with the same dialect, until they are done
-        self._idle: dict[Key, Holder] = {}  # those whose parts are all closed
-        self._left: dict[Key, Holder] = {}  # those that are done
+        self._parts: dict[int, set[int]] = {}  # parts of the items in `_output`
+        self._taken: set[int] = set()  # indexes in use
+        self._next = 0  # one more than the highest index in use
+        self._holders: dict[Key, Holder] = {}  # if the source has the same dialect: items, until they are done
+        self._idle: dict[Key, Holder] = {}  # items in `_holders` whose parts are all closed
+        self._left: dict[Key, Holder] = {}  # items that are done
         self._resumed: list[Holder] = []  # items that continued after their done event
-        self._turns = 0  # number of times that one of them began or continued
+        self._turns = 0  # number of times that an item began or continued
         self._holder_of: dict[int, Holder] = {}  # items by part
-        self._chances: dict[int, list[str]] = {}  # log probabilities of text parts that no delta was written for yet
+        self._chances: dict[int, list[str]] = {}  # log probabilities of text parts without a written delta
         self._pages: list[Source] = []  # pages cited without a position, for the next text that ends
         self._usage: Usage | None = None
         self._finished: Finished | None = None
-        self._called = False  # a call is whole
-        self._unfinished: list[tuple[int, str]] = []  # calls that are not whole, and the reasons
+        self._called = False  # a complete call was written
+        self._unfinished: list[tuple[int, str]] = []  # incomplete calls, and why they are incomplete
         self._take: Mapping[type[Any], Callable[[Any], None]] = {
             TextStarted: self._text_started,
             TextDelta: self._delta,
@@ -181,7 +181,7 @@ class Responses:
         resource, passed = self._resource, self._context.passed
         if resource is not None:
             if started is not None:
-                resource.learn(started)  # too late: clients already have the id from the opening
+                resource.learn(started)  # this is too late for clients, which already have the id from the opening
                 if passed.own:
                     resource.take(passed.payload)
         else:
@@ -199,14 +199,14 @@ class Responses:
     def _calls_could_be_run(self) -> bool:
         """Return True if a client could run a call.
 
-        Clients that look at the calls (AI SDK) would read `response.incomplete` as `tool-calls`, run the calls and
-        continue.
+        Clients that look at the calls (AI SDK) would treat `response.incomplete` as the finish reason `tool-calls`, run
+        the calls and continue.
         """
         items = self._items.values()
         return self._called or any(isinstance(item, CallItem) and item.could_be_run() for item in items)
 
     def _why_unfinished(self) -> str | None:
-        """Return why the answer is incomplete: the last call that is not whole, unless the source ended its item."""
+        """Return why the response is incomplete. The last incomplete call decides, unless the source ended its item."""
         ended = self._context.passed.ended
         return next((why for part, why in reversed(self._unfinished) if part not in ended), None)
 
@@ -222,7 +222,8 @@ class Responses:
         # delivered.
         if self._context.cut_ending == "incomplete":
             self._close_all()
-        # OpenResponses puts these in `error`; OpenAI puts them next to it. Both kinds of clients find them.
+        # OpenResponses puts the code and message in `error`; OpenAI puts them next to it. Clients of either kind find
+        # them.
         code, message = quoted(fault.code), quoted(fault.message)
         error_object = members(type=quoted(fault.type), code=code, message=message, param="null")
         self._wire.event("error", f'"error":{error_object},"code":{code},"message":{message},"param":null')
@@ -255,8 +256,8 @@ class Responses:
             self._output[index] = item.close(status, closed=closed, ended=ended)
             self._parts[index] = {part}
         elif passed.own:
-            # A retracted part has neither a close nor an entry in its item's list, because a repair of the repaired
-            # stream would mistake an empty entry for another part.
+            # A retracted part is neither closed nor listed in its item, because a repair of the repaired stream would
+            # mistake an empty listed part for another part.
             if not item.is_retracted():
                 item.close_part(citations, closed=closed)
             self._leave(item.holder, part)
@@ -264,7 +265,7 @@ class Responses:
             self._output[self._index.pop(part)] = item.close(status, citations)
 
     def _settle(self, status: ItemStatus = "completed", but: Key | None = None) -> None:
-        """End the items from a source in the same dialect whose parts are all closed, because something follows."""
+        """If the source has the same dialect, end items whose parts are all closed, because other output follows."""
         for part in self._context.passed.ended.collected():
             if part in self._holder_of:
                 self._holder_of[part].ended = True
@@ -302,7 +303,7 @@ class Responses:
             self._idle[holder.key] = holder
 
     def _new_index(self, part: int, sent: int | None = None) -> int:
-        """Return the index for a new item: as sent, unless another item already has it."""
+        """Return the index for a new item: the sent index, unless another item already has it."""
         self._next = max(self._next, self._context.passed.next_index)
         index = self._index[part] = self._next if sent is None or sent in self._taken else sent
         self._context.passed.moved = sent not in (None, index)
@@ -313,7 +314,7 @@ class Responses:
     # Text
 
     def _text_started(self, event: TextStarted | RefusalStarted) -> None:
-        """Open an item with its first text, or where a source in the same dialect opens it."""
+        """Open an item with its first text, or, if the source has the same dialect, where the source opens it."""
         if self._context.passed.own:
             self._own_part(event.part, TEXT if isinstance(event, TextStarted) else REFUSAL)
 
@@ -323,7 +324,7 @@ class Responses:
             self._own_part(event.part, shape)
 
     def _own_part(self, part: int, shape: Shape) -> None:
-        """Open a part inside its item, under the ids and at the index from the source."""
+        """Open a part inside its item, with the ids and the index from the source."""
         passed = self._context.passed
         item_id = passed.item_id
         sent = self._sent_item("message" if shape.holder is None else "reasoning")
@@ -332,7 +333,7 @@ class Responses:
         self._settle(but=key)
         holder = self._holders.get(key)
         if holder is None and passed.index is not None and key in self._left:
-            # The events in between did not end it.
+            # The events in between did not end the item.
             holder = self._left.pop(key)
             if not holder.resumed:
                 holder.resumed = True
@@ -352,7 +353,7 @@ class Responses:
         holder.numbers.add(part)
         self._index[part] = holder.index
         if passed.sub is None and shape.holder is not None:
-            self._bare[part] = holder  # an item without a part: its metadata is written at its end
+            self._bare[part] = holder  # an item without a part; its metadata is written at its end
         else:
             # Clients append parts to an item, so the source's index is valid only as long as the source's events pass
             # through.
@@ -361,7 +362,7 @@ class Responses:
             self._items[part] = TextItem(holder, shape, sub)
 
     def _sent_item(self, kind: str) -> AddedItem | None:
-        """Return the item of that kind at the current index: the one with the current id, or else the last one."""
+        """Return the item of that kind at the current index: the item with the current id, otherwise the last item."""
         passed = self._context.passed
         item = None if passed.at is None else passed.added.get(passed.at)
         last = None
@@ -433,7 +434,7 @@ class Responses:
         if rest:
             item.delta(rest)
         item.whole = event.text
-        item.logprobs += self._chances.pop(event.part, ())  # those that came after the text
+        item.logprobs += self._chances.pop(event.part, ())  # log probabilities that arrived after the text
         if not self._context.cut:
             self._close(event.part, "completed", citations)
 

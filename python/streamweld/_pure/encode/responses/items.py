@@ -1,4 +1,5 @@
-"""The output items of a Responses stream: each is added once, filled, and done once, under one id and one index.
+"""The output items of a Responses stream. Each is added once, filled, and done once, with the same id and index
+throughout.
 
 The encoder decides which item an event belongs to and when an item ends.
 """
@@ -100,23 +101,23 @@ class Holder:
         self.wire = wire
         self.identity = "null" if identity is None else quoted(identity)
         self.index = index
-        self.numbers: set[int] = set()  # numbers of its parts, if it can have several
-        self.open: set[int] = set()  # those that are not closed
-        self.ended = False  # its close was already written
-        self.resumed = False  # it continued after its close, which the encoder writes once more at the end
-        self.status: ItemStatus = "completed"  # status of its last close
-        self.key: Key = (index, True, 0)  # set by the encoder: its key, and when it got that key
+        self.numbers: set[int] = set()  # numbers of the item's parts, if it can have several
+        self.open: set[int] = set()  # numbers of the open parts
+        self.ended = False  # the close was already written
+        self.resumed = False  # the item continued after its close; the encoder writes the close again at the end
+        self.status: ItemStatus = "completed"  # status in the last close
+        self.key: Key = (index, True, 0)  # set by the encoder: the key, and when the item got that key
         self.turn = 0
         self.at = f'"output_index":{index}'
         self.is_message = shape.holder is None
         self.encrypted: str | None = None
-        self.parts: dict[str, dict[int, str]] = {shape.holder or "content": {}}  # parts by the member that holds them
-        self._next: dict[str, int] = {}  # index after all parts, by the same member
+        self.parts: dict[str, dict[int, str]] = {shape.holder or "content": {}}  # by the member that holds them
+        self._next: dict[str, int] = {}  # one more than the highest part index, by the same member
         if not announced:
             wire.event("response.output_item.added", f'{self.at},"item":{self._item("in_progress")}')
 
     def free_sub(self, shape: Shape, sent: int | None = None) -> int:
-        """Return the index for a new part: as sent, unless another part already has it."""
+        """Return the index for a new part: the sent index, unless another part already has it."""
         member = shape.holder or "content"
         return sent if sent is not None and sent not in self.parts.get(member, ()) else self._next.get(member, 0)
 
@@ -182,7 +183,7 @@ class TextItem:
         return f',"logprobs":[{logprobs}]' if self._shape is TEXT else ""
 
     def is_retracted(self) -> bool:
-        """Return True if text was streamed that the item does not contain."""
+        """Return True if text was streamed that the final item does not contain."""
         return self.whole == "" and bool(self.written_text.text())
 
     def close_part(self, citations: Sequence[Citation] = (), *, closed: bool = False) -> None:
@@ -225,7 +226,7 @@ def _annotation(citation: Citation) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CallShape:
-    """How one kind of call is written: its type, the prefix of its text's events, and the member for the text."""
+    """How one kind of call is written: its type, the prefix of its event types, and the member for its text."""
 
     type: str
     text: str
@@ -263,7 +264,7 @@ class CallItem:
         self.call_id = names["call_id"]
         self.name = names["name"]
         self.custom = shape is CUSTOM
-        self.corrected = False  # its deltas were retracted: no more are written, and the close has the text
+        self.corrected = False  # its deltas were retracted, so only the close contains the text
         self.written_text = WrittenText()
         self.whole: str | None = None
         self._at = f'"output_index":{index}'
@@ -277,12 +278,14 @@ class CallItem:
             self._wire.event(f"response.{self._shape.text}.delta", f'{self._location},"delta":{quoted(text)}')
 
     def could_be_run(self) -> bool:
-        """Return True if a client that ignores the status would run the call; the AI SDK reads missing text as `{}`."""
+        """Return True if a client that ignores the status would run the call. The AI SDK treats missing arguments as
+        `{}`.
+        """
         text = self._text()
         return self.custom or not text.strip() or is_value(text)
 
     def close(self, status: ItemStatus, *, closed: bool = False, ended: bool = False) -> Callable[[], str]:
-        """Write the done events with the whole text, unless they were already written, and return the final item."""
+        """Write the done events with the complete text, unless they were already written, and return the final item."""
         text = quoted(self._text())
         if not closed:
             self._wire.event(f"response.{self._shape.text}.done", f'{self._location},"{self._shape.member}":{text}')

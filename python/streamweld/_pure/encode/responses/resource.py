@@ -1,6 +1,6 @@
 """The response object of the Responses API, with all 31 members that its schema requires, including the usage.
 
-Members of the request, which a converter cannot know, get the API's default values.
+Members that repeat the request get the API's default values, because a converter does not have the request.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _AFTER_USAGE: Final = {
 
 
 class Resource:
-    """One response, as its events describe it."""
+    """The response object, built from the events so far."""
 
     __slots__ = ("_created", "_id", "_model", "_sent", "passed")
 
@@ -64,7 +64,7 @@ class Resource:
         self._sent: Mapping[str, Any] = {}  # the response as the source sent it in this dialect
 
     def keep_id(self, created: tuple[str | None] | None) -> None:
-        """Keep the id from the event that opened the response if that event passed through: clients have that id."""
+        """If the event that opened the response passed through, keep its id, because clients already received it."""
         if created is not None:
             self._id = _id(created[0])
 
@@ -129,7 +129,9 @@ class Resource:
         return "{" + ",".join([f"{quoted(name)}:{value}" for name, value in fields.items()]) + "}"
 
     def _as_sent(self, fields: dict[str, str], status: Status) -> dict[str, str]:
-        """Return all members as the source sent them, except those that describe the outcome, then the missing ones."""
+        """Return all members as the source sent them, except those that describe the outcome, followed by the missing
+        members.
+        """
         sent = self._sent
         ours: set[str] = set(_OWN_MEMBERS)
         if sent.get("usage") is None:
@@ -141,7 +143,7 @@ class Resource:
 
 
 class _Again:
-    """The answer's items as the source repeats them, looked up by their identifying members."""
+    """The response's items as the source repeats them, looked up by their identifying members."""
 
     __slots__ = ("_by_identity", "_output")
 

@@ -1,4 +1,6 @@
-"""One parser per shape. Each reads the text of a block and returns its calls with their arguments as written."""
+"""One parser for each shape of a block. It reads the text of a block and returns its calls with their arguments as
+written.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +42,10 @@ class Parsing:
 
     @property
     def has_matched(self) -> bool:
-        """True if more than white space and a name matched after the marker, or if an object or a list begins there.
+        """True if more than white space and a name matched after the marker, or if an object or a list begins after it.
 
-        The bracket opens a family without a marker, so it counts only if its contents begin like a call.
+        In a family without a marker, a bracket opens the block, so the bracket counts only if its contents begin like a
+        call.
         """
         is_bare = self.family.tier == "markerless"
         return self._cursor.matched or (self._cursor.sees_bracket and not is_bare)

@@ -22,7 +22,7 @@ class Argument:
 
 @dataclass(slots=True)
 class WrittenCall:
-    """A parsed call. `arguments` is the JSON text of an object as written, or a list with one entry per argument."""
+    """A parsed call. `arguments` is the JSON text of an object as written, or a list with one element per argument."""
 
     name: str
     arguments: str | list[Argument]

@@ -102,7 +102,7 @@ def _whole(text: str) -> Payload:
     except JsonFault:
         raise Malformed from None
     if payload.duplicates:
-        raise Malformed  # it is ambiguous which one applies
+        raise Malformed  # it is ambiguous which member applies
     return payload
 
 

@@ -83,17 +83,19 @@ class AiSdkPartsDecoder:
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Return whether the value is an error sent instead of a stream. No document contains a whole response."""
+        """Return whether the value is an error sent instead of a stream. In this dialect, no document contains a
+        complete response.
+        """
         return is_object(value) and not isinstance(value.get("type"), str) and is_complaint(value)
 
     @staticmethod
     def is_line(value: object) -> bool:  # noqa: ARG004
-        """Return False, because no document contains a whole response, so no further document can follow."""
+        """Return False, because in this dialect no document contains a complete response that others could follow."""
         return False
 
     @staticmethod
     def is_complaint(value: object) -> bool:
-        """Return whether a body that is not an event stream and matches no dialect is an error."""
+        """Return whether a body that is not an event stream and does not match any dialect reports an error."""
         return is_object(value) and (is_complaint(value) or is_bare(value))
 
     @staticmethod
@@ -154,7 +156,9 @@ class AiSdkPartsDecoder:
         self._assembler.upstream_error(error.code, error.kind, error.message, text.encode())
 
     def flush(self) -> None:
-        """Emit the start before the stream closes, but not a step's finish reason: the next step may be missing."""
+        """Emit the start before the stream closes. Do not emit a step's finish reason, because the next step may be
+        missing.
+        """
         self._start.emit_if_seen()
 
     # Parts around the content

@@ -50,7 +50,7 @@ def read_file(part: TypedPart, assembler: Assembler) -> None:
         path, sent = ("file",), wrapped
         media_type = media_type or _text(part, wrapped.get("mediaType"))
     if is_object(sent):
-        # V4: {"type": "url", "url"} or {"type": "data", "data"}. A wrapped file holds its data under other names.
+        # V4: {"type": "url", "url"} or {"type": "data", "data"}. In a wrapped file, the data is in other members.
         url = _text(part, sent.get("url"))
         found = [sent.get(key) for key in ("data", *_FILE_TEXTS)]
         data = next((text for text in found if isinstance(text, str) and text), None)
@@ -91,7 +91,7 @@ def error_of(payload: Payload, value: Mapping[str, Any]) -> ErrorFields:
 
 
 def is_complaint(value: Mapping[str, Any]) -> bool:
-    """Return whether an object is an error.
+    """Return whether an object reports an error.
 
     It has an `error` member, it has a message with a code, or it has no type and reports a failure.
     """

@@ -31,7 +31,7 @@ _SCHEMA = Schema(_SPEC)
 _CLIENTS = ClientMembers(_SPEC)
 _FRAMES = frozenset(_SPEC["frames"])  # types that come before, between or after the content
 _RECOVERED = frozenset(_SPEC["recovered"])  # types that are also used after a broken document
-_TEXT = ("delta", "text", "textDelta")  # possible names of the text member; the protocol has the first
+_TEXT = ("delta", "text", "textDelta")  # possible names of the text member; the protocol defines the first
 _DATA = "data-"  # prefix of the types that an application defines
 
 
@@ -82,17 +82,19 @@ class AiSdkUiDecoder:
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Return whether the value is an error sent instead of a stream. No document contains a whole response."""
+        """Return whether the value is an error sent instead of a stream. In this dialect, no document contains a
+        complete response.
+        """
         return is_object(value) and not isinstance(value.get("type"), str) and _is_complaint(value)
 
     @staticmethod
     def is_line(value: object) -> bool:  # noqa: ARG004
-        """Return False, because no document contains a whole response, so no further document can follow."""
+        """Return False, because in this dialect no document contains a complete response that others could follow."""
         return False
 
     @staticmethod
     def is_complaint(value: object) -> bool:
-        """Return whether a body that is not an event stream and matches no dialect is an error."""
+        """Return whether a body that is not an event stream and does not match any dialect reports an error."""
         return is_object(value) and (_is_complaint(value) or is_bare(value))
 
     @staticmethod
@@ -105,7 +107,7 @@ class AiSdkUiDecoder:
 
     @staticmethod
     def is_note(value: object) -> bool:
-        """Return whether the chunk is a transient one from the application, which is not part of the response."""
+        """Return whether the chunk is transient application data, which is not part of the response."""
         kind = value.get("type") if is_object(value) else None
         return is_object(value) and isinstance(kind, str) and kind.startswith(_DATA) and value.get("transient") is True
 
@@ -162,7 +164,7 @@ class AiSdkUiDecoder:
     # Chunks around the content
 
     def _step(self, chunk: TypedPart) -> None:
-        """Emit the metadata of a chunk that begins or ends a step. Such a chunk has no members of its own."""
+        """Emit the metadata of a chunk that begins or ends a step. Such a chunk has no other members."""
         members = chunk.worth_keeping()
         if members is not None:
             self._assembler.choice_metadata(0, members)
@@ -198,7 +200,7 @@ class AiSdkUiDecoder:
     # Chunks that are passed on
 
     def _data(self, chunk: TypedPart) -> None:
-        """Keep a part that the application defines with the message, unless it is transient.
+        """Keep an application-defined part as part of the message, unless it is transient.
 
         The part replaces an earlier one with the same type and id.
         """
@@ -234,7 +236,7 @@ class AiSdkUiDecoder:
 
 
 def _is_complaint(value: Mapping[str, Any]) -> bool:
-    """Return whether an object is an error.
+    """Return whether an object reports an error.
 
     It has an `error` member, it has a message with a code, or it has no type and reports a failure.
     """

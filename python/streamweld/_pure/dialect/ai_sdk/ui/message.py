@@ -29,7 +29,7 @@ class MessageReader:
 
     def __init__(self, assembler: Assembler) -> None:
         self._assembler = assembler
-        self._members = RawMembers()  # metadata that came after the start
+        self._members = RawMembers()  # metadata that arrived after the start
         self._started = False
 
     def start(self, chunk: TypedPart) -> None:
@@ -44,7 +44,7 @@ class MessageReader:
         self._usage(chunk, sent)
 
     def emit_start(self) -> None:
-        """Emit the start of the response if content comes before any `start`."""
+        """Emit the start of the response if content arrives before any `start`."""
         if not self._started:
             self._started = True
             self._assembler.started(None, None, None, None)

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DENIED", "DENIED_OUTPUT", "REQUEST_DETAILS", "request_details"]
 
-# Members of an approval request that UIMessages (`approval`) and ModelMessages (`tool-approval-request`) name alike.
+# Members of an approval request that have the same name in UIMessages (`approval`) and ModelMessages
+# (`tool-approval-request`).
 REQUEST_DETAILS: Final = ("isAutomatic", "signature", "inputSchemaInput")
 # Default texts for a call that was denied without a reason: one for the `execution-denied` result, one for the
 # `output-denied` state.

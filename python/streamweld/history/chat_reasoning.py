@@ -2,8 +2,8 @@
 
 LiteLLM puts Anthropic's blocks into `thinking_blocks` (https://docs.litellm.ai/docs/reasoning_content). OpenRouter and
 MiniMax list texts, summaries, signatures and encrypted reasoning in `reasoning_details`
-(https://openrouter.ai/docs/use-cases/reasoning-tokens); the `format` of an entry names the vendor that issued it.
-Google's endpoint puts the signature of a call into its `extra_content`
+(https://openrouter.ai/docs/use-cases/reasoning-tokens); the `format` of each detail identifies the vendor that issued
+it. Google's endpoint puts the signature of a call into its `extra_content`
 (https://ai.google.dev/gemini-api/docs/thought-signatures).
 """
 
@@ -64,7 +64,7 @@ def is_only_signature(entry: Json) -> bool:
 
 
 def whole_entries(entries: Sequence[Json]) -> list[tuple[int, Json]]:
-    """Join the fragments of a streamed entry; return each whole entry with the index of its first fragment."""
+    """Join the fragments of streamed details. Return each complete detail with the index of its first fragment."""
     made: list[tuple[int, Json]] = []
     texts: list[str] = []
     for n, entry in enumerate(entries):
@@ -88,7 +88,7 @@ def _continues(entry: Json, last: Json) -> bool:
 
 
 def _close(made: list[tuple[int, Json]], texts: list[str]) -> None:
-    """Append the collected fragment texts to the last entry, and clear them."""
+    """Append the collected fragment texts to the last detail, and clear them."""
     if texts:
         n, entry = made[-1]
         name = _FRAGMENTS[str(entry.get("type"))]
@@ -97,7 +97,7 @@ def _close(made: list[tuple[int, Json]], texts: list[str]) -> None:
 
 
 def write_details(thoughts: Iterable[Reasoning], calls: Iterable[Call], *, every: bool = False) -> list[Any]:
-    """Return the entries for `reasoning_details`, or an empty list if nothing is signed or encrypted.
+    """Return the elements of `reasoning_details`, or an empty list if no reasoning is signed or encrypted.
 
     `every`: also write plain reasoning, because the target has no other member for it.
     """

@@ -26,8 +26,8 @@ class Context:
     """One conversion in progress.
 
     `pending`: whether the input is a single response, in which case its calls may remain unanswered. `chained`: whether
-    the server stores earlier turns (`previous_response_id`), in which case results may answer calls that the history
-    does not contain.
+    the server stores earlier turns (`previous_response_id`), in which case results may belong to calls that are not in
+    the history.
     """
 
     target: str
@@ -45,7 +45,9 @@ class Context:
     _survey: Survey | None = field(default=None, init=False)
 
     def fresh(self) -> Context:
-        """Return a context for a part of the history, with the same target, constraints and options but no records."""
+        """Return a context for a part of the history, with the same target, constraints and options but without any
+        records.
+        """
         return Context(
             *(self.target, self.family, self.constraints, self.policy, self.provider, self.model, self.tools),
             pending=self.pending,
@@ -63,7 +65,7 @@ class Context:
         self.edits.append(Edit(rule, pointer(path), what, edit_rules()[rule].why, removed))
 
     def lose(self, feature: str, path: Path, why: str, removed: Any = None) -> None:
-        """Record something that the target cannot represent."""
+        """Record content that the target cannot represent."""
         self.losses.append(Loss(feature, pointer(path), why, removed))
 
     def lose_members(self, members: Mapping[str, Any], path: Path, why: str) -> None:

@@ -70,8 +70,8 @@ def convert(
         store: whether the target stores items between requests (Responses API only).
         previous: an earlier conversion of the first messages of this list, with the same options. If possible, its
             output is reused and only the new messages are converted. The payload is the same as without this option;
-            the edits of the reused part come first. Messages are compared by identity, so a message modified in place
-            goes unnoticed.
+            the edits of the reused part come first. Messages are compared by identity, so a message that was modified
+            in place is not detected.
 
     Returns:
         The payload, the edits, the map of ids and the losses. Unchanged parts of the payload are the same objects as in
@@ -94,8 +94,8 @@ def convert(
     try:
         return _converted(entry, options, pending=lone)
     except HistoryError as error:
-        # Readers reject SDK objects, because they are not mappings. SDK objects are converted only after such an error,
-        # so that plain data is never searched for them.
+        # Readers reject SDK objects, because they are not mappings. They are converted only after such an error, so
+        # that plain data does not have to be searched for SDK objects.
         made = plain_items(entry) if error.rule == "unreadable" else entry
         if made is entry:
             raise
@@ -183,7 +183,7 @@ def _converted(messages: Any, options: _Options, *, pending: bool) -> Conversion
 def _is_written(items: Any, source_family: str, turns: list[Turn], context: Context) -> bool:
     """Return whether the writer would return the input messages unchanged, because no pass changed them.
 
-    This applies to Chat Completions only: other writers also merge or complete messages.
+    This can be determined only for Chat Completions, because other writers also merge or complete messages.
     """
     if source_family != "openai-chat" or context.family != source_family or not isinstance(items, list):
         return False
@@ -194,7 +194,7 @@ def _is_written(items: Any, source_family: str, turns: list[Turn], context: Cont
 
 
 def _model(given: Mapping[str, Any] | None) -> str | None:
-    """Return the model that the request names, or None."""
+    """Return the model specified in the request, or None."""
     for name in ("model", "modelId"):
         found = None if given is None else given.get(name)
         if isinstance(found, str):
@@ -205,7 +205,8 @@ def _model(given: Mapping[str, Any] | None) -> str | None:
 def _snapshot(
     items: Sequence[Any] | str | Response, base: Path, source: str, system: Any, profile: Profile, context: Context
 ) -> Snapshot | None:
-    """Return the state that a later call with `previous` compares, or None if the conversion cannot be continued.
+    """Return the state that a later call with `previous` is compared with, or None if the conversion cannot be
+    continued.
 
     It cannot be continued if the output for one turn depends on other turns.
     """
@@ -222,8 +223,9 @@ def _snapshot(
 def _refuse(
     turns: list[Turn], payload: Mapping[str, Any], given: Mapping[str, Any] | None, profile: Profile, context: Context
 ) -> None:
-    """Raise for violations that no edit can repair: too few messages, no user message, a wrong last role, content of
-    an unknown kind."""
+    """Raise HistoryError for violations that no edit can repair: too few messages, no user message, a wrong last role,
+    content of an unknown kind.
+    """
     lead = next((n for n, turn in enumerate(turns) if not turn.top), len(turns))  # skip the system prompt
     sent = turns[lead:]
     last: Collection[str] | None = context.fact("last_role")

@@ -52,7 +52,7 @@ class _Occurrence:
     raw: Mapping[str, Any]
     cipher: str | None
     call_id: str | None
-    owned: bool  # is in an assistant message; other messages keep parts that repeat another message
+    owned: bool  # whether it is in an assistant message; other messages keep parts that repeat another message
     drop: str | None = None
 
     @property
@@ -73,8 +73,8 @@ def dedupe_reasoning(
     """Return the history without reasoning that repeats an earlier item.
 
     Parts without an item id are never changed. A message is dropped only if nothing but step markers would remain. If
-    several parts have the same id and text, the first one is kept. Encrypted content that only a removed part had moves
-    to the part that is kept.
+    several parts have the same id and text, the first one is kept. If only a removed part has encrypted content, that
+    content moves to the kept part.
 
     Args:
         messages: AI SDK UIMessages or ModelMessages, Responses items, or the payload that contains them (`messages` or
@@ -83,8 +83,8 @@ def dedupe_reasoning(
         on_edit: called with each Edit, in the order of the history.
 
     Returns:
-        The input itself if nothing is repeated; otherwise a new object of the same type, which shares all unchanged
-        messages with the input. The input is never changed.
+        The input itself if it contains no repetition; otherwise a new object of the same type, which shares all
+        unchanged messages with the input. The input is never changed.
 
     Raises:
         UsageError: if `items` contains an unknown kind.
@@ -266,7 +266,7 @@ def _within(occurrences: list[_Occurrence]) -> None:
 
 
 def _across(occurrences: list[_Occurrence]) -> None:
-    """Mark parts that repeat an id of an earlier message without a text, or with a text already seen for that id."""
+    """Mark parts that repeat an id of an earlier message and either have no text or a text already seen for that id."""
     known: dict[tuple[str, str], set[str]] = {}
     here: list[_Occurrence] = []
     for one in occurrences:
@@ -282,7 +282,7 @@ def _across(occurrences: list[_Occurrence]) -> None:
 
 def _blank_first(occurrences: list[_Occurrence]) -> None:
     """Mark empty parts if their id has a text only in a later message."""
-    first_with_text: dict[tuple[str, str], int] = {}  # the first message that has text under the id
+    first_with_text: dict[tuple[str, str], int] = {}  # the first message in which the id has a text
     for one in occurrences:
         if not one.blank and one.drop is None:
             first_with_text.setdefault((one.kind, one.item_id), one.at)
@@ -297,7 +297,7 @@ def _blank_first(occurrences: list[_Occurrence]) -> None:
 
 
 def _repeated_results(occurrences: list[_Occurrence], results: list[_Result]) -> list[_Result]:
-    """Return the results of dropped calls whose kept twin already has an earlier result."""
+    """Return the results of dropped calls, if the kept call with the same id already has an earlier result."""
     waiting: Counter[str] = Counter()
     answered: set[str] = set()
     calls = [one for one in occurrences if one.drop is not None and one.call_id is not None]

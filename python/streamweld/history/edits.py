@@ -18,7 +18,7 @@ class Edit:
     Attributes:
         rule: the code of the rule that requires it, a key of the edits in `streamweld/_spec/history_rules.json`.
         path: JSON pointer into the source; for an insertion, the position where the new part or message belongs.
-        what: what was done, in one short sentence.
+        what: what was changed, in one short sentence.
         why: the text and source of the rule.
         removed: the source object or text that was removed; None if nothing was removed.
     """
@@ -36,7 +36,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Something that the target cannot represent. `feature`: the member or kind; `removed`: its value."""
+    """A member or a part that the target cannot represent. `feature`: the member or kind; `removed`: its value."""
 
     feature: str
     path: str

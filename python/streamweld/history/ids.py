@@ -42,7 +42,7 @@ class IdForm:
         object.__setattr__(self, "_whole", _of_length(self.chars, self.low, self.high))
 
     def fits(self, text: str) -> bool:
-        """Return whether an id may stay unchanged. An id with embedded provider data may, unless it is banned."""
+        """Return whether an id may remain unchanged. An id with embedded provider data may, unless it is banned."""
         if text in self.banned:
             return False
         return self._whole.fullmatch(text) is not None or self.carries(text)
@@ -58,7 +58,7 @@ class IdForm:
         return any(mark in text for mark in self.carriers)
 
     def made(self, text: str, salt: int = 0, whole: str | None = None) -> str:
-        """Return an id of this form, built from the allowed characters of the text and a hash.
+        """Return an id of this form, built from the allowed characters in the text and a hash.
 
         The hash covers `whole` if it is given, otherwise `text`; a different `salt` gives a different id.
         """
@@ -141,7 +141,7 @@ class Minter:
         return self._made(plain)
 
     def nameless(self, sent: str) -> str:
-        """Return an id for a call without one, derived from the content of the call rather than its position."""
+        """Return an id for a call that has none, derived from the content of the call, not its position."""
         return self._made("call", sent)
 
     def _made(self, text: str, whole: str | None = None) -> str:

@@ -53,11 +53,11 @@ _BEGINNINGS: Final = (
 )
 _CONTAINERS: Final = {b"WEBP": "image/webp", b"WAVE": "audio/wav"}
 _TEXTUAL: Final = frozenset({"json", "xml", "javascript", "x-javascript", "yaml", "x-yaml", "toml", "x-sh", "sql"})
-_HEAD: Final = 24  # characters of base64 that hold the bytes needed for detection
+_HEAD: Final = 24  # number of base64 characters that contain the bytes needed for detection
 
 
 def short_form(media_type: str, kind: str) -> str:
-    """Return the part of a media type after the slash, with one spelling per format.
+    """Return the part of a media type after the slash, with the same spelling for all aliases of a format.
 
     >>> short_form("audio/X-WAV; rate=8000", "audio")
     'wav'
@@ -82,7 +82,7 @@ def detected(data: str) -> str | None:
 def takes(accepted: Collection[str], part: Media, *, written: bool) -> bool:
     """Return whether a target that accepts these formats (`text` for any text) accepts the data of a part.
 
-    `written`: whether the part is written as a new block, where text can take the form that the target requires.
+    `written`: whether the part is written as a new block, so that text can be given the form that the target requires.
     """
     if part.data is None or part.media_type is None or short_form(part.media_type, part.kind) in accepted:
         return True

@@ -1,7 +1,7 @@
 """The neutral history model: turns that hold parts.
 
 Readers create it, passes change it, and writers turn it into a target's messages. Each part keeps its source object
-(`raw`) and its message (`origin`), so that a part that no pass changed is written as the object that was read.
+(`raw`) and its message (`origin`), so that an unchanged part is written as the object that was read.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ EMPTY: Final[Mapping[str, Any]] = _Nothing()
 
 
 class Inner(str):
-    """Slash-separated path of a member nested in a block. Such a member cannot be written back on its own."""
+    """Slash-separated path of a member nested in a block. Such a member cannot be written back by itself."""
 
     __slots__ = ()
 
@@ -89,7 +89,7 @@ class Origin:
     """One message (or item) of the source.
 
     `count`: number of parts that were read from it. `extra`: members for which the model has no field. `stale`: whether
-    `raw` no longer applies and must not be written back.
+    `raw` is outdated and must not be written back.
     """
 
     dialect: str
@@ -113,7 +113,7 @@ class Origin:
 
 @dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
 def _part(cls: type[_T]) -> type[_T]:
-    """Make a slotted dataclass that only type checkers treat as frozen.
+    """Create a slotted dataclass that only type checkers treat as frozen.
 
     Freezing at run time would make creating a part take three times as long. For the same reason, readers pass fields
     by position in hot paths.
@@ -166,8 +166,8 @@ class Reasoning(_Part):
     """The reasoning of a model.
 
     `segments`: its texts, one per summary. `issuer`: the vendor that can verify the signature or decrypt the reasoning.
-    `assumed`: whether `issuer` is the dialect's default, because the message does not name an issuer. `member`: the
-    member of a Chat message that held the reasoning; None for a part of the content.
+    `assumed`: whether `issuer` is the dialect's default, because the message does not identify the issuer. `member`:
+    the member of a Chat message that held the reasoning; None for a part of the content.
     """
 
     segments: tuple[str, ...] = ()
@@ -205,7 +205,7 @@ class Call(_Part):
 
 @_part
 class Result(_Part):
-    """The result of a call: content (`parts`), or a JSON value. `denied`: the user did not let the call run."""
+    """The result of a call: content (`parts`), or a JSON value. `denied`: the user did not allow the call to run."""
 
     call_id: str = ""
     parts: tuple[Text | Media | Opaque, ...] = ()
@@ -253,7 +253,7 @@ class Turn:
     """One turn: consecutive parts with the same role.
 
     `top`: whether the turn is outside the messages (a system prompt). `origin`: the source message, if the turn has no
-    parts. `marks`: members that the written message must have, whatever its source had (`prefix`).
+    parts. `marks`: members (`prefix`) that the written message must have, even if the source message did not have them.
     """
 
     role: Role
@@ -395,7 +395,7 @@ def members_of(value: Any) -> Mapping[str, Any]:
 
 
 def removed_value(part: Part) -> Any:
-    """Return the value that an edit reports as removed: the source object or, without one, the part's text."""
+    """Return the value that an edit reports as removed: the source object or, if there is none, the part's text."""
     if part.raw is not None:
         return part.raw
     if isinstance(part, Text | Reasoning):

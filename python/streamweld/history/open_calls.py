@@ -12,7 +12,7 @@ _T = TypeVar("_T")
 class OpenCalls(Generic[_T]):
     """Calls that wait for a result.
 
-    A result without an id answers a call without an id: the first one with the same name, otherwise the first one.
+    A result without an id belongs to a call without an id: the first call with the same name, otherwise the first call.
     """
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class OpenCalls(Generic[_T]):
         self._waiting: dict[str, list[tuple[int, list[tuple[str, _T]]]]] = {}
 
     def add(self, turn: int, call_id: str, name: str, what: _T) -> None:
-        """Add a call of a turn. `what`: the value that `take` returns for this call."""
+        """Add a call in a turn. `what`: the value that `take` returns for this call."""
         turns = self._waiting.get(call_id)
         if turns is None:
             self._waiting[call_id] = [(turn, [(name, what)])]
@@ -30,7 +30,7 @@ class OpenCalls(Generic[_T]):
             turns.append((turn, [(name, what)]))
 
     def take(self, call_id: str, name: str | None) -> _T | None:
-        """Remove and return the call that this result answers, or return None if no such call is waiting."""
+        """Remove and return the call that this result belongs to, or return None if no such call is waiting."""
         turns = self._waiting.get(call_id)
         if not turns:
             return None

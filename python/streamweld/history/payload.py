@@ -1,4 +1,4 @@
-"""Find the history in the argument of `convert`, and add the request members that are kept to the payload."""
+"""Find the history in the argument of `convert`, and add the kept request members to the payload."""
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 # (the input is JSON from the caller, so the types inside its containers are unknown)
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["STORED", "items_of", "payload_of", "plain_items"]
 
 _NAMES: Final = ("messages", "input", "contents")
-_MODEL: Final = {"bedrock-converse": "modelId", "ai-sdk-ui": None}  # the member that names the model, if not `model`
+_MODEL: Final = {"bedrock-converse": "modelId", "ai-sdk-ui": None}  # the member with the model's name, if not `model`
 _NO_THINKING: Final = (
     "the current tool turn has no thinking block of this provider, and the API requires one while thinking is enabled"
 )
@@ -80,7 +80,7 @@ def _plain(messages: Any) -> Any:
 def _plain_list(items: Any) -> Any:
     made: list[Any] = []
     for item in items:
-        if item.__class__ is dict:  # a dict is a message, never a whole response
+        if item.__class__ is dict:  # a dict is a message, never a response object
             made.append(plain(item))
         else:
             made += [item] if isinstance(item, Response) else plain_messages([item])
@@ -107,7 +107,7 @@ def payload_of(
     new, same_family = written[after.messages], source_family == context.family
     if same_family and (_same(items, new) or (isinstance(items, str) and len(new) == 1 and new[0] is items)):
         written[after.messages] = items
-    elif isinstance(items, str) and same_family:  # other messages were added, so the string needs a message of its own
+    elif isinstance(items, str) and same_family:  # other messages were added, so the string needs its own message
         written[after.messages] = new = [
             {"type": "message", "role": "user", "content": item} if isinstance(item, str) else item for item in new
         ]

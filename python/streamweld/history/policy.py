@@ -25,13 +25,13 @@ class HistoryPolicy:
 
     Attributes:
         orphan_call: a call without a result gets an error result (`error_result`) or is dropped (`drop`).
-        orphan_result: a result without a call gets a call (`synthesise`: name from `tools`, else `unknown`; arguments
-            `{}`), becomes user text (`text`), or is dropped (`drop`).
+        orphan_result: a result without a call gets a call (`synthesise`: its name comes from `tools` or is `unknown`;
+            its arguments are `{}`), becomes user text (`text`), or is dropped (`drop`).
         duplicate_result: which of several results for one call to keep: `first` or `last`. The kept result takes the
             position of the first one.
-        reasoning: `auto` keeps the reasoning that the target's profile accepts and drops the rest; `keep` keeps all
-            reasoning that the target can represent; `drop` drops all; `text` is like `auto`, but turns the rest into
-            assistant text.
+        reasoning: `auto` keeps the reasoning that the target's profile accepts and drops all other reasoning; `keep`
+            keeps all reasoning that the target can represent; `drop` drops all reasoning; `text` is like `auto`, but
+            turns the other reasoning into assistant text.
         truncated_arguments: arguments that are not a JSON object are wrapped as `{"_raw": "…"}` (`wrap`), dropped with
             their call and its result (`drop`), or replaced by `{}` (`empty`).
         on_unfixable: `raise` raises HistoryError if a violation cannot be repaired; `keep` leaves it unchanged.

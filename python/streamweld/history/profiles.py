@@ -1,4 +1,5 @@
-"""Gateway profiles (bundled ones in `_spec/gateways.json`, or a user's): what a gateway accepts, since when, and why.
+"""Gateway profiles, either bundled (`_spec/gateways.json`) or defined by the user: what a gateway accepts, since when,
+and why.
 
     profiles.load("vercel-ai-gateway")              # without a date: the newest profile
     profiles.load("vercel-ai-gateway@2026-01-29")
@@ -39,13 +40,14 @@ class Profile:
 
     Attributes:
         name: such as `anthropic`, without the date.
-        date: the ISO date when the constraints were looked up; `""` for a user's profile without a date.
+        date: the ISO date when the constraints were looked up; `""` for a user-defined profile without a date.
         evidence: `tested` (the tests run the vendor's own validator or SDK), `documented` (by the vendor) or `reported`
-            (in client issues). A user's profile inherits it from the profile in `like`; without `like` it is `""`.
+            (in client issues). A user-defined profile inherits it from the profile in `like`; without `like` it is
+            `""`.
         target: the target that the constraints apply to.
         targets: every target that the gateway offers.
         constraints: name -> value. A constraint that is absent does not apply.
-        sources: name of a constraint -> its source: a document and section, or an issue that quotes the server.
+        sources: name of a constraint -> a document and section, or an issue that quotes the server.
         options: option -> value -> the constraints that then apply; `with_options` applies them.
     """
 
@@ -69,7 +71,7 @@ class Profile:
     def with_options(self, **chosen: str | bool | None) -> Profile:
         """Return the profile with some of its options set.
 
-        None means the default and changes nothing. Options that the profile does not have are ignored.
+        An option that is None keeps its default. Options that the profile does not have are ignored.
 
         Raises:
             UsageError: if an option does not have the value.
@@ -160,8 +162,8 @@ def load(name: str, target: str | None = None) -> Profile:
     """Return the profile with this name or `name@date`.
 
     Args:
-        name: without a date, the newest profile of that name.
-        target: one of the targets that the gateway offers; None for its first one.
+        name: the name of the profile. Without a date, the newest profile of that name is returned.
+        target: one of the targets that the gateway offers; None for the first of them.
 
     Raises:
         UsageError: if there is no such profile, or if its gateway does not offer that target.
@@ -208,7 +210,7 @@ def resolve(gateway: str | Profile | Mapping[str, Any] | None, target: str) -> P
     Args:
         gateway: None for the target's default; a name; a Profile; or a mapping with any of `name`, `date`, `like` (the
             profile to start from; if absent, the target's default; None starts without constraints), `with` (its
-            options), `constraints` (name -> value, None removes one) and `sources`.
+            options), `constraints` (name -> value; None removes a constraint) and `sources`.
         target: the API that the payload is for.
 
     Raises:

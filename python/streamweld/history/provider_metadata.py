@@ -21,7 +21,7 @@ _NOTHING: Final = ProviderMetadata(None, None, None, None)
 
 
 def read_metadata(given: Any) -> ProviderMetadata:
-    """Return the item id, signature and encrypted content of the first provider that has any of them.
+    """Return the item id, signature and encrypted content of the first provider that sent any of them.
 
     Examples of metadata: `{"openai": {"itemId": …, "reasoningEncryptedContent": …}}`,
     `{"anthropic": {"signature": …}}`.

@@ -1,8 +1,9 @@
-"""Convert a history that grew by a turn: reuse the earlier conversion of the beginning, and convert only the end.
+"""Convert a history that has grown by a turn: reuse the earlier conversion of the beginning, and convert only the end.
 
-The beginning stops before the last user message that follows an answer in the earlier history. The old end and the new
-end are each converted separately. The beginning is reused if the old end yields the same messages as the end of the
-earlier payload, and if no call shares an id with the beginning. Otherwise, the whole history is converted again.
+The beginning ends before the last user message that follows an assistant message in the earlier history. The old end
+and the new end are each converted separately. The beginning is reused if the old end yields the same messages as the
+end of the earlier payload, and if no call shares an id with the beginning. Otherwise, the whole history is converted
+again.
 """
 
 from __future__ import annotations
@@ -37,16 +38,16 @@ _RESULT_MEMBERS: Final = ("functionResponse", "function_response", "toolResult")
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The input of a conversion: the options, the messages, and the path of the messages.
+    """The input of a conversion: its options, its messages, and their path.
 
-    `member`: the payload member that holds the messages.
+    `member`: the payload member that contains the messages.
     """
 
     options: tuple[Any, ...]
     items: tuple[Any, ...]
     base: Path
     member: str
-    losses: tuple[Loss, ...] = ()  # losses in the messages, without those in other members
+    losses: tuple[Loss, ...] = ()  # losses in the messages, not in other members
 
 
 def _is_user_message(item: Any) -> bool:
@@ -72,7 +73,7 @@ def _is_answer(item: Any) -> bool:
 
 
 def boundary(items: Sequence[Any]) -> int | None:
-    """Return the index of the last user message that follows an answer, or None."""
+    """Return the index of the last user message that follows an assistant message, or None."""
     for at in range(len(items) - 1, 0, -1):
         if _is_user_message(items[at]) and _is_answer(items[at - 1]):
             return at
@@ -82,9 +83,10 @@ def boundary(items: Sequence[Any]) -> int | None:
 def resume(
     previous: Conversion, now: Snapshot, convert: Callable[[Sequence[Any], int], Conversion]
 ) -> Conversion | None:
-    """Return the conversion of `now` that reuses the beginning of `previous`, or None if it cannot be reused.
+    """Return the conversion of `now`, which reuses the beginning of `previous`, or None if the beginning cannot be
+    reused.
 
-    `convert` converts a part of the messages; its second argument is the index of the first message.
+    `convert` converts some of the messages; its second argument is the index of the first of them.
     """
     seen = previous._seen  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     if not isinstance(seen, Snapshot) or (seen.options, seen.base, seen.member) != (now.options, now.base, now.member):
@@ -97,13 +99,14 @@ def resume(
     was, new = convert(seen.items[cut:], cut), convert(now.items[cut:], cut)
     before: list[Any] = previous.payload[now.member]
     end: list[Any] = was.payload[now.member]
-    # If the user message at the cut was dropped, the answers before and after it become adjacent and may be merged.
+    # If the user message at the boundary was dropped, the assistant messages before and after it become adjacent and
+    # may be merged.
     if not (_starts_with_user(end) and _starts_with_user(new.payload[now.member])):
         return None
     kept = len(before) - len(end)
     if kept <= 0 or before[kept:] != end:
         return None
-    # The end must not cause an edit in the beginning, nor the beginning an edit in the end.
+    # The end must not cause an edit in the beginning, and the beginning must not cause an edit in the end.
     first, inner = len(previous.edits) - len(was.edits), {edit.path for edit in was.edits}
     edits = [edit for edit in previous.edits if not _within(edit.path, cut, now.base)]
     losses = [loss for loss in seen.losses if not _within(loss.path, cut, now.base)]
@@ -128,7 +131,7 @@ def _starts_with_user(messages: Sequence[Any]) -> bool:
 
 
 def _within(path: str, cut: int, base: Path) -> bool:
-    """Return whether a JSON pointer refers to a message at or after the cut."""
+    """Return whether a JSON pointer refers to a message at or after the boundary."""
     steps = path.split("/")[1:]
     at = len(base)
     return len(steps) > at and steps[at].isdigit() and int(steps[at]) >= cut

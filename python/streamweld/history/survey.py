@@ -1,7 +1,8 @@
-"""`Survey`: properties of a history, collected in one walk. Passes with nothing to do use them to return at once.
+"""`Survey`: properties of a history, collected in one walk. Passes use them to return at once if there is nothing to
+do.
 
-`plain`, `paired`, `trailing` and `ascii` are true only if the property certainly holds. With unusual content they are
-false, and the passes check the history themselves.
+`plain`, `paired`, `trailing` and `ascii` are true only if the survey can prove the property. With unusual content, they
+are false, and the passes check the history.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ class Survey:
         signed_texts: whether any text has a signature.
         opaque: whether the history has content that only one dialect can represent, including in results.
         approvals: whether the history has approvals of calls.
-        dialects: the dialects that the parts were read from.
+        dialects: the dialects from which the parts were read.
         bare: whether the model has a field for every member of every message and block.
         plain: every turn has parts and does not end with reasoning; all parts are reasoning, calls, non-blank texts
             that are not refusals, or results that consist of such texts or of a non-empty value.
-        paired: every call has a unique id; every turn with calls is followed by its results, in the same order and with
-            nothing else; there are no other results.
+        paired: every call has a unique id; every turn with calls is followed by exactly its results, in the same order;
+            there are no other results.
         trailing: within each turn, a call is followed only by other calls.
         ascii: every part is an ASCII text, a call, or a result that consists of ASCII texts or of a value; arguments
             given as text are ASCII.
-        values: the arguments and results that are JSON values rather than texts.
+        values: the arguments and results that are JSON values, not texts.
     """
 
     __slots__ = (
@@ -72,7 +73,7 @@ class Survey:
         bare = plain = paired = trailing = ascii_only = True
         dialects: set[str] = set()
         seen: Origin | None = None  # origin of the previous part
-        dialect = ""  # dialect of that origin
+        dialect = ""  # dialect of the previous part's origin
         before = ""  # role of the previous turn
         call_ids: list[str] | None = None  # ids of the calls in the previous turn
         for turn in turns:

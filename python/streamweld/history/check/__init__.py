@@ -3,8 +3,8 @@
     for violation in check(messages, target="anthropic"):
         print(violation.path, violation.rule, violation.source)
 
-The rules come from the vendors' documentation, and the constraints of a gateway come from its profile. The checker
-modifies nothing and shares no code with `convert`, so each can be used to test the other.
+The rules come from the vendors' documentation, and the constraints of a gateway come from its profile. The checker does
+not modify the history. It shares no code with `convert`, so each can be used to test the other.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ def check(
     Args:
         messages: the history in the target's own format: the list of messages (items or contents), or the request
             payload that contains it. The check takes these members of a payload into account: the system prompt,
-            `store: false`, `thinking`, the tools, and `previous_response_id` (with it, results may answer calls that
+            `store: false`, `thinking`, the tools, and `previous_response_id` (with it, results may belong to calls that
             only the server stores).
         target: `openai-chat` (or `chat`), `responses`, `anthropic`, `gemini`, `mistral`, `bedrock-converse`,
             `ai-sdk-ui` or `ai-sdk-model` (or `ai-sdk-parts`).
-        gateway: the gateway's profile: its name, a Profile, or your own mapping; None for the target's own API.
+        gateway: the gateway's profile: a name, a Profile, or a mapping; None for the target's own API.
         tools: the tools of the request, if the payload does not contain them.
 
     Returns:

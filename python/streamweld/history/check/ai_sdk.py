@@ -52,8 +52,10 @@ def _messages(items: Sequence[Any], base: Path, report: Report) -> list[tuple[Js
 
 
 def read_ui(items: Sequence[Any], base: Path, payload: Json, report: Report) -> View:
-    """Read UIMessages, and report items that are not messages. A tool part is read as a call and, if present, its
-    result."""
+    """Read UIMessages, and report items that are not messages.
+
+    A tool part becomes a call and, if present, its result.
+    """
     messages: list[Message] = []
     rows = _messages(items, base, report)
     last_user = max((n for n, (_, _, wire) in enumerate(rows) if wire == "user"), default=-1)

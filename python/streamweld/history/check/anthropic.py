@@ -92,7 +92,8 @@ def _block(raw: Json, path: Path, report: Report) -> Block:
 
 
 def _server_pairs(messages: list[Message], report: Report) -> None:
-    """Check that server tool results, such as `web_search_tool_result`, follow the `server_tool_use` they answer.
+    """Check that server tool results, such as `web_search_tool_result`, follow the `server_tool_use` that they belong
+    to.
 
     If code that runs on the server calls a client tool, the code's result follows in a later message, after the result
     of the client tool.

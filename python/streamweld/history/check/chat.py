@@ -50,7 +50,7 @@ def _message(raw: Json, path: Path, report: Report) -> Message:
     inner, plain = blocks_of(raw.get("content"), (*path, "content"), report, _block)
     if role == "tool":
         call_id = raw.get("tool_call_id")
-        # A result of the deprecated `function_call` has no id, so it cannot be matched to its call.
+        # The result of a deprecated `function_call` has no id, so it cannot be matched to its call.
         kind: Kind = "other" if wire == "function" else "result"
         result = Block(kind, path, raw, "tool", id=call_id if isinstance(call_id, str) else None, inner=inner)
         return Message(role, wire, path, raw, [result], plain)

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["check_content"]
 
-# Kinds of block that the content rules skip, because they have their own rules or no rules at all.
+# Kinds of blocks that the content rules skip, because they have their own rules or no rules at all.
 _NO_CONTENT: Final[tuple[Kind, ...]] = ("reasoning", "call", "result", "reference", "other")
 _MEDIA: Final[tuple[Kind, ...]] = ("image", "audio", "video", "file")
-_REASONING: Final = ("reasoning_content", "reasoning")  # members with rules of their own
+_REASONING: Final = ("reasoning_content", "reasoning")  # members with their own rules
 _LONE: Final = re.compile("[\ud800-\udfff]")
 _ROLES: Final[Mapping[str, str]] = {"developer": "system"}
 
@@ -100,7 +100,7 @@ def _medium(block: Block, report: Report) -> None:
 
 
 def _format(raw: Json) -> str | None:
-    """Return the format that a media block names, as spelled in `media_types`, or None if it names no format."""
+    """Return the format in a media block, as spelled in `media_types`, or None if the block does not specify one."""
     source = as_json(raw.get("source")) or {}
     if isinstance(source.get("media_type"), str) and source.get("type") == "base64":
         name = str(source["media_type"]).rpartition("/")[2]
@@ -122,7 +122,7 @@ def _members(message: Message, report: Report) -> None:
         if message.raw.get(name, "") is None:
             report.add("member_null", (*message.path, name), name, "not_null")
     known = report.facts("members")
-    if message.wire != "function":  # its name is required
+    if message.wire != "function":  # a function message must have a name
         _beyond(message.raw, message.path, known.get(message.role), report)
     for block in message.blocks:
         if block.kind == "call" and block.type != "custom":
@@ -263,7 +263,8 @@ def _result(block: Block, report: Report) -> None:
             report.add("result_empty", block.path, block.id or "", "result_empty")
 
 
-# The checks that run on each message. A check that lists constraints runs only if the target has at least one of them.
+# The checks that run on each message. A check for which constraints are listed runs only if the target has at least one
+# of them.
 _MESSAGE_CHECKS: Final[Sequence[tuple[Callable[[Message, Report], None], Sequence[str]]]] = (
     (_kinds, ()),
     (_members, ("strip_fields", "not_null", "members", "annotations")),

@@ -28,7 +28,7 @@ _SERVER_TOOLS: Final = frozenset[str](DIALECTS["responses"]["provider_tools"])
 
 @dataclass(slots=True, eq=False)
 class _PendingCall:
-    """A call that expects a result. `turn`: the number of the turn that holds the call."""
+    """A call that expects a result. `turn`: the number of the turn that contains the call."""
 
     block: Block
     turn: int
@@ -53,7 +53,7 @@ def check_pairs(view: View, report: Report, tools: Any) -> None:
 
 
 def _settle_server_calls(calls: Iterable[Block], results: Iterable[Block], tools: Any) -> None:
-    """Mark calls that the gateway's server ran as settled, because they need no result."""
+    """Mark calls that the gateway's server ran as settled, because they do not need a result."""
     answered = {block.id for block in results}
     declared = {tool if isinstance(tool, str) else (as_json(tool) or {}).get("name") for tool in tools or ()}
     for block in calls:
@@ -109,7 +109,7 @@ def _check_call_order(view: View, report: Report) -> None:
 
 
 class _Pairing:
-    """Matches each result to the call it answers."""
+    """Matches each result to its call."""
 
     def __init__(self, view: View, report: Report) -> None:
         self.facts = report.facts("results")
@@ -122,7 +122,7 @@ class _Pairing:
         self.waiting: dict[str, deque[_PendingCall]] = {}  # unanswered calls by id
         self.known: set[str] = set()
         self.coming: dict[str, deque[Block]] = {}  # calls by id that have not been reached yet
-        self.early: dict[int, int] = {}  # calls whose result came before them, by `id()` of the call's block
+        self.early: dict[int, int] = {}  # calls that follow their result, by `id()` of the call's block
         for message in view.messages:
             for block in message.of("call"):
                 if block.id is not None:
@@ -148,7 +148,7 @@ class _Pairing:
         return None
 
     def misplaced(self, result: Block) -> None:
-        """Report a result that does not answer any call at this position."""
+        """Report a result that does not belong to any call at this position."""
         call_id = result.id or ""
         late = self.earlier(call_id)
         if late is not None:
@@ -166,9 +166,9 @@ class _Pairing:
 
 def _pair(view: View, report: Report) -> None:
     pairing = _Pairing(view, report)
-    here: list[_PendingCall] = []  # calls that results may answer in the current position
+    here: list[_PendingCall] = []  # calls that results at the current position may belong to
     for number, turn in enumerate(view.turns):
-        # Calls can be answered until the next assistant turn or, in AI SDK messages, until the next user turn.
+        # Results can follow until the next assistant turn or, in AI SDK messages, until the next user turn.
         before_user = pairing.adjacent == "before_user"
         results = [block for message in turn for block in message.of("result")]
         if pairing.adjacent and not before_user:
@@ -188,7 +188,7 @@ def _pair(view: View, report: Report) -> None:
 
 
 def _answer(pairing: _Pairing, here: list[_PendingCall], results: list[Block], report: Report) -> None:
-    """Match results to the calls that can be answered here: by id or, without ids, by name and order."""
+    """Match results to the calls that they may belong to at this position: by id or, without ids, by name and order."""
     if not results:
         return
     if not pairing.adjacent:
@@ -239,8 +239,7 @@ def _named(here: list[_PendingCall], result: Block) -> tuple[int, _PendingCall] 
 def _check_result_order(message: Message, report: Report) -> None:
     """Check results that share a message with other content.
 
-    Depending on the target, results must come first, must be alone, or must not be combined with certain kinds of
-    block.
+    Depending on the target, results must come first, must be alone, or must not be combined with other kinds of blocks.
     """
     facts = report.facts("results")
     results = message.of("result")

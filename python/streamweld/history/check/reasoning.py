@@ -1,4 +1,7 @@
-"""Check reasoning, except for its issuer, which a request does not reveal. Constraint: `reasoning`."""
+"""Check reasoning.
+
+Its issuer is not checked, because it cannot be determined from a request. Constraint: `reasoning`.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +86,7 @@ def _fields(view: View, facts: Mapping[str, Any], report: Report) -> None:
 
 
 def _thinks(payload: Mapping[str, Any]) -> bool:
-    """Return whether thinking is on. These models think by default, unless the request disables it."""
+    """Return whether thinking is enabled. These models think unless the request disables it."""
     thinking = payload.get("thinking")
     return not (isinstance(thinking, dict) and thinking.get("type") == "disabled")  # pyright: ignore[reportUnknownMemberType]
 

@@ -1,7 +1,7 @@
 """`HistoryViolation` and `Report`, which collects violations.
 
-The text, source and severity of each rule are in `_spec/history_rules.json`. If the gateway's profile gives a source
-for the constraint, the violation cites that more specific source.
+The text, source and severity of each rule are in `_spec/history_rules.json`. If the gateway's profile has a source for
+the constraint, the violation cites that source, which is more specific.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class HistoryViolation:
     Attributes:
         rule: the code of the rule, a key of the checks in `streamweld/_spec/history_rules.json`.
         path: JSON pointer into the history passed to `check`.
-        message: one printable line that states the rule and the value that breaks it.
+        message: one printable line with the rule and the value that breaks it.
         source: the document or issue that the rule or the gateway's constraint comes from.
         severity: `error` (the request is rejected, or its meaning changes) or `warning`.
     """
@@ -70,7 +70,7 @@ class Report:
     def add(self, rule: str, path: Path, detail: str = "", constraint: str | None = None) -> None:
         """Record a violation.
 
-        `constraint`: if the profile gives a source for this constraint, cite it instead of the rule's source.
+        `constraint`: if the profile has a source for this constraint, cite that source instead of the rule's.
         """
         known = checks()[rule]
         source = self.profile.sources.get(constraint, known.source) if constraint else known.source

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Block", "Json", "Kind", "Message", "View", "as_json", "blocks_of", "is_list"]
 
 Json = Mapping[str, Any]
-# `unknown`: a block type that the target does not have. `other`: a valid block type to which no rule applies.
+# `unknown`: a block type that does not exist in the target. `other`: a valid block type without rules.
 Kind = Literal[
     "text", "refusal", "image", "audio", "file", "video", "reasoning", "call", "result", "reference", "other", "unknown"
 ]
@@ -40,7 +40,7 @@ class Block:
     signature: str | None = None
     encrypted: str | None = None
     inner: list[Block] = field(default_factory=list["Block"])
-    settled: bool = False  # a call that needs no result, because it awaits approval or the server ran it
+    settled: bool = False  # a call that does not need a result, because it awaits approval or the server ran it
 
     @property
     def json(self) -> Json:
@@ -74,7 +74,7 @@ class Message:
 
 @dataclass(slots=True, eq=False)
 class View:
-    """A whole history. `turns`: the messages, grouped into turns of consecutive messages."""
+    """A complete history. `turns`: the messages, grouped into turns of consecutive messages."""
 
     messages: list[Message]
     base: Path
@@ -84,7 +84,7 @@ class View:
     turns: list[list[Message]] = field(default_factory=list[list[Message]])
 
     def join(self, *roles: str) -> View:
-        """Fill `turns`: consecutive messages with the same role form one turn if that role is in the list."""
+        """Fill `turns`. Consecutive messages with the same role form one turn if the role is in the list."""
         for message in self.messages:
             if self.turns and message.role in roles and self.turns[-1][0].role == message.role:
                 self.turns[-1].append(message)

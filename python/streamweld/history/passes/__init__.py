@@ -64,7 +64,7 @@ ORDER: Final[tuple[Callable[[list[Turn], Context], list[Turn]], ...]] = (
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Run all passes; return turns that the target accepts."""
+    """Run all passes, and return turns that the target accepts."""
     for one in ORDER:
         turns = one(turns, context)
     return turns

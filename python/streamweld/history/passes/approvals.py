@@ -27,7 +27,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     keeps = bool(context.facts("results").get("awaits_approval"))
     calls: set[str] = set()
     requests: set[str] = set()
-    lost: set[int] = set()  # id() of source objects whose approval is recorded as lost
+    lost: set[int] = set()  # id() of source objects whose approval has been recorded as a loss
     out: list[Turn] = []
     for turn in turns:
         kept: list[Part] = []

@@ -21,14 +21,14 @@ _FORMS: Final = {True: "a JSON string", False: "a JSON object"}
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with all arguments as objects. `policy.truncated_arguments` selects the repair."""
+    """Return the turns with objects as the arguments of all calls. `policy.truncated_arguments` selects the repair."""
     objects, free = context.fact("arguments") == "object", bool(context.fact("free_form_tools"))
     text_of = context.fact("text_input_of") or ()
     turns = _spelled(turns, context)
     if (not objects and free) or _is_sound(context.survey(turns).calls, objects, free):
         return turns
     out: list[Turn] = []
-    gone: dict[str, int] = {}  # number of dropped calls by id whose result has not been reached yet
+    gone: dict[str, int] = {}  # number of dropped calls whose result has not been reached yet, by id
     for turn in turns:
         parts: list[Part] = []
         touched = False
@@ -62,7 +62,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
                         context.edit(
                             "arguments_empty", part.path, f"replaced the empty arguments of {part.name!r} with {{}}"
                         )
-                    part = changed(part, arguments=None, input={})  # an empty text means no arguments
+                    part = changed(part, arguments=None, input={})  # an empty text means that there are no arguments
                     touched = True
                 parts.append(part)
                 continue

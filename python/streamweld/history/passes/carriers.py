@@ -28,12 +28,12 @@ _BEGINNING: Final = "eyJzdHJlYW13ZWxkIjox"  # {"streamweld":1
 _STANDARD: Final = str.maketrans("-_", "+/")  # google-genai writes bytes in the URL-safe alphabet
 _FAMILIES: Final = {"chat": "openai-chat"}
 _ISSUERS: Final = {"responses": "openai", "anthropic": "anthropic", "gemini": "google"}
-_UNREADABLE: Final = "streamweld"  # the issuer of a carrier that was changed: no target accepts it
+_UNREADABLE: Final = "streamweld"  # issuer of a carrier that was changed, which no target accepts
 _KINDS: Final = ("summary", "raw", "thinking", "redacted")
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with the reasoning and signatures that their carriers hold."""
+    """Return the turns with the reasoning and signatures from their carriers."""
     if not context.survey(turns).reasoned:
         return turns
     out = [_restored(turn, context) if turn.role == "assistant" else turn for turn in turns]
@@ -79,7 +79,7 @@ def _restored(turn: Turn, context: Context) -> Turn:
 
 
 class _SignedText(NamedTuple):
-    """A signature, and the position in characters of the text that it signs within all texts of the turn."""
+    """A signature, and the position of the signed text among all texts of the turn, in characters."""
 
     start: int
     end: int
@@ -95,7 +95,7 @@ def _with_signatures(parts: list[Part], signed: list[_SignedText], context: Cont
     """
     waiting = sorted(signed, key=lambda one: (one.start, one.end))
     out: list[Part] = []
-    start = 0  # position of the part
+    start = 0  # position of the current part
     for part in parts:
         if not isinstance(part, Text) or part.refusal:
             out.append(part)
@@ -113,7 +113,7 @@ def _with_signatures(parts: list[Part], signed: list[_SignedText], context: Cont
             out.append(_piece(part, at - start, len(part.text), None))
         start = end
     for one in waiting:
-        if one.start == one.end:  # an empty text that only carries a signature: Gemini sends it last
+        if one.start == one.end:  # an empty text with only a signature, which Gemini sends last
             out.append(Text(path=one.carrier.path, origin=one.carrier.origin, signature=one.signature, touched=True))
         else:
             why = "the message no longer contains the text that this signature belongs to"
@@ -171,7 +171,7 @@ def _reasoning(part: Reasoning, held: Mapping[str, Any], context: Context) -> li
 
 
 def _issuer(dialect: str, context: Context) -> str | None:
-    """Return the issuer. If the reasoning came from the target's dialect, the target is assumed to be the issuer."""
+    """Return the issuer. If the reasoning is in the target's dialect, the target is assumed to be the issuer."""
     usual = _ISSUERS.get(dialect)
     issuers: Any = context.facts("reasoning").get("issuers") or ()
     same = _FAMILIES.get(dialect, dialect) == context.family
@@ -188,7 +188,7 @@ def _squeezed(text: str) -> str:
 
 
 class _Copies:
-    """Finds plain reasoning parts of a turn that repeat the text of a carrier: copies for display.
+    """Finds plain reasoning parts in a turn that repeat the text of a carrier. They are copies for display.
 
     Attributes:
         found: the indexes of these parts.
@@ -205,7 +205,7 @@ class _Copies:
             self._shown.append((place, _squeezed(part.text)))
 
     def replace(self, text: str) -> None:
-        """Find the parts directly before a carrier whose texts together equal its text."""
+        """Find the parts directly before a carrier whose joined text equals the carrier's text."""
         wanted = rest = _squeezed(text)
         for at in range(len(self._shown) - 1, -1, -1):
             if not rest or not rest.endswith(self._shown[at][1]):
@@ -218,6 +218,6 @@ class _Copies:
         self._unmatched += wanted
 
     def finish(self) -> None:
-        """Check whether the unmatched parts together repeat the texts of all unmatched carriers in the turn."""
+        """Check whether the joined text of the unmatched parts equals that of all unmatched carriers in the turn."""
         if self._unmatched and "".join([text for _, text in self._shown]) == self._unmatched:
             self.found |= {place for place, _ in self._shown}

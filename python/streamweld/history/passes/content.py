@@ -1,4 +1,5 @@
-"""Fix content that the target rejects, such as empty text, documents without text, or kinds that a role may not have.
+"""Fix content that the target rejects, such as empty text, documents without text, or kinds of content that a role may
+not have.
 
 Constraints: `content`, `inline`, `file_types`, `empty_text`, `blank_text`, `empty_message`, `trailing_space`,
 `result_empty`, `document_needs_text`, `document_name`, `media_types`, `text_files`, `file_ids`, `image_details`,
@@ -155,7 +156,7 @@ def _content(
 
 
 def _lose_names(part: Media, context: Context) -> None:
-    """Record the loss of a name and a detail that the target cannot represent."""
+    """Record the loss of a name and a level of detail that the target cannot represent."""
     if part.filename and part.kind not in (context.fact("named") or ()):
         context.lose(
             "filename", part.path, f"the target has no file names for parts of kind {part.kind}", part.filename
@@ -174,13 +175,13 @@ def _with_known_detail(part: Media, context: Context) -> Media:
 
 
 def _is_named(part: Media, context: Context) -> bool:
-    """Return whether the target accepts the name of a document."""
+    """Return whether the target accepts the document's name."""
     fact = context.fact("document_name")
     return fact is None or part.kind != "file" or form_of(fact).fits(part.filename or "")
 
 
 def _is_plain(part: Media) -> bool:
-    """Return whether the block holds its media as a string instead of an object, as Mistral's blocks may."""
+    """Return whether the media in the block are a string instead of an object, as Mistral allows."""
     raw = members_of(part.raw)
     return any(isinstance(raw.get(name), str) for name in ("image_url", "input_audio"))
 
@@ -201,7 +202,7 @@ def _of_result(result: Result, context: Context) -> Result:
             if part.raw is not None:
                 context.edit("text_empty", part.path or result.path, "dropped an empty text", part.text)
                 altered = True
-            continue  # an empty result means the same
+            continue  # an empty result has the same meaning
         members_sent = _content(part, kinds, drop_empty, drop_blank, context)
         altered = altered or members_sent is not part
         if isinstance(members_sent, Text | Media | Opaque):

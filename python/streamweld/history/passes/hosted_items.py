@@ -61,7 +61,7 @@ _OUTPUTS: Final = frozenset(
         "tool_search_output",
     }
 )
-# Items without content that a model could read, and items that only the server that stored them can resolve.
+# Items without content for the model, and items that only the server that stored them can resolve.
 _UNREADABLE: Final = frozenset(
     {
         *("item_reference", "None", "compaction", "compaction_trigger", "mcp_list_tools", "additional_tools"),
@@ -69,11 +69,11 @@ _UNREADABLE: Final = frozenset(
     }
 )
 _SERVER_TOOLS: Final = frozenset[str](DIALECTS["responses"]["provider_tools"])
-_HEAD: Final = frozenset({"id", "type", "status", "result", "caller"})  # members not written as text
+_HEAD: Final = frozenset({"id", "type", "status", "result", "caller"})  # members that are not written as text
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with the items that the target does not accept replaced by function calls, results and texts."""
+    """Return the turns. Items that the target does not accept are replaced with function calls, results and texts."""
     turns = _with_server_calls(turns, context)
     if not context.survey(turns).opaque:
         return turns
@@ -100,7 +100,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _with_server_calls(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with calls that the server ran replaced by opaque items."""
+    """Return the turns. Calls that the server ran are replaced with opaque items."""
     if context.family == _RESPONSES and not context.fact("server_calls"):
         return turns
     found = context.survey(turns)
@@ -120,8 +120,8 @@ def _with_server_calls(turns: list[Turn], context: Context) -> list[Turn]:
 def _with_output_ids(turns: list[Turn], context: Context) -> list[Turn]:
     """Set the `id` of each local shell output to the call id of its call, and return the turns.
 
-    OpenAI's types require the call id there (`openai-python`, LocalShellCallOutput), and vLLM validates with these
-    types. Some clients send the call id as `call_id`, or send the item id of the call instead. Codex sends a
+    OpenAI's types require the call id in `id` (`openai-python`, LocalShellCallOutput), and vLLM validates with these
+    types. Some clients put the call id into `call_id`, or send the item id of the call instead. Codex sends a
     `function_call_output` (codex-rs, ResponseItem::LocalShellCall).
     """
     calls: dict[str, str] = {}  # call id or item id -> call id
@@ -172,7 +172,9 @@ def _item(call: Part) -> Opaque:
 
 
 def _converted(part: Part, accepted: Collection[str], context: Context) -> tuple[Role | None, Part] | None:
-    """Return the replacement for a part and the role of its turn (None: unchanged), or None if the part is dropped."""
+    """Return the replacement for a part and the role of its turn (None if the role does not change), or None if the
+    part is dropped.
+    """
     if not isinstance(part, Opaque):
         return None, part
     raw = part.raw

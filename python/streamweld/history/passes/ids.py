@@ -17,7 +17,7 @@ __all__ = ["run"]
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with ids that the target accepts. The first call with a given id keeps it if possible."""
+    """Return the turns with ids that the target accepts. If possible, the first call with an id keeps it."""
     fact = context.fact("tool_id")
     if fact is None:
         return turns

@@ -51,7 +51,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         return turns
     found = context.survey(turns)
     if context.family not in found.dialects and not found.reasoned and not _have_ids(found.calls, found.results):
-        return turns  # the model represents every member, so there is nothing to remove
+        return turns  # the neutral model represents every member, so there is nothing to remove
     cleaner = _Cleaner(context)
     only_members = not any(context.fact(name) for name in names if name != "members")
     if only_members and found.bare and cleaner.allows_all(turns, found.calls):
@@ -86,10 +86,9 @@ class _Cleaner:
         self.origins: dict[int, Origin] = {}  # id() of an origin -> its replacement
 
     def allows_all(self, turns: list[Turn], calls: list[Call]) -> bool:
-        """Return whether the target's schema lists every member of every message and block.
+        """Return whether the target's schema includes every member of every message and block.
 
-        This is true for most histories, so the test compares one set of all names per kind. `calls`: the calls of the
-        turns.
+        This is true for most histories, so all names of one kind are compared at once. `calls`: the calls in the turns.
         """
         texts: list[Any] = []
         messages: dict[str, list[Any]] = {}
@@ -144,7 +143,7 @@ class _Cleaner:
     def part(self, part: Part, turn: Turn) -> Part:
         if isinstance(part, Reasoning | Call | Result):
             kind = {Reasoning: "reasoning", Call: "function_call", Result: "function_call_output"}[type(part)]
-            # A free-form call is an item of a different type, whose ids have a different form.
+            # A free-form call is an item of a different type, and its ids have a different form.
             formed = "custom_tool_call" if isinstance(part, Call) and part.custom else kind
             if part.item_id is not None and self._refused(part.item_id, formed, part.origin):
                 self.context.edit("item_id_dropped", part.path, f"dropped the item id {part.item_id!r}", part.item_id)
@@ -157,7 +156,7 @@ class _Cleaner:
                 inner = tuple([one if isinstance(one, Opaque) else self._content(one) for one in part.parts])
                 part = part if all(map(is_, inner, part.parts)) else changed(part, parts=inner)
             origin = part.origin
-            # The message may consist of these parts only, so its rejected members are removed here too.
+            # The message may contain only such parts, so its rejected members are removed here, too.
             whole = isinstance(part, Call) or bool(self.members)
             if whole and origin is not None and origin.dialect == self.context.family:
                 return self._message(part, origin, turn)
@@ -239,7 +238,7 @@ class _Cleaner:
         return self._stripped(part, part.kind if isinstance(part, Media) else "text")
 
     def _annotated(self, part: Text) -> Text:
-        """Return the text with only those annotations whose type the target accepts."""
+        """Return the text with only the annotations whose type the target accepts."""
         given: Any = part.extra["annotations"]
         if part.origin is None or part.origin.dialect != self.context.family or not isinstance(given, list):
             return part
@@ -279,7 +278,7 @@ class _Cleaner:
     def _is_clean(self, raw: Any, extra: Mapping[str, Any], kind: str, item: str) -> bool:
         """Return whether a message or block has only members that the target's schema lists.
 
-        This quick test accepts most messages and blocks. False does not mean that a member is rejected.
+        This quick test accepts most messages and blocks. If it returns False, the members may still be accepted.
         """
         if extra or item in self.not_null:
             return False
@@ -288,7 +287,7 @@ class _Cleaner:
         return self._lists(raw, kind) and (kind != "call" or self._lists(raw.get("function"), "function"))
 
     def _unknown(self, raw: Any, extra: Mapping[str, Any], kind: str) -> set[str]:
-        """Return the members that the target's schema lacks and that would be written back unchanged.
+        """Return the members that would be written back unchanged although the target's schema lacks them.
 
         These are members for which the model has no field, members with an empty value, and members that the reader
         skips.
@@ -302,7 +301,9 @@ class _Cleaner:
         return {name for name in found if name in extra or name in skipped or not members_sent[name]}
 
     def _carriers(self, part: Part, raw: Any, kind: str) -> set[str]:
-        """Return the members that hold a call's signature or name a result, if the target's schema lacks them."""
+        """Return the members that contain a call's signature or a result's tool name, if the target's schema lacks
+        them.
+        """
         known = self.members.get("call" if kind == "function_call" else kind)
         if known is None:
             return set()

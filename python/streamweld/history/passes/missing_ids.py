@@ -1,7 +1,8 @@
 """If only a call or only its result has an id, copy the id to the other. Constraint: `tool_id.optional`.
 
-Gemini's ids are optional, and clients add them on one side only: https://github.com/google-gemini/gemini-cli/issues/6974.
-Results are paired by name and order with the calls of the most recent turn that has calls; equal ids take precedence.
+Gemini's ids are optional, and some clients add them on only one side:
+https://github.com/google-gemini/gemini-cli/issues/6974. Results are paired by name and order with the calls of the most
+recent turn that has calls; equal ids take precedence.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -23,7 +24,7 @@ __all__ = ["run"]
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with an id on both sides of each pair that has an id on at least one side."""
+    """Return the turns with an id on both sides of each pair in which at least one side has one."""
     found = context.survey(turns)
     if found.paired or (all(call.call_id for call in found.calls) and all(result.call_id for result in found.results)):
         return turns
@@ -49,7 +50,7 @@ class _Waiting:
     """The calls of one turn that have no result with the same id, queued by name and in order."""
 
     def __init__(self) -> None:
-        self._queues: dict[tuple[bool, str | None], deque[Call]] = {}  # by (without an id, name or None for any)
+        self._queues: dict[tuple[bool, str | None], deque[Call]] = {}  # by (lacks an id, name or None for any)
         self._taken: set[int] = set()
 
     def add(self, call: Call) -> None:
@@ -79,7 +80,7 @@ class _Step:
     results: list[Result]
 
     def is_complete(self) -> bool:
-        """Return whether pairing by name and order matches each result with a call and each call with a result."""
+        """Return whether pairing by name and order finds a call for each result and a result for each call."""
         if any(result.name is None for result in self.results):
             return len(self.calls) == len(self.results) and all(
                 result.name in (None, call.name) for call, result in zip(self.calls, self.results, strict=True)
@@ -109,7 +110,7 @@ def _missing(turns: list[Turn]) -> list[tuple[Call | Result, str, str]]:
                 called[result.call_id] -= 1  # its call belongs to another step
                 continue
             if result.call_id in given:
-                continue  # another result of the same call
+                continue  # this is another result of the same call
             call_records = waiting.take(result.name, nameless=bool(result.call_id))
             if call_records is None:
                 continue

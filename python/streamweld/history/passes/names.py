@@ -28,7 +28,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     names = {call.name for call in found.calls} | {result.name for result in found.results if result.name is not None}
     if all(_is_good(name, form, start) for name in names):
         return turns
-    members_sent: dict[str, str] = {}  # call id -> tool name given by the result
+    members_sent: dict[str, str] = {}  # call id -> tool name in the result
     for result in found.results:
         if result.name:
             members_sent.setdefault(result.call_id, result.name)

@@ -29,7 +29,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         end = len(turn.parts)
         if not last:  # only move parts between two calls
             end -= next(n for n, part in enumerate(reversed(turn.parts)) if isinstance(part, Call))
-        stays = Call | Opaque if last else Call  # server tool blocks keep their place
+        stays = Call | Opaque if last else Call  # server tool blocks keep their position
         late = [part for part in turn.parts[at:end] if not isinstance(part, stays)]
         if (last or together) and late:
             for part in late:

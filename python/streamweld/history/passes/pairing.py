@@ -34,7 +34,7 @@ NO_RESULT: Final = "Error: this tool call has no result. It was not run, or it w
 class _CallRecord:
     """A call with its turn, its approval and its results.
 
-    `requested`: whether the call has an approval request. `early`: whether its result came before the call. `spare`:
+    `requested`: whether the call has an approval request. `early`: whether its result precedes the call. `spare`:
     further results.
     """
 
@@ -123,7 +123,7 @@ def _match(
                     owner[id(part)] = last[part.call_id]
                 else:
                     early.append(part)
-    for part in early:  # results that came before their call
+    for part in early:  # results that precede their call
         found = waiting.take(part.call_id, part.name)
         if found is not None:
             found.result = part
@@ -212,10 +212,10 @@ def _of_calls(
 
 
 def _waits(one: _CallRecord, turns: list[Turn], context: Context) -> bool:
-    """Return whether a call needs no result because it awaits approval, or was approved and has not run yet.
+    """Return whether a call does not need a result, because it awaits approval or was approved and has not run yet.
 
     Only a call at the end of the history can be waiting. If a later user message supersedes the approval request, the
-    call needs no result either, provided that the target omits such calls (`supersedes_requests`).
+    call does not need a result either, provided that the target omits such calls (`supersedes_requests`).
     """
     facts = context.facts("results")
     if not one.requested or not facts.get("awaits_approval"):
@@ -259,7 +259,7 @@ def _without(turn: Turn, dropped: set[int], context: Context) -> list[Part]:
 
 
 def _of_tool_turn(turn: Turn, owner: dict[int, _CallRecord], orphans: set[int], context: Context) -> list[Turn]:
-    """Return the turns for the rest of a turn of results: results without a call, and other parts."""
+    """Return turns for the remaining parts of a turn of results: results without a call, and other parts."""
     facts = context.facts("results")
     adjacent = bool(facts.get("adjacent"))
     out: list[Turn] = []

@@ -40,10 +40,10 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def run_field(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with a reasoning member on exactly those messages that require one (`when`, `fill`).
+    """Return the turns with a reasoning member on the messages that require one (`when`, `fill`), and on no others.
 
     `when: tool_turns` selects the messages from the first call after a user message up to the next user message. This
-    pass runs after those that drop or insert messages. The result for a turn never depends on later turns, so messages
+    pass runs after those that drop or insert messages. The output for a turn never depends on later turns, so messages
     that were already sent do not change.
     """
     fact = context.facts("reasoning")
@@ -52,7 +52,7 @@ def run_field(turns: list[Turn], context: Context) -> list[Turn]:
         return turns
     keeper = _Keeper(context, fact)
     everywhere = fact.get("when") != "tool_turns"
-    called = False  # whether there was a call since the last user message
+    called = False  # whether a call has followed the last user message
     out: list[Turn] = []
     for turn in turns:
         if turn.role != "assistant":
@@ -74,7 +74,7 @@ def run_field(turns: list[Turn], context: Context) -> list[Turn]:
 class _Keeper:
     """Decides for each reasoning part whether it is kept.
 
-    If reasoning is dropped, the parts that it led to also lose the item ids that the server assigned.
+    If reasoning is dropped, the parts that follow it lose the item ids that the server assigned.
     """
 
     def __init__(self, context: Context, fact: Mapping[str, Any]) -> None:

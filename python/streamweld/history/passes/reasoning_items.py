@@ -17,7 +17,7 @@ __all__ = ["run"]
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with each reasoning item exactly once, always followed by the item that it led to."""
+    """Return the turns with each reasoning item exactly once, and always followed by the item that it led to."""
     fact = context.facts("reasoning")
     if fact.get("accept") != "items" or not context.survey(turns).reasoned:
         return turns
@@ -46,7 +46,7 @@ def _is_followed(parts: tuple[Part, ...], at: int, context: Context) -> bool:
 
 
 def _once(turns: list[Turn], context: Context) -> list[Turn]:
-    """Keep one item per id, and move all summaries with that id to it.
+    """Keep one item per id, and move all summaries of that id to it.
 
     The first item that is followed by a part that it can lead to is kept; if there is none, the first item is kept.
     """
@@ -144,8 +144,8 @@ def _followed(turns: list[Turn], context: Context) -> list[Turn]:
 def _earliest(turns: list[Turn], most: int, context: Context) -> list[Turn]:
     """Keep only the first `most` reasoning items.
 
-    The first ones are kept so that a later turn does not change messages that were already sent. Calls after dropped
-    items keep their call ids but lose their item ids.
+    The first ones are kept so that a later turn does not change messages that were already sent. Calls after a dropped
+    item keep their call ids but lose their item ids.
     """
     found = [(n, part) for n, turn in enumerate(turns) for part in turn.parts if isinstance(part, Reasoning)]
     surplus = found[most:]

@@ -43,7 +43,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _without_prefill(turns: list[Turn], context: Context) -> list[Turn]:
-    """Add a user message after a final assistant text, because newer Claude models reject prefilled answers."""
+    """Add a user message after a final assistant text, because newer Claude models reject prefilled responses."""
     limit: Sequence[int] | None = context.facts("prefill").get("claude_before")
     last = turns[-1] if turns else None
     if limit is None or last is None or last.role != "assistant" or context.pending:
@@ -67,7 +67,8 @@ def _first(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _merged(turns: list[Turn], context: Context, *, assistant_only: bool) -> list[Turn]:
-    """Merge consecutive turns of one role. Results and the user text after them remain separate turns of one message.
+    """Merge consecutive turns of one role. Results and the user text after them remain separate turns, which are
+    written as one message.
 
     `assistant_only`: merge only the assistant's turns, so that a turn with calls follows the user or a result.
     """
@@ -97,7 +98,7 @@ def _closed(turn: Turn, run: list[Part]) -> Turn:
 def _between(turns: list[Turn], role: Role, kinds: frozenset[str] | None, context: Context) -> list[Turn]:
     """Insert a message with this role between results and the user message that follows them.
 
-    `kinds`: insert it only if the user message has media of one of these kinds; None: always.
+    `kinds`: insert it only if the user message has media of one of these kinds. None: always insert it.
     """
     out: list[Turn] = []
     for turn in turns:

@@ -1,4 +1,5 @@
-"""Sign the first call of each step if the target requires it, and drop text signatures that the target cannot hold.
+"""Sign the first call of each step if the target requires it, and drop text signatures that the target cannot
+represent.
 
 Constraint: `reasoning.dummy_signature`.
 """
@@ -23,7 +24,7 @@ _SIGNED_TEXTS: Final = frozenset({"gemini", "ai-sdk-model", "ai-sdk-ui"})  # dia
 def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns with a signature, or a placeholder for a missing one, on the first call of each step.
 
-    Every step gets one, not only those of the current turn; otherwise, a later turn would change messages that were
+    Not only the steps of the current turn get a signature; otherwise, a later turn would change messages that were
     already sent.
     """
     dummy = context.facts("reasoning").get("dummy_signature")

@@ -1,7 +1,7 @@
 """Replace lone surrogates. They cannot be encoded as UTF-8, so clients fail on them or servers reject the JSON.
 
-Clients produce them when they split a text inside a character ("no low surrogate in string"). This pass runs before
-calls and results are turned into texts.
+Clients produce them by splitting a text inside a character ("no low surrogate in string"). This pass runs before calls
+and results are converted to text.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -49,7 +49,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _can_be_encoded(values: list[Any]) -> bool:
-    """Return whether all values can be encoded. One call for all values is much faster than a call for each."""
+    """Return whether all values can be encoded. One call for all values is much faster than one call per value."""
     if not values:
         return True
     try:
@@ -110,7 +110,9 @@ def _mended(text: str) -> str:
 
 
 def _is_sound_value(value: Any) -> bool:
-    """Return whether a JSON value has no lone surrogates; True for a value that is not JSON or nested too deeply."""
+    """Return whether a JSON value contains no lone surrogate. Also returns True if the value is not JSON or is nested
+    too deeply.
+    """
     if value is MISSING or value is None:
         return True
     if isinstance(value, str):

@@ -14,7 +14,8 @@ __all__ = ["run"]
 
 _SYSTEM: Final = ("system", "developer")
 _JOINT: Final = "\n\n"
-# Dialects with instructions outside the messages, inside the messages, and dialects without a developer role.
+# Dialects with instructions outside the messages, dialects with instructions inside the messages, and dialects without
+# a developer role.
 _OUTSIDE: Final = frozenset({"anthropic", "gemini", "bedrock-converse"})
 _INSIDE: Final = frozenset({"openai-chat", "ai-sdk-ui", "ai-sdk-model"})
 _NO_DEVELOPER: Final = frozenset({"anthropic", "gemini", "bedrock-converse", "ai-sdk-ui", "ai-sdk-model"})

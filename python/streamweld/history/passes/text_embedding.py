@@ -66,7 +66,7 @@ def _results(turn: Turn, form: str, join: str, context: Context) -> Turn:
 
 
 def _leave_members(turn: Turn, context: Context) -> None:
-    """Record extra members of messages and blocks as losses, because text cannot represent them."""
+    """Record extra members of messages and blocks as losses, because they cannot be written as text."""
     origins = {id(part.origin): part.origin for part in turn.parts if part.origin is not None}
     for origin in origins.values():
         context.lose_members(origin.extra, origin.path, _TEXT_ONLY)

@@ -101,7 +101,7 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
         )
         if ran:
             return Opaque(*common, kind="tool-call", dialect=DIALECT)
-        if isinstance(value, str):  # input that could not be parsed is given as text
+        if isinstance(value, str):  # input that could not be parsed is a string
             return Call(
                 *common, call_id=call_id, name=name, arguments=value, item_id=entry.item_id, signature=entry.signature
             )
@@ -134,7 +134,7 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
 def _medium(raw: Json, origin: Origin, path: Path) -> Media | None:
     media_type = as_optional_text(raw.get("mediaType") or raw.get("mimeType"), path)
     data = raw.get("image") if raw.get("type") == "image" else raw.get("data")
-    if isinstance(data, dict):  # since AI SDK 7, an object whose `type` names its form
+    if isinstance(data, dict):  # since AI SDK 7, an object whose `type` is the kind of data
         entry = as_mapping(data, path)
         data = entry.get(entry["type"]) if entry.get("type") in ("url", "data", "text") else None
         if entry.get("type") == "text" and isinstance(data, str):

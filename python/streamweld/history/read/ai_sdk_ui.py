@@ -52,7 +52,7 @@ _TOOL: Final = frozenset(
 )
 _APPROVAL: Final = frozenset({"id", "approved", "reason", "requestReason", *REQUEST_DETAILS})
 _RESULT: Final[frozenset[str]] = frozenset()
-# Parts for display only: convertToModelMessages does not send them to the model.
+# Parts that are only displayed: convertToModelMessages does not send them to the model.
 _SHOWN_ONLY: Final = frozenset({"step-start", "source-url", "source-document"})
 
 
@@ -68,7 +68,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
         raise HistoryError("unknown_role", pointer((*path, "role")))
     origin = new_origin(DIALECT, path, message, _MESSAGE)
     raws = message.get("parts")
-    if raws is None:  # no other member of a UIMessage holds content
+    if raws is None:  # no other member of a UIMessage contains content
         raise HistoryError("unreadable", pointer((*path, "parts")))
     raws = as_list(raws, (*path, "parts"))
     steps: list[list[tuple[int, Json]]] = [[]]
@@ -84,7 +84,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
         if not step:
             continue
         sent: list[Part] = []
-        tools: list[tuple[Path, Json]] = []  # those that the client runs
+        tools: list[tuple[Path, Json]] = []  # calls that the client runs
         for n, part in step:
             at = (*path, "parts", n)
             sent.append(_part(part, origin, at, issuer))
@@ -137,7 +137,7 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
         return Opaque(*locate(origin, path, raw), kind=kind, dialect=DIALECT)
     given = read_metadata(raw.get("callProviderMetadata"))
     common = with_inner_members(locate(origin, path, raw, _TOOL), ("approval", raw.get("approval"), _APPROVAL))
-    if raw.get("preliminary") and raw.get("output") is not None:  # the tool was interrupted; this is not its result
+    if raw.get("preliminary") and raw.get("output") is not None:  # the tool was interrupted, so this is not its result
         common = (*common[:4], {**common[4], Inner("output"): raw["output"]})
     call_id = as_text(raw.get("toolCallId"), path)
     value = raw.get("input", MISSING)

@@ -125,7 +125,7 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
 def _piece(raw: Json, within: Origin, path: Path) -> Part:
     """Read one block of a result with several blocks.
 
-    JSON becomes text, as other dialects have only text.
+    JSON becomes text, because other dialects support only text.
     """
     if "json" in raw:
         return Text(*locate(within, path, raw, frozenset({"json"})), text=json_text(raw["json"], path))

@@ -94,7 +94,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
         origin = Origin(DIALECT, path, message, 1)
         return [Turn(role, (Text(origin, 0, path + _CONTENT, None, EMPTY, False, content),), origin)]
     calls = message.get("tool_calls")
-    # Most messages with calls have exactly these members; counting is faster than comparing names.
+    # Most messages with calls have exactly these members, and counting members is faster than comparing names.
     bare = (calls is not None and len(message) == 3 and "content" in message) or _BARE.issuperset(message)
     origin = Origin(DIALECT, path, message, 0, EMPTY if bare else extra_members(message, _MESSAGE))
     parts: list[Part] = []
@@ -176,7 +176,7 @@ def _result(message: Json, path: Path) -> Turn:
         given = _content(content, new_origin(DIALECT, path, None, _MESSAGE), (*path, "content"))
         inner = tuple([part for part in given if isinstance(part, Text | Media | Opaque)])
     call_id, name, extra = message.get("tool_call_id"), None, EMPTY
-    if len(message) > 3 or call_id is None or content is None:  # not just a role, an id and a content
+    if len(message) > 3 or call_id is None or content is None:  # it has more than a role, an id and content
         name = as_text(message.get("name"), path) or None
         extra = extra_members(message, _RESULT)
     if not isinstance(call_id, str):
@@ -244,7 +244,7 @@ def _block(raw: Json, origin: Origin, path: Path) -> Part:
             filename=as_optional_text(file.get("filename"), path),
         )
     if kind == "redacted_thinking" or (kind == "thinking" and isinstance(raw.get("thinking"), str)):
-        return thinking_block(raw, origin, path, member=None)  # a block of Anthropic: Mistral's chunk holds a list
+        return thinking_block(raw, origin, path, member=None)  # Anthropic's block; Mistral's chunk has a list
     if kind == "thinking":
         thought = raw.get("thinking")
         if isinstance(thought, list):

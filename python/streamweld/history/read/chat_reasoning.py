@@ -31,7 +31,7 @@ class MessageReasoning:
 
 
 def read_reasoning(message: Json, origin: Origin, path: Path, issuer: str | None) -> MessageReasoning:
-    """Return the reasoning of a message, with each text only once.
+    """Return the reasoning of a message. Each text is returned only once.
 
     A plain member with the same text as signed reasoning is a copy for display and is skipped.
 
@@ -86,8 +86,8 @@ def thinking_block(block: Json, origin: Origin, path: Path, *, member: str | Non
     Args:
         block: a `thinking` or `redacted_thinking` block.
         origin: the message it belongs to.
-        path: where the block is in the history.
-        member: the member of the message that holds it; None for its content.
+        path: the block's position in the history.
+        member: the member of the message that contains it; None for the content.
     """
     return Reasoning(
         *locate(origin, path, block, _BLOCK),
@@ -108,7 +108,7 @@ def _texts(value: Any, path: Path) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class _Item:
-    """The entries of one reasoning item: first its summaries, then its encrypted content."""
+    """The details of one reasoning item: first its summaries, then its encrypted content."""
 
     path: Path
     issuer: str | None
@@ -120,7 +120,7 @@ class _Item:
     encrypted: str | None = None
 
     def takes(self, entry: Json, issuer: str | None) -> bool:
-        """Return whether the entry continues this item. Only items of the Responses API have several entries."""
+        """Return whether the detail continues this item. Only items of the Responses API have several details."""
         if issuer != self.issuer or issuer not in ("openai", "azure", "xai") or self.encrypted is not None:
             return False
         item_id = entry.get("id")
@@ -137,7 +137,7 @@ def _details(
         issuer = ISSUERS.get(as_text(entry.get("format"), at))
         data = as_text(entry.get("data"), at)
         if issuer == "google" and data and entry.get("id") in call_ids and _ENTRY.issuperset(entry):
-            signatures[as_text(entry.get("id"), at)] = data  # the signature of that call
+            signatures[as_text(entry.get("id"), at)] = data  # the signature of the call with this id
             continue
         if not (items and items[-1].takes(entry, issuer)):
             items.append(_Item(at, issuer))

@@ -59,20 +59,22 @@ def locate(origin: Origin, path: Path, raw: Any = None, known: frozenset[str] | 
     """Return the common fields of the next part of a message."""
     at = origin.count
     origin.count = at + 1
-    if known is None or (raw.__class__ is dict and known.issuperset(raw)):  # nearly always: save a call
+    if known is None or (raw.__class__ is dict and known.issuperset(raw)):  # nearly always true, and saves a call
         return origin, at, path, raw, EMPTY
     return origin, at, path, raw, extra_members(raw, known)
 
 
 def text_part(origin: Origin, path: Path, text: str) -> Text:
-    """Return a text that the message gives as a string rather than a block, as the next part."""
+    """Return the next part, for text that is a string in the message and not a block."""
     at = origin.count
     origin.count = at + 1
     return Text(origin, at, path, None, EMPTY, False, text)
 
 
 def with_inner_members(common: CommonFields, *inner: tuple[str, Any, frozenset[str]]) -> CommonFields:
-    """Return the place with the unknown members of nested objects added. `inner`: `(path, object, known members)`."""
+    """Return the common fields with the unknown members of nested objects added. `inner`: `(path, object, known
+    members)`.
+    """
     found: dict[str, Any] = {}
     for way, told, known in inner:
         if told is None or (told.__class__ is dict and known.issuperset(told)):

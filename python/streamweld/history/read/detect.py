@@ -59,7 +59,7 @@ _CONTAINERS: Final = {
     "systemInstruction": "gemini",
     "instructions": "responses",
 }
-# Dialects in which a message may have only a role and a text, with the roles they allow.
+# Dialects in which a message may have only a role and a text, with the roles that they allow.
 _PLAIN: Final = {
     "openai-chat": frozenset({"system", "developer", "user", "assistant", "tool"}),
     "responses": frozenset({"system", "developer", "user", "assistant"}),
@@ -87,7 +87,7 @@ def detect(items: Sequence[Any], payload: Mapping[str, Any] | None, family: str)
             return found
         roles.add(str(message.get("role")))
         cached = cached or _is_cached(message)
-    if cached and roles <= _PLAIN["anthropic"]:  # other APIs also accept it, but Anthropic's is the likeliest
+    if cached and roles <= _PLAIN["anthropic"]:  # other APIs also accept it, but Anthropic's is the most likely
         return "anthropic"
     if payload is not None and "system" in payload:
         blocks: Any = payload["system"]

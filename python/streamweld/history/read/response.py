@@ -72,7 +72,7 @@ def _join(turns: list[Turn], turn: Turn) -> None:
 
 
 def _traced(turn: Turn, where: Where, response: Response, path: Path) -> list[Part]:
-    """Return the parts with their paths replaced by those of the response items that they came from.
+    """Return the parts, with the paths of the response items that they came from.
 
     Arguments that are not a JSON object are kept as text.
     """
@@ -108,7 +108,7 @@ def _beside(item: Item, origin: Origin, path: Path, issuer: str | None, model: s
 
 
 def read(response: Response, path: Path, issuer: str | None = None) -> list[Turn]:
-    """Return the turn for the first choice and, if the stream has tool results, a second turn for those."""
+    """Return the turn for the first choice and, if the stream contains tool results, a second turn for the results."""
     origin = Origin(DIALECT, path, response)
     sent: list[Part] = []
     answered: list[Part] = []
@@ -175,7 +175,7 @@ def _part(item: Item, origin: Origin, path: Path, issuer: str | None, model: str
 
 
 def _unknown(item: Unknown, origin: Origin, path: Path) -> Opaque:
-    """Return an item that no event represents unchanged, because its own dialect accepts it."""
+    """Return an item that no event represents. It is not changed, because its own dialect accepts it."""
     try:
         raw = loads_raw(item.raw.decode("utf-8", "replace"))
     except (JsonFault, ValueError):

@@ -1,4 +1,4 @@
-"""`replay`: rebuild a response as messages that its own API accepts, including provider-executed tools."""
+"""`replay`: rebuild a response as messages that its own API accepts, including calls of provider-executed tools."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _WAYS: Final[Mapping[str, Callable[[Response], Replay]]] = {
 def replay(response: Response, family: str) -> tuple[str, Replay] | None:
     """Return the message dialect and the messages of a response, or None if its dialect is unknown.
 
-    `family`: the dialect of the surrounding messages. If it is the Responses API too, calls to built-in tools that the
-    client runs keep their item type, because their results are items of a matching type.
+    `family`: the dialect of the surrounding messages. If it is the Responses API too, client-executed calls to built-in
+    tools keep their item type, because their results are items of a matching type.
     """
     dialect = None if response.dialect is None else _DIALECTS.get(response.dialect)
     if dialect is None:

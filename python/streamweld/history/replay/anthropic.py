@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["DIALECT", "replay"]
 
 DIALECT: Final = "anthropic"
-# Result blocks that report an error in `is_error`; all other blocks report it in their content.
+# Result blocks that report an error in `is_error`; all other result blocks report it in their content.
 _TELL_ERRORS: Final = frozenset({"mcp_tool_result", "tool_result"})
 
 

@@ -26,7 +26,7 @@ class Message:
 
 @dataclass(slots=True)
 class Replay:
-    """A response, as messages of its own dialect. `beside`: indexes of the items that no message can represent."""
+    """A response as messages of its own dialect. `beside`: indexes of the items that no message can represent."""
 
     messages: list[Message] = field(default_factory=list[Message])
     beside: list[int] = field(default_factory=list[int])
@@ -50,7 +50,7 @@ def arguments_of(call: ToolCall) -> dict[str, Any] | None:
 
 
 def extra_metadata(metadata: Mapping[str, Any] | None, *but: str) -> dict[str, Any]:
-    """Return the wire members in the metadata, except those named in `but`."""
+    """Return the wire members in the metadata, except those listed in `but`."""
     return {name: value for name, value in (metadata or {}).items() if name not in but}
 
 

@@ -22,15 +22,15 @@ _OBJECTS: Final = frozenset(_FACTS["wrapped_calls"])  # calls whose arguments ar
 _CLIENTS: Final = frozenset({"function_call", "custom_tool_call"})
 _OWN_RESULTS: Final = {kind: members for kind, members in _FACTS["call_results"].items() if len(members) > 1}
 _RESULT_MEMBERS: Final[dict[str, str]] = _FACTS["result_members"]
-_OF_TEXT: Final = frozenset({"logprobs"})  # members of a text block; all others are members of its message
+_OF_TEXT: Final = frozenset({"logprobs"})  # members of a text block; all other members belong to its message
 _UNPAIRED: Final = frozenset({"tool_search_call"})  # its call_id is not the item's id
 
 
 def replay(response: Response, *, items: bool) -> Replay:
     """Return the output items.
 
-    `items`: whether calls to built-in tools that the client runs keep their item type, because their results are items
-    too (`apply_patch_call_output`).
+    `items`: whether client-executed calls to built-in tools keep their item type, because their results are items too
+    (`apply_patch_call_output`).
     """
     entry = Replay()
     choice = response.choices[0] if response.choices else None
@@ -142,7 +142,7 @@ def _call(item: ToolCall, *, items: bool) -> dict[str, Any] | None:
 
 
 def _answered(item: ToolResult | File, calls: dict[str, Message]) -> bool:
-    """Store a result in the item of its call if it is a member of that item; return whether it was stored.
+    """If the result is a member of the call's item, store it there. Return whether it was stored.
 
     This applies to the output of an MCP call, the tool list of an MCP server, and a generated image.
     """

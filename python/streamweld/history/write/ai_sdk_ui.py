@@ -1,4 +1,4 @@
-"""Write AI SDK UIMessages. A tool part holds both the call and its result.
+"""Write AI SDK UIMessages. A tool part contains both the call and its result.
 
 Each assistant turn becomes a separate message, so that a later step never changes an earlier message.
 """

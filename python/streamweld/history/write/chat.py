@@ -149,13 +149,14 @@ def _media(part: Media, writer: Writer) -> dict[str, Any]:
 
 
 def _call(part: Call, writer: Writer, *, detailed: bool) -> Any:
-    """Return a call. `detailed`: whether the message lists the signature in its `reasoning_details`."""
+    """Return a call. `detailed`: whether the message's `reasoning_details` contain the signature."""
     own = writer.reusable_block(part)
     carried: Mapping[str, Any] = EMPTY
     if part.signature:
         carried = _carried_signature(part, writer) if own is None else EMPTY
         placed = detailed or bool(carried) or call_signature(members_of(own)) is not None
-        # For calls read from this dialect, `passes.items` records the removal of members that the target lacks.
+        # For calls that were read from this dialect, `passes.items` records the removal of members that the target
+        # lacks.
         if not placed and not (writer.own(part) and writer.context.fact("members")):
             why = "the target has no member for the signature of a call"
             writer.context.lose("signature", part.path, why, part.signature)
@@ -170,7 +171,7 @@ def _call(part: Call, writer: Writer, *, detailed: bool) -> Any:
 
 
 def _carried_signature(part: Call, writer: Writer) -> Mapping[str, Any]:
-    """Return the `extra_content` that held the signature of a call, if the target accepts that member."""
+    """Return the `extra_content` with the signature of a call, if the target accepts that member."""
     raw, known = members_of(part.raw), writer.context.facts("members").get("call")
     if not writer.own(part) or EXTRA_CONTENT not in raw or EXTRA_CONTENT in part.extra:
         return EMPTY

@@ -1,4 +1,4 @@
-"""`Writer`: reuse unchanged source objects, keep members of the target's dialect, and record the rest as losses."""
+"""`Writer`: reuse unchanged source objects, keep members of the target's dialect, and record all others as losses."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ class Writer:
     def results_and_user(self, turns: list[Turn], at: int) -> tuple[Sequence[Part], int]:
         """Return the results of a turn, with the user content after them if both belong in one message.
 
-        They do if they came from one message, or if the target joins them. Also return the index of the next turn.
+        They belong in one message if they came from one message, or if the target joins them. Also return the index of
+        the next turn.
         """
         parts = turns[at].parts
         at += 1
@@ -107,7 +108,8 @@ class Writer:
         self.context.lose_members(part.extra, part.path, "only the text of this part can be written")
 
     def message_members(self, turn: Turn, parts: Sequence[Part]) -> Mapping[str, Any]:
-        """Return the members of the turn's messages for which the model has no field, once per message.
+        """Return the members of the turn's messages for which the model has no field. Each message is considered only
+        once.
 
         If several messages have the same member, the last value is used.
         """

@@ -1,4 +1,6 @@
-"""Write Gemini contents. A function response names its function. If it has no id, Gemini pairs it by order."""
+"""Write Gemini contents. A function response contains the name of its function. If it has no id, Gemini pairs it by
+order.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +86,7 @@ def _parts(parts: Sequence[Part], writer: Writer, names: OpenCalls[str]) -> list
 
 
 def _part(part: Part, writer: Writer, named: str | None) -> Any:
-    """Return one written part. `named`: for a result, the name of the tool that its call used."""
+    """Return one written part. `named`: for a result, the name of the called tool."""
     if not writer.rewrites_all and (own := writer.reusable_block(part)) is not None:
         return own
     if isinstance(part, Result) and writer.own(part) and _is_bare(part):

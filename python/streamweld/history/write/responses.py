@@ -83,7 +83,7 @@ class _Completer:
     def __init__(self, writer: Writer, required: Mapping[str, Sequence[str]]) -> None:
         self.writer = writer
         self.required = required
-        self.times: dict[str, int] = {}  # number of generated ids by content
+        self.times: dict[str, int] = {}  # number of generated ids, by content
 
     def __call__(self, item: Any, first: Part) -> Any:
         """Return the item with all required members, or the item itself if none is missing. `first`: its first part."""
@@ -124,7 +124,7 @@ class _Completer:
         return block
 
     def _id(self, item: Mapping[str, Any], kind: str) -> str:
-        """Return an id derived from the content of the item, so that the same history always gets the same ids."""
+        """Return an id derived from the item's content, so that the same history always gets the same ids."""
         text = json_text([kind, item.get("content"), item.get("summary")], ())
         count = self.times[text] = self.times.get(text, 0) + 1
         digest = sha256(f"{text}\0{count}".encode("utf-8", "surrogatepass")).hexdigest()
@@ -140,7 +140,7 @@ def _is_replayed(item: Any) -> bool:
 
 
 def _belongs_inside(part: Part) -> bool:
-    """Return whether an opaque part belongs inside a message rather than being a separate item."""
+    """Return whether an opaque part belongs inside a message and is not a separate item."""
     return part.origin is None or "role" in members_of(part.origin.raw)
 
 

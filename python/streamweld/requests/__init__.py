@@ -1,4 +1,4 @@
-"""Convert whole requests for another LLM API: messages, tools and options.
+"""Convert complete requests for another LLM API: messages, tools and options.
 
     conversion = streamweld.requests.convert(request, source="openai-chat", target="anthropic")
     client.messages.create(**conversion.payload)

@@ -1,4 +1,4 @@
-"""Convert the answer format (`response_format`, `text.format`, `responseSchema`) between APIs."""
+"""Convert the response format (`response_format`, `text.format`, `responseSchema`) between APIs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ _PLACES = {
 }
 
 
-# Members of a format that a target does not have. `strict` is not listed: Anthropic and Gemini are always strict.
+# Members of a format that do not exist in a target. `strict` is not listed, because Anthropic and Gemini are always
+# strict.
 _UNNAMED = {
     "anthropic": ("name", "description"),
     "gemini": ("name", "description"),
@@ -41,7 +42,7 @@ _UNNAMED = {
 
 @dataclass(frozen=True, slots=True)
 class AnswerFormat:
-    """The answer format that the request asks for."""
+    """The response format that the request asks for."""
 
     kind: Kind
     path: str

@@ -1,4 +1,4 @@
-"""`convert`: convert a whole request for another API."""
+"""`convert`: convert a complete request for another API."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MODEL: Final = {"bedrock-converse": "modelId"}
 
 @dataclass(frozen=True, slots=True)
 class Conversion(history.Conversion):
-    """A whole request, converted for the target.
+    """A complete request, converted for the target.
 
     Attributes:
         payload: the request. Unchanged parts are the same objects as in the source.
@@ -62,11 +62,11 @@ def convert(
     provider: str | None = None,
     policy: RequestPolicy | HistoryPolicy | None = None,
 ) -> Conversion:
-    """Convert a whole request for another API: messages, tools and options.
+    """Convert a complete request for another API: messages, tools and options.
 
     Args:
         request: the request for the source API, as a mapping or an SDK object. It may contain SDK objects (pydantic
-            models, dataclasses, and whole responses among the messages). It is not modified.
+            models, dataclasses, and response objects among the messages). It is not modified.
         source: `openai-chat` (or `chat`), `mistral`, `responses`, `anthropic`, `gemini`, `bedrock-converse`,
             `ai-sdk-model`, `ai-sdk-ui`, or `auto`.
         target: one of the same names, except `auto`.
@@ -137,14 +137,14 @@ def _history(work: Work, provider: str | None) -> history.Conversion:
     own = spec("history")[work.source]
     work.used.update((name,) for name in own)
     part = {name: given[name] for name in own if given.get(name) is not None}
-    if work.same:  # thinking is handled with the other options
+    if work.same:  # thinking is converted with the other options
         part = {name: value for name, value in given.items() if name != "thinking"}
     elif "model" in given:
         part["model"] = given["model"]
     policy = work.policy.history
     stateful = given.get("previous_response_id") is not None or given.get("conversation") is not None
     if stateful and not work.same and policy.orphan_result == "synthesise":
-        policy = replace(policy, orphan_result="text")  # the server stores the calls, so none must be synthesized
+        policy = replace(policy, orphan_result="text")  # the server stores the calls, so they must not be synthesized
     store = given.get("store")
     if not isinstance(store, bool):
         store = None if work.same or work.target != "responses" else False

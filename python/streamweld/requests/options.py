@@ -119,7 +119,7 @@ def _found(option: Option, work: Work, made: dict[str, Any]) -> tuple[str, Any] 
 
 
 def _renamed(work: Work) -> Mapping[str, str]:
-    """Return the options for which the gateway has a member of its own."""
+    """Return the options for which the gateway has its own member."""
     found: Mapping[str, str] = work.facts.get("renamed", {})
     return found
 
@@ -186,7 +186,7 @@ def _bounded(option: Option, work: Work, path: str, value: Any) -> Any:
 
 
 def _not_blank(option: Option, work: Work, path: str, value: Any) -> Any:
-    """Return the stop sequences without blank ones, which Anthropic rejects, or None if none are left."""
+    """Return the stop sequences that are not blank, or None if there are none. Anthropic rejects blank ones."""
     kept = [text for text in value if text.strip()]
     if len(kept) == len(value):
         return value
@@ -196,7 +196,7 @@ def _not_blank(option: Option, work: Work, path: str, value: Any) -> Any:
 
 
 def _texts(option: Option, work: Work, path: str, value: Any) -> Any:
-    """Return only the metadata with string values, or None if there is none."""
+    """Return the metadata that have string values, or None if there are none."""
     kept = {name: text for name, text in object_of(value).items() if isinstance(text, str)}
     if len(kept) == len(value) or work.target == "mistral":
         return value

@@ -17,7 +17,7 @@ class RequestPolicy:
 
     Attributes:
         history: how broken histories are repaired.
-        vital: how to handle unsupported options that affect the answer (`stop`, `n`, a tool, an answer format,
+        vital: how to handle unsupported options that affect the response (`stop`, `n`, a tool, a response format,
             `previous_response_id`). `report` omits the option and records a loss; `raise` raises HistoryError with the
             rule `unsupported_option` and the path of the option.
 

@@ -1,4 +1,4 @@
-"""Convert the schema for a tool or answer format from Gemini's `Schema` to JSON Schema."""
+"""Convert the schema of a tool or a response format from Gemini's `Schema` to JSON Schema."""
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 # (the input is JSON from the caller, so the types inside its containers are unknown)
@@ -63,7 +63,7 @@ def of_object(schema: Any) -> Mapping[str, Any] | None:
 
 
 def is_empty(schema: Any) -> bool:
-    """Return whether the schema is empty, that is, defines neither properties nor other constraints."""
+    """Return whether the schema defines neither properties nor other constraints."""
     given = cast("Mapping[str, Any]", schema) if isinstance(schema, Mapping) else {}
     return not (
         {name for name, value in given.items() if value not in ({}, [], None, False)} - {"type", "$schema", "title"}

@@ -1,4 +1,4 @@
-"""Detect which API a request is for, and rename members that SDKs spell differently than the API does."""
+"""Detect which API a request is for, and rename members for which SDKs use another name than the API."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ _OF_CONFIG: Final = ("systemInstruction", "tools", "toolConfig", "safetySettings
 def detect(request: Json, target: str) -> str:
     """Return the API that the request is for.
 
-    It is detected first from the member that contains the messages, then from the messages, then from other members. If
-    these are inconclusive, the result is the target's own API if that is possible, otherwise Chat Completions.
+    It is detected from the member that contains the messages, then from the messages, then from other members. If all
+    of these are inconclusive, the result is the target's own API if the request may be for it, otherwise Chat
+    Completions.
     """
     for member, name in _CONTAINERS.items():
         if member in request:

@@ -70,7 +70,7 @@ class Option:
         return paths[0] if paths else None
 
     def limits(self, target: str, facts: Json) -> tuple[float | None, float | None]:
-        """Return the smallest and the largest value that the gateway accepts, by default those of the target."""
+        """Return the smallest and the largest value that the gateway accepts. The default is the target's range."""
         low, high = (
             facts.get("bounds", _NOTHING).get(self.word)
             or self.bounds.get(target)
@@ -126,7 +126,7 @@ def _pattern(family: str) -> re.Pattern[str]:
 
 
 def reasons_by_default(model: object) -> bool:
-    """Return whether this Responses API model reasons by default, if the request does not mention reasoning."""
+    """Return whether this Responses API model reasons if the request does not mention reasoning."""
     return isinstance(model, str) and _by_default().search(model) is not None
 
 

@@ -108,7 +108,9 @@ def _shown(given: Mapping[str, Any]) -> bool | None:
 
 
 def translate(found: Thinking | None, work: Work, made: dict[str, Any]) -> None:
-    """Write the reasoning options into `made`. Call this after `max_tokens` is set, because it limits the budget."""
+    """Write the reasoning options into `made`. Call this after `max_tokens` is set, because `max_tokens` limits the
+    budget.
+    """
     if found is None:
         return
     gateway = work.facts.get("thinking")
@@ -166,13 +168,13 @@ def _default_on(found: Thinking, work: Work) -> None:
 
 
 def _hidden(found: Thinking, work: Work) -> None:
-    """For targets without such an option, record a request for the reasoning text as a loss."""
+    """Record a request for the reasoning text as a loss if the target does not have such an option."""
     if found.shown:
         work.lose("summary", found.path, f"{work.target} has no option that requests the text of the reasoning", True)
 
 
 def _words(work: Work) -> Mapping[str, str]:
-    """Return the gateway's names for efforts (by default the target's), keyed by streamweld's name for the effort."""
+    """Return the gateway's names for efforts, keyed by streamweld's names. The default is the target's names."""
     own: Mapping[str, str] | None = work.facts.get("efforts")
     sent: Mapping[str, str] = spec("thinking")["sent"][work.target] if own is None else own
     return sent

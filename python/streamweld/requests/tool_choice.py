@@ -131,7 +131,7 @@ def translate(
 ) -> Choice | None:
     """Write the tool choice into `made`, the request for the target.
 
-    Returns the choice that was written, or None if nothing was written.
+    Returns the written choice, or None if no choice was written.
     """
     if choice is None:
         return None

@@ -37,9 +37,9 @@ _MCP: Final = frozenset({"type", "server_label", "server_url", "authorization", 
 class Tool:
     """One tool of a request.
 
-    `hosted`: streamweld's name for a tool that the provider runs; `client` for a predefined tool that the client runs.
-    `carried`: members that have an equivalent in other APIs. `extra`: members that only the source API has. `format`:
-    the grammar of a free-form tool, as (syntax, definition).
+    `hosted`: streamweld's name for a tool that the provider runs, or `client` for a predefined tool that the client
+    runs. `carried`: members that have an equivalent in other APIs. `extra`: members that exist only in the source API.
+    `format`: the grammar of a free-form tool, as (syntax, definition).
     """
 
     kind: Kind
@@ -268,7 +268,7 @@ def _of_anthropic(work: Work) -> list[Tool]:
 def _of_client(raw: Any, path: Path) -> Tool | None:
     """Return an Anthropic tool that the client runs, such as the text editor, or None for other tools.
 
-    It is read as a function, because its calls are `tool_use` blocks too.
+    It is treated as a function, because its calls are `tool_use` blocks, too.
     """
     given = object_of(raw)
     kind, name = given.get("type"), given.get("name")
@@ -421,7 +421,7 @@ def _target_name(work: Work) -> str:
 
 
 def _runs_tools(work: Work) -> bool:
-    """Return whether the target is the vendor's own server, which alone can run hosted tools."""
+    """Return whether the target is the vendor's own server, because other servers cannot run hosted tools."""
     return work.profile.name in spec("hosted")["own"].get(work.target, ())
 
 
@@ -430,7 +430,7 @@ def _hosted(tool: Tool, target: str) -> Any:
 
 
 def _carried(tool: Tool, target: str, made: dict[str, Any], work: Work) -> dict[str, Any]:
-    """Add the members that have an equivalent in the target, and record the rest as losses."""
+    """Add the members that have an equivalent in the target, and record all others as losses."""
     target_paths = spec("hosted")["carried"].get(tool.hosted, {})
     for name, value in tool.carried.items():
         path_in_target = target_paths.get(name, {}).get(target)

@@ -24,7 +24,7 @@ class Work:
     """One conversion in progress.
 
     `source` and `target` are names of targets. `used`: the request paths that have been handled; `unused()` records all
-    others as losses. `done`: options that were translated together with another option.
+    other paths as losses. `done`: options that were translated together with another option.
     """
 
     request: Json
@@ -59,7 +59,7 @@ class Work:
     def lose(
         self, feature: str, path: Sequence[str | int], why: str, removed: Any = None, *, vital: bool = False
     ) -> None:
-        """Record something that the target cannot represent. `vital`: whether the loss changes the answer.
+        """Record a member that the target cannot represent. `vital`: whether the loss changes the response.
 
         Raises:
             HistoryError: if the loss is vital and the policy has `vital="raise"`.

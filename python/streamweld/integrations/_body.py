@@ -1,7 +1,7 @@
 """Decide which responses to a client are repaired and in which dialect, and create the repair step.
 
-The decision depends on the endpoint, status, content type and request. This module is sans-I/O and shared by all HTTP
-clients. `Body` turns the chunks of one response into repaired chunks; `StreamConverter` does the conversion itself.
+The decision depends on the endpoint, status, content type and request. This module is sans-I/O and is shared by all
+HTTP clients. `Body` turns the chunks of one response into repaired chunks; `StreamConverter` does the conversion.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = ["EVENT_STREAM", "Body", "OnError", "RepairOptions", "Settings"]
 OnError: TypeAlias = Literal["client", "raise"]
 
 EVENT_STREAM: Final = "text/event-stream; charset=utf-8"
-"""The content type of every repaired body, whatever type the gateway sent."""
+"""The content type of every repaired body, regardless of the type that the gateway sent."""
 
 # The path suffixes from which the official clients read event streams, and the dialect that they expect there. Other
 # endpoints (files, assistant runs, images, speech, legacy completions) have their own events and are never modified.
@@ -47,7 +47,7 @@ _ENDPOINTS: Final[dict[str, Target]] = {
     "/messages": "anthropic",
     ":streamGenerateContent": "gemini",
 }
-_VERTEX: Final = "/publishers/anthropic/"  # Vertex AI serves models of several vendors under the same kind of path
+_VERTEX: Final = "/publishers/anthropic/"  # Vertex AI uses similar paths for the models of several vendors
 _VERTEX_END: Final = ":streamRawPredict"
 _MODEL: Final = re.compile(r"/models/([^/:]+):[A-Za-z]+$")
 _TARGETS: Final = get_args(Target)
@@ -60,12 +60,10 @@ class RepairOptions(TypedDict, total=False):
 
     policy: which faults are repaired and which raise, as in `StreamParser`.
     text_calls: what happens to tool calls that a model wrote into its text, as in `Policy`; overrides the value in
-        `policy`. Only calls to tools that the request declares are considered. If the request has no tools, or the tool
-        choice `none`, there are no such calls.
+        `policy`. Only calls of tools that the request declares are considered, and none if its tool choice is `none`.
     limits: the limits for one response, as in `StreamParser`. The default also limits a response to 256 MiB.
     upstream_dialect: the dialect in which the gateway responds, or `auto`. Set it if the client reads another dialect;
-        the response is then converted. The request is sent as the client wrote it. To convert requests too, use
-        `streamweld proxy`.
+        the response is then converted. The request is not converted; use `streamweld proxy` for that.
     endpoints: additional path suffixes, each with the dialect that the client reads there, or `same` to keep the
         dialect of the response. Example: `{"/api/chat": "ai-sdk-ui"}`.
     upstream: deprecated alias of `upstream_dialect`.
@@ -75,7 +73,7 @@ class RepairOptions(TypedDict, total=False):
         event in the client's dialect, which the client raises as its own exception. `raise`: the loop that reads the
         stream raises the `StreamError`, which has `.partial`.
     record: a folder. Each stream is recorded before it is repaired, one file per stream: the bytes as they were read,
-        with times. `streamweld.testing.recording` describes the format. Of the headers, only the content type is
+        with their times. `streamweld.testing.recording` describes the format. Of the headers, only the content type is
         recorded; of the request, only method and path.
     """
 
@@ -164,7 +162,7 @@ class Settings:
             return None
         request_body: Any = _request_of(request) if self._promotes else None
         if not is_event_stream(content_type):
-            # The content type is missing or wrong. A client that requested an event stream reads the response as one.
+            # The content type is missing or wrong. A client that requested an event stream treats the response as one.
             request_body = _request_of(request) if request_body is None else request_body
             if request_body.get("stream") is not True:
                 return None
@@ -216,8 +214,8 @@ _LINE: Final = re.compile(rb"[^\r\n]*[\r\n]*")
 class Body(ChunkProcessor[bytes]):
     """The step that repairs the bytes of one response.
 
-    Exceptions from the connection are raised unchanged, because they describe the failure best. The failure is also
-    reported to the converter. Chunks should be small (for example, `_inflate.SLICE` bytes), because all output for a
+    Exceptions from the connection are raised unchanged, because they describe the failure best. The converter is also
+    notified of the failure. Chunks should be small (for example, `_inflate.SLICE` bytes), because all output for a
     chunk is in memory at once.
     """
 
@@ -246,8 +244,8 @@ class Body(ChunkProcessor[bytes]):
             given = self.converter.feed(chunk)
             self._tell.chunk()
             return self._looked(given)
-        # Feed event by event, so that everything before the fault is sent but no part of the error ending, which would
-        # make the client raise its own exception before it sees the `StreamError`.
+        # Feed event by event, so that everything before the fault is sent, but not the error ending, which would make
+        # the client raise its own exception before it receives the `StreamError`.
         out: list[bytes] = []
         for event in _events(bytes(chunk)):
             out.append(self._looked(self.converter.feed(event)))
@@ -271,7 +269,7 @@ class Body(ChunkProcessor[bytes]):
         if isinstance(error, LimitExceeded):
             return self._looked(self.converter.exceed(error.limit_name))
         left = self.converter.close(broken=True)
-        if isinstance(error, BrokenBodyError):  # HTTP clients do not report this, so the converter does
+        if isinstance(error, BrokenBodyError):  # HTTP clients do not report this error, so the converter does
             self.over = True
             return self._looked(left)
         self._tell()
@@ -288,8 +286,8 @@ class Body(ChunkProcessor[bytes]):
         error = self.converter.error
         if error is None:
             return given
-        # If the gateway itself sent the error, read the rest so that the connection can be reused. If streamweld found
-        # the fault, stop reading.
+        # If the gateway sent the error, read the rest of the body so that the connection can be reused. If streamweld
+        # found the fault, stop reading.
         self.over = not isinstance(error, UpstreamError)
         if self.over:
             self.finish()
@@ -311,7 +309,7 @@ def _events(chunk: bytes) -> Iterator[bytes]:
 
 
 def _requested_model(request: Callable[[], bytes | None], url: str) -> str | None:
-    """Return the model that the request names, in the path (Gemini, Vertex AI) or in the body."""
+    """Return the requested model, from the path (Gemini, Vertex AI) or the body of the request."""
     in_path = _MODEL.search(unquote(urlsplit(url).path))
     model = in_path[1] if in_path is not None else _request_of(request).get("model")
     return model if isinstance(model, str) else None

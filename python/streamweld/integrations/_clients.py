@@ -1,4 +1,4 @@
-"""Find the HTTP clients inside an official client, or inside a framework's wrapper around an official client."""
+"""Find the HTTP clients in an official client, or in a framework's wrapper around an official client."""
 
 from __future__ import annotations
 

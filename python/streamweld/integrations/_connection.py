@@ -18,8 +18,8 @@ class ConnectionWatch:
     """Watches the connection of a response until its body has ended.
 
     After malformed chunks, aiohttp closes the connection without notifying the reader, which would wait forever. This
-    class gives the reader an exception. If the connection is reset, aiohttp treats a body that is delimited by the end
-    of the connection as complete; in that case, `was_reset` returns True.
+    class makes the reader raise an exception. If the connection is reset, aiohttp treats a body that is delimited by
+    the end of the connection as complete; in that case, `was_reset` returns True.
     """
 
     def __init__(self, response: ClientResponse) -> None:
@@ -29,7 +29,7 @@ class ConnectionWatch:
         protocol = None if connection is None else connection.protocol
         self._lost = None if protocol is None else protocol.closed  # None: the body has already been received
         if self._lost is not None:
-            self._lost.remove_done_callback(_look)  # left by an earlier response on this connection
+            self._lost.remove_done_callback(_look)  # added for an earlier response on this connection
             self._lost.add_done_callback(_look)
             self._lost.add_done_callback(self._leave)
 

@@ -1,4 +1,4 @@
-"""Shared by all integrations: default limits, the keep-alive interval, and recognition of event streams."""
+"""Code shared by all integrations: default limits, the keep-alive interval, and recognition of event streams."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ __all__ = ["KEEP_ALIVE", "KEEP_ALIVE_SECONDS", "LIMITS", "MAX_STREAM_BYTES", "ch
 MAX_STREAM_BYTES: Final = 256 * 1_048_576
 
 LIMITS: Final = Limits(max_stream_bytes=MAX_STREAM_BYTES)
-"""The default limits of every integration: the parser's defaults, and a cap on the bytes of one answer."""
+"""The default limits of every integration: the parser's defaults, and a cap on the size of one response."""
 
 KEEP_ALIVE: Final = b": keep-alive\n\n"
 KEEP_ALIVE_SECONDS: Final = 5.0
-"""Interval in seconds between keep-alive comments while input arrives but no output can be sent yet: clients have a
-timeout for each read."""
+"""Interval in seconds between keep-alive comments while input arrives but no output can be sent yet. Clients have a
+timeout for each read.
+"""
 
 
 def is_event_stream(content_type: str) -> bool:

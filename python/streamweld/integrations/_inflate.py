@@ -112,14 +112,14 @@ class Inflater:
     def __init__(self, encoding: str, max_ratio: int | None = None) -> None:
         self._max_ratio = max_ratio
         self._word = _word(encoding)
-        self._head = b""  # start of a deflate body, kept until it shows whether the body has a zlib header
+        self._head = b""  # beginning of a deflate body, kept until it shows whether the body has a zlib header
         self._decoder: _Decoder | None = None
         self._new: Callable[[], _Decoder] = _decoder_of(self._word)
         self._in = self._out = 0
 
     @property
     def is_complete(self) -> bool:
-        """Return True if the body may end here. An empty body may."""
+        """Return True if the body may end here. An empty body may end."""
         return not self._head and (self._decoder is None or self._decoder.is_done)
 
     def feed(self, data: bytes | bytearray | memoryview) -> Iterator[bytes]:
@@ -151,7 +151,7 @@ class Inflater:
                 # RFC 9110 8.4.1.2: some servers send deflate data without the zlib header.
                 self._new = lambda: _Zlib(-zlib.MAX_WBITS)
         while True:
-            if self._decoder is None or (self._decoder.is_done and rest):  # the body may have several members
+            if self._decoder is None or (self._decoder.is_done and rest):  # a body may have several members
                 self._decoder = self._new()
             decoder = self._decoder
             try:
@@ -227,7 +227,7 @@ def _up_to_fault(state: zlib._Decompress, data: bytes) -> bytes:  # pyright: ign
 
 
 class _Brotli:
-    unused = b""  # input after the end is an error here
+    unused = b""  # input after the end is reported as an error
 
     def __init__(self, module: Any) -> None:
         self._state = module.Decompressor()

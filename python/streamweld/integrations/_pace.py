@@ -9,13 +9,13 @@ from typing import Final
 __all__ = ["FEED", "Pace"]
 
 FEED: Final = 4096
-"""The number of bytes that a converter is fed at once. Either backend handles them in a fraction of a millisecond."""
+"""The number of bytes that a converter is fed at once. Either backend processes them in a fraction of a millisecond."""
 
 _BUDGET: Final = 0.005  # seconds
 
 
 class Pace:
-    """Suspends a task that has worked for a few milliseconds. Does nothing without asyncio."""
+    """Suspends a task that has run for a few milliseconds. Does nothing without asyncio."""
 
     __slots__ = ("_since",)
 
@@ -32,7 +32,7 @@ class Pace:
 
     @property
     def is_due(self) -> bool:
-        """Return True if the task has worked long enough to be suspended."""
+        """Return True if the task has run long enough to be suspended."""
         return time.perf_counter() - self._since >= _BUDGET
 
     async def pause(self) -> None:

@@ -48,7 +48,7 @@ class StreamContext:
     url: str | None
     """URL of the request, without credentials, query and fragment."""
     model: str | None
-    """Name of the model, as the stream reports it, or else as the client requested it."""
+    """Name of the model that the stream reports, otherwise of the model that the client requested."""
     request_id: str | None
     """Request id from the response headers: `x-request-id`, `request-id`, or the header of a cloud provider."""
     dialect: str | None
@@ -58,7 +58,7 @@ class StreamContext:
 class StreamWatch(Protocol):
     """Interface of an object that measures one stream.
 
-    If a callback has a `watch_stream` method, the method returns such an object; see `otel.StreamMetrics`.
+    A callback may have a method `watch_stream` that returns such an object; see `otel.StreamMetrics`.
     """
 
     def chunk(self, read: StreamConverter, /) -> None:
@@ -123,7 +123,7 @@ def log_diagnostic(diagnostic: Diagnostic, model: str | None, request: str | Non
 
 
 def _words(facts: Mapping[str, str | None]) -> str:
-    """Return the known facts as `name=value` pairs, on one line."""
+    """Return the known facts as `name=value` pairs on one line."""
     return " ".join([f"{name}={printable(value, _CHARS)}" for name, value in facts.items() if value is not None])
 
 
@@ -132,7 +132,7 @@ class DiagnosticReporter:
 
     Diagnostics beyond `Limits.max_diagnostics` are counted by the converter but not reported. An exception that the
     callback raises is logged, and the stream continues. `requested_model` reads the model from the request. It is
-    called only if something is reported before the stream names its model.
+    called only if a diagnostic is reported before the stream reports its model.
     """
 
     __slots__ = (

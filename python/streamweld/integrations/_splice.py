@@ -2,9 +2,9 @@
 
 The two libraries have the same interface but different classes, and each checks for its own classes. Therefore, the
 stream classes are derived from those in the module that the response comes from, and neither library is imported. This
-module handles how the libraries store a body (compressed, closed once, iterated twice), not its contents.
+module deals with how the libraries store a body (compressed, closed once, iterated twice), not with its contents.
 
-The body is decompressed here, in slices, because httpx would return all output for a chunk at once.
+This module decompresses the body in slices, because httpx would return all output for a chunk at once.
 """
 
 from __future__ import annotations
@@ -35,19 +35,21 @@ EXTENSION: Final = "streamweld"
 
 
 def splice(response: Any, settings: Settings, *, asynchronous: bool) -> None:
-    """Insert the repair step between a response and its body, if the body should be repaired and is not already.
+    """Insert the repair step between a response and its body, if the body should be repaired and has no repair step
+    yet.
 
-    This removes `content-encoding` and `content-length`, which do not apply to the repaired body. A body in an encoding
-    that cannot be decompressed with limited memory is left unchanged. A body that is already in memory (a response of
+    This removes `content-encoding` and `content-length`, which do not apply to the repaired body. A body whose encoding
+    cannot be decompressed with limited memory is left unchanged. A body that is already in memory (a response of
     `MockTransport(content=…)`, or one that another hook has read) is repaired at once.
 
     Args:
         response: the response.
         settings: the validated options.
-        asynchronous: whether the body is read with `async for`; some bodies can be read both ways.
+        asynchronous: whether the body is read with `async for`. Some bodies support both kinds of iteration.
 
     Raises:
-        UsageError: if `response` is not a response of httpx or httpx2, or if it belongs to the other kind of client.
+        UsageError: if `response` is not a response of httpx or httpx2, or if it belongs to the other kind of client
+            (synchronous or asynchronous).
     """
     module = _module_of(response)
     request = response.request
@@ -61,7 +63,7 @@ def splice(response: Any, settings: Settings, *, asynchronous: bool) -> None:
     encoding = coding_of(headers.get("content-encoding", ""))
     was_read = response.is_stream_consumed or response.is_closed
     if not (was_read or is_installed(encoding)):
-        return  # no installed package can decompress it within bounds
+        return  # no installed package can decompress the body with limited memory
     body = settings.body(
         request.method,
         str(request.url),
@@ -74,7 +76,7 @@ def splice(response: Any, settings: Settings, *, asynchronous: bool) -> None:
     if was_read:
         _repair_read(response, body, module)
         return
-    # A second response around the original stream gives access to the raw bytes through the public API.
+    # A second response that wraps the original stream gives access to the raw bytes through the public API.
     received = module.Response(response.status_code, headers=headers, stream=inner, request=request)
     response.stream = (
         _class(_AsyncRepaired, module.AsyncByteStream) if asynchronous else _class(_Repaired, module.SyncByteStream)
@@ -147,7 +149,7 @@ class _Held:
 
 
 class _Repaired(_Held):
-    """A repaired stream that is its own only iterator.
+    """A repaired stream, which is its own iterator, so that all iterations share one position.
 
     The openai client iterates a second time after `[DONE]`, and that iteration must continue where the first one
     stopped.
@@ -233,8 +235,7 @@ class _AsyncRepaired(_Held):
     async def aclose(self) -> None:
         self._body.over, self._body.fault = True, None
         self._body.finish()
-        # Close the connection first, as the clients do. That way, nothing has to wait inside a generator that is being
-        # closed.
+        # Close the connection first, as the clients do, so that a generator that is being closed does not have to wait.
         await self._received.aclose()
         with suppress(RuntimeError):  # a concurrent reader notices that the connection is closed
             await self._raw.aclose()

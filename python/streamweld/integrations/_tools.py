@@ -15,7 +15,8 @@ _LISTS: Final = ("tools", "functions")
 
 
 def declared_tools(request: Mapping[str, Any]) -> dict[str, Mapping[str, Any] | None]:
-    """Return the functions that a request declares, as name -> schema; empty if its tool choice is `none`.
+    """Return the functions that a request declares, as name -> schema. The result is empty if the tool choice is
+    `none`.
 
     A name that is declared twice is omitted, because it is ambiguous which schema applies.
     """

@@ -4,7 +4,7 @@
         async with session.post(url, json=request) as response:
             async for line in response.content: ...
 
-This module handles how aiohttp stores a body, not its contents.
+This module deals with how aiohttp stores a body, not with its contents.
 """
 
 from __future__ import annotations
@@ -94,12 +94,13 @@ def _content(request: ClientRequest) -> bytes | None:
 
 
 class _Repaired(StreamReader):
-    """A stream reader that reads from the connection only while a caller waits for data. It starts no task, so a
-    canceled wait loses no data."""
+    """A stream reader that reads from the connection only while a caller waits for data. It does not start a task, so
+    canceling a wait does not lose data.
+    """
 
     def __init__(self, inner: StreamReader, body: Body, watch: ConnectionWatch) -> None:
         loop = asyncio.get_running_loop()
-        # The inner reader handles flow control for the connection; this protocol is not connected to anything.
+        # The inner reader handles flow control for the connection, so this protocol is not connected.
         super().__init__(BaseProtocol(loop), _LINE, loop=loop)
         self._inner = inner
         self._watch = watch

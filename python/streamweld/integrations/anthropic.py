@@ -2,7 +2,7 @@
 
     client = streamweld.integrations.anthropic.repair(anthropic.Anthropic())
 
-The official client has no public attribute for its HTTP client: `_clients` lists the names that are tried.
+The official client has no public attribute for its HTTP client. `_clients` lists the attributes that are tried.
 """
 
 from __future__ import annotations

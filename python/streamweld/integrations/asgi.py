@@ -1,9 +1,10 @@
-"""`RepairMiddleware`: repair the streams that an ASGI application sends. No dependencies.
+"""`RepairMiddleware`: repair the streams that an ASGI application sends. It has no dependencies.
 
     app.add_middleware(RepairMiddleware, policy="standard")        # Starlette, FastAPI
     app = RepairMiddleware(app)                                    # any ASGI application
 
-This module handles ASGI messages, and the status and two headers of a response; `StreamConverter` handles the stream.
+This module processes ASGI messages, and the status and two headers of a response; `StreamConverter` processes the
+stream.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class RepairMiddleware:
     These responses pass through unchanged: those with a status other than 200 or a content type other than
     `text/event-stream`, responses to HEAD, and bodies in an encoding other than gzip and deflate. For a stream,
     `content-length` and `content-encoding` are removed. A stream that needs no repair passes through byte for byte.
-    Data is held back only until it is clear whether it needs a repair.
+    Data is held back only until it can be determined whether it needs a repair.
 
     If a stream is truncated, is broken or exceeds a limit, the response ends at that point with the dialect's own
     error. If the application raises, is canceled or returns in the middle of a stream, the dialect's own error ending
@@ -111,8 +112,8 @@ class RepairMiddleware:
         answer = _Answer(self, send, self._on_diagnostic, scope)
         try:
             await self._app(scope, receive, answer)
-            await answer.cut()  # does nothing if the answer has ended
-        except (Exception, asyncio.CancelledError):  # also if the server stops: the client gets an error ending
+            await answer.cut()  # does nothing if the response has ended
+        except (Exception, asyncio.CancelledError):  # even if the server is stopping, the client gets an error ending
             await answer.cut()
             raise
         finally:
@@ -148,7 +149,7 @@ class _Answer:
         elif self._stream is not None and kind == "http.response.body":
             await self._body(self._stream, message)
         else:
-            # A path or file descriptor that the server will send. Its contents are not available here.
+            # The server will send a file, given by path or descriptor. Its contents are not available here.
             if self._held is not None:
                 await self._send(self._held)
                 self._held = self._stream = None
@@ -244,9 +245,9 @@ class _Answer:
         self._tell()
         if isinstance(stream.error, LimitExceeded) and stream.dialect is None:
             self._over = True
-            raise stream.error  # the dialect is unknown, so no error ending can be written: close the connection
-        # If the gateway itself sent the error, read the rest. If streamweld found the fault, stop: an application that
-        # continues to send is treated as if the client had disconnected.
+            raise stream.error  # the dialect is unknown, so an error ending cannot be written; close the connection
+        # If the gateway sent the error, read the rest of the body. If streamweld found the fault, stop: an application
+        # that continues to send is treated as if the client had disconnected.
         self._over = not more or not isinstance(stream.error, UpstreamError | None)
         if out or self._over:
             await self._pass(out, more=not self._over)

@@ -1,6 +1,6 @@
 """Write scanned rows as Parquet, Arrow IPC or JSON Lines, in parts that are merged at the end.
 
-Parquet and Arrow IPC need pyarrow (extra `bulk`), which is imported only when such a file is written. Rows are kept in
+Parquet and Arrow IPC need pyarrow (extra `bulk`), which is imported only when such a file is written. Rows are in
 memory only until their part is written.
 """
 
@@ -36,7 +36,7 @@ def format_of(path: str) -> Format:
     """Return the output format for a file name.
 
     Raises:
-        UsageError: if the name has none of the known suffixes.
+        UsageError: if the name does not have a known suffix.
     """
     found = _SUFFIXES.get(Path(path).suffix.lower())
     if found is None:
@@ -49,7 +49,7 @@ def check(kind: Format) -> None:
 
     Raises:
         MissingExtra: if the format needs pyarrow, and it is not installed.
-        UsageError: if the format needs the native backend, and it is not in use.
+        UsageError: if the format needs the native backend, but the pure backend is in use.
     """
     if kind != "jsonl":
         _schema(load_pyarrow())

@@ -5,13 +5,13 @@
             print(capture.row, streamweld.parse(capture.body).text)
 
 A file or row that cannot be read becomes a `Capture` with an `error`, and reading continues if possible. Parquet and
-Arrow IPC need pyarrow (extra `bulk`), which is imported only when such a file is read. Only one body at a time is in
-memory, except that HAR files and captured traffic are read whole.
+Arrow IPC need pyarrow (extra `bulk`), which is imported only when such a file is read. Only one body is in memory at a
+time, except that HAR files and captured traffic are read completely.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false
-# (JSON and flows come from other programs: the types of their members are checked at run time)
+# (JSON and flows come from other programs, so the types of their members are checked at run time)
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _RATIO: Final = 200  # the same value as the limit `max_inflate_ratio`
 _HTTP: Final = re.compile(rb"(?:HTTP/1\.[01] [0-9]{3}|[A-Z]{3,10} \S+ HTTP/1\.[01]\r?\n)")
 _FLOW: Final = re.compile(rb"[0-9]{1,12}:[0-9]{1,12}:[a-z]")
 _DEPTH: Final = 64
-# Content types that a model's answer can have.
+# Content types that a model's response can have.
 _STREAMS: Final = ("text/event-stream", "application/x-ndjson", "application/jsonl", "application/json")
 
 
@@ -103,8 +103,8 @@ def find(paths: Iterable[str], *, recursive: bool = False) -> Iterator[str]:
 def captures(path: str, *, column: str | None = None, start: int = 0) -> Iterator[Capture]:
     """Yield the recorded bodies of one file, in order.
 
-    The format is detected from the content: recordings of streamweld, Parquet, Arrow IPC, HAR, an HTTP/1.1 conversation
-    as a proxy or `curl -i` writes it, and mitmproxy flows. A file named `.jsonl` or `.ndjson` has one row per line if
+    The format is detected from the content: recordings of streamweld, Parquet, Arrow IPC, HAR, an HTTP/1.1 exchange as
+    written by a proxy or `curl -i`, and mitmproxy flows. A file named `.jsonl` or `.ndjson` has one row per line if
     `column` is given or its first line is an object with the member `body`. Any other file is one body. `.gz` files are
     decompressed.
 
@@ -114,7 +114,7 @@ def captures(path: str, *, column: str | None = None, start: int = 0) -> Iterato
         start: the number of the first row to return.
 
     Returns:
-        The captures from `start` on. Invalid content never raises; it is reported in the capture.
+        The captures from `start` on. Invalid content never raises an exception; it is reported in the capture.
 
     Raises:
         MissingExtra: if the file is Parquet or Arrow IPC and pyarrow is not installed.
@@ -284,7 +284,7 @@ def _har_rows(path: str, data: bytes) -> Iterator[Capture]:
 
 
 def _is_answer(content_type: str, *, is_post: bool = True) -> bool:
-    """Return True if the body may be the answer of a model. Plain JSON counts only in the response to a POST."""
+    """Return True if the body may be the response of a model. Plain JSON is accepted only in the response to a POST."""
     kind = content_type.partition(";")[0].strip().lower()
     return kind in (_STREAMS if is_post else _STREAMS[:-1])
 

@@ -6,8 +6,8 @@
 A hook leaves the rest of the client's configuration unchanged: limits, proxies, keep-alive. Responses are not modified
 if they are not streams, have a status other than 2xx, or do not come from an LLM endpoint. A stream that needs no
 repair passes through byte for byte. The `StreamConverter` of a repaired response is
-`response.extensions["streamweld"]`. This module imports neither library and uses only public interfaces of the clients;
-`_splice` handles the body.
+`response.extensions["streamweld"]`. This module does not import either library, and uses only public interfaces of the
+clients; `_splice` handles the body.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class AsyncRepairHook:
     def __call__(self, response: Any) -> Awaitable[None]:
         """Add the repair step to a response that has not been read yet, and return a completed awaitable.
 
-        The step is added in this call, before the result is awaited. Therefore, if the hook is attached to a
-        synchronous client, which never awaits hooks, the UsageError is still raised.
+        The step is added in this call, before the result is awaited. Therefore, the UsageError is raised even if the
+        hook is attached to a synchronous client, which never awaits hooks.
         """
         splice(response, self._settings, asynchronous=True)
         return _nothing()
@@ -78,7 +78,7 @@ async def _nothing() -> None:
 def repair_hook(**options: Unpack[RepairOptions]) -> RepairHook:
     """Create a response event hook for `httpx.Client` and `httpx2.Client`.
 
-    Put it first, because nothing is left to repair after a hook that reads the body.
+    Put it first, because a body that another hook has read can no longer be repaired.
 
     Args:
         **options: `RepairOptions`.
@@ -92,8 +92,8 @@ def repair_hook(**options: Unpack[RepairOptions]) -> RepairHook:
 def async_repair_hook(**options: Unpack[RepairOptions]) -> AsyncRepairHook:
     """Create a response event hook for `httpx.AsyncClient` and `httpx2.AsyncClient`.
 
-    A task that is canceled while it reads closes the connection at once. A task that is canceled elsewhere closes it
-    when the response is closed: use `async with`.
+    If a task is canceled while it reads, the connection is closed at once. If it is canceled elsewhere, the connection
+    is closed together with the response, so use `async with`.
 
     Args:
         **options: `RepairOptions`.
@@ -168,9 +168,10 @@ def AsyncRepairTransport(transport: _Transport, **options: Unpack[RepairOptions]
 
 
 class _WrappedTransport:
-    """Delegates all other attributes to the wrapped transport, except for the methods that handle a request.
+    """Delegates all attributes to the wrapped transport, except for the methods that handle a request.
 
-    A transport for both kinds of client would otherwise return unrepaired responses through the other method.
+    Otherwise, a transport that supports both kinds of client would return unrepaired responses through the other
+    method.
     """
 
     _handles: str

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["METRICS", "NAMES", "SCHEMA", "RequestSpan", "StreamMetrics", "exports_spans", "record", "to_otel_messages"]
 
 SCHEMA: Final = "semantic-conventions-genai, development, 2026-11"
-"""The release of the conventions that the names below are from. None of the names is stable yet."""
+"""The release of the conventions that defines the names below. None of the names is stable yet."""
 
 NAMES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -62,20 +62,21 @@ NAMES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 _FINISH: Final = {"tool_calls": "tool_call", "other": "stop"}
-# Fields of the normalized usage. The conventions count cached tokens as input, which not every API does.
+# Fields of the normalized usage. The conventions count cached tokens as input, unlike some APIs.
 _USAGE: Final = ("input", "output", "cached_read", "cache_write", "reasoning")
 _counts: WeakKeyDictionary[Span, int] = WeakKeyDictionary()
 
 
 def exports_spans() -> bool:
-    """Return False if no OpenTelemetry SDK is set up, in which case spans would be created and then dropped."""
+    """Return False if no OpenTelemetry SDK is set up. Spans would then be created only to be dropped."""
     from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
 
     return not isinstance(get_tracer_provider(), ProxyTracerProvider)
 
 
 def record(diagnostic: Diagnostic) -> None:
-    """Record one diagnostic as an event of the current span, and count it there. Does nothing if no span records.
+    """Record one diagnostic as an event of the current span, and count it on the span. Does nothing if no span is
+    recording.
 
     Pass this function as `on_diagnostic`. The `detail` is omitted, because it may contain model output.
 
@@ -111,7 +112,7 @@ class RequestSpan:
         dialect: the dialect of the upstream, which determines the provider name.
         model: the requested model.
         stream: whether the request asks for a stream.
-        headers: the headers of the incoming request; its `traceparent`, if present, names the parent span.
+        headers: the headers of the incoming request; their `traceparent`, if present, identifies the parent span.
 
     Raises:
         MissingExtra: if `opentelemetry-api` is not installed.

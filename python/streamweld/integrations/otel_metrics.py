@@ -4,7 +4,7 @@
     client = repair(OpenAI(), on_diagnostic=metrics)                  # and every other `on_diagnostic`
     for event in metrics.measure(sw.iter_batches(response.iter_bytes())): ...
 
-Each chunk costs one clock reading while a stream is read; measurements are recorded when the stream ends.
+While a stream is read, each chunk costs one clock reading; measurements are recorded when the stream ends.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _GAPS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 
 _TOKENS: Final = tuple(4**power for power in range(14))
 _RATES: Final = (1, 2, 5, 10, 20, 30, 40, 50, 75, 100, 150, 200, 300, 500, 1000, 2000, 5000)
 _CONTENT: Final = (TextDelta, ToolCallStarted, ToolCallDelta, ReasoningDelta, RefusalDelta)
-_MOST_TIMES: Final = 65_536  # maximum number of times kept per stream: those of its last chunks
+_MOST_TIMES: Final = 65_536  # maximum number of times kept per stream, for its last chunks
 _PROVIDERS: Final = {"openai": "openai", "anthropic": "anthropic", "google": "gcp.gemini"}
 
 
@@ -72,7 +72,7 @@ def provider_name(dialect: str | None) -> str | None:
 
 
 class _Read(Protocol):
-    """What reads a stream: an iterator, or the converter of a repaired stream."""
+    """The reader of a stream: an iterator, or the converter of a repaired stream."""
 
     @property
     def response(self) -> Response: ...
@@ -89,8 +89,8 @@ class StreamMetrics:
     Args:
         meter_provider: the provider that creates the instruments; the default is the global provider.
         attributes: added to every measurement, such as `{"server.address": "gateway.example"}`.
-        gaps_per_stream: how many gaps to record per stream, evenly spaced; None records all. Recording a gap takes the
-            SDK some microseconds. The longest gap is always recorded, in a separate instrument.
+        gaps_per_stream: how many gaps to record per stream, evenly spaced; None records all. The SDK takes a few
+            microseconds to record a gap. The longest gap is always recorded, in a separate instrument.
 
     Raises:
         MissingExtra: if `opentelemetry-api` is not installed.
@@ -223,7 +223,7 @@ class StreamMetrics:
             self._first_token.record(watch.first_token - watch.started, about)
         if response.usage is None:
             return
-        usage = response.usage.normalized()  # the conventions count cached tokens as input, which not every API does
+        usage = response.usage.normalized()  # the conventions count cached tokens as input, unlike some APIs
         for kind, count in (("input", usage.input), ("output", usage.output)):
             if count is not None:
                 self._tokens.record(count, about | {"gen_ai.token.type": kind})
@@ -245,7 +245,7 @@ class Watch:
         self.first_token: float | None = None
 
     def look_at(self, events: list[Event]) -> None:
-        """Note whether the latest chunk is the first one, or the first one with content."""
+        """Note the time if the latest chunk is the first one, or the first one with content."""
         if self.first_chunk is None:
             self.first_chunk = self.times[-1]
         if any(isinstance(event, _CONTENT) for event in events):

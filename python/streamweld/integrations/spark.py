@@ -49,7 +49,7 @@ def responses(**options: Unpack[BulkOptions]) -> Callable[[Iterable[Any]], Itera
     """Return a function for `DataFrame.mapInArrow` that applies `streamweld.arrow.parse` to each batch.
 
     Args:
-        **options: those of `streamweld.arrow.parse`. The columns that its `body` and `keep` name must be selected.
+        **options: those of `streamweld.arrow.parse`. The columns given as `body` and `keep` must be selected.
 
     Raises:
         UsageError: if a column of the output does not exist, or if the native backend is not in use.
@@ -59,7 +59,7 @@ def responses(**options: Unpack[BulkOptions]) -> Callable[[Iterable[Any]], Itera
 
 
 def _responses(options: BulkOptions, batches: Iterable[Any]) -> Iterator[Any]:
-    """Parse the batches on a worker. Spark compares only the fields of the schema, so the metadata is not sent."""
+    """Parse the batches on a worker. The schema is sent without metadata, because Spark compares only its fields."""
     for batch in batches:
         yield parse_batch(batch, **options).replace_schema_metadata(None)
 

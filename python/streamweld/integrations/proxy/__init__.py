@@ -1,4 +1,5 @@
-"""A proxy in front of one gateway, which repairs every stream and converts for clients of other APIs (extra `proxy`).
+"""A proxy in front of one gateway. It repairs every stream, and converts requests and responses for clients of other
+APIs (extra `proxy`).
 
     streamweld proxy --upstream https://gateway.example/v1 --upstream-dialect chat
 

@@ -28,7 +28,7 @@ def log(done: Exchange) -> None:
 def facts_of(done: Exchange) -> dict[str, Any]:
     """Return the facts for the log, omitting absent ones.
 
-    Method, path, model and request id come from outside, so they are shortened, and control characters and blanks are
+    Method, path, model and request id are untrusted, so they are shortened, and control characters and blanks are
     escaped.
     """
     facts: dict[str, Any] = {

@@ -2,7 +2,7 @@
 
 Any web page can make a browser send requests to a server on the same machine and, with DNS rebinding, read the
 responses. The page controls neither the `Host` nor the `Origin` header of these requests, so the proxy checks both
-before anything else. If other machines can reach the proxy, the token identifies legitimate clients.
+before anything else. If other machines can reach the proxy, a token identifies legitimate clients.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["TOKEN_HEADER", "Admission", "admits_host_and_origin", "admits_token"]
 
 TOKEN_HEADER: Final = "x-streamweld-token"  # noqa: S105 (a name)
-"""The header for the token if the header of the API key carries the upstream's key. It is never forwarded."""
+"""The header for the token, for clients that send the upstream's key as their API key. It is never forwarded."""
 
 _DEDICATED: Final = TOKEN_HEADER.encode()
 _SLOTS: Final = {name.encode(): prefix.encode() for name, prefix in load_proxy()["credentials"]["read"]}
@@ -104,9 +104,9 @@ def admits_host_and_origin(config: ProxyConfig) -> Callable[[Scope], Scope]:
 def admits_token(config: ProxyConfig) -> Callable[[Scope], Scope]:
     """Return a function that checks the client's token. Without a configured token, it accepts every request.
 
-    The token is accepted in `x-streamweld-token`. If this header is present, it alone decides; otherwise, the token is
-    accepted in any header that can carry an API key. The scope that it returns does not contain the header with the
-    token, so the token cannot reach the upstream.
+    The token is accepted in `x-streamweld-token`. If this header is present, no other header is considered; otherwise,
+    the token is accepted in any header that can carry an API key. The scope that it returns does not contain the header
+    with the token, so the token cannot reach the upstream.
     """
     if config.token is None:
         return lambda scope: scope

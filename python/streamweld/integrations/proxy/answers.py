@@ -1,4 +1,4 @@
-"""Responses that the proxy writes itself: JSON bodies, and refusals in the error format of an API."""
+"""Responses that the proxy creates: JSON bodies, and refusals in the error format of an API."""
 
 from __future__ import annotations
 

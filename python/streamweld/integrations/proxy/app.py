@@ -1,7 +1,7 @@
 """The proxy as an ASGI application: it serves `/healthz` and `/metrics`, and forwards or refuses all other paths.
 
-Host and origin are checked for every request. The token is checked for every path except `/healthz`, which discloses
-nothing.
+Host and origin are checked for every request. The token is checked for every path except `/healthz`, which does not
+disclose any information.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Everything:
         self._open: set[asyncio.Task[object]] = set()
 
     async def stop(self) -> None:
-        """End all open requests as truncated while the session to the upstream still exists."""
+        """End all open responses as truncated while the session to the upstream still exists."""
         for task in self._open:
             if not task.cancelling():
                 task.cancel()
@@ -66,7 +66,7 @@ class _Everything:
             conversation = Conversation(request, send, session, self._config, self._metrics, pseudonym=self._pseudonym)
             await conversation.hold()
         except ClientDisconnect:
-            pass  # the client disconnected before its request was complete: there is no client to answer
+            pass  # the client disconnected before its request was complete, so there is no client to respond to
         finally:
             self._open.discard(task)
 
@@ -87,7 +87,7 @@ class _Rest(Route):
     """The route for all other requests.
 
     A pattern would not match a line feed, or a request target that is not a path (RFC 9112 3.2), and the framework
-    would answer such requests itself. With this route, they are refused, logged and counted like all others.
+    would respond to such requests itself. With this route, they are refused, logged and counted like all others.
     """
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
@@ -97,7 +97,9 @@ class _Rest(Route):
 
 
 def create_app(config: ProxyConfig) -> Starlette:
-    """Create the application for one proxy. Its session to the upstream is opened in the lifespan of the server."""
+    """Create the application for one proxy. Its session to the upstream is opened at the start of the application's
+    lifespan.
+    """
     metrics = Metrics()
     everything = _Everything(config, metrics)
 

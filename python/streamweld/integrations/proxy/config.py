@@ -1,10 +1,10 @@
 """The configuration of a proxy (upstream, conversion, timeouts and limits), validated when it is created.
 
-Later code relies on valid values. This module does not open connections.
+Later code relies on valid values. This module does not do any I/O.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# (JSON from callers: the types of its members are checked at run time)
+# (JSON from callers, so the types of its members are checked at run time)
 
 from __future__ import annotations
 
@@ -58,23 +58,25 @@ class ProxyConfig:
 
     to: ProxyDialect | None = None
     """Dialect of the upstream: `chat`, `responses`, `anthropic` or `gemini`. Requests in another of these dialects are
-    converted, and so are the responses. None: nothing is converted."""
+    converted, and so are their responses. None: nothing is converted.
+    """
 
     policy: Base | Policy = "standard"
     """Which faults are repaired, and which end a stream with an error."""
 
     text_calls: TextCalls | None = None
-    """What happens to tool calls that a model wrote into its text; None: what `policy` says. `promote`: a complete
-    call of a tool that the request declares becomes a tool call. Read docs/guides/text-calls.md first: such a call is
-    untrusted."""
+    """What happens to tool calls that a model wrote into its text; None: as in `policy`. `promote`: a complete call of
+    a tool that the request declares becomes a tool call. Read docs/guides/text-calls.md first, because such a call is
+    untrusted.
+    """
 
     text_call_families: tuple[str, ...] = ()
-    """The forms of such calls to recognize, as `Policy.text_call_families`. Empty: those of `policy`."""
+    """The notations to recognize, as in `Policy.text_call_families`. Empty: those of `policy`."""
 
     gateway: str | None = None
     """The upstream's gateway profile of `streamweld.history`. Requests, including those in the upstream's dialect, are
-    converted to what this gateway accepts. None: converted requests follow the rules of the API that `to` names, and
-    requests in the upstream's dialect pass through unchanged."""
+    converted to what this gateway accepts. None: converted requests follow the rules of the API in `to`, and requests
+    in the upstream's dialect pass through unchanged."""
 
     max_body_bytes: int = 32 * _MEBI
     """Maximum size in bytes of a request, and of a response that must be read as a whole."""
@@ -99,12 +101,14 @@ class ProxyConfig:
     """True if a span is started for each request (OpenTelemetry, extra `otel`)."""
 
     token: str | None = field(default=None, repr=False)
-    """Token that clients must send, as their API key or in the header `x-streamweld-token`; it is removed from requests
-    to the upstream. None: no token is required, which is only safe on addresses that other machines cannot reach."""
+    """Token that clients must send as their API key or in the header `x-streamweld-token`. It is removed from requests
+    to the upstream. None: no token is required, which is only safe on addresses that other machines cannot reach.
+    """
 
     allow_hosts: tuple[str, ...] = ()
-    """Host names that requests may use for the proxy, in addition to loopback names and the listening address; protects
-    against DNS rebinding. `*.example.com` matches all names below `example.com`, `*` matches every name."""
+    """Host names by which requests may address the proxy, in addition to loopback names and the listening address. This
+    protects against DNS rebinding. `*.example.com` matches all names below `example.com`, `*` matches every name.
+    """
 
     allow_origins: tuple[str, ...] = ()
     """Origins of web pages that may use the proxy, such as `http://localhost:3000`, or `*`. Requests with any other
@@ -189,7 +193,7 @@ class ProxyConfig:
 
     @property
     def reads_on(self) -> bool:
-        """Return True if the policy records a truncated or unterminated stream instead of raising."""
+        """Return True if the policy reports a truncated or unterminated stream as data instead of raising."""
         policy = self.reading
         return policy.action("truncated") != "raise" or policy.missing_terminal == "assume"
 

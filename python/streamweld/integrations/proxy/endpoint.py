@@ -1,4 +1,4 @@
-"""Handle one request, from its first line to the last byte of the response, and decide how to respond.
+"""Handle one request, from its head to the last byte of the response, and decide how to respond.
 
 Separate modules handle paths, headers, bodies and the transfer loops.
 """
@@ -47,10 +47,11 @@ __all__ = ["LAST", "METHODS", "Conversation"]
 METHODS: Final = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 _TICK: Final = 5.0
 _SLOWEST: Final = 1024
-"""Bytes of a request's body that must arrive in a second on average, once `idle_timeout` has passed. Without a minimum,
-a client could keep any number of connections open with one byte from time to time."""
+"""Bytes of a request's body that must arrive per second on average, once `idle_timeout` has passed. Without a minimum,
+a client could keep any number of connections open by sending one byte from time to time.
+"""
 LAST: Final = 2.0
-"""How many seconds the proxy has to send the error ending of a response that the server cancels."""
+"""Number of seconds in which the proxy must send the error ending of a response that the server cancels."""
 
 
 class Conversation:
@@ -66,7 +67,7 @@ class Conversation:
         *,
         pseudonym: str,
     ) -> None:
-        """Read the request's head. `pseudonym` is the proxy's name in `Via`."""
+        """Read the head of the request. `pseudonym` is the proxy's name in `Via`."""
         # `request.url` is not used, because it is built from the `Host` header that the client sent.
         scope = request.scope
         path, sent = routes.request_path(scope["path"], scope.get("raw_path"), scope.get("root_path", ""))
@@ -191,7 +192,7 @@ class Conversation:
         done.dropped = (*done.dropped, *requested.dropped)
         path, query = self._sent, self._query
         own = None if done.dialect is None or config.to is None else routes.of_gateway(config.gateway, config.to)
-        # For the Anthropic API, only some gateways have the model in the path.
+        # With the Anthropic API, only some gateways expect the model in the path.
         moved = done.dialect == "anthropic" and config.gateway is not None and routes.model_of(self._path) is not None
         if self._converts or ((own is not None or moved) and requested.model is not None):
             to, model = cast("str", config.to), cast("str", requested.model)
@@ -212,7 +213,8 @@ class Conversation:
         try:
             await self._carry(answer, requested)
         finally:
-            # If everything was read, this returns the connection to the pool; otherwise, it closes the connection.
+            # If the body was read to its end, this returns the connection to the pool; otherwise, it closes the
+            # connection.
             answer.close()
 
     async def _carry(self, answer: ClientResponse, requested: Prepared) -> None:
@@ -234,7 +236,7 @@ class Conversation:
 
     async def _stream(self, answer: ClientResponse, requested: Prepared, headers: dict[str, str]) -> None:
         done, config = self._done, self._config
-        done.stream = True  # also if the request did not ask for a stream
+        done.stream = True  # even if the request did not ask for a stream
         if not self._converts:
             done.mode = "repair"
         converter = self._converter(answer, requested)

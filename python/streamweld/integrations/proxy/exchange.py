@@ -35,7 +35,9 @@ class Exchange:
     """Name of the exception, or code of the refusal."""
 
     model: str | None = None
-    """Name of the requested model. Reading the name from the response would take time in proportion to its length."""
+    """Name of the requested model. To read the name from the response would take time proportional to the response's
+    length.
+    """
 
     request_id: str | None = None
     """Request id that the upstream assigned, or the client's."""
@@ -59,5 +61,5 @@ class Exchange:
         self.bytes_out += len(body)
 
     def ended(self) -> None:
-        """Record the end of the exchange, whatever the outcome."""
+        """Record the end of the exchange, regardless of the outcome."""
         self.seconds = time.perf_counter() - self.started

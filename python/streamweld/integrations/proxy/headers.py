@@ -1,4 +1,5 @@
-"""Header allow-lists for requests and responses; the proxy generates headers about the connection or the body itself.
+"""Header allow-lists for requests and responses. The proxy generates the headers that describe the connection or the
+body.
 
 Headers that are not listed are dropped, including `host`, `forwarded`, cookies, and the client's lengths and encodings.
 """
@@ -28,7 +29,7 @@ STREAM: Final = {
 
 
 def plain(value: str | None) -> str:
-    """Return a header value if it is printable ASCII, which all servers and clients read alike, otherwise `""`."""
+    """Return a header value if it is printable ASCII, which all servers and clients interpret alike; otherwise `""`."""
     return value if value is not None and value.isascii() and value.isprintable() else ""
 
 
@@ -43,7 +44,9 @@ class _Allowed:
         return self.word(name) is not None
 
     def word(self, name: str) -> str | None:
-        """Return the entry of the list that matches a name. It is safe to log, unlike the name that the client sent."""
+        """Return the listed name or prefix that matches a name. Unlike the name that the client sent, it is safe to
+        log.
+        """
         return name if name in self._names else next((f"{at}*" for at in self._starts if name.startswith(at)), None)
 
 
@@ -56,7 +59,7 @@ _INFORMATIONAL: Final = _Allowed(_LISTS["informational"])
 
 def _passing(headers: Iterable[tuple[str, str]], allowed: _Allowed) -> list[tuple[str, str]]:
     given = [(name.lower(), value) for name, value in headers]
-    # RFC 9110 7.6.1: headers named in `connection` are for the next hop only.
+    # RFC 9110 7.6.1: headers listed in `connection` are only for the next hop.
     hop = {word.strip().lower() for name, value in given if name == "connection" for word in value.split(",")}
     return [(name, value) for name, value in given if name in allowed and name not in hop]
 
@@ -69,8 +72,8 @@ def received(headers: Iterable[tuple[str, str]]) -> tuple[dict[str, str], tuple[
 
     Raises:
         Refusal: 400 if a single-value header is repeated, or if servers may interpret its value differently. The proxy
-            could only guess, for example, which of two keys is meant. Informational headers are dropped instead. If
-            there are two `traceparent` headers, both are dropped (W3C Trace Context).
+            cannot decide, for example, which of two keys to use. Informational headers are dropped instead. If there
+            are two `traceparent` headers, both are dropped (W3C Trace Context).
     """
     lines: dict[str, list[str]] = {}
     for name, value in _passing(headers, _REQUEST):
@@ -99,8 +102,7 @@ def via(given: Iterable[str], pseudonym: str) -> str:
         pseudonym: the unique name of this proxy.
 
     Raises:
-        Refusal: 508 if the request has already passed through this proxy, which means that the upstream leads back to
-            it.
+        Refusal: 508 if the request has already passed through this proxy, which means that the upstream forwards to it.
     """
     lines = tuple(given)
     # The dropped values are searched too, because a relay may have added a character that is not printable. A relay may

@@ -1,4 +1,4 @@
-"""Parse, normalize and classify host names, addresses and origins. Only this module resolves names.
+"""Parse, normalize and classify host names, addresses and origins. No other module resolves names.
 
 `ProxyConfig` validates its options with it, `admission` compares the hosts and origins of requests, and `serve`
 determines whether an address is reachable from other machines, or is the proxy's own address.
@@ -85,7 +85,7 @@ def origin_of(text: str) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Return True if a normalized host is certainly this machine: `localhost`, or a loopback address.
+    """Return True only if a normalized host always refers to this machine: `localhost`, or a loopback address.
 
     >>> [is_loopback(host) for host in ("localhost", "127.0.0.2", "::1", "localhost.example", "0.0.0.0")]
     [True, True, True, False, False]

@@ -17,7 +17,9 @@ LEVELS: Final[tuple[str, ...]] = get_args(Level)
 
 
 def configure(form: Format, level: Level = "info") -> None:
-    """Log to standard error: streamweld's records from this level on, the server's and all others from WARNING on."""
+    """Log to standard error: streamweld's records from this level on, and all others, including the server's, from
+    WARNING on.
+    """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter(form))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])

@@ -1,6 +1,6 @@
 """Read a request's body once, to get the body for the upstream and the facts needed to read and write the response.
 
-A pure function of the body, so that a large one can be processed in a worker thread.
+This is a pure function of the body, so a large body can be processed in a worker thread.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def prepared(body: bytes, dialect: str | None, path: str, query: str, config: Pr
         body: the body, as the client sent it.
         dialect: the client's dialect; if it is None (unknown), the body is not parsed.
         path, query: the path and query of the request.
-        config: of the proxy.
+        config: the configuration of the proxy.
 
     Raises:
         Refusal: if the body is not a JSON object, or if the upstream's API cannot express the request.
@@ -62,7 +62,7 @@ def prepared(body: bytes, dialect: str | None, path: str, query: str, config: Pr
         raise Refusal(400, "invalid_body", "the request's body must be a JSON object")
     requested = cast("dict[str, Any]", request)
     stream = routes.is_stream(dialect, requested, path, query)
-    named = routes.model_of(path)  # also for Claude on Vertex AI, whose bodies have an API version instead
+    named = routes.model_of(path)  # this includes Claude on Vertex AI, whose bodies contain an API version instead
     model = requested.get("model") if named is None else named
     model = model if isinstance(model, str) else None
     tools: Tools | None = declared_tools(requested) if config.reading.text_calls == "promote" else _names(requested)

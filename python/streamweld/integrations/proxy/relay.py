@@ -1,6 +1,6 @@
 """Transfer a response from the upstream to the client, through a converter or unchanged.
 
-Records when the upstream last sent data and when the client last accepted some, so that the caller can end stalled
+It records when the upstream last sent data and when the client last accepted data, so that the caller can end stalled
 transfers.
 """
 
@@ -61,14 +61,14 @@ class Relay:
         last: Callable[[bytes], bytes] | None = None,
         recorder: Recorder | None = None,
     ) -> None:
-        """Send the whole response through `converter` and then through `last`, which receives whole blocks.
+        """Send the response through `converter` and then through `last`, which receives complete blocks.
 
         After a fault, the converter's error ending is sent, and the upstream connection is closed at once. A failure of
         the transport is reported to the converter.
 
         Raises:
             Refusal: if the response does not contain any part of a stream and nothing was sent. The client then
-                receives an error status, which, unlike an empty stream, it retries or reports.
+                receives an error status, which it retries or reports, unlike an empty stream.
         """
         inflater, pace = inflater_of(self._answer, self._config.limits), Pace()
         pieces = _recorded(plain_pieces(self._answer, inflater, self._exchange, pace), recorder)
@@ -101,7 +101,8 @@ class Relay:
     async def as_it_is(self, status: int, headers: dict[str, str]) -> None:
         """Send every byte unchanged.
 
-        A body that is truncated or too long is not terminated, so that the client can detect that it is incomplete.
+        If the body is truncated or too long, it is not terminated properly, so that the client can detect that it is
+        incomplete.
         """
         self._begin(status, headers)
         done, pace = self._exchange, Pace()
@@ -163,7 +164,7 @@ class Relay:
     async def _keep_alive(self) -> None:
         """Send a comment if input arrives but no output can be sent yet.
 
-        Otherwise, a read might time out in the client. A comment is not an event.
+        Otherwise, a read might time out in the client. Comments do not count as events.
         """
         event_at = self._event_at
         await self._pass(KEEP_ALIVE)
@@ -200,7 +201,7 @@ async def _recorded(pieces: AsyncGenerator[bytes], recorder: Recorder | None) ->
 
 
 async def _converted(pieces: AsyncGenerator[bytes], work: Work, pace: Pace) -> AsyncGenerator[bytes]:
-    """Yield the converter's output for each piece, or for each few milliseconds of work.
+    """Yield the converter's output for each piece or, at the latest, after a few milliseconds of work.
 
     Stops after the first error.
     """
@@ -227,7 +228,7 @@ def _outcome(converter: StreamConverter, config: ProxyConfig) -> tuple[Outcome, 
         return "fault", type(fault).__name__
     if not config.reads_on:
         return "complete", None
-    # The policy records a truncation instead of raising.
+    # The policy reports a truncation as data instead of raising.
     match converter.response.completeness:
         case "complete":
             return "complete", None

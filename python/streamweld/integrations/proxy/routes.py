@@ -35,7 +35,7 @@ def dialect_of(path: str) -> str | None:
 def path_of(dialect: str, model: str, *, stream: bool, gateway: str | None = None) -> tuple[str, str]:
     """Return the endpoint of an API for requests that can be converted: the escaped path and the query.
 
-    `gateway`: the gateway of the upstream, if it offers the API at different paths.
+    `gateway`: the upstream's gateway, if it offers the API at different paths.
 
     >>> path_of("chat", "m", stream=True)
     ('/v1/chat/completions', '')
@@ -95,8 +95,8 @@ def request_path(path: str, raw: bytes | None, root: str = "") -> tuple[str, str
     An escaped slash does not separate segments: `meta%2Fllama` is one segment.
 
     Args:
-        path, raw, root: ASGI's `path`, `raw_path` (which not every server has) and `root_path`, the prefix at which the
-            application is mounted: it is removed.
+        path, raw, root: ASGI's `path`, `raw_path` (which some servers do not set) and `root_path`, the prefix at which
+            the application is mounted, which is removed.
 
     >>> request_path("/v1/models/meta/llama", b"/v1/models/meta%2Fllama")
     ('/v1/models/meta/llama', '/v1/models/meta%2Fllama')

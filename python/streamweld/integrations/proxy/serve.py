@@ -1,6 +1,6 @@
 """Run the proxy as a server: uvicorn serves the application on one address until a signal stops it.
 
-On the first signal, the server stops accepting connections but lets open streams finish. Those that do not finish in
+On the first signal, the server stops accepting connections but lets open streams finish. Streams that do not finish in
 time end with an error in the format of their API. A second signal ends the process at once.
 """
 
@@ -32,11 +32,12 @@ __all__ = ["HeadTimeout", "serve"]
 
 # How many seconds an idle connection is kept open. This is longer than connection pools and load balancers keep idle
 # connections by default (at most 60 seconds), because a POST that is sent while the server closes the connection is
-# lost: a client must not retry it (RFC 9110 9.2.2). The same value as in nginx.
+# lost, and a client must not retry it (RFC 9110 9.2.2). nginx uses the same value.
 _KEEP_ALIVE: Final = 75
 HEAD_SECONDS: Final = 60.0
-"""Seconds until the head of a request must be complete, from the connection or the first byte of the request. The same
-value as in nginx."""
+"""Number of seconds in which the head of a request must be complete, counted from the connection or the first byte of
+the request. nginx uses the same value.
+"""
 _PORTS: Final = {"http": 80, "https": 443}
 _EVERY_ADDRESS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 (compared, not bound)
 
@@ -46,9 +47,10 @@ def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Calla
 
     Args:
         config: the configuration of the proxy.
-        host, port: the address to listen on; port 0 selects a free port. Requests may name this host.
-        grace: how many seconds open streams have to finish after the server is stopped. After that, streams end like
-            truncated ones, and requests without a response are refused.
+        host, port: the address to listen on; port 0 selects a free port. Requests may use this host in their `Host`
+            header.
+        grace: how many seconds open streams have to finish after the server is stopped. After that, streams end as if
+            they were truncated, and requests without a response are refused.
         ready: called with the address as soon as connections are accepted.
 
     Raises:
@@ -71,8 +73,8 @@ def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Calla
         config = replace(config, allow_hosts=(*config.allow_hosts, host))
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family, backlog=2048) as listening:
-        # asyncio sets this only for sockets with an explicit protocol. Without it, a small event waits for the ACK of
-        # the previous event.
+        # asyncio sets TCP_NODELAY only for sockets with an explicit protocol. Without it, a small event waits for the
+        # ACK of the previous event.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         name, number = listening.getsockname()[:2]
 
@@ -106,12 +108,11 @@ def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Calla
 class _Server(uvicorn.Server):
     """A server that ends at once on a second signal.
 
-    Without this class, uvicorn would wait for open streams after a second SIGTERM, and for their endings after a second
-    SIGINT.
+    uvicorn itself waits for open streams after a second SIGTERM, and for their endings after a second SIGINT.
 
     Args:
         started: called as soon as connections are accepted.
-        config: of the server.
+        config: the configuration of the server.
     """
 
     def __init__(self, started: Callable[[], object], config: uvicorn.Config) -> None:
@@ -129,11 +130,12 @@ class _Server(uvicorn.Server):
 
 
 class HeadTimeout(H11Protocol):
-    """Closes connections whose request head does not arrive in time, and those answered before the body has arrived.
+    """Closes connections whose request head does not arrive in time, or whose response ends before the request body has
+    arrived.
 
     uvicorn limits only the idle time after a response. A client could keep any number of connections open by never
-    sending a request, or by sending a body that nothing reads. For a body that is read, the timeouts of `ProxyConfig`
-    apply.
+    sending a request, or by sending a body that nothing reads. The timeouts of `ProxyConfig` apply to a body that is
+    read.
     """
 
     _timer: asyncio.TimerHandle | None = None
@@ -149,7 +151,7 @@ class HeadTimeout(H11Protocol):
         self._watch()
 
     def on_response_complete(self) -> None:
-        """Close the connection if the client is still sending the body of an answered request."""
+        """Close the connection if the client is still sending the body of the request."""
         super().on_response_complete()
         if self.conn.their_state is h11.SEND_BODY:
             self.transport.close()
@@ -189,7 +191,7 @@ def _leads_back(upstream: str, addresses: frozenset[str], port: int) -> bool:
         return False
     try:
         requested = resolved(parts.hostname or "")
-    except OSError:  # no network at startup, or no such name: the first request reports it
+    except OSError:  # the network is not available yet, or the name does not exist; the first request reports the error
         return False
     if addresses & _EVERY_ADDRESS:
         return any(is_local(address) for address in requested)

@@ -1,6 +1,6 @@
 """Convert a request for the upstream with `streamweld.requests`, and return what is needed to handle the response.
 
-A request is refused if an option that changes the answer cannot be expressed in the upstream's API. Minor options (a
+A request is refused if an option that changes the response cannot be expressed in the upstream's API. Minor options (a
 seed, a penalty) are dropped and listed in `Translated.dropped`. This module does no I/O.
 """
 
@@ -31,7 +31,7 @@ _SHOWN: Final = 300
 # Member names that may be written into a log; a client can use any name.
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}", re.ASCII)
 _MOST_DROPPED: Final = 20
-# The proxy handles these members itself. In the Gemini API, for example, the endpoint selects streaming.
+# Members that the proxy handles. In the Gemini API, for example, the endpoint selects streaming.
 _OWN: Final = frozenset({"stream", "include_usage"})
 
 
@@ -44,7 +44,7 @@ class Translated:
         tools: the names of the tools that the request declares.
         known_call_ids: the call ids of earlier turns, which the response must not reuse.
         include_usage: True if the client wants usage in a stream.
-        dropped: names of the dropped members.
+        dropped: the names of the dropped members.
     """
 
     payload: Mapping[str, Any]

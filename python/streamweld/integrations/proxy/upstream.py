@@ -57,7 +57,7 @@ class UpstreamCutError(Exception):
 class _Connector(TCPConnector):
     """Connector that reuses a connection only if the upstream has not sent anything after its last response.
 
-    Such bytes would be read as the response to the next request, which may come from another client.
+    Otherwise, such bytes would become the response to the next request, which may come from another client.
     """
 
     def __init__(self) -> None:
@@ -119,7 +119,7 @@ async def ask(
     if 300 <= answer.status < 400 and answer.status != 304:
         answer.close()
         raise Refusal(502, "upstream_redirect", f"the upstream answered with a redirect ({answer.status})")
-    # RFC 9110 15: other statuses are invalid, and the request did not ask to switch protocols.
+    # RFC 9110 15: other statuses are invalid. 1xx is unexpected, because the request did not ask to switch protocols.
     if not 200 <= answer.status < 600:
         answer.close()
         raise Refusal(502, "upstream_status", f"the upstream answered with an invalid status ({answer.status})")
@@ -129,7 +129,7 @@ async def ask(
 def inflater_of(answer: ClientResponse, limits: Limits) -> Inflater:
     """Create the decompressor for the body of a response.
 
-    As in clients, names that are not encodings are ignored, because some gateways send `none` or `utf-8`.
+    Unknown encodings are ignored, as in clients, because some gateways send `none` or `utf-8`.
 
     Raises:
         Refusal: if the encoding was not requested and the standard library cannot decode it.
@@ -141,7 +141,7 @@ def inflater_of(answer: ClientResponse, limits: Limits) -> Inflater:
 
 
 async def raw_pieces(answer: ClientResponse, done: Exchange, pace: Pace) -> AsyncGenerator[bytes]:
-    """Yield the body as it arrives, and count its bytes. The time spent waiting is reported to `pace`.
+    """Yield the body as it arrives, and count its bytes. `pace` excludes the time spent waiting.
 
     Raises:
         UpstreamCutError: if the transport fails before the body is complete, because the connection breaks or is reset,
@@ -182,7 +182,7 @@ async def plain_pieces(answer: ClientResponse, inflater: Inflater, done: Exchang
 
 
 async def whole_body(answer: ClientResponse, config: ProxyConfig, done: Exchange) -> bytearray:
-    """Return the whole decompressed body. Raises Refusal if the body is broken or longer than `max_body_bytes`."""
+    """Return the complete decompressed body. Raises Refusal if the body is broken or longer than `max_body_bytes`."""
     made, pace, most = bytearray(), Pace(), config.max_body_bytes
     too_long = Refusal(502, "upstream_too_long", f"the upstream's answer has more than {most} bytes")
     try:

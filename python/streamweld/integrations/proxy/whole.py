@@ -1,6 +1,6 @@
 """Convert responses that are not streamed: fold the events of a response into the JSON body of the target API.
 
-The events are those that `StreamConverter` writes, so a whole response has the same content as a streamed one.
+The events are those that `StreamConverter` writes, so the body has the same content as a streamed response.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["converted", "folded"]
 
 
 def converted(converter: StreamConverter, body: bytes | bytearray, dialect: str) -> bytes | None:
-    """Convert the body of a whole response to `dialect`, which is the converter's target.
+    """Convert the body of a response to `dialect`, which is the converter's target.
 
     Returns None if the response contains an error.
     """
@@ -144,7 +144,7 @@ def _anthropic(events: Iterator[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _object(text: str) -> Any:
-    """Parse the arguments, for APIs that represent them as an object. Text that is not JSON is returned as text."""
+    """Parse the arguments for APIs that represent them as an object. Text that is not JSON is returned as text."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:

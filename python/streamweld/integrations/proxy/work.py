@@ -16,7 +16,7 @@ __all__ = ["LARGE", "Work", "aside"]
 _T = TypeVar("_T")
 
 LARGE: Final = 65_536
-"""Minimum input size in bytes for a worker thread. Smaller inputs take less time than starting a thread."""
+"""Minimum input size in bytes for a worker thread. Smaller inputs take less time than the start of a thread."""
 
 _BLANK: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
@@ -24,7 +24,8 @@ _BLANK: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 async def aside(size: int, work: Callable[[], _T]) -> _T:
     """Return the result of `work`, which runs in a worker thread if its input is large.
 
-    If the task is canceled in the meantime, it still waits for the thread, so that the two never use the same objects.
+    If the task is canceled in the meantime, it still waits for the thread, so that the task and the thread never use
+    the same objects at once.
 
     Args:
         size: the size of the input, in bytes.
@@ -54,8 +55,8 @@ class Work:
 
     def __init__(self, converter: StreamConverter) -> None:
         self.converter: StreamConverter = converter
-        self._pending = 0  # upper bound of the bytes since the last complete event
-        self._total = 0  # bytes
+        self._pending = 0  # upper bound of the number of bytes since the last complete event
+        self._total = 0  # number of bytes
 
     async def feed(self, part: bytes) -> bytes:
         """Feed one slice and return the converter's output."""

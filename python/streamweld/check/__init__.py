@@ -4,8 +4,8 @@
         print(violation.severity, violation.rule, violation.where.byte_offset, violation.message)
 
 `Checker` accepts a stream in chunks and uses bounded memory. The rules are in `_spec/rules.json`: each has an id, a
-severity, a text and the document that it comes from. The code refers to rules by id. The checker does not assemble or
-repair anything, so its findings do not depend on how `StreamParser` reads the same bytes.
+severity, a text and a source document. The code refers to rules by id. The checker does not assemble or repair
+anything, so its findings do not depend on how `StreamParser` interprets the same bytes.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _LONG_INTEGER: Final = re.compile(r"[0-9]{4000}")
 _BITS: Final = 13_000
 _MOST_VALUES: Final = LIMITS["max_json_values"] or 0
 _MAX_UNDETECTED: Final = 16  # maximum number of payloads before the first one that identifies the dialect
-_MAX_UNDETECTED_LENGTH: Final = 64 * 1024  # maximum number of characters of these payloads together
+_MAX_UNDETECTED_LENGTH: Final = 64 * 1024  # maximum total number of characters of these payloads
 
 
 def check(body: bytes | bytearray | memoryview, dialect: CheckDialect = "auto") -> list[Violation]:
-    """Return the places where a whole stream violates the rules of its own dialect, in byte order.
+    """Return the places where a stream violates the rules of its own dialect, in byte order.
 
     Args:
         body: the response body, as bytes.
@@ -68,9 +68,9 @@ def _position(violation: Violation) -> Place:
 
 
 class Checker:
-    """Checks a stream that arrives in chunks; otherwise like `check`. The result does not depend on the chunk sizes.
+    """Like `check`, but for a stream that arrives in chunks. The result does not depend on the chunk sizes.
 
-    Memory is bounded: texts are kept as digests, and ids take at most 32 MiB in total.
+    Memory is bounded, because texts are kept as digests, and ids take at most 32 MiB in total.
 
     >>> checker = Checker("ai-sdk-ui")
     >>> [v.rule for piece in (b'data: {"type":"st', b'art"}', b'\\n\\n') for v in checker.feed(piece)]
@@ -202,7 +202,7 @@ def _loads(text: str) -> Any:
 
 
 def _printable(value: Any) -> Any:
-    """Return the value with a placeholder for each integer that Python refuses to print (4,300 digits or more)."""
+    """Return the value with placeholders for integers that Python refuses to print (4,300 digits or more)."""
     if isinstance(value, dict):
         return {key: _printable(member) for key, member in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):

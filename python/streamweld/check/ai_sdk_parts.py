@@ -1,4 +1,4 @@
-"""Rules for AI SDK stream parts (LanguageModelV2 to V4), and for the form in which `streamText` passes them on."""
+"""Rules for AI SDK stream parts (LanguageModelV2 to V4), and for the form in which `streamText` emits them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Input:
 
 
 class Parts(Lifecycle):
-    """Checks `stream-start`, parts with start, delta and end, whole tool calls, and `finish`."""
+    """Checks `stream-start`, parts with start, delta and end, complete tool calls, and `finish`."""
 
     dialect: ClassVar[str] = "ai-sdk-parts"
 
@@ -79,7 +79,7 @@ class Parts(Lifecycle):
             self._finish(kind, value)
 
     def marker(self) -> None:
-        """Accept `[DONE]`, with which gateways end parts over HTTP although the specification lacks it."""
+        """Accept `[DONE]`, which gateways send at the end although the specification does not define it."""
         if not self._finished:
             self.once("marker_before_finish")
 
@@ -161,7 +161,7 @@ class Parts(Lifecycle):
             self.record("call_input_json", f"{identifier}: {text.fault()}")
 
     def _finish(self, kind: str, value: dict[str, Any]) -> None:
-        """Check the end of a model's answer. In the consumer form, every step has one."""
+        """Check the end of a model's response. In the consumer form, every step has such an end."""
         for family, identifier in sorted(self._open):
             self.record("unended", f"{family} {identifier}")
         self._open.clear()

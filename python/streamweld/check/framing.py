@@ -1,7 +1,7 @@
 """The event-stream layer of the checker: the lines as sent, and the payloads that a reader receives.
 
-Payloads, numbers and offsets come from the framer and are the same as in `StreamParser`. The same holds for the
-elements of a body that is one JSON array (Gemini without `alt=sse`) and for the lines of a body with one document per
+Payloads, numbers and offsets come from the framer and are the same as in `StreamParser`. This also applies to the
+elements of a body that is one JSON array (Gemini without `alt=sse`), and to the lines of a body with one document per
 line. Faults that only a linter reports (a line that every reader skips, a field without a meaning) are checked here
 line by line, so the result does not depend on the chunk boundaries. This module does not depend on a dialect and does
 not parse JSON.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Framing"]
 
-_HEAD: Final = 64  # length of a line's beginning in bytes that is enough to check it
+_HEAD: Final = 64  # number of bytes at the beginning of a line that are enough to check it
 _FIELD: Final = re.compile(rb"[A-Za-z][A-Za-z0-9_-]{0,31}[ \t]*(?::|$)")
 _KNOWN: Final = frozenset((b"data", b"event", b"id", b"retry"))
 
@@ -37,7 +37,7 @@ class Framing:
     def __init__(self, report: Report, payload: Callable[[bytes, str, str], None]) -> None:
         self.total: int = 0
         self.payloads: int = 0
-        self.broken: bool = False  # a limit was exceeded: the rest of the input is ignored
+        self.broken: bool = False  # a limit was exceeded, so the rest of the input is ignored
         self._report = report
         self._payload = payload
         self._framer = Framer(LIMITS, keep_stray=True)
@@ -46,14 +46,14 @@ class Framing:
         self._framed = False  # True after a field of an event stream
         self._lines_at: tuple[Place, str] | None = None  # place and text of the first document on a line
         # State of the incomplete line.
-        self._line = -1  # its offset; -1 between lines
+        self._line = -1  # offset of the line; -1 between lines
         self._head = b""
-        self._last = b""  # its last non-blank byte
+        self._last = b""  # last non-blank byte of the line
         self._nul = False
         self._utf8 = codecs.getincrementaldecoder("utf-8")()
         self._bad_utf8 = False
         # State of the block before the next blank line.
-        self._names = 0  # number of its event lines
+        self._names = 0  # number of event lines in the block
         self._name_at = Place(0, 0)
         self._has_data = False
         self._outside = False
@@ -96,7 +96,7 @@ class Framing:
     def close(self) -> bool:
         """End the input. Returns True if the last event is not followed by a blank line."""
         if self._array.is_one is None:
-            self._feed_lines(self._array.held)  # too short to detect, so read it as lines
+            self._feed_lines(self._array.held)  # too short to be detected, so treat it as lines
         if self.broken:
             return False
         if self._array.is_one:
@@ -222,11 +222,11 @@ class Framing:
                 )
 
     def _is_document(self, head: bytes) -> bool:
-        """Return True if a line is a complete document: an object that spans the whole line, or the terminal marker."""
+        """Return True if a line is a complete document: an object that spans the line, or the terminal marker."""
         return (head.startswith(b"{") and self._last == b"}") or head.strip() == b"[DONE]"
 
     def _begin_frames(self) -> None:
-        """Treat the body as an event stream after all, and report earlier lines that are not event-stream fields."""
+        """Treat the body as an event stream from now on, and report earlier lines that are not event-stream fields."""
         self._framed = True
         if self._lines_at is not None:
             position, shown = self._lines_at

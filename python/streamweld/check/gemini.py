@@ -28,7 +28,7 @@ class Gemini(Lifecycle):
         self._same: dict[str, str] = {}
         self._tokens: dict[str, int] = {}
         self._ids: set[str] = set()
-        self._over = False  # the answer was blocked or failed, so no further content is expected
+        self._over = False  # the response was blocked or failed, so no further content is expected
         self._usage = False
 
     def event(self, value: dict[str, Any], name: str, identifier: str) -> None:

@@ -1,7 +1,8 @@
-"""Shared by the checkers of all dialects: their interface, access to JSON members, comparison of texts by digest.
+"""Code shared by the checkers of all dialects: their interface, access to JSON members, and comparison of texts by
+digest.
 
-Memory is bounded: a text is kept as its length and a digest, JSON text as the state of an automaton, and everything
-stored per id counts towards `MOST_KEPT`. This module does not depend on a dialect.
+Memory is bounded: a text is kept as its length and a digest, JSON text as the state of an automaton, and all data
+stored per id count toward `MOST_KEPT`. This module does not depend on a dialect.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["MOST_KEPT", "Json", "Lifecycle", "Text", "array", "count", "digest", "missing", "object_", "string"]
 
 MOST_KEPT: Final = 32 << 20  # approximate number of bytes that a checker may store for one stream
-_ENTRY: Final = 256  # bytes per stored entry, in addition to its text
+_ENTRY: Final = 256  # number of bytes counted per stored value, in addition to its text
 
 
 class Lifecycle:
@@ -52,14 +53,14 @@ class Lifecycle:
         self.report.once(f"{self.dialect}.{rule}", detail)
 
     def remember(self, *words: str | None) -> None:
-        """Count the size of an entry that is stored until the end of the stream."""
+        """Count the size of a value that is stored until the end of the stream."""
         self._kept += _size(words)
         if self._kept > MOST_KEPT and not self.full:
             self.full = True
             self.report.record("framing.too_much")
 
     def forget(self, *words: str | None) -> None:
-        """Stop counting the size of an entry that was removed."""
+        """Stop counting the size of a value that was removed."""
         self._kept -= _size(words)
 
 
@@ -68,7 +69,7 @@ def _size(words: Iterable[str | None]) -> int:
 
 
 class Text:
-    """A text that arrives in fragments, for comparison with the same text sent as a whole."""
+    """A text that arrives in fragments, for comparison with the same text sent in one piece."""
 
     __slots__ = ("_has_replacement", "_hash", "length", "pieces")
 
@@ -144,5 +145,5 @@ def count(value: Mapping[str, Any], name: str) -> int | None:
 
 
 def missing(value: Mapping[str, Any], names: Iterable[str]) -> str:
-    """Return the missing members as a list in prose."""
+    """Return the names of the missing members as a list in prose."""
     return ", ".join([name for name in names if name not in value])

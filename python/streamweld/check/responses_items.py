@@ -61,7 +61,7 @@ class _Item:
 
 
 class Items:
-    """All items of one response. Violations are reported through the report of the lifecycle that owns them."""
+    """All items of one response. Violations go to the report of the lifecycle that these items belong to."""
 
     def __init__(self, lifecycle: Lifecycle) -> None:
         self._record = lifecycle.record
@@ -108,7 +108,7 @@ class Items:
         index = self._next if given is None else given
         self._next = max(self._next, index + 1)
         wanted = self._facts["items"].get(kind, ("type", "id"))
-        empty = ("id", "call_id", "name")  # values that are not valid as ids or names
+        empty = ("id", "call_id", "name")  # members for which an empty value is not valid
         lacking = missing({name: member for name, member in body.items() if member or name not in empty}, wanted)
         if lacking:
             self._record("item_fields", f"{kind or 'item'}: {lacking}")
@@ -253,7 +253,7 @@ class Items:
             self._remember()
             part = _Part(wanted)
             item.put(key, part)
-            part.closed = bool(name)  # a part that was never opened needs no close
+            part.closed = bool(name)  # a part that was never opened does not need a close
         elif part.kind != wanted and not (wanted == "reasoning_text" and part.kind in ("text", "summary_text")):
             self._record("part_type", f"{kind}, {_label(item)}, a part of type {part.kind}")
         if part.done is not None:

@@ -1,6 +1,6 @@
-"""The findings of the checker: `Violation`, and the table of rules (`_spec/rules.json`) that each one refers to.
+"""The findings of the checker: `Violation`, and the table of rules (`_spec/rules.json`) to which violations refer.
 
-The id, severity, text and source of a rule exist only in that table. This module does not depend on a dialect.
+The id, severity, text and source of a rule are defined only in that table. This module does not depend on a dialect.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["BrokenClient", "Place", "Report", "Rule", "Violation", "facts", "rules"]
 
 _DETAIL = 200  # maximum length of a detail, in characters
-MOST_OF_A_RULE = 100  # maximum number of violations listed per rule; the rest are counted
+MOST_OF_A_RULE = 100  # maximum number of violations listed per rule; further ones are only counted
 
 
 class Place(NamedTuple):
@@ -47,8 +47,8 @@ class Rule:
     """One row of the table of rules.
 
     `basis` is `text` (the source requires it), `reader` (the official readers need it), or `reading` (a stricter
-    interpretation, or common practice). `breaks_client` lists the clients that were observed to misread or reject a
-    stream because of this rule.
+    interpretation of the source, or common practice). `breaks_client` lists the clients that were observed to misread
+    or reject a stream because of this rule.
     """
 
     id: str
@@ -84,7 +84,7 @@ class Violation:
     severity: Severity
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the violation as data for `json.dumps`, with the place as `byte_offset` and `event_ordinal`.
+        """Return the violation as data that `json.dumps` accepts. The place becomes `byte_offset` and `event_ordinal`.
 
         `breaks_client` lists the clients that were observed to misread or reject streams that break this rule:
         `client`, the tested `version`, `effect`.
@@ -115,7 +115,7 @@ def rules() -> Mapping[str, Rule]:
 
 
 def facts(dialect: str) -> Mapping[str, Any]:
-    """Return the known words and required members of a dialect that its rules use."""
+    """Return the facts about a dialect that its rules use: known words and required members."""
     found: Mapping[str, Any] = load_rules()["facts"][dialect]
     return found
 

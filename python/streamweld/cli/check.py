@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 __all__ = ["check"]
 
 _READ = 65_536
-_ROWS = 3  # violations shown of one rule in one stream, without --verbose
+_ROWS = 3  # maximum number of violations shown per rule and stream, without --verbose
 
 
 @dataclass(frozen=True, slots=True)

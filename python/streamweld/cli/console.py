@@ -1,6 +1,6 @@
 """Code that the commands share: exit codes, escaping of text, and the console.
 
-rich is imported only if something is drawn."""
+rich is imported only if a table or a progress bar is drawn."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def console(*, stderr: bool = False, file: TextIO | None = None) -> Console:
 
     made = Console(file=file, stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=False)
     if not made.is_terminal and "COLUMNS" not in os.environ:
-        made.width = 120  # a file or a pipe has no width, and the default of 80 would wrap lines without need
+        made.width = 120  # a file or a pipe has no width, and the default of 80 would wrap lines unnecessarily
     return made
 
 
@@ -104,7 +104,7 @@ def emit(line: dict[str, Any], file: TextIO | None = None) -> None:
 
 
 class UnwritableError(Exception):
-    """The output could not be written while an input file was being read, so this is not an error in the input file."""
+    """The output could not be written while an input file was being read. This is not an error in the input file."""
 
 
 @contextmanager
@@ -182,7 +182,7 @@ def progress(files: tuple[str, ...], name: str) -> Iterable[str]:
 
 
 def folder(files: list[str]) -> str:
-    """Return the folder that all files share, with a trailing separator, or `""` if there is none."""
+    """Return the folder that contains all files, with a trailing separator, or `""` if there is none."""
     try:
         common = os.path.commonpath([os.path.dirname(file) for file in files])  # noqa: PTH120 (as they were given)
     except ValueError:

@@ -119,7 +119,7 @@ def known_codes() -> list[str]:
 
 
 def _meant(name: str) -> list[str]:
-    """Return the codes that a name stands for.
+    """Return the codes that a name refers to.
 
     Case is ignored, and the prefix `history.` or `requests.` may be missing.
     """

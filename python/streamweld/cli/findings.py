@@ -50,10 +50,10 @@ _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The codes to show and count: those that match `select` but not `ignore`.
+    """Selects the codes to show and count: those that match `select` but not `ignore`.
 
     Raises:
-        UsageError: if a pattern matches no code.
+        UsageError: if a pattern does not match any code.
     """
 
     select: tuple[str, ...] = ()
@@ -125,7 +125,7 @@ def finding_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def finding_table(findings: Iterable[Finding], *, title: str | None = None, most: int | None = None) -> Table:
-    """Return the findings as a table. `most` is the maximum number of rows per code; None for all."""
+    """Return the findings as a table. `most` is the maximum number of rows per code; None shows all rows."""
     shown = table("severity", "code", "byte", "line", "event", "what", title=title, right=("byte", "line", "event"))
     counts: Counter[str] = Counter()
     for finding in findings:
@@ -141,7 +141,7 @@ def finding_table(findings: Iterable[Finding], *, title: str | None = None, most
 
 
 def write_github(out: TextIO, file: str, findings: Iterable[Finding]) -> None:
-    """Write one GitHub workflow command per finding. GitHub shows each one as an annotation on the line."""
+    """Write one GitHub workflow command per finding. GitHub shows it as an annotation on the line."""
     for finding in findings:
         properties = {"file": file, "line": finding.line, "title": finding.code}
         fields = ",".join(

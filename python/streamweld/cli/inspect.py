@@ -60,8 +60,8 @@ __all__ = ["inspect"]
 _READ = 65_536
 _TEXT = 2_000  # maximum number of characters of a text in the readable view
 _ARGUMENTS = 400
-_HEAD = 200  # characters shown of a body that is not an event stream
-_ROWS = 3  # findings shown of one rule in the readable view
+_HEAD = 200  # maximum number of characters shown of a body that is not an event stream
+_ROWS = 3  # maximum number of findings shown per rule in the readable view
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Report:
 
     @property
     def needed_repair(self) -> bool:
-        """Return True if there is an error, or a diagnostic for which a repair in flight would change something."""
+        """Return True if there is an error, or a diagnostic for which a repair in flight would change the stream."""
         return self.raised is not None or any(
             one.severity != "info" or CODES[one.code].mends is not None for one in self.diagnostics
         )
@@ -100,7 +100,7 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """Return the output of `--json`.
 
-        `reasoning` is the text; `reasoning_parts` is the data that a later turn must send back.
+        `reasoning` is the text; `reasoning_parts` are the data that a later turn must send back.
         """
         response = self.response
         return {

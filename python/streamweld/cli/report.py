@@ -68,7 +68,7 @@ def report(paths: tuple[str, ...], output: str, diff: bool, policy: Base, dialec
 
 
 def _found(paths: tuple[str, ...]) -> Iterator[tuple[Path, str, str]]:
-    """Yield each file, with its name in the report and the gateway under which it is counted."""
+    """Yield each file, with its name in the report and its gateway."""
     for given in paths:
         root = Path(given)
         if not root.is_dir():

@@ -1,9 +1,9 @@
 """The stream for `streamweld demo`, in the format of a DeepSeek response forwarded by a router.
 
 Its anomalies were observed in real streams: the call's id is in every chunk, its name is in the first chunk and `""` in
-the others, the last of these chunks repeats the whole arguments, there are keep-alive comments between chunks, and the
-finish reason is `stop` although there is a call. A reader that starts a call at each id counts 231 calls. This module
-imports nothing from the rest of the package.
+the others, the last chunk repeats all arguments, there are keep-alive comments between chunks, and the finish reason is
+`stop` although there is a call. A reader that starts a call at each id counts 231 calls. This module does not import
+other modules of the package.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class ScanPosition:
-    """The position at which a scan continues: the number of a file, and the number of a row in it."""
+    """The position at which a scan continues: the number of the file, and the number of the row in that file."""
 
     file: int = 0
     row: int = 0
@@ -209,7 +209,7 @@ class Parts:
             self.flush(after, totals)
 
     def flush(self, after: ScanPosition, totals: Totals) -> None:
-        """Complete a part and then add it to the journal, so that every part in the journal is complete."""
+        """Complete a part, and then add it to the journal, which therefore lists only complete parts."""
         write_part(self._part(self.count), self.rows, self.kind)
         line = {"part": self.count, "file": after.file, "row": after.row, "totals": totals.to_dict()}
         with (self.folder / "journal.jsonl").open("a", encoding="ascii") as journal:
@@ -236,7 +236,7 @@ class Progress:
 
     def __init__(self, task: Task, start: ScanPosition, totals: Totals, *, shown: bool) -> None:
         self.shown = shown
-        self.streams: int = totals.rows  # streams that an earlier run read
+        self.streams: int = totals.rows  # number of streams read by an earlier run
         self.files: int = len(task.files)
         self.sizes: list[int] = [_size(path) for path in task.files] if shown else []
         self.before: int = sum(self.sizes[: start.file])

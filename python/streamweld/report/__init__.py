@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 __all__ = ["Recorded", "read", "render"]
 
 MOST_BYTES: Final = 950_000
-"""Maximum size of a page in bytes. Content that does not fit is omitted, and the page states how much."""
+"""Maximum size of a page in bytes. Content that does not fit is omitted, and the page reports how much was omitted."""
 
 _STREAMS: Final = 1_000  # maximum number of rows in the table of streams
-_ALL: Final = 50  # up to this number of streams, those without a finding are listed too
+_ALL: Final = 50  # up to this number of streams, streams without a finding are listed too
 _CODES: Final = 60  # maximum number of rows in the table of gateways and codes
 _LINKS: Final = 12
 _GATEWAYS: Final = 60  # maximum number of columns in the table of gateways and codes
@@ -79,7 +79,7 @@ def render(
 
 
 def _fitting(facts: Facts, number: int, room: Room, left: int) -> str | None:
-    """Return the section with as much detail as fits, or None if not even the shortest version fits."""
+    """Return the section with as much detail as fits, or None if the shortest version does not fit."""
     for _ in range(6):
         made = section(facts, number, room)
         if len(made.encode()) <= left:
@@ -137,7 +137,7 @@ def _overview(streams: list[Facts], linked: set[int]) -> str:
 
 
 def _gateways(streams: list[Facts]) -> str:
-    """Return a table of how many streams from each gateway have each code, most frequent codes first."""
+    """Return a table with the number of streams per gateway and code, the most frequent codes first."""
     counts: dict[str, Counter[str]] = {}
     total: Counter[str] = Counter()
     for facts in streams:

@@ -41,7 +41,7 @@ class Block:
     start: int
     end: int
     kinds: str
-    """The types of the events that it produced, separated by commas; empty if none."""
+    """The types of the events that the block produced, separated by commas; empty if there are none."""
 
 
 @dataclass(slots=True)
@@ -226,7 +226,7 @@ def _findings(body: bytes, dialect: Dialect, response: Response, error: StreamEr
     try:
         found += [Finding.of_violation(one, lines) for one in (*checker.feed(body), *checker.close())]
     except UnknownDialect:
-        pass  # the parser reports it
+        pass  # the parser reports the error
     found.sort(key=lambda one: (one.byte_offset or 0, one.event_ordinal or 0))
     if error is not None and all(error.rule != one.code for one in found):
         found.append(Finding.of_error(error, lines))

@@ -31,7 +31,7 @@ def drawing(facts: Facts, prefix: str, most: int, marks: int, *, by_time: bool) 
         prefix: prefix of the ids in the page.
         most: maximum number of lanes.
         marks: number of findings to draw, which must equal the number that the page shows.
-        by_time: whether to draw over the recorded time instead of the bytes.
+        by_time: whether the horizontal axis is the recorded time instead of the bytes.
     """
     lanes = facts.lanes[:most]
     size = max(1, len(facts.recorded.body))

@@ -1,4 +1,4 @@
-"""Generate HTML from text in streams. All escaping happens here, and no other module unescapes anything."""
+"""Generate HTML from text in streams. All escaping happens in this module, and no other module removes escapes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def cut(text: str, limit: int) -> str:
 
 
 def table(columns: Sequence[str], rows: Iterable[str], *, numbers: Sequence[str] = ()) -> str:
-    """Return a table with the given rows; the columns in `numbers` are aligned right."""
+    """Return a table with the given rows. The columns in `numbers` are right-aligned."""
     heads = "".join([f'<th scope="col"{_n(name in numbers)}>{inline(name)}</th>' for name in columns])
     return f'<div class="wide"><table><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
 
@@ -50,7 +50,7 @@ def _n(is_number: bool) -> str:
 
 
 def page(title: str, subtitle: str, contents: str, body: str, footer: str) -> str:
-    """Return the whole page.
+    """Return the complete page.
 
     The content security policy allows only one style sheet, identified by its hash; scripts and requests are blocked.
 

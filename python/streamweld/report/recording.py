@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Recorded", "read"]
 
-_PIECES: Final = (b'{"at":', b'{"at" :')  # the lines of a recording without the first one
+_PIECES: Final = (b'{"at":', b'{"at" :')  # beginnings of the lines of a recording, except the first one
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def read(path: Path, name: str, gateway: str) -> Recorded:
     Args:
         path: the file.
         name: the name of the file in the report.
-        gateway: the gateway under which the table of gateways and codes counts the file.
+        gateway: the gateway to which the table of gateways and codes assigns the file.
 
     Raises:
         OSError: if the file cannot be read.

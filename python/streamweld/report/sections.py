@@ -207,7 +207,7 @@ def _result(facts: Facts, room: Room) -> str:
 
 
 def _rows(facts: Facts, room: Room) -> list[int]:
-    """Return the numbers of the blocks to show: all blocks, or the first, the last, and those around findings."""
+    """Return the numbers of the blocks to show: all of them, or the first, the last, and those around findings."""
     count = len(facts.blocks)
     if count <= room.rows:
         return list(range(count))

@@ -3,7 +3,7 @@
     for event in streamweld.iter_events(streamweld.iter_splice(first, response.iter_bytes())):
         ...
 
-The streams are compared frame by frame, without decoding a dialect. `docs/guides/resume.md` lists the evidence that
+The streams are compared event by event, without decoding a dialect. `docs/guides/resume.md` lists the evidence that
 determines where the second stream starts.
 """
 
@@ -74,13 +74,14 @@ def splice(
     Args:
         first: the truncated body, including an incomplete last event, if any.
         second: the body of the reconnect. It may replay the first body from the start, repeat a part of it, or continue
-            right after it. It may be truncated too; in that case, splice the result with the next body.
+            right after it. It may be truncated, too; in that case, splice the result with the body of another
+            reconnect.
         second_starts: as for `StreamSplicer`; `"auto"` determines the position, and raises if the bytes do not prove
             it.
-        limits: the limits; `max_event_bytes` and `max_field_bytes` apply.
+        limits: how much input to accept; only `max_event_bytes` and `max_field_bytes` apply.
 
     Returns:
-        The whole body. It contains at least the complete events of `first`.
+        The joined body. It contains at least the complete events of `first`.
 
     Raises:
         SpliceError: if `second` belongs to another stream (`rule` is `splice_other_stream`), events between the two are
@@ -134,7 +135,7 @@ def asplice(
     limits: Limits | None = None,
     close_source: bool = True,
 ) -> AsyncSpliceIterator:
-    """Do what `iter_splice` does for an asynchronous source, such as `response.aiter_bytes()` of httpx."""
+    """Like `iter_splice`, but for an asynchronous source, such as `response.aiter_bytes()` of httpx."""
     source = Source.asynchronous(second, close=close_source, other="iter_splice()")
     splicer = StreamSplicer(first, second_starts=second_starts, limits=limits)
     return AsyncSpliceIterator(splicer, source, arun(_Joiner(splicer), source, None))

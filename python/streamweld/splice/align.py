@@ -20,7 +20,7 @@ Start: TypeAlias = Literal["auto", "first_event", "next_event", "next_byte"] | i
 
 
 class Marks(Enum):
-    """What identifies the position of each event of the first stream."""
+    """The marks that identify the position of each event in the first stream."""
 
     NUMBERS = "sequence_number"
     IDS = "id"
@@ -37,7 +37,9 @@ class Overlap:
 
     event: int
     keeps_tail: bool = False
-    """True if the second stream continues after the last event of the first one, which lacks only its blank line."""
+    """True if the second stream continues after the last event of the first stream, of which only the blank line is
+    missing.
+    """
 
 
 class FirstStream:
@@ -60,7 +62,7 @@ class FirstStream:
 
     @property
     def kept(self) -> bytes:
-        """Return the body up to its last complete block. A CRLF that was split is completed."""
+        """Return the body up to its last complete block. A truncated CRLF is completed."""
         if self.tail:
             return self.body[: -len(self.tail)]
         return self.body + b"\n" if self.body.endswith(b"\r") and b"\r\n" in self.body else self.body
@@ -95,13 +97,13 @@ def is_continued_by(first: FirstStream, second: bytes) -> bool:
     `second` contains its bytes up to the end of its first complete block.
     """
     if second.strip(b"\r\n") and first.body.startswith(second[: len(first.body)]):
-        return False  # this is a replay, regardless of its first line
+        return False  # the second stream is a replay, regardless of its first line
     if starts_inside_line(second):
         if not first.tail:
             raise SpliceError(rule="splice_other_stream", detail="the second stream starts in the middle of a line")
         return True
     if not first.tail:
-        return second == b"\n" and first.body.endswith(b"\r")  # the second half of a CRLF
+        return second == b"\n" and first.body.endswith(b"\r")  # the second stream is the second half of a CRLF
     joined = first.tail + second
     if not is_event(joined):
         return False
@@ -109,14 +111,14 @@ def is_continued_by(first: FirstStream, second: bytes) -> bool:
         return True
     if not first.events:
         return not second.startswith(first.tail)
-    # Both are valid events. Choose the one with the same fields as earlier events. If the tail has only complete lines,
-    # the second stream starts with the remaining lines of the event.
+    # Both interpretations give valid events. Choose the event that has the same fields as earlier events. If the tail
+    # consists of complete lines, the second stream starts with the remaining lines of the event.
     usual = shape_of(first.events[-1].raw)
     return shape_of(second) != usual and shape_of(joined) == usual
 
 
 def locate(first: FirstStream, block: Block) -> Overlap:
-    """Find the first event of the second stream in the first one.
+    """Find the first event of the second stream in the first stream.
 
     Raises:
         SpliceError: if the second stream belongs to another response, if events between the two are missing, or if its
@@ -179,7 +181,7 @@ def _after(first: FirstStream, last: int, found: int, name: str) -> Overlap:
 
 
 def _from_the_start(first: FirstStream, block: Block) -> Overlap:
-    """Handle a first stream without a complete event, in which case the second must be a replay."""
+    """Handle a first stream without a complete event. The second stream must then be a replay."""
     if block.number is not None and block.number > 1:
         raise SpliceError(rule="splice_gap", detail=f"the second stream starts at sequence_number {block.number}")
     if not first.is_only_comments_after and first.tail.lstrip(b"\xef\xbb\xbf\r\n") not in block.raw:
@@ -188,7 +190,7 @@ def _from_the_start(first: FirstStream, block: Block) -> Overlap:
 
 
 def _repeats_its_start(events: list[Block]) -> bool:
-    """Return True if the last events equal the first ones, which makes a replay look like a continuation."""
+    """Return True if the last events equal the first ones, so that a replay looks like a continuation."""
     keys = [event.key for event in events]
     border = [0] * len(keys)
     for location in range(1, len(keys)):

@@ -1,4 +1,4 @@
-"""Split an event stream into raw blocks, so that two streams can be compared event by event and joined byte by byte."""
+"""Split event streams into raw blocks, so that two streams can be compared event by event and joined byte by byte."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class Block:
     offset: int
     """Offset of the first byte in the body that contains the block."""
     key: tuple[str, str] | None
-    """Key for comparing events: name and payload. None if the block contains no event, or only a ping."""
+    """Key for comparing events: name and payload. None if the block does not contain an event, or contains only a ping.
+    """
     number: int | None
     """The `sequence_number` of the payload."""
     id: str | None
@@ -51,7 +52,7 @@ class BlockReader:
         self._reader = FrameReader(limits=limits)
         self._buffer = bytearray()  # the incomplete block
         self._offset: int = 0  # offset of the buffer in the body
-        self._line: int = 0  # start of the incomplete line, in the buffer
+        self._line: int = 0  # start of the incomplete line in the buffer
         self._scanned: int = 0  # the buffer has no line end between `_line` and this position
         self._last_id = ""
 

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 __all__ = ["StreamSplicer"]
 
 _STARTS: Final = ("auto", "first_event", "next_event", "next_byte")
-_LONGEST_BLANK: Final = len(b"\r\n\r\n")  # the most that an event can lack after its last line was sent
+_LONGEST_BLANK: Final = len(b"\r\n\r\n")  # maximum number of missing bytes after the last line of an event
 _MOST_LEAD: Final = 1 << 16  # maximum number of bytes of keep-alives before the first event; more are dropped
 
 
 class _State(Enum):
     LOCATING = auto()
-    """No event of the second stream has arrived, so its position is unknown."""
+    """No event of the second stream has arrived, so the position of the stream is unknown."""
     OVERLAPPING = auto()
     """The second stream repeats events of the first one, which are compared and skipped."""
     COMPARING = auto()
-    """The bodies are not event streams: the second must repeat the first byte by byte."""
+    """The bodies are not event streams, so the second must repeat the first byte by byte."""
     PASSING = auto()
     """All further bytes are new."""
     CLOSED = auto()
@@ -37,7 +37,7 @@ class StreamSplicer:
     """Joins a truncated stream and the stream that a reconnect returned, without duplicating or losing bytes.
 
     The second stream may replay the first stream from the start, repeat a part of it, or continue right after it. The
-    concatenated results of `feed` and `close` are the whole joined stream, starting with its first byte.
+    concatenated results of `feed` and `close` are the joined stream, starting with its first byte.
 
     Args:
         first: the truncated body, including an incomplete last event, if any.
@@ -45,7 +45,7 @@ class StreamSplicer:
             complete event, such as `starting_after`), `"next_byte"` (exactly where the first one ended), or the number
             of an event of the first stream, from 0. `"auto"` determines the position, and raises if the bytes do not
             prove it.
-        limits: the limits; `max_event_bytes` and `max_field_bytes` apply.
+        limits: how much input to accept; only `max_event_bytes` and `max_field_bytes` apply.
 
     Raises:
         UsageError: if an option is invalid.
@@ -82,12 +82,12 @@ class StreamSplicer:
         self._start = _checked(second_starts, len(self._first.events))
         self._lead: list[bytes] = []  # comments and pings of the second stream before its first event
         self._lead_bytes = 0
-        # Comments and pings after the first stream's last event, which the second stream need not repeat.
+        # Comments and pings after the first stream's last event. The second stream may omit them.
         self._trailing = iter(self._first.trailing)
         # True once the second stream is known to start at an event boundary.
         self._is_aligned = second_starts != "auto"
         self._is_identical = True  # True while the repeated events have identical bytes
-        self._next = 0  # number of the event of the first stream that the second must send next
+        self._next = 0  # index of the event of the first stream that the second stream must repeat next
         self._state = _State.LOCATING if body else _State.PASSING
         if second_starts != "next_byte" and _is_bare(body):
             if second_starts not in ("auto", "first_event"):
@@ -111,7 +111,7 @@ class StreamSplicer:
             raise UsageError("the splicer is closed; nothing can be fed any more")
         if state is _State.PASSING:
             return bytes(data)
-        self._state = _State.CLOSED  # remains closed if this call raises
+        self._state = _State.CLOSED  # the state remains CLOSED if this call raises
         if state is _State.COMPARING:
             return self._compare(bytes(data))
         if self._start == "next_byte":
@@ -120,7 +120,7 @@ class StreamSplicer:
         return self._join(state, self._reader.feed(data))
 
     def close(self) -> bytes:
-        """End the second stream and return the remaining bytes: the first stream, if nothing followed it.
+        """End the second stream and return the remaining bytes: the first stream, if no new bytes followed it.
 
         A second call returns `b""`.
 
@@ -211,7 +211,7 @@ class StreamSplicer:
         self._next += 1
 
     def _check_tail(self, block: Block) -> None:
-        """Raise if the server repeats the incomplete event but with a different beginning."""
+        """Raise SpliceError if the server repeats the incomplete event with a different beginning."""
         first = self._first
         if first.marks is not Marks.NONE or not first.events or self._start != "auto" or not self._is_identical:
             return
@@ -228,7 +228,7 @@ class StreamSplicer:
         return body + data[len(body) - location :] if self._state is _State.PASSING else b""
 
     def _unfinished(self) -> bytes:
-        """Return the joined bytes for a second stream that ended before its first new complete event."""
+        """Return the joined bytes if the second stream ended before its first new complete event."""
         first, tail, state = self._first, self._reader.tail, self._state
         if state is _State.LOCATING and not self._is_aligned:
             second = b"".join(self._lead) + tail
@@ -240,7 +240,7 @@ class StreamSplicer:
         is_next = self._start in ("next_event", len(first.events)) or not first.events
         if state is _State.OVERLAPPING:
             is_next = self._next == len(first.events)
-        # If both have the same incomplete event, keep the longer one.
+        # If both streams end in the same incomplete event, keep the longer version.
         return first.kept + tail if is_next and tail.startswith(first.tail) else first.kept + first.tail
 
 
@@ -259,7 +259,7 @@ def _checked(start: Start, events: int) -> Start:
 
 
 def _is_bare(body: bytes) -> bool:
-    """Return True if the body is JSON rather than an event stream."""
+    """Return True if the body is JSON and not an event stream."""
     return body.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
 
 

@@ -38,8 +38,8 @@ def build(
     Args:
         dialect: the wire format.
         parts: texts, reasoning, refusals and calls, in order.
-        usage: the token counts; None omits them if the dialect allows that.
-        finish: `stop`, `length` or `tool_calls`; None selects one depending on whether there are calls.
+        usage: the token counts; None omits them if the dialect permits.
+        finish: `stop`, `length` or `tool_calls`; None selects `tool_calls` if there are calls, otherwise `stop`.
         seed: the random seed for splitting texts and arguments. None splits each of them into two pieces.
 
     Raises:
@@ -86,7 +86,7 @@ _VALUES = (
 
 
 def random_parts(dialect: Dialect, seed: int) -> list[Part]:
-    """Return one to five random parts that the dialect can carry.
+    """Return one to five random parts that the dialect can represent.
 
     The names of calls are equal or share a prefix. Arguments are equal, empty, nested or long. Ids are sometimes
     repeated.
@@ -114,9 +114,9 @@ def random_parts(dialect: Dialect, seed: int) -> list[Part]:
 
 
 def _differ(one: Call, other: Call) -> bool:
-    """Return True if two calls with the same id are certainly different.
+    """Return True if two calls with the same id cannot be confused.
 
-    Neither can then be a duplicate of, or a placeholder for, the other.
+    A reader cannot then mistake either for a duplicate of the other, or for its placeholder.
     """
     values = [value_of(one), value_of(other)]
     return one.name != other.name or (values[0] != values[1] and all(values))
@@ -181,7 +181,7 @@ def _responses(parts: list[Part], split: Callable[[str], list[str]], finish: str
 
     def add(kind: str, role: Any = "other", part: int | None = None, piece: str = "", **members: Any) -> None:
         name = f"response.{kind}"
-        if "content" in members:  # `part` is the name of another argument here
+        if "content" in members:  # `part` is the name of another parameter
             members["part"] = members.pop("content")
         out.append(Frame({"type": name, "sequence_number": len(out)} | members, name, role, part, piece))
 

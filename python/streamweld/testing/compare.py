@@ -17,7 +17,7 @@ __all__ = ["differences"]
 
 
 def differences(expected: Expected, response: Response, error: StreamError | None = None) -> list[str]:
-    """Describe how a response differs from what a correct reader finds. The result is empty if the response is right.
+    """Describe how a response differs from what a correct reader finds. The result is empty if the response is correct.
 
     Args:
         expected: the expected contents of the stream.

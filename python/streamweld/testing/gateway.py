@@ -1,9 +1,9 @@
-"""An HTTP server on the loopback interface that replays recordings and imitates the faults of gateways.
+"""An HTTP server on the loopback interface that replays recordings and reproduces the faults of gateways.
 
     with BrokenGateway([OPERATORS["index_is_a_string"](stream)]) as gateway:
         client = openai.OpenAI(base_url=gateway.url + "/v1", api_key="none")
 
-The server answers each request with the next stream, and stops at the end of the `with` block.
+The server responds to each request with the next stream, and stops at the end of the `with` block.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Reply:
     """The gateway's response to a request.
 
     Attributes:
-        pieces: the body; each piece is sent separately, at the time it specifies.
-        status: of the response.
-        content_type: of the response.
+        pieces: the body. Each piece is sent separately, at its own time.
+        status: the status of the response.
+        content_type: the content type of the response.
         end: how the body ends. `complete`: normally; `cut`: the connection closes in the middle of the body; `reset`:
             the connection is reset; `stall`: no more bytes are sent until the client disconnects or the gateway is
             closed.
@@ -63,7 +63,8 @@ class Reply:
 
         Args:
             given: the source of the reply.
-            speed: the replay speed of a recording: 1 is as recorded, 10 is ten times as fast. None: without waiting.
+            speed: the replay speed of a recording: 1 is as recorded, 10 is ten times as fast. None sends everything
+                without waiting.
             end: how the body ends; None ends it as recorded.
         """
         if isinstance(given, Reply):

@@ -1,4 +1,4 @@
-"""Random tool calls, texts and fragments for generated streams. Does not parse anything."""
+"""Random tool calls, texts and fragments for generated streams. This module does not parse anything."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def fragments_of(rng: Random, text: str, most: int = 8) -> list[str]:
 
 
 def row_of(rng: Random, text: str) -> list[str]:
-    """Split `text` in the same way, but sometimes into enough pieces that consecutive events have the same form."""
+    """Like `fragments_of`, but sometimes with so many pieces that consecutive events have the same form."""
     return fragments_of(rng, text, 8 if rng.random() < 0.8 else 80)
 
 
@@ -125,7 +125,9 @@ def in_order(rows: list[list[Entry]]) -> list[Entry]:
 
 
 def interleave(rng: Random, rows: list[list[Entry]]) -> list[Entry]:
-    """Interleave the entries of the calls, keeping the order within each call and the order in which calls start."""
+    """Interleave the elements of the calls. The order within each call, and the order in which calls start, do not
+    change.
+    """
     if rng.random() < 0.4:
         return in_order(rows)
     queues = [list(row) for row in rows]
@@ -140,7 +142,7 @@ def interleave(rng: Random, rows: list[list[Entry]]) -> list[Entry]:
 
 
 def pack(rng: Random, entries: list[Entry]) -> list[list[Entry]]:
-    """Group the entries into chunks, sometimes several per chunk."""
+    """Group the elements into chunks, sometimes several per chunk."""
     out: list[list[Entry]] = []
     for e in entries:
         if out and rng.random() < 0.2:

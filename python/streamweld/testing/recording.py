@@ -5,18 +5,18 @@ A recording is one file of JSON lines in UTF-8. The first line is an object that
     {"streamweld_recording": 1, "method": "POST", "path": "/v1/chat/completions", "status": 200,
      "content_type": "text/event-stream", "started": "2026-01-02T03:04:05.678+00:00"}
 
-Every further line is one piece of the body, as it was read from the connection (uncompressed): the seconds since the
-start, and the bytes, as text where they are UTF-8 and in base64 otherwise:
+Every further line is one piece of the body, as it was read from the connection (after decompression): the seconds since
+the start, and the bytes, as text if they are valid UTF-8 and otherwise in base64:
 
     {"at": 0.251, "text": "data: {}\\n\\n"}
     {"at": 0.252, "base64": "/w=="}
 
-The last line says how the body ended: `complete`, `failed` (the connection failed) or `left` (the reader stopped).
+The last line reports how the body ended: `complete`, `failed` (the connection failed) or `left` (the reader stopped).
 
     {"at": 1.5, "end": "complete"}
 
-The content type is the only header that is recorded. Queries and request bodies are never recorded, so credentials
-cannot get into a file. The model's text is recorded unchanged.
+The content type is the only header that is recorded. Queries and request bodies are never recorded, so a file does not
+contain credentials. The model's text is recorded unchanged.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Recording:
 
     @property
     def body(self) -> bytes:
-        """The whole body."""
+        """The complete body."""
         return b"".join(piece.data for piece in self.pieces)
 
     @classmethod
@@ -87,10 +87,10 @@ class Recorder:
 
     Args:
         folder: the folder for the file; it is created if it does not exist.
-        method: of the request.
+        method: the method of the request.
         path: the path of the request, without the query.
-        status: of the response.
-        content_type: of the response.
+        status: the status of the response.
+        content_type: the content type of the response.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ def read_recording(file: str | os.PathLike[str]) -> Recording:
     """Read a recording. If the last line is missing, for example because the process was killed, the end is `left`.
 
     Raises:
-        ValueError: if the file is not a recording; the message names the line.
+        ValueError: if the file is not a recording; the message contains the line number.
         OSError: if it cannot be read.
     """
     return parse_recording(Path(file).read_text("utf-8"))
@@ -176,7 +176,7 @@ def parse_recording(text: str) -> Recording:
     """Parse the text of a recording, as `read_recording` does for a file.
 
     Raises:
-        ValueError: if it is not a recording; the message names the line.
+        ValueError: if it is not a recording; the message contains the line number.
     """
     # splitlines() would also split at U+2028, which JSON text may contain.
     lines = text.split("\n")

@@ -23,7 +23,7 @@ __all__ = ["ReplayTransport"]
 
 
 class ReplayTransport:
-    """A transport that answers every request with one recording, for synchronous and asynchronous clients.
+    """A transport that responds to every request with the same recording, for synchronous and asynchronous clients.
 
     Args:
         given: a recording, a stream, a reply, or a body.
@@ -34,20 +34,20 @@ class ReplayTransport:
         self._reply = Reply.of(given, speed=speed)
 
     def handle_request(self, request: Any) -> Any:
-        """Answer a request of a synchronous client."""
+        """Return the response to a request of a synchronous client."""
         module = _module_of(request)
         return self._response(module, _stream_class(module.SyncByteStream, __iter__=_pieces)(), module)
 
     async def handle_async_request(self, request: Any) -> Any:
-        """Answer a request of an asynchronous client."""
+        """Return the response to a request of an asynchronous client."""
         module = _module_of(request)
         return self._response(module, _stream_class(module.AsyncByteStream, __aiter__=_async_pieces)(), module)
 
     def close(self) -> None:
-        """Do nothing. Do nothing: httpx calls this method, but a replay has no connection."""
+        """Do nothing. httpx calls this method, but a replay has no connection."""
 
     async def aclose(self) -> None:
-        """Do nothing. Do nothing: httpx calls this method, but a replay has no connection."""
+        """Do nothing. httpx calls this method, but a replay has no connection."""
 
     def __enter__(self) -> Self:
         return self
@@ -68,7 +68,7 @@ class ReplayTransport:
 
 
 def _module_of(request: Any) -> Any:
-    """Return `httpx` or `httpx2`, whichever the request belongs to."""
+    """Return the module (`httpx` or `httpx2`) to which the request belongs."""
     return sys.modules[type(request).__module__.split(".")[0]]
 
 

@@ -1,7 +1,7 @@
 """The 36 shapes that tool calls have in the streams of gateways.
 
 Each function accepts the calls and returns the `tool_calls` arrays for the chunks. It may replace the id of a call with
-the id that a reader must find, or with None if there is no id on the wire. Does not parse anything.
+the id that a reader must find, or with None if there is no id on the wire. This module does not parse anything.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def split_first(rng: Random, text: str) -> tuple[str, list[str]]:
-    """Split the text, and return the first fragment (for the header) and a list of the others."""
+    """Split the text, and return the first fragment (for the header) and a list of the other fragments."""
     pieces = fragments_of(rng, text)
     if pieces and rng.random() < 0.4:
         return pieces[0], pieces[1:]
@@ -182,7 +182,7 @@ def late_name(rng: Random, calls: list[Call]) -> list[list[Entry]]:
 def made_unique(calls: list[Call]) -> str:
     """Give all calls the id of the first call on the wire.
 
-    The expected ids of the later ones are id__2, id__3 and so on.
+    The expected ids of the later calls are id__2, id__3 and so on.
     """
     shared = calls[0].id or ""
     for n, call in enumerate(calls[1:], 2):

@@ -25,7 +25,7 @@ Role: TypeAlias = Literal["start", "open", "delta", "close", "finish", "usage", 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A piece of the answer."""
+    """A text of the response."""
 
     text: str
 
@@ -49,7 +49,7 @@ class Call:
     """A tool call.
 
     `arguments` is JSON text, or empty. In a list of parts, the builder replaces an id of None. In `Expected.calls`,
-    None means that there is no id on the wire, so any unique id is right.
+    None means that there is no id on the wire, so any unique id is correct.
     """
 
     name: str
@@ -128,8 +128,8 @@ class Stream:
         operators: the names of the operators that were applied.
         cuts: the offsets in the body at which one read ends and the next begins.
         content_type: the content type of a response with this stream.
-        opaque: True if the frames no longer show which part of the answer each one contains, so that no operator can
-            truncate the stream.
+        opaque: True if the frames no longer show which part of the response each of them contains, so that the stream
+            cannot be truncated.
     """
 
     dialect: Dialect
@@ -144,7 +144,7 @@ class Stream:
 
     @property
     def body(self) -> bytes:
-        """The whole body."""
+        """The complete body."""
         return b"".join(frame.encode() for frame in self.frames)
 
     @property
@@ -171,7 +171,7 @@ class Stream:
     def cut(self, count: int, ending: Ending) -> Stream:
         """Return a stream of the first `count` frames.
 
-        The expectation consists of the texts sent until then and the calls that were closed.
+        The expectation consists of the texts that were sent and the calls that were closed by then.
         """
         frames = self.frames[:count]
         sent: dict[type, str] = {Text: "", Reasoning: "", Refusal: ""}

@@ -1,4 +1,4 @@
-"""Break conformant streams as gateways do, with named operators that can be combined in chains.
+"""Break conformant streams as gateways do, with operators that can be combined in chains.
 
     stream = build("chat", [Text("Let me look."), Call("get_weather", '{"city":"Oslo"}')])
     broken = OPERATORS["index_is_a_string"](stream)
@@ -73,7 +73,7 @@ def random_chain(dialect: Dialect, seed: int, most: int = 3) -> tuple[str, ...]:
 
 
 def every_operator(*streams: Stream, seed: int = 0) -> Iterator[Stream]:
-    """Yield one broken stream for each operator, made from the first given stream that the operator applies to.
+    """Yield one broken stream for each operator, created from the first given stream to which the operator applies.
 
     Args:
         *streams: conformant streams of one dialect.

@@ -188,7 +188,7 @@ def first_fragment_lost(_: Random, stream: Stream) -> Stream | None:
 
 @operator("anthropic", aspect="items", effect="ids")
 def calls_without_id(_: Random, stream: Stream) -> Stream | None:
-    """Calls have no id."""
+    """Calls have no ids."""
     if not stream.calls:
         return None
 
@@ -219,7 +219,7 @@ def one_id_for_all_calls(_: Random, stream: Stream) -> Stream | None:
 
 @operator("anthropic", aspect="items")
 def interleaved_blocks(_: Random, stream: Stream) -> Stream | None:
-    """All blocks begin first; their deltas are interleaved."""
+    """All blocks are started first; their deltas are interleaved."""
     if any(not isinstance(part, Call) for part in stream.parts[1:]) or len(stream.parts) < 2:
         return None
     opened = [f for f in stream.frames if f.role == "open"]
@@ -307,7 +307,7 @@ _each(
 
 @operator("anthropic", aspect="items")
 def text_after_the_stop(_: Random, stream: Stream) -> Stream | None:
-    """The last delta of a text block is sent after the stop event, with the block's index."""
+    """The last delta of a text block is sent after the block's stop event, with the block's index."""
     number = _first(stream, Text)
     if number is None:
         return None
@@ -330,7 +330,7 @@ _each(
 
 @operator("anthropic", aspect="items")
 def null_deltas(rng: Random, stream: Stream) -> Stream:
-    """Deltas that are null or have a null text are sent between the others."""
+    """Deltas that are null or have a null text are sent between the other deltas."""
     frames: list[Frame] = []
     for frame in stream.frames:
         frames.append(frame)
@@ -374,7 +374,7 @@ def start_without_usage(_: Random, stream: Stream) -> Stream:
 
 @operator("anthropic", aspect="finish")
 def stop_reason_beside_the_delta(_: Random, stream: Stream) -> Stream:
-    """The stop reason is a member of `message_delta` itself."""
+    """The stop reason is in `message_delta` itself, not in its `delta`."""
 
     def move(data: Any, frame: Frame) -> None:
         if frame.role == "finish":
@@ -385,7 +385,7 @@ def stop_reason_beside_the_delta(_: Random, stream: Stream) -> Stream:
 
 @operator("anthropic", aspect="usage", effect="usage")
 def no_usage_in_the_end(_: Random, stream: Stream) -> Stream:
-    """The last delta has no usage."""
+    """`message_delta` has no usage."""
 
     def drop(data: Any, frame: Frame) -> None:
         if frame.role == "finish":
@@ -396,7 +396,7 @@ def no_usage_in_the_end(_: Random, stream: Stream) -> Stream:
 
 @operator("anthropic", aspect="usage")
 def usage_totals_are_cumulative(_: Random, stream: Stream) -> Stream | None:
-    """The counts in the last delta are totals that include the input again."""
+    """The counts in `message_delta` are totals that include the input again."""
     usage = stream.expected.usage
     if usage is None:
         return None
@@ -422,7 +422,7 @@ def pings_and_unknown_events(rng: Random, stream: Stream) -> Stream:
 
 @operator("anthropic", aspect="envelope", certain=False, opaque=True)
 def message_restarts(_: Random, stream: Stream) -> Stream | None:
-    """The message restarts under another id after an incomplete attempt."""
+    """The message restarts with another id after an incomplete attempt."""
     if stream.operators or not stream.parts:
         return None
     first = clone(stream.frames[0].data)
@@ -454,7 +454,7 @@ def no_message_start(_: Random, stream: Stream) -> Stream | None:
 
 @operator("anthropic", aspect="ending", opaque=True)
 def whole_message_in_the_start(_: Random, stream: Stream) -> Stream | None:
-    """`message_start` contains all content and the stop reason; no block follows."""
+    """`message_start` contains all content and the stop reason; no blocks follow."""
     if stream.operators or any(isinstance(part, Reasoning) for part in stream.parts):
         return None
 

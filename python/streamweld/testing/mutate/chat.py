@@ -30,7 +30,7 @@ def of_kind(stream: Stream, frame: Frame, kind: type) -> bool:
 
 
 def place_of(stream: Stream, role: str) -> int:
-    """Return the position of the frame with that role, or the last position if there is none."""
+    """Return the position of the frame with that role, or the last position if there is no such frame."""
     return next((at for at, frame in enumerate(stream.frames) if frame.role == role), len(stream.frames) - 1)
 
 
@@ -160,7 +160,7 @@ def _second(delta: Any, finish: str | None) -> dict[str, Any]:
 
 @operator("chat", aspect="envelope")
 def calls_in_another_choice(_: Random, stream: Stream) -> Stream | None:
-    """Text is in choice 0 and the calls are in choice 1; the policy combines them into one answer."""
+    """The text is in choice 0 and the calls are in choice 1; the policy combines them into one response."""
     if not stream.calls or not stream.expected.text:
         return None
 
@@ -200,14 +200,15 @@ def _with_message(stream: Stream, frames: list[Frame]) -> list[Frame]:
 
 
 def _plain(stream: Stream) -> bool:
-    """Return True if a terminal message can repeat the stream: no operator was applied, and each call has its own
-    id."""
+    """Return True if a terminal message can repeat the stream, because no operator was applied and each call has its
+    own id.
+    """
     return not stream.operators and all(call.id is not None for call in stream.expected.calls)
 
 
 @operator("chat", aspect="calls", opaque=True)
 def terminal_message(_: Random, stream: Stream) -> Stream | None:
-    """The last chunk repeats everything as a whole message."""
+    """The last chunk repeats everything as a complete message."""
     return stream.but(_with_message(stream, list(stream.frames))) if _plain(stream) else None
 
 
@@ -222,7 +223,7 @@ def calls_in_the_terminal_message(_: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", aspect="envelope", opaque=True, certain=False)
 def messages_in_place_of_deltas(_: Random, stream: Stream) -> Stream | None:
-    """Each choice has a `message` in place of a `delta`."""
+    """Each choice has a `message` instead of a `delta`."""
 
     def rename(data: Any, _: Frame) -> None:
         choice = choice_of(data)
@@ -364,7 +365,7 @@ def reasoning_details_cumulative(_: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", aspect="texts", certain=False, opaque=True)
 def finish_restates_content(_: Random, stream: Stream) -> Stream | None:
-    """The chunk with the finish reason repeats the whole text."""
+    """The chunk with the finish reason repeats the complete text."""
     if sum(of_kind(stream, frame, Text) for frame in stream.frames) < 2 or stream.expected.refusal:
         return None
 
@@ -382,7 +383,7 @@ def last_text_on_finish(_: Random, stream: Stream) -> Stream | None:
     if last is None:
         return None
     piece = stream.frames[last].piece
-    if stream.expected.text == 2 * piece:  # a reader would take it for a repetition of the whole text
+    if stream.expected.text == 2 * piece:  # a reader would mistake it for a repetition of the complete text
         return None
 
     def move(data: Any, frame: Frame) -> None:
@@ -396,7 +397,7 @@ def last_text_on_finish(_: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", aspect="envelope", certain=False, opaque=True)
 def answer_restarts(_: Random, stream: Stream) -> Stream | None:
-    """The answer restarts under another id after an incomplete attempt; the policy expects this."""
+    """The response restarts with another id after an incomplete attempt; the policy expects this."""
     if stream.operators:
         return None
     first = [
@@ -538,8 +539,8 @@ def _finish(
 ) -> None:
     """Register an operator that changes the finish reason.
 
-    `change` receives the frames and the position of the finish reason. `calls`: apply only with (True) or without
-    (False) calls. `alone`: apply only to a stream that no other operator has changed.
+    `change` receives the frames and the position of the finish reason. `calls`: True applies it only to streams with
+    calls, False only to streams without calls. `alone`: it applies only to a stream that no other operator has changed.
     """
 
     def run(_: Random, stream: Stream) -> Stream | None:
@@ -636,7 +637,7 @@ def finish_with_the_last_delta(_: Random, stream: Stream) -> Stream | None:
     choice, end = choice_of(last.data), choice_of(finish.data)
     if choice is None or end is None or end["delta"] or not ("tool_calls" in choice["delta"] or last.piece):
         return None
-    # A reader would mistake it for a repetition of the whole text.
+    # A reader would mistake it for a repetition of the complete text.
     if last.piece and stream.expected.text == 2 * last.piece:
         return None
     data = clone(finish.data)
@@ -649,7 +650,7 @@ def finish_with_the_last_delta(_: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", aspect="ending", effect="truncated")
 def length_in_the_arguments(_: Random, stream: Stream) -> Stream | None:
-    """The finish reason `length` comes in the middle of the arguments, so the call must not be run."""
+    """The finish reason `length` arrives in the middle of the arguments, so the call must not be run."""
     if stream.operators or not stream.calls:
         return None
     last = max(n for n, part in enumerate(stream.parts) if isinstance(part, Call))

@@ -30,7 +30,7 @@ def _has_delta(frame: Frame) -> bool:
 
 
 def with_entries(stream: Stream, arrays: list[list[Entry]], **expected: Any) -> Stream:
-    """Replace the stream's call frames with these arrays, at the position of the first call frame."""
+    """Replace the stream's call frames with frames for these arrays, at the position of the first call frame."""
     at = next(location for location, frame in enumerate(stream.frames) if _has_delta(frame))
     rest = [frame for frame in stream.frames if not _has_delta(frame)]
     rest[at:at] = [Frame(chunk({"tool_calls": array}), role="delta") for array in arrays]
@@ -38,9 +38,9 @@ def with_entries(stream: Stream, arrays: list[list[Entry]], **expected: Any) -> 
 
 
 def each_entry(stream: Stream, change: Callable[[Entry, int, int, Call], None]) -> Stream | None:
-    """Change each entry of each call.
+    """Change each element of `tool_calls`.
 
-    `change` receives the entry, the number of the call, the number of the entry within the call, and the call.
+    `change` receives the element, the number of the call, the number of the element within the call, and the call.
     """
     if not stream.calls:
         return None
@@ -64,7 +64,7 @@ def each_entry(stream: Stream, change: Callable[[Entry, int, int, Call], None]) 
 def distinct(stream: Stream) -> bool:
     """Return True if all calls have different arguments.
 
-    Without ids, the bytes cannot show that equal calls are separate calls.
+    Without ids, the bytes do not show whether equal calls are separate calls.
     """
     texts = [json.dumps(value_of(call), sort_keys=True) for call in stream.calls]
     return len(set(texts)) == len(texts)
@@ -105,7 +105,7 @@ def _shaped(
     """Register an operator that rewrites a stream's tool calls with the function `shape` of `testing.shapes`.
 
     `filled`: arguments must be non-empty objects; `apart`: arguments must differ between calls; `length`: minimum
-    length of names; `certain`: False if the bytes do not determine the right result; `once`: ids must be unique.
+    length of names; `certain`: False if the bytes do not determine the correct result; `once`: ids must be unique.
     """
 
     def run(rng: Random, stream: Stream) -> Stream | None:
@@ -123,14 +123,14 @@ def _shaped(
 
 
 def _again(entry_: Entry, call: Call, name: Any = None, identity: Any = None, **more: Any) -> None:
-    """Set the id and name of an entry to those of the call, or to the given ones."""
+    """Set the id and name of an element to those of the call, or to the given ones."""
     entry_["id"] = call.id if identity is None else identity
     entry_["function"]["name"] = call.name if name is None else name
     entry_.update(more)
 
 
 def _later(change: Callable[[Entry, int, int, Call], None]) -> Callable[[Entry, int, int, Call], None]:
-    """Restrict a change to the entries after the header of a call."""
+    """Restrict a change to the elements after the header of a call."""
 
     def run(entry_: Entry, k: int, n: int, call: Call) -> None:
         if n:
@@ -145,7 +145,7 @@ def _null(entry_: Entry, identity: Any = None) -> None:
     entry_["function"]["name"] = None
 
 
-# Operators that change each entry separately
+# Operators that change each element separately
 
 _per_entry(
     "The id is on every chunk, and the name is empty after the first.", _later(lambda e, _k, _n, c: _again(e, c, ""))
@@ -320,7 +320,7 @@ _shaped(
 )
 
 
-# Operators that replace all entries of the calls
+# Operators that replace all elements of the calls
 
 
 def _arrays(

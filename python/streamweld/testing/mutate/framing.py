@@ -50,7 +50,7 @@ def _between(name: str, about: str, raw: bytes, *, some: float = 0.4, first: boo
 
 
 def _lines(_: Random, data: bytes, frame: Frame) -> bytes:
-    """Split the JSON over several data lines; the event name is kept."""
+    """Split the JSON over several data lines, and keep the event name."""
     if isinstance(frame.data, str):
         return data
     text = json.dumps(frame.data, ensure_ascii=False, indent=1)
@@ -59,7 +59,7 @@ def _lines(_: Random, data: bytes, frame: Frame) -> bytes:
 
 
 def _escaped(_: Random, data: bytes, frame: Frame) -> bytes:
-    """Escape the event's non-ASCII characters; an incomplete event is kept unchanged."""
+    """Escape the event's non-ASCII characters. An incomplete event is not changed."""
     if frame.raw is not None:
         return data
     return re.sub(r"[^\x00-\x7f]", lambda found: json.dumps(found[0])[1:-1], data.decode()).encode()
@@ -92,7 +92,7 @@ def payloads_in_one_event(rng: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", "gemini", "ai-sdk-parts", "ai-sdk-ui", aspect="framing")
 def payload_on_the_next_line(rng: Random, stream: Stream) -> Stream:
-    """`data:` is empty, and the payload is on the next line without it."""
+    """`data:` is empty, and the payload is on the next line without `data:`."""
     return stream.but(
         replace(f, raw=b"data:\n " + f.payload.encode() + b"\n\n")
         if not isinstance(f.data, str) and rng.random() < 0.3
@@ -153,14 +153,14 @@ def done_without_data(_: Random, stream: Stream) -> Stream | None:
 def no_blank_line_at_the_end(_: Random, stream: Stream) -> Stream | None:
     """The last event is not followed by a blank line."""
     last = stream.frames[-1]
-    if last.raw is not None:  # the last frame is not a whole event
+    if last.raw is not None:  # the last frame is not a complete event
         return None
     return stream.but([*stream.frames[:-1], replace(last, raw=last.encode().rstrip(b"\r\n"))])
 
 
 @operator("chat", aspect="framing")
 def event_cut_and_glued(rng: Random, stream: Stream) -> Stream | None:
-    """A truncated event is directly followed by the next one, which is valid."""
+    """A truncated event is directly followed by the next event, which is valid."""
     texts = [at for at, f in enumerate(stream.frames) if f.part is not None and isinstance(stream.parts[f.part], Text)]
     if not texts:
         return None

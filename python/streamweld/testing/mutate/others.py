@@ -99,7 +99,7 @@ def optional_members_are_null(_: Random, stream: Stream) -> Stream:
 
 @operator("ai-sdk-ui", aspect="envelope")
 def unknown_chunks(rng: Random, stream: Stream) -> Stream:
-    """Chunks with an unknown type or without a type are sent between the others."""
+    """Chunks with an unknown type or without a type are sent between the other chunks."""
     frames: list[Frame] = []
     for frame in stream.frames:
         if frame.data == "[DONE]" or rng.random() < 0.3:
@@ -153,7 +153,7 @@ def input_as_an_object_without_end(_: Random, stream: Stream) -> Stream | None:
 
 @operator("ai-sdk-parts", "ai-sdk-ui", aspect="items")
 def calls_without_a_start(_: Random, stream: Stream) -> Stream | None:
-    """Calls are sent whole, without a start or deltas."""
+    """Calls are sent in one piece, without a start or deltas."""
     if not stream.calls:
         return None
     return stream.but(

@@ -34,8 +34,8 @@ class Operator:
         aspect: the aspect of the stream that it changes.
         effect: its effect on what a correct reader finds: `nothing`, `calls`, `ids`, `truncated`, …
         opaque: True if the contents that remain after a truncation cannot be derived from the frames.
-        certain: False if the bytes do not determine the right result. In that case, a reader may find something else if
-            it reports the ambiguity.
+        certain: False if the bytes do not determine the correct result. A reader may then return another result if it
+            reports the ambiguity.
     """
 
     name: str
@@ -51,8 +51,8 @@ class Operator:
         """Apply the operator.
 
         Returns:
-            The new stream, or None if the operator does not apply because the dialect is different or the stream lacks
-            what it changes.
+            The new stream, or None if the operator does not apply, because the stream has another dialect or lacks what
+            the operator changes.
         """
         if stream.dialect not in self.dialects or not stream.frames:
             return None
@@ -120,7 +120,7 @@ def changed(stream: Stream, change: Callable[[Any, Frame], Any]) -> list[Frame]:
 
 
 def inserted(stream: Stream, at: int, *frames: Frame) -> list[Frame]:
-    """Return the frames, with other frames inserted before number `at`."""
+    """Return the frames, with other frames inserted before the frame with number `at`."""
     out = list(stream.frames)
     out[at:at] = frames
     return out

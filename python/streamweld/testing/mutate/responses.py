@@ -1,4 +1,4 @@
-"""Operators on Responses streams."""
+"""Operators for Responses streams."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _call_of(frame: Frame, stream: Stream) -> Call | None:
 
 
 def _output(data: Any) -> list[dict[str, Any]]:
-    """Return the final items. Another operator may have left them out."""
+    """Return the final items, which another operator may have removed."""
     return data["response"].get("output", []) if kind_of(data) in {"completed", "incomplete"} else []
 
 
@@ -224,7 +224,7 @@ _each(
 
 @operator("responses", aspect="items", opaque=True)
 def content_index_on_every_delta(_: Random, stream: Stream) -> Stream | None:
-    """`content_index` grows with every delta."""
+    """`content_index` increases with every delta."""
     if any(isinstance(part, Text) and not part.text for part in stream.parts):
         return None
     numbers: dict[int | None, int] = {}
@@ -330,7 +330,7 @@ _each(
 
 @operator("responses", aspect="items", opaque=True)
 def object_deltas_without_done(_: Random, stream: Stream) -> Stream | None:
-    """The delta of a text is an object with a `text` member, and nothing repeats the text."""
+    """The delta of a text is an object with a `text` member, and no other event repeats the text."""
     if not stream.expected.text or any(isinstance(part, (Call, Reasoning)) for part in stream.parts):
         return None
 
@@ -404,7 +404,7 @@ def events_replayed(rng: Random, stream: Stream) -> Stream:
 
 @operator("responses", aspect="items")
 def items_in_another_order(_: Random, stream: Stream) -> Stream | None:
-    """Items are sent in the opposite order, with correct output indexes."""
+    """Items are sent in reverse order, with correct output indexes."""
     if not stream.parts or any(not isinstance(part, Call) for part in stream.parts) or _shared(stream):
         return None
     head = [f for f in stream.frames if f.part is None and f.role != "end"]
@@ -444,7 +444,7 @@ def vendor_items(_: Random, stream: Stream) -> Stream:
 
 @operator("responses", aspect="envelope", opaque=True)
 def two_cycles(_: Random, stream: Stream) -> Stream | None:
-    """The whole stream is sent twice, from `response.created` to `response.completed`."""
+    """The stream is sent twice, from `response.created` to `response.completed`."""
     if stream.operators or stream.calls:
         return None
 
@@ -472,7 +472,7 @@ def result_with_the_call_id(_: Random, stream: Stream) -> Stream | None:
 
 @operator("responses", aspect="items", opaque=True)
 def two_parts_with_deltas_only(_: Random, stream: Stream) -> Stream | None:
-    """A message has two text parts with deltas only; the done event of the item lists both."""
+    """A message has two text parts for which only deltas are sent; the done event of the item lists both."""
     number = next((n for n, p in enumerate(stream.parts) if isinstance(p, Text) and len(p.text) > 1), None)
     if number is None or stream.operators:
         return None
@@ -582,7 +582,7 @@ _each("response_not_wrapped", "The first events contain the response itself.", _
 
 @operator("responses", aspect="envelope")
 def marker_before_the_end(_: Random, stream: Stream) -> Stream | None:
-    """`[DONE]` comes before the last event."""
+    """`[DONE]` is sent before the last event."""
     if kind_of(stream.frames[-1].data) != "completed":
         return None
     return stream.but(inserted(stream, len(stream.frames) - 1, Frame("[DONE]")))

@@ -293,10 +293,10 @@ class Repairer:
             else:
                 self._render()
 
-    def _end_after_error(self, next_index: AfterError) -> None:
+    def _end_after_error(self, after_error: AfterError) -> None:
         """Pass or drop a complete block that follows the upstream's error."""
         block = b"".join(self._block)
-        self._last_out = len(block) == self._size and next_index.passes(block)
+        self._last_out = len(block) == self._size and after_error.passes(block)
         if self._last_out:
             self._go_out(block)
         self._begin_block()

@@ -3,10 +3,10 @@
 
 Events are emitted in the order of the list, so that a client sees the parts in the order of the item:
 
-1 The annotations and metadata of a listed part are attached to its streamed part; if there is none, a part is opened. 2
-The last listed part that matches a streamed part corrects the text of that part and closes it. 3 At the end of the
-list, streamed parts that it omits are retracted in the order in which they opened, and close with the item. Retractions
-come last, because until then a listed part may still match.
+1  The annotations and metadata of a listed part are attached to its streamed part; if there is none, a part is opened.
+2  The last listed part that matches a streamed part corrects the text of that part and closes it.
+3  At the end of the list, streamed parts that it omits are retracted in the order in which they opened, and close with
+   the item. Retractions come last, because until then a listed part may still match.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ it does not. The first text of a call determines its type.
 
     R1    the id is known (if several calls have it, it means the call bound to the fragment's index)
     R1a   the call is not complete                                       -> that call, whatever the index
-    R1b   the header names another tool (also a longer name, once the
+    R1b   the header has another tool's name (or a longer name, once the
           arguments are complete); or the call is complete and the header
           has other arguments                                            -> new call; its id is made unique at the close
     R1c   complete, header without payload, the index is unbound         -> tentative: dropped if it stays empty (AM4)

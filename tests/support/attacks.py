@@ -2,8 +2,8 @@
 
 `python -m tests.support.attacks BACKEND NAME` runs one of them.
 
-An attack is a practically endless source of byte chunks, with the limit that must stop it (no limit if the parser must
-not keep any of the input).
+An attack is a practically endless source of byte chunks, together with the limit that must stop it. It has no limit if
+the parser must not keep any of the input.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ PIECE = 64 * KIB
 
 @dataclass
 class Attack:
-    """`pieces()` yields at least `size` bytes; `error` is the expected exception, or None if only the missing answer is
-    reported."""
+    """`pieces()` yields at least `size` bytes; `error` is the expected exception, or None if only the missing response
+    is reported.
+    """
 
     pieces: Callable[[], Iterable[bytes]]
     limits: dict[str, int] = field(default_factory=dict)
@@ -124,8 +125,8 @@ Result = tuple["str | None", "int | None", "int | None"]
 def prepare(backend: str, name: str) -> Callable[[], Result]:
     """Return a function that runs the attack and returns (rule, byte_offset, observed) of the exception.
 
-    Memory that the caller holds anyway does not count: a read passed as one object, the events, the Response on the
-    exception.
+    Memory that the caller holds anyway is not counted: the read that is passed as one object, the events, and the
+    Response on the exception.
     """
     attack = ATTACKS[name]
     options: dict[str, Any] = {"policy": "salvage"}
@@ -165,8 +166,9 @@ def reset_peak() -> None:
 
 
 def measure(backend: str, name: str) -> tuple[Result, int]:
-    """Return the exception's data and the peak memory growth: Python's own for the pure backend, the process for the
-    native one."""
+    """Return the exception's data and the peak memory growth: that of Python objects for the pure backend, that of the
+    process for the native backend.
+    """
     read(backend, [text("x", "stop")])
     prepare(backend, "a5_id")()  # warm up: imports, caches, exception classes
     work = prepare(backend, name)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CHOICE = "backend"  # the attribute of these modules that holds the chosen backend
-CHOOSERS = (_backend, stream, import_module("streamweld.convert"))  # `sw.convert` is the function, not the module
+CHOOSERS = (_backend, stream, import_module("streamweld.convert"))  # `sw.convert` is a function, not the module
 BACKENDS: tuple[str, ...] = get_args(_backend.Backend)
 
 
@@ -40,7 +40,7 @@ def make_parser(backend: str, dialect: Any = "chat", **options: Any) -> StreamPa
 
 
 def make_frame_reader(backend: str, **options: Any) -> sse.FrameReader:
-    """Create a frame reader, which does only the event-stream layer."""
+    """Create a frame reader, which parses only the event-stream layer."""
     with using(backend):
         reader = sse.FrameReader(**options)
     found = type(reader._framer).__name__.lower().strip("_")

@@ -1,7 +1,7 @@
 """The recorded streams: their location, their metadata, and which of them a test run has read.
 
-They are third-party data outside the repository ($STREAMWELD_CORPUS, default ../shared/corpus). If they are missing,
-the corpus suites are skipped with a message, and the count in the summary is 0.
+They are third-party data outside the repository ($STREAMWELD_CORPUS, default ../shared/corpus). If the corpus is
+missing, its suites are skipped with a message, and the count in the summary is 0.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Compares the result of a truncated stream with that of the whole stream, and counts unreported truncations.
+"""Compares the result of a truncated stream with that of the complete stream, and counts unreported truncations.
 
-A truncation is *silent* if nothing was raised and the answer has other calls or other text than the whole stream. None
-is allowed, except in the streams of `cut_undecidable.json`, where a truncated stream looks exactly like a whole one.
+A truncation is *silent* if no exception was raised and the response has other calls or other text than the complete
+stream. Silent truncations are allowed only in the streams of `cut_undecidable.json`, in which a truncated stream looks
+exactly like a complete one.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ Facts: TypeAlias = "list[Any]"
 
 
 def facts_of(response: Response) -> Facts:
-    """Return the data a client acts on: the texts and calls of every choice."""
+    """Return the data that a client acts on: the texts and calls of every choice."""
     return [
         (
             choice.index,
@@ -58,7 +59,7 @@ def facts_of(response: Response) -> Facts:
 
 @dataclass(frozen=True)
 class Uncut:
-    """The result of the whole stream."""
+    """The result of the complete stream."""
 
     name: str
     facts: Facts
@@ -67,7 +68,7 @@ class Uncut:
 
 @dataclass(frozen=True)
 class Quiet:
-    """A truncation for which nothing was raised."""
+    """A truncation for which no exception was raised."""
 
     facts: Facts
     completeness: str
@@ -97,7 +98,8 @@ def record(outcomes: Iterable[Counter[str]]) -> Counter[str]:
 
 def places_in(body: bytes, name: str, count: int | None) -> list[int]:
     """Return the cut positions: at block ends, just before them, and at random. If `count` is None: at every block end
-    and 60 other positions."""
+    and at 60 other positions.
+    """
     chance = random.Random(name)
     ends = [found.end() for found in _BLOCK_END.finditer(body)]
     chosen = ends if count is None else chance.sample(ends, min(count, len(ends)))

@@ -1,8 +1,7 @@
-"""Failing transports over real sockets: which part of a body the upstream sends, and how it disconnects without a
-proper end.
+"""Failing transports over real sockets: which part of a body the upstream sends, and how it disconnects before the end.
 
-The `TIDY` streams lack only their terminal marker: every block is closed and the finish reason was sent. The `WHOLE`
-streams are the same with the marker.
+In the `TIDY` streams, only the terminal marker is missing: every block is closed, and the finish reason was sent. The
+`WHOLE` streams also have the marker.
 """
 
 from __future__ import annotations
@@ -119,7 +118,7 @@ async def silence(talk: Talk, body: bytes) -> None:
     await talk.wait_for_leave()
 
 
-# Failures that the HTTP client detects, and some that only the code that decompresses the body can detect.
+# Failures that the HTTP client detects, and some that can be detected only while the body is decompressed.
 CONNECTIONS: dict[str, Failure] = {
     "fin in a chunk": fin_in_a_chunk,
     "fin between chunks": fin_between_chunks,

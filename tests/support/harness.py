@@ -1,4 +1,4 @@
-"""Feeds bytes to a parser of one backend and keeps all results in comparable form."""
+"""Feeds bytes to a parser of one backend, and keeps all results in comparable form."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Outcome:
 
     @cached_property
     def response(self) -> Response:
-        """Return the Response, built on demand: for a short stream, building it takes half of the time."""
+        """Return the Response, which is built on demand, because for a short stream this takes half of the time."""
         return self.parser.response
 
     @property
@@ -89,7 +89,7 @@ def read(
         batches.append(len(batch))
         events += batch
     except StreamError as exc:
-        error = exc.with_traceback(None)  # its frames would keep the input alive
+        error = exc.with_traceback(None)  # the frames of its traceback would keep the input alive
         events += exc.events
     return Outcome(events, error, list(parser.diagnostics), parser.dialect, batches, parser)
 

@@ -1,6 +1,6 @@
 """Agent histories, one for each dialect: parallel calls, files, thinking, server tools, approvals.
 
-Test data that contains every kind of block of a dialect.
+The test data contain every kind of block of each dialect.
 """
 
 from __future__ import annotations
@@ -392,7 +392,7 @@ BEDROCK: Any = {
         {"role": "user", "content": [{"text": "more"}]},
     ],
 }
-# Name -> dialect, and the messages or the payload that contains them.
+# Name -> dialect, and the messages or the payload with the messages.
 HISTORIES: Final[dict[str, tuple[str, Any]]] = {
     "chat": ("openai-chat", CHAT),
     "deepseek": ("openai-chat", DEEPSEEK),

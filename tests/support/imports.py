@@ -1,7 +1,7 @@
 """Import graphs of the Python package and of the Rust crates, read from their sources as text.
 
-An edge is the use of an item that another file defines. `mod` and `pub use` lines are not edges, nor are re-exports of
-a package's `__init__.py`; imports under `TYPE_CHECKING` are. Imports nothing from streamweld.
+An edge is the use of an item that another file defines. Imports under `TYPE_CHECKING` are edges; `mod` and `pub use`
+lines and re-exports in an `__init__.py` are not. This module does not import streamweld.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ Graph = dict[str, set[str]]  # module -> modules that it uses; Rust module paths
 
 
 def tracked_files() -> list[PurePosixPath]:
-    """List the tracked files of the repository; in a source distribution, which has no git history, the files of its
-    source folders."""
+    """List the tracked files of the repository. In a source distribution, which has no git history, list the files in
+    the source folders.
+    """
     done = subprocess.run(["git", "ls-files"], cwd=REPOSITORY, capture_output=True, text=True, check=False)
     if done.returncode == 0 and done.stdout:
         return [PurePosixPath(name) for name in done.stdout.splitlines()]
@@ -52,7 +53,7 @@ def python_imports(path: Path) -> Iterator[tuple[str, int]]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: use an absolute import"
             yield from ((f"{node.module}.{alias.name}", node.lineno) for alias in node.names)
-            # The name is looked up in the module after `from` first, also if it names a module below a package.
+            # The module after `from` is imported first, even if the imported name is a module in that package.
             yield f"{node.module}", node.lineno
 
 

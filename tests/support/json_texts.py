@@ -45,7 +45,7 @@ class Refused(Exception):
 
 
 def oracle(text: str, *, replace: bool = True, finite: bool = True) -> Any:
-    """Parse a whole text by RFC 8259 and the number rules; raise Refused if it is invalid."""
+    """Parse a complete text by RFC 8259 and the number rules; raise Refused if it is invalid."""
 
     def constant(word: str) -> Any:
         raise Refused(word)
@@ -86,7 +86,7 @@ _MEMBER_ENDS = ["", ":0", '"":0', "0"]
 
 
 def can_become_json(text: str) -> bool:
-    """Return True if some continuation makes the text valid: end the token, end the member, close what is open."""
+    """Return True if a continuation makes the text valid: it ends the token and the member, and closes brackets."""
     outline = re.sub(r'"(?:[^"\\]|\\.)*("|\\?$)', "", text, flags=re.DOTALL)
     closers = ""
     for sign in outline:
@@ -119,7 +119,7 @@ _PIECES = [*'{}[]",:0123456789.eE+-\\ \n\ttfnu', "\\ud800", "1e400", "\x00", "\\
 
 @st.composite
 def texts(draw: st.DrawFn) -> str:
-    """Draw JSON in several spellings, some of it damaged."""
+    """Generate JSON texts in several spellings, some of them damaged."""
     value = draw(values)
     text = json.dumps(value, ensure_ascii=draw(st.booleans()), indent=draw(st.sampled_from([None, None, 1])))
     text = replace_lone_surrogates(text)

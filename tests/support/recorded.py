@@ -1,7 +1,8 @@
-"""Compares a recorded stream with the results of independent readers and returns the fields that differ, per dialect.
+"""Compares the result for a recorded stream with those of independent readers, and returns the fields that differ, per
+dialect.
 
-Other readers report raw finish reasons and spell arguments in their own way (`{}` for none). Of the usage, the values
-of the raw object are compared, because its members are named differently in every dialect. Reads the corpus'
+Other readers report raw finish reasons and write arguments in their own way (`{}` for none). For the usage, only the
+values in the raw object are compared, because its members have different names in every dialect. Reads the corpus'
 `expected/`.
 """
 
@@ -32,8 +33,9 @@ def said_of(value: Any) -> Any:
 
 
 def within(part: Any, whole: Any) -> bool:
-    """Return True if every member of `part` is in `whole`: other readers drop usage members that they do not
-    support."""
+    """Return True if every member of `part` is in `whole`, because other readers drop usage members that they do not
+    support.
+    """
     if isinstance(part, dict) and isinstance(whole, dict):
         return all(key in whole and within(member, whole[key]) for key, member in part.items())
     return bool(part == whole)
@@ -42,8 +44,8 @@ def within(part: Any, whole: Any) -> bool:
 def calls_of(
     calls: Sequence[ToolCall], expected: list[dict[str, Any]], results: dict[str, Any], *, spelt: bool
 ) -> list[dict[str, Any]]:
-    """Convert our calls to the form of `expected`; data that the other readers omitted or had to invent is not
-    compared.
+    """Convert streamweld's calls to the form of `expected`. Data that the other readers omitted or had to invent are
+    not compared.
 
     `spelt`: arguments are compared as sent; otherwise as JSON values.
     """
@@ -81,7 +83,9 @@ def means(arguments: Any) -> Any:
 
 
 def reason_of(expected: Any, response: Response) -> tuple[Any, Any]:
-    """Return our reason and the expected one. AI SDK parts have two: the SDK's word, and the provider's."""
+    """Return streamweld's finish reason and the expected one. AI SDK parts have two reasons: the SDK's word, and the
+    provider's.
+    """
     if isinstance(expected, dict):
         return response.raw_finish_reason, expected.get("unified")
     return response.raw_finish_reason, expected

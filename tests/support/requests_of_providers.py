@@ -1,4 +1,4 @@
-"""Extracts calls, results and texts from requests to five APIs. Imports nothing from streamweld."""
+"""Extracts calls, results and texts from requests to five APIs. This module does not import streamweld."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Asked(NamedTuple):
 
 
 class Said(NamedTuple):
-    """The calls and the results of a request, in order; a result is its call's id and all of its texts."""
+    """The calls and the results of a request, in order. A result consists of its call's id and all of its texts."""
 
     calls: list[Asked]
     results: list[tuple[str | None, str]]

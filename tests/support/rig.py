@@ -1,6 +1,7 @@
-"""A rig for the assembler of the pure backend: fragments in, events and calls out, without bytes, chunks or a parser.
+"""A test rig for the assembler of the pure backend: fragments in, events and calls out, without bytes, chunks or a
+parser.
 
-Every rig checks at its end that the deltas of each call add up to its final text, and that each call is emitted once.
+At its end, every rig checks that the deltas of each call add up to its final text, and that each call was emitted once.
 """
 
 from __future__ import annotations

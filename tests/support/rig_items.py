@@ -1,4 +1,4 @@
-"""A rig for the assembler's item interface: the wire deltas of dialects that open and close their own parts."""
+"""A test rig for the assembler's item interface: the wire deltas of dialects that open and close their parts."""
 
 from __future__ import annotations
 

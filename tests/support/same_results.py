@@ -1,4 +1,4 @@
-"""Compare what two checkouts make of the recorded streams: a rename or a move must not change a result.
+"""Compare the results of two checkouts for the recorded streams, because a rename or a move must not change a result.
 
     PYTHONPATH=OLD/python python tests/support/same_results.py record old.jsonl
     PYTHONPATH=NEW/python python tests/support/same_results.py record new.jsonl
@@ -6,8 +6,8 @@
 
 `record` reads every stream of the corpus (`$STREAMWELD_CORPUS`, default ../shared/corpus) with both backends and writes
 one JSON line per stream, backend and operation: the events, the repaired bytes, and the bytes in every other dialect.
-Human-readable text is left out: it may change. `compare` applies the rename map to the first file and prints every
-difference; the exit code is 1 if there is one.
+Human-readable text is left out, because it may change. `compare` applies the rename map to the first file and prints
+every difference; the exit code is 1 if there is one.
 
 The rename map is `{"fields": {old: new}, "codes": {old: new}, "classes": {old: new}}`; every key is optional.
 Only the public API is used, so that any two versions can be compared.

@@ -1,4 +1,4 @@
-"""Selects a share of a list by name, so that a new vector does not change which others are selected."""
+"""Selects a share of a list by name, so that a new vector does not change which other vectors are selected."""
 
 from __future__ import annotations
 

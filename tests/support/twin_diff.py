@@ -1,8 +1,8 @@
 """Finds and shrinks streams on which the two backends differ: `python -m tests.support.twin_diff --seed S --count N`.
 
 Streams are Chat streams, or streams of another dialect with `--dialect D`. The number of a stream determines whether it
-is read at once, in random pieces, or without events (`parse`). Differences are grouped by kind (the first difference);
-one reproducer of each kind is shrunk and printed.
+is read at once, in random pieces, or without events (`parse`). Streams are grouped by the kind of their first
+difference; for each kind, one reproducer is shrunk and printed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def facts_of(backend: str, body: bytes, options: dict[str, Any], way: int = 0) -
         pieces = random_pieces(random.Random(way), body) if way % 2 else [body]
         outcome = read(backend, pieces, options)
         return outcome.facts() | {"events of each call": outcome.batches}
-    except Exception as exc:  # noqa: BLE001 (a crash of one twin is the worst difference of all)
+    except Exception as exc:  # noqa: BLE001 (a crash of one backend is a difference, too)
         place = traceback.extract_tb(exc.__traceback__)[-1]
         return {"crash": f"{backend}: {type(exc).__name__}: {exc} ({place.filename.rsplit('/', 1)[-1]}:{place.lineno})"}
 
@@ -68,7 +68,7 @@ def silent_facts(backend: str, body: bytes, options: dict[str, Any]) -> dict[str
 
 
 def twin_difference(body: bytes, options: dict[str, Any], way: int = 0) -> str | None:
-    """Describe the difference between native and pure; a crash of either counts. `way`: how the bytes are read."""
+    """Describe the difference between native and pure, including a crash of either. `way`: how the bytes are read."""
     native, pure = (facts_of(backend, body, options, way) for backend in ("native", "pure"))
     crashes = [side["crash"] for side in (native, pure) if "crash" in side]
     if crashes:
@@ -79,12 +79,12 @@ def twin_difference(body: bytes, options: dict[str, Any], way: int = 0) -> str |
 
 
 def kind_of(found: str) -> str:
-    """Return the kind of a difference: its words without the values."""
+    """Return the kind of a difference: its description without the values."""
     return re.sub(r"\d+", "#", re.sub(r"'[^']*'|\"[^\"]*\"|b'[^']*'", "_", found))[:100]
 
 
 def shrink(body: bytes, options: dict[str, Any], still: Callable[[bytes, dict[str, Any]], bool]) -> Case:
-    """Return a smaller case for which `still` holds: fewer options, fewer events, fewer bytes."""
+    """Return a smaller case for which `still` returns true: fewer options, fewer events, fewer bytes."""
     deadline = time.monotonic() + 20
     for key in list(options):
         fewer = {k: v for k, v in options.items() if k != key}

@@ -39,7 +39,7 @@ REPAIRED = {"same", "out", "repaired", "error", "diagnostics"}
 
 
 def chunk_bytes(chunk: Any) -> bytes:
-    """Return the bytes of one entry of `chunks`."""
+    """Return the bytes of one element of `chunks`."""
     if isinstance(chunk, str):
         return chunk.encode()
     if isinstance(chunk, list):

@@ -1,7 +1,7 @@
-"""Compares the result of a client with the expected result and reports the differences that no listed loss explains.
+"""Compares the result of a client with the expected result, and reports the differences that no listed loss explains.
 
-Contains, per client, the finish words and the parts of an answer that it cannot represent, and refers to the losses of
-`conversions.json` by their ids.
+For each client, the module lists the finish words and the parts of a response that the client cannot represent. It
+refers to the losses in `conversions.json` by id.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ REASONING_TEXT_ALONE = "@ai-sdk/open-responses"
 REFUSAL_IS_TEXT = frozenset({"@ai-sdk/openai responses", "@ai-sdk/openai chat", "@ai-sdk/openai-compatible"})
 NO_CUSTOM_CALLS = "@ai-sdk/open-responses"
 CUSTOM_IS_TEXT = "@ai-sdk/openai responses"
-# These clients use the first entry of `choices` or `candidates` as the answer, whatever its index.
+# These clients use the first element of `choices` or `candidates` as the response, regardless of its index.
 ONE_CHOICE = frozenset({"@ai-sdk/openai chat", "@ai-sdk/openai-compatible", "@ai-sdk/google"})
 # `done` means that the client reports a successful end but not whether calls are pending.
 WORDS = {
@@ -68,9 +68,9 @@ WORDS = {
     "error": "error",
     "other": "other",
 }
-# These clients list calls in the order in which they began; the others list them in the order in which they completed.
+# These clients list calls in the order in which they began; all others list them in the order in which they completed.
 IN_ORDER = frozenset((*PYTHON["chat"], *NODE_SDK["chat"]))
-# These clients treat every item as complete, whatever its status.
+# These clients treat every item as complete, regardless of its status.
 NO_STATUS = frozenset(NODE_AI["responses"])
 ANTHROPIC = frozenset((*PYTHON["anthropic"], *NODE_SDK["anthropic"], *NODE_AI["anthropic"]))
 RUNNABLE_STATES = ("input-available", "output-available", "output-error")  # states of the parts of a UIMessage
@@ -109,8 +109,9 @@ def is_input(value: Any, custom: bool) -> bool:
 
 
 def runnable(held: dict[str, Any], *, custom: bool = False) -> list[dict[str, Any]]:
-    """Return the calls that an application would run itself. With `custom`, a call whose input is a string is a
-    free-form one."""
+    """Return the calls that an application would run. With `custom`, a call whose input is a string is a free-form
+    call.
+    """
     return [
         call
         for call in held["calls"]
@@ -152,7 +153,7 @@ def calls_due(client: str, expected: Expected, source: str, losses: frozenset[st
     if client == NO_CUSTOM_CALLS:
         calls = tuple(call for call in calls if not call.custom)
     if source == "ai-sdk-ui" and client in ANTHROPIC and "server_tool" in losses:
-        # The application must not run a call again that already has a result.
+        # The application must not run a call that already has a result.
         calls = tuple(call for call in calls if call.id not in expected.answered)
     return calls
 
@@ -163,7 +164,7 @@ def differing_calls(
     there = [call for call in runnable(held, custom=client == CUSTOM_IS_TEXT) if call["id"] not in expected.refused]
     if client in NO_STATUS and expected.unfit and finish_of(held) not in ("stop", "tool_calls"):
         known = {call.id for call in calls}
-        there = [call for call in there if call["id"] in known]  # the calls of a truncated answer are not run
+        there = [call for call in there if call["id"] in known]  # the calls of a truncated response are not run
     if len(there) != len(calls):
         yield f"{len(there)} calls, not {len(calls)}: {held['calls']}"
         return
@@ -219,7 +220,7 @@ def differing_usage(expected: Expected, held: dict[str, Any], losses: frozenset[
         yield f"no usage, not {wanted}"
         return
     if (wanted["reasoning"] or 0) > (wanted["output"] or 0) or (wanted["cached"] or 0) > (wanted["input"] or 0):
-        return  # the count cannot be split
+        return  # the total cannot be split into input and output
     for name in COUNTS:
         if (name == "reasoning" and "usage_detail" in losses) or (name == "total" and wanted[name] is None):
             continue
@@ -228,8 +229,9 @@ def differing_usage(expected: Expected, held: dict[str, Any], losses: frozenset[
 
 
 def may_raise(client: str, expected: Expected) -> bool:
-    """Return True if the client may raise: an answer that waits for calls, of which none can run, may also end in an
-    error."""
+    """Return True if the client may raise, because a response that waits for calls, none of which can run, may end in
+    an error.
+    """
     return expected.unfit and (client in ANTHROPIC or not expected.calls)
 
 

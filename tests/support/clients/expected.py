@@ -1,8 +1,9 @@
-"""The expected result of a stream, in one form: from the corpus' `expected/` files or from the `expect` of a vector.
+"""The expected result of a stream in a common form, from the corpus's `expected/` files or from the `expect` of a
+vector.
 
 Counts use one convention (`input` includes cached tokens, `output` includes reasoning tokens); finish reasons use
 streamweld's words. Values that neither source contains come from streamweld's own result and are listed in `filled`.
-Independent of any client.
+This module does not depend on a client.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ FINISH["ai-sdk-ui"] = FINISH["ai-sdk-parts"]
 
 
 class Call(NamedTuple):
-    """A call that an application would run. `spelt`: the arguments are kept exactly as they were sent."""
+    """A call that an application would run. `spelt`: whether the arguments are exactly as sent."""
 
     id: str | None
     name: str
@@ -148,7 +149,7 @@ def usage_of(dialect: str, raw: Any) -> dict[str, int | None] | None:
 
 
 def usage_read(dialect: str, told: Any) -> dict[str, int | None] | None:
-    """Normalize the usage of a vector or of a streamweld result: the counts of the source under one set of names."""
+    """Normalize the usage of a vector or of a streamweld result to one set of names for the counts."""
     if told is None:
         return None
     names = ("input_tokens", "output_tokens", "cached_input_tokens", "reasoning_tokens", "total_tokens")
@@ -163,7 +164,7 @@ def usage_read(dialect: str, told: Any) -> dict[str, int | None] | None:
 
 
 def from_reading(dialect: str, response: Response) -> Expected:
-    """Return everything from streamweld's own result; the other two functions start from this."""
+    """Return the complete expectation from streamweld's own result. The other two functions start from it."""
     calls = tuple(
         Call(call.call_id, call.name, call.arguments or ("" if call.custom else "{}"), call.custom, spelt=True)
         for call in response.tool_calls

@@ -54,7 +54,7 @@ class Node:
         return answer["value"]
 
     def close(self) -> None:
-        """Close the input so that Node exits; kill the process if it does not."""
+        """Close the input, so that Node exits, and kill the process if it does not exit."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
@@ -68,8 +68,10 @@ class Node:
 
 @pytest.fixture(scope="session")
 def node_process() -> Iterator[Node]:
-    """The Node process of this session (one per worker). Tests that need it are skipped only if Node is not
-    installed."""
+    """The Node process of this session (one per worker).
+
+    Tests that need Node are skipped only if it is not installed.
+    """
     program = shutil.which("node")
     if program is None:
         pytest.skip("Node.js is not on PATH: what JavaScript clients make of payloads is not tested")
@@ -82,6 +84,6 @@ def node_process() -> Iterator[Node]:
 
 @pytest.fixture
 def node(node_process: Node, request: pytest.FixtureRequest) -> Node:
-    """The session's Node process, for one test, which is counted as a test that used Node."""
+    """The session's Node process. The test that requests it is counted as a test that used Node."""
     RAN.add(request.node.nodeid)
     return node_process

@@ -75,7 +75,7 @@ class Clients:
             "calls": [
                 {"id": call.id, "name": call.function.name, "arguments": call.function.arguments}
                 for call in message.tool_calls or ()
-                if call.function is not None  # a custom call, for which this helper has no type
+                if call.function is not None  # None for a custom call, for which this helper has no type
             ],
             "finish": choice.finish_reason,
             "usage": held.usage and held.usage.to_dict(),
@@ -194,7 +194,7 @@ class Clients:
 
 
 def _response(response: Any, items: list[Any] | None = None) -> dict[str, Any]:
-    """Build the record of a Response; with `items`, from those instead of the response's own output."""
+    """Build the record of a Response, from `items` if they are given, otherwise from the response's own output."""
     held = items if items is not None else list(response.output) if response is not None else []
     parts: list[Any] = [part for item in held if item.type == "message" for part in item.content]
     thought = [

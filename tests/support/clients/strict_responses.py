@@ -1,7 +1,7 @@
-"""Read a Responses stream by the rules of openai-python and openai-node together, without a process or a server.
+"""Read a Responses stream by the combined rules of openai-python and openai-node, without a process or a server.
 
-Both keep one item at each output index and one part at each position of an item, and raise if an event does not match
-what they keep.
+Both clients store one item at each output index and one part at each position of an item, and raise if an event does
+not match the stored data.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 CALLS = ("function_call", "custom_tool_call", "shell_call", "shell_call_output")
 OPTIONAL_ID = ("function_call", "custom_tool_call")
 LIFECYCLE = ("created", "queued", "in_progress", "completed", "failed", "incomplete")
-# Event family -> type of the item, its list of parts, and the type and member of the part that holds the text.
+# Event family -> type of the item, the item's list of parts, and the type and text member of the part.
 TEXTS = {
     "output_text": ("message", "content", "output_text", "text"),
     "refusal": ("message", "content", "refusal", "refusal"),
@@ -36,7 +36,7 @@ def require(condition: object, why: str) -> None:
 
 
 def identities(item: dict[str, Any]) -> list[str]:
-    """Return the names under which clients find an item."""
+    """Return the keys by which clients find an item."""
     kind = item.get("type")
     require(isinstance(kind, str), "an item without a type")
     named = []
@@ -53,7 +53,7 @@ def identities(item: dict[str, Any]) -> list[str]:
 
 @dataclass
 class StrictReader:
-    """What the clients keep of one response."""
+    """The state that clients store for one response."""
 
     response: dict[str, Any] | None = None
     final: dict[str, Any] | None = None

@@ -1,6 +1,6 @@
 """Random AI SDK streams, both provider-level parts and UI message streams, used as input for mutation.
 
-The parts are those of the provider specifications V2 to V4 and of `streamText`. Imports nothing from streamweld.
+The parts are those of the provider specifications V2 to V4 and of `streamText`. This module does not import streamweld.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _finish_reason(rng: Random, calls: bool) -> Any:
 
 
 def parts(rng: Random) -> list[Frame]:
-    """Return one answer of a provider, or of `streamText` with its steps."""
+    """Return one response of a provider, or of `streamText` with its steps."""
     modern = rng.random() < 0.5
     out: list[dict[str, Any]] = []
     if rng.random() < 0.8:
@@ -221,7 +221,9 @@ def chunks(rng: Random) -> list[Frame]:
 
 
 def _error_body(rng: Random) -> Any:
-    """Return an error body. Neither dialect has a non-streamed answer, so a body that is one document is an error."""
+    """Return an error body. Neither dialect has responses that are not streamed, so a body that is one document is an
+    error.
+    """
     return rng.choice((
         {"error": {"message": "m", "code": 5, "type": "t"}}, {"error": "words"}, {"message": "m", "code": "c"},
         {"message": "m"}, {"detail": "d"}, {"type": "error", "errorText": "e"}, {"type": "error", "error": {"a": 1}},

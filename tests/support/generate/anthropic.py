@@ -1,4 +1,4 @@
-"""Random Messages streams as the API sends them, used as input for mutation. Imports nothing from streamweld."""
+"""Random Messages streams as the API sends them, used as input for mutation. This module does not import streamweld."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Random Chat Completions streams with known expected results: conformant streams, and streams in one of 36 irregular
 shapes.
 
-Everything derives from one `random.Random`, so a seed identifies a stream permanently. Imports nothing from streamweld.
+Everything is derived from one `random.Random`, so a seed always gives the same stream. This module does not import
+streamweld.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def shaped(rng: Random, shape: str) -> Stream:
 
 
 def conformant(rng: Random) -> Stream:
-    """Return a stream as OpenAI itself sends it: one envelope, role first, calls by index, finish, usage, [DONE]."""
+    """Return a stream as OpenAI sends it: one envelope, role first, calls by index, finish, usage, [DONE]."""
     top: dict[str, Any] = {
         "id": "chatcmpl-" + random_id(rng),
         "object": "chat.completion.chunk",

@@ -1,4 +1,4 @@
-"""Invalid streams of named events: conformant streams in which frames and members were mutated, from one seed.
+"""Invalid streams of named events: conformant streams with mutated frames and members, derived from one seed.
 
 A `Source` defines the conformant streams of a dialect. There is no expected result; the suites that use these streams
 compare backends or look for crashes.
@@ -25,7 +25,7 @@ class Source:
 
     dialect: str
     frames: Callable[[random.Random], list[Frame]]  # a stream as the API sends it
-    whole: Callable[[random.Random], Any]  # the answer as one document
+    whole: Callable[[random.Random], Any]  # the response as one document
     rich: tuple[Any, ...]  # payloads that may occur anywhere
     members: tuple[str, ...]  # names of members
     values: tuple[Any, ...] = ()  # values that may occur anywhere, in addition to NASTY
@@ -100,7 +100,7 @@ def _text(rng: random.Random, payload: Any) -> bytes:
 
 
 def _merged(rng: random.Random, left: list[Frame], right: list[Frame]) -> list[Frame]:
-    """Merge two streams into one, either interleaved, each in its own order, or concatenated."""
+    """Merge two streams into one. They are interleaved, each in its own order, or concatenated."""
     if rng.random() < 0.5:
         return left + right
     out: list[Frame] = []
@@ -185,7 +185,7 @@ def _mutate(rng: random.Random, source: Source, value: Any, frames: list[Frame] 
 def _value(rng: random.Random, source: Source, frames: list[Frame] | None) -> Any:
     roll = rng.random()
     if roll < 0.25 and frames:
-        # A value from elsewhere in the same stream, so that ids and indexes collide.
+        # Use a value from elsewhere in the same stream, so that ids and indexes collide.
         value = rng.choice(frames)[1]
         while isinstance(value, dict | list) and value and rng.random() < 0.85:
             value = rng.choice(list(value.values()) if isinstance(value, dict) else value)

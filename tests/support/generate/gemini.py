@@ -1,4 +1,4 @@
-"""Random Gemini streams as the API sends them, used as input for mutation. Imports nothing from streamweld."""
+"""Random Gemini streams as the API sends them, used as input for mutation. This module does not import streamweld."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REASONS = ("STOP", "STOP", "STOP", "MAX_TOKENS", "SAFETY", "MALFORMED_FUNCTION_C
 
 
 def frames(rng: Random) -> list[Frame]:
-    """Return one answer: a chunk per part, with the finish reason in the last one or after it."""
+    """Return one response: a chunk per part, with the finish reason in the last chunk or after it."""
     envelope: dict[str, Any] = {"modelVersion": "gemini-x", "responseId": random_id(rng)}
     if rng.random() < 0.2:
         envelope["createTime"] = "2025-05-06T07:08:09.123456Z"
@@ -39,14 +39,14 @@ def frames(rng: Random) -> list[Frame]:
 
 
 def whole(rng: Random) -> Any:
-    """Return the answer as one document."""
+    """Return the response as one document."""
     parts = [part for _ in range(rng.randint(0, 3)) for part in _parts(rng)]
     candidate = {"content": {"parts": parts, "role": "model"}, "finishReason": rng.choice(REASONS), "index": 0}
     return {"candidates": [candidate], "usageMetadata": {"promptTokenCount": 1}, "modelVersion": "m"}
 
 
 def _candidate(rng: Random, index: int) -> list[dict[str, Any]]:
-    """Return the entries of one candidate, each for its own chunk."""
+    """Return the elements of `candidates` for one candidate, each for its own chunk."""
     out: list[dict[str, Any]] = []
     parts = [part for _ in range(rng.choice((1, 1, 2, 3))) for part in _parts(rng)]
     while parts:

@@ -1,4 +1,5 @@
-"""Random request histories, valid and broken, from a seed: one script of events, written in any dialect.
+"""Random request histories, valid and broken, derived from a seed: one script of events that can be written in any
+dialect.
 
 Every text, argument and result contains a unique token (`«17»`), so that a test can detect what was lost.
 """
@@ -114,7 +115,7 @@ class Maker:
                 case 5 if event.calls:  # duplicate call
                     twin = self.random.choice(event.calls)
                     event.calls.append(Call(twin.call_id, twin.name, twin.arguments))
-                case 6 if event.calls:  # one id, two calls
+                case 6 if event.calls:  # two calls with one id
                     twin = self.random.choice(event.calls)
                     event.calls.append(Call(twin.call_id, twin.name, json.dumps({"q": self.token()})))
                     later = events[at + 1 : at + 2]
@@ -198,8 +199,9 @@ def _responses(events: list[Event]) -> Any:
 
 
 def _sided(events: list[Event], say: Any, container: str, assistant: str) -> Any:
-    """Write the script for dialects with two roles: results go into user messages; a user message that follows is
-    merged with them."""
+    """Write the script for dialects with two roles. Results go into user messages, and a following user message is
+    merged with them.
+    """
     system: list[Any] = []
     messages: list[Any] = []
     before = ""
@@ -255,8 +257,9 @@ def _gemini(events: list[Event]) -> Any:
         return out
 
     def given(call_id: str, side: int) -> dict[str, str]:
-        """Return the id members for one side. Ids are optional: of four calls, one has no id, one has it on the call,
-        one on the response, one on both."""
+        """Return the id members for one side. Ids are optional: of four calls, the first has no id, the second has an
+        id on the call, the third on the response, and the fourth on both.
+        """
         return {"id": call_id} if len(call_id) % 4 & side else {}
 
     system, contents = _sided(events, say, "parts", "model")

@@ -1,6 +1,7 @@
-"""Responses streams whose items list other parts than were streamed: joined, divided, reordered, dropped, repeated.
+"""Responses streams whose items list other parts than the streamed ones: joined, divided, reordered, dropped or
+repeated.
 
-The seed determines the whole stream.
+The seed determines the stream.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ class _Item:
         return item
 
     def listed(self) -> list[tuple[str, str]]:
-        """Return the parts as the item's list contains them."""
+        """Return the parts as they appear in the item's list."""
         rng, parts = self.rng, list(self.parts)
         for _ in range(rng.choice((0, 0, 1, 1, 2, 3))):
             at = rng.randrange(len(parts) + 1)

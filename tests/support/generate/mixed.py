@@ -1,8 +1,8 @@
-"""JSON calls and free-form calls in one answer, whose fragments identify their call more or less precisely.
+"""JSON calls and free-form calls in one response, whose fragments identify their call more or less precisely.
 
 A fragment is addressed by index, by id, by both, by a new id, by an unknown index, by its position in a list, or not at
-all; some follow the finish reason. Free-form text is Greek and JSON is not, so that a test can detect whether the two
-ever end up in the same call. Imports nothing from streamweld.
+all; some follow the finish reason. Free-form text is Greek and JSON is not, so that a test can detect whether they are
+ever mixed in one call. This module does not import streamweld.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Call:
 
 
 def piece(rng: Random, call: _Call) -> dict[str, Any]:
-    """Return the next entry of a call. The first one is its header, with or without text."""
+    """Return the next fragment of a call. The first fragment is its header, with or without text."""
     header = not call.opened
     text = call.left.pop(0) if call.left and not (header and rng.random() < 0.5) else ""
     call.opened = True

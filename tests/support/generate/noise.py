@@ -1,7 +1,7 @@
-"""Invalid streams: mutated chunks, corrupted bytes, junk, and random options. All derive from one seed.
+"""Invalid streams: mutated chunks, corrupted bytes, junk, and random options, all derived from one seed.
 
-There is no expected result; the suites that use these streams compare backends or look for crashes. The only data taken
-from streamweld are the names of its options and diagnostic codes.
+There is no expected result; the suites that use these streams compare backends or look for crashes. From streamweld,
+the module uses only the names of options and diagnostic codes.
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ def random_frames(rng: random.Random) -> list[bytes]:
         return scrambled_frames(rng)
     if rng.random() < 0.2:
         other = scrambled_frames(rng) if rng.random() < 0.3 else shaped(rng, rng.choice(list(SHAPES))).frames
-        frames = frames[:-1] + other  # two answers in one stream
+        frames = frames[:-1] + other  # two responses in one stream
     if rng.random() < 0.2:
         text = random_text(rng)
         frames = [chunk({rng.choice(("content", "reasoning")): p}, index=1) for p in fragments_of(rng, text)] + frames

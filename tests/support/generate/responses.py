@@ -1,6 +1,6 @@
 """Random Responses streams as the API sends them, used as input for mutation.
 
-Imports nothing from streamweld.
+This module does not import streamweld.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Streams built from a small vocabulary, so that ids, indexes, texts and tags repeat and collide.
 
-Examples are two calls with one id, a repeated text, a tag split in two, a finish reason that comes too early. There is
-no expected result. Imports nothing from streamweld.
+Examples are two calls with one id, a repeated text, a tag that is split in two, and a finish reason that arrives too
+early. There is no expected result. This module does not import streamweld.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ def scrambled_frames(rng: Random) -> list[bytes]:
 
 
 def whole_body(rng: Random) -> bytes:
-    """Return a non-streamed answer."""
+    """Return a response that is not streamed."""
     choices = []
     for index in range(rng.choice((1, 1, 2))):
         reason = rng.choice(FINISHES)

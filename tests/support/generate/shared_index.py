@@ -1,7 +1,8 @@
 """Chat streams whose calls all have index 0, without ids or with one shared id, and the expected result of each.
 
-The calls follow each other, whole or in fragments. Names share prefixes or are equal; arguments are equal, empty
-objects or different. Each stream carries its expected result: the list of calls, or the diagnostic of the ambiguity.
+The calls follow each other, each in one piece or in fragments. Names share prefixes or are equal; arguments are equal,
+empty objects or different. Each stream comes with its expected result: the list of calls, or the diagnostic for the
+ambiguity.
 """
 
 from __future__ import annotations

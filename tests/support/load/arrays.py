@@ -1,4 +1,4 @@
-"""Payloads with one long array: every array in the payloads of the vectors, filled with one element.
+"""Payloads with one long array: every array in the payloads of the vectors, filled with copies of one element.
 
 `python -m tests.support.load.arrays BACKEND [COUNT] [JOB ...]` prints, for each, the peak memory growth and the size of
 the body in KiB.

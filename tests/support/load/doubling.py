@@ -1,11 +1,11 @@
 """Checks that four times as many elements take at most `DOUBLE` squared as long, up to 64,000 elements.
 
-`python -m tests.support.load.doubling BACKEND SECONDS FILE` measures rows in a fixed order, one job of every shape
-before the second of any, and appends a line to the file for each. It resumes after the last line, so that a machine
-that is idle only at times completes them all.
+`python -m tests.support.load.doubling BACKEND SECONDS FILE` measures rows in a fixed order, one job for every shape
+before the second job for any, and appends a line to the file for each row. It resumes after the last line, so that even
+a machine that is idle only at times completes all rows.
 
-Each row is measured with a quarter of the elements first. Work of the form an + bn² that stays within `FEW` there stays
-within `DOUBLE` squared for the full number; a row that does not is measured again with the full number.
+Each row is first measured with a quarter of the elements. If work of the form an + bn² stays within `FEW` there, it
+stays within `DOUBLE` squared for the full number. Otherwise, the row is measured again with the full number.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FEW = (4 + 16 * (share := (MOST - 4) / (16 - MOST) / 4)) / (1 + share)
 
 
 def rows(backend: str) -> Iterator[tuple[Shape, str, Job]]:
-    """Yield each shape with each job: first one job of every shape, then another."""
+    """Yield each shape with each job: first one job for every shape, then the next job for every shape."""
     shapes = list(ALL)
     random.Random(0).shuffle(shapes)
     found = [(shape, list(jobs(shape, backend).items())) for shape in shapes]
@@ -50,7 +50,7 @@ def main(backend: str, seconds: str, results: str) -> None:
     done = {line.split("\t")[0] for line in file.read_text().splitlines()} if file.exists() else set[str]()
     end = time.monotonic() + float(seconds)
     gc.collect()
-    gc.freeze()  # each measurement begins with a collection, which then skips the modules and tables
+    gc.freeze()  # each measurement begins with a collection, which skips frozen modules and tables
     for shape, name, job in rows(backend):
         if time.monotonic() > end:
             return

@@ -2,7 +2,7 @@
 
 `python -m tests.support.load.fillers BACKEND STAGE [FILLER ...]`
 prints one line per filler: its name, the exception, and the peak memory growth. Each filler runs in its own process, so
-that none reuses memory that another one freed.
+that it cannot reuse memory that another filler freed.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 NIGHTLY = os.environ.get("STREAMWELD_NIGHTLY") == "1"
-# The Python backend is slow, and its memory is traced: it gets a smaller limit, and input of the same multiple of it.
-# Its reads are smaller as well, because the objects made from one read take many times its size and are not kept.
+# The Python backend is slow, and its memory is traced, so it gets a smaller limit and proportionally less input. Its
+# reads are smaller, too, because the temporary objects created from one read take many times its size.
 READ = {"native": PIECE, "pure": 4 * KIB}
 LIMIT = {"native": 16 * MIB, "pure": 128 * KIB}
 TOTAL = {"native": 128 * MIB if NIGHTLY else 40 * MIB, "pure": 128 * MIB if NIGHTLY else 320 * KIB}
@@ -171,7 +171,7 @@ def pieces(name: str, total: int, read: int, *, begun: bool) -> Iterator[bytes]:
     yield HEAD + head if begun else head
     count = max(1, read // len(unit))
     for place in range(max(1, total // (count * len(unit)))):
-        # A new object each time, like the reads of a network, so that kept references show as memory.
+        # A new object each time, like the reads from a network, so that kept references are visible as memory growth.
         if b"@" in unit:
             yield b"".join([unit.replace(b"@", b"%d" % number) for number in range(place * count, (place + 1) * count)])
         else:
@@ -206,7 +206,7 @@ def checker(_: Limits, __: str) -> Callable[[bytes], object]:
 
 
 def splicer(limits: Limits, _: str) -> Callable[[bytes], object]:
-    """The filler is the second of two streams; the first one was cut inside its second event."""
+    """The filler is the second of two streams; the first one was truncated inside its second event."""
     return StreamSplicer(HEAD + text("there")[:20], limits=limits).feed
 
 
@@ -231,7 +231,7 @@ if NIGHTLY:
 
 
 def size_of(backend: str, stage: str) -> str:
-    """Return the backend whose sizes fit a stage: the splicer is written in Python for both."""
+    """Return the backend whose sizes fit a stage. The splicer is written in Python for both backends."""
     return "pure" if stage == "splice" else backend
 
 
@@ -249,7 +249,9 @@ def run(backend: str, stage: str, name: str, *, begun: bool, total: int, limit: 
 
 
 def grown(backend: str, stage: str, name: str, *, begun: bool) -> tuple[str, int]:
-    """Return the exception and the memory growth: Python's own for the pure backend, the process for the native one."""
+    """Return the exception and the memory growth: that of Python objects for the pure backend, that of the process for
+    the native backend.
+    """
     # A new process has not mapped all its files yet, and the tables for the ending after an error are loaded once.
     run(backend, stage, name, begun=begun, total=64 * KIB)
     run(backend, stage, name, begun=begun, total=64 * KIB, limit=16 * KIB)

@@ -2,8 +2,8 @@
 counts).
 
 `python -m tests.support.load.flood INTEGRATION [FILLER ...]` prints a line of JSON for each filler, before and after
-the first event, plain and compressed: peak memory growth, the exception, the size and the tail of the output. Each runs
-in its own process.
+the first event, plain and compressed: peak memory growth, the exception, the size and the tail of the output. Each
+combination runs in its own process.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ def main(name: str, *fillers: str) -> None:
                 sys.stdout.flush()
                 child = os.fork()
                 if child == 0:
-                    measured(name, filler, how, begun=begun, total=64 * KIB)  # a new process has not mapped its files
+                    measured(name, filler, how, begun=begun, total=64 * KIB)  # warm up: its files are mapped
                     gc.collect()
                     reset_peak()
                     before = peak_of_process()

@@ -18,8 +18,9 @@ _SURE = 3  # minimum number of runs
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
-    """Measure CPU time of this thread with the garbage collector off, as timeit does: when it runs depends on the
-    process."""
+    """Measure the CPU time of this thread with the garbage collector off, as timeit does, because when it runs depends
+    on the whole process.
+    """
     gc.collect()
     gc.disable()
     try:
@@ -33,9 +34,9 @@ def cpu_seconds(work: Callable[[], object]) -> float:
 def growth(small: Callable[[], object], large: Callable[[], object], most: float, tries: int = 8) -> float:
     """Return how many times as long `large` takes as `small`, comparing the fastest run of each.
 
-    Another process can only slow a run down, so more runs bring the result closer to the true one. `small` runs
-    `_SURE` times first: a slow first run would hide quadratic work. Measuring stops when the result is at most `most`,
-    after `tries` runs, or after `_SURE` runs if the result is more than twice `most`.
+    Another process can only slow down a run, so more runs bring the result closer to the true ratio. `small` runs
+    `_SURE` times first, because a slow first run would hide quadratic work. Measuring stops when the result is at most
+    `most`, after `tries` runs, or after `_SURE` runs if the result is more than twice `most`.
     """
     fast = min([cpu_seconds(small) for _ in range(_SURE)])
     slow = found = inf
@@ -49,9 +50,11 @@ def growth(small: Callable[[], object], large: Callable[[], object], most: float
 
 
 def assert_linear_work(prepare: Callable[[int], Callable[[], object]], size: int) -> None:
-    """Assert that four times the size takes at most `DOUBLE` squared as long, at this size or at four times this size.
+    """Assert that four times the size takes at most `DOUBLE` squared as long, either from this size or from four times
+    this size.
 
-    Memory that outgrows a processor cache slows one of the two steps; quadratic work slows both, the second one more.
+    If memory outgrows a processor cache, one of the two steps is slower; quadratic work slows both steps, the second
+    one more.
     """
     first = growth(prepare(size), prepare(4 * size), DOUBLE**2)
     if first <= DOUBLE**2:

@@ -1,7 +1,8 @@
-"""Streams with many of one element, by dialect, from `scaling.txt`, the table that the Rust and Python suites share.
+"""Streams with many copies of one element, by dialect, from `scaling.txt`, the table that the Rust and Python suites
+share.
 
-`shapes()` returns every row in every order, and adds to each dialect that the package can write the streams of
-`NEUTRAL`, converted, so that a new dialect is covered before it has its own rows.
+`shapes()` returns every row in every order. For each dialect that the package can write, it adds the converted streams
+of `NEUTRAL`, so that a new dialect is covered before it has its own rows.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ TABLE = Path(__file__).parent / "scaling.txt"
 OFF = Limits(**dict.fromkeys(LIMITS, None))
 SCATTER, SCATTERED = 7919, 1_000_003
 
-# The order of passes over all elements: o(pen), f(ill), c(lose), C: close from the last one to the first, t(hen).
+# The order of passes over all elements: o(pen), f(ill), c(lose), C (close from the last to the first), t(hen).
 ORDERS = {
     "one by one": ("ofc", "t"),
     "side by side": ("o", "f", "c", "t"),
@@ -52,7 +53,7 @@ class Shape:
 
     dialect: str
     thing: str
-    passes: tuple[str, ...] = ()  # the text of each; @ is the number of the element
+    passes: tuple[str, ...] = ()  # the text of each pass; @ is the number of the element
     backwards: frozenset[int] = frozenset()  # passes that begin with the last element
     head: str = ""
     tail: str = ""

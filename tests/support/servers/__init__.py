@@ -1,1 +1,1 @@
-"""Servers and commands that the integration suites start on the loopback."""
+"""Servers and commands that the integration suites start on the loopback interface."""

@@ -1,7 +1,7 @@
-"""A real HTTP server on the loopback interface, which answers every POST with one of the bodies that it was given.
+"""A real HTTP server on the loopback interface that responds to every POST with one of the given bodies.
 
 The first `k<number>` of the path selects the body, which is sent in the given pieces, one HTTP chunk each. The server
-is independent of dialects and ignores the content of requests.
+does not depend on dialects, and ignores the content of requests.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A proxy between a Chat upstream and Anthropic clients, over loopback, for the proxy suites."""
+"""A proxy between a Chat upstream and Anthropic clients, over the loopback interface, for the proxy suites."""
 
 from __future__ import annotations
 

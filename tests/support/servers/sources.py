@@ -51,7 +51,7 @@ class SyncSource(Closing):
 
 
 class AsyncSource(Closing):
-    """A source that waits before each chunk and in closing."""
+    """A source that waits before each chunk and while it is closed."""
 
     async def __aiter__(self) -> AsyncIterator[Any]:
         for chunk in self.chunks:

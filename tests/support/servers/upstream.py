@@ -1,4 +1,4 @@
-"""Real servers on loopback for the integration suites: an upstream that follows a script, and uvicorn.
+"""Real servers on the loopback interface for the integration suites: an upstream that follows a script, and uvicorn.
 
 Each runs in its own thread with its own event loop, so that synchronous and asynchronous clients can both use it.
 """
@@ -29,14 +29,14 @@ class Asked:
     headers: list[tuple[str, str]]
     body: bytes
     gone_at: float | None = None
-    """Time at which the client disconnected (`time.monotonic`), if it did so before the answer was complete."""
+    """Time at which the client disconnected (`time.monotonic`), if it disconnected before the response was complete."""
 
     def header(self, name: str) -> str | None:
         return next((value for given, value in self.headers if given == name), None)
 
 
 class Talk:
-    """The connection that a script answers."""
+    """The connection on which a script responds."""
 
     def __init__(self, asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.asked = asked
@@ -46,7 +46,7 @@ class Talk:
         self.peer: tuple[str, int] = writer.get_extra_info("peername")
 
     async def head(self, status: int = 200, kind: str | None = "text/event-stream", **headers: str) -> None:
-        """Send the head of a chunked answer."""
+        """Send the head of a chunked response."""
         lines = [f"HTTP/1.1 {status} X", "transfer-encoding: chunked"]
         lines += [] if kind is None else [f"content-type: {kind}"]
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
@@ -70,12 +70,12 @@ class Talk:
         await self.end()
 
     def cut(self) -> None:
-        """Close the connection before the end of the answer."""
+        """Close the connection before the end of the response."""
         self.keep = False
         self._writer.transport.abort()
 
     def half_close(self) -> None:
-        """Send no more, and keep the connection open for reading."""
+        """Stop sending, and keep the connection open for reading."""
         self._writer.write_eof()
 
     def reset(self) -> None:
@@ -99,7 +99,7 @@ Script = Callable[[Talk], Awaitable[None]]
 
 @dataclass
 class Upstream:
-    """A server that answers each request with its script."""
+    """A server that responds to each request with its script."""
 
     script: Script
     seen: list[Asked] = field(default_factory=list)
@@ -194,7 +194,7 @@ def until(true: Callable[[], Any], seconds: float = 10.0) -> None:
 
 
 def sse(*pieces: bytes, status: int = 200, kind: str = "text/event-stream", **headers: str) -> Script:
-    """Return a script that streams these pieces and ends the answer properly."""
+    """Return a script that streams these pieces and then ends the response properly."""
 
     async def script(talk: Talk) -> None:
         await talk.head(status, kind, **headers)

@@ -9,7 +9,7 @@ DONE = b"data: [DONE]\n\n"
 
 
 def event(payload: Any) -> bytes:
-    """Return one event; `payload` is written as JSON unless it is text already."""
+    """Return one event; `payload` is written as JSON unless it is already text."""
     text = payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=True, separators=(",", ":"))
     return f"data: {text}\n\n".encode()
 

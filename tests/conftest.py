@@ -27,8 +27,8 @@ FULL = NIGHTLY or os.environ.get("STREAMWELD_FULL") == "1"
 
 # The `backend` fixture is a constant string, so sharing it between the examples of a test function is safe.
 CHECKS_OFF = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-# Examples are the same in every run, so that a result depends on the commit only. `--hypothesis-profile search` looks
-# for new ones.
+# Examples are the same in every run, so that a result depends only on the commit. `--hypothesis-profile search` looks
+# for new examples.
 for name, count, fixed in (("sample", 100, True), ("full", 2000, True), ("search", 2000, False)):
     settings.register_profile(
         name, max_examples=count, deadline=None, derandomize=fixed, print_blob=True, suppress_health_check=CHECKS_OFF
@@ -53,8 +53,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def backend(request: pytest.FixtureRequest) -> str:
-    """The backends; each test that requests this fixture runs once per backend. A missing extension fails the test, and
-    never skips it."""
+    """The backend. Each test that requests this fixture runs once per backend. If the extension is missing, the test
+    fails; it is not skipped.
+    """
     name = str(request.param)
     if name == "native" and importlib.util.find_spec("streamweld._native") is None:
         pytest.fail("the extension is not built (make build); --no-native leaves it out", pytrace=False)
@@ -63,15 +64,15 @@ def backend(request: pytest.FixtureRequest) -> str:
 
 
 def pytest_configure() -> None:
-    """Restore the interrupt handler: a background shell may ignore interrupts, and commands that tests start would
-    inherit that."""
+    """Restore the interrupt handler, because a background shell may ignore interrupts, which commands that tests start
+    would inherit.
+    """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:
-    """Freeze the collected tests: there are tens of thousands, and garbage collection need not traverse them
-    each time."""
+    """Freeze the collected tests, so that garbage collection does not traverse tens of thousands of them each time."""
     gc.collect()
     gc.freeze()
 

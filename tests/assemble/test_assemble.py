@@ -1,4 +1,4 @@
-"""The call to which a fragment belongs, tested on the assembler alone: rules R1 to R3, and cases from bug reports."""
+"""The call to which a fragment belongs, tested on the assembler alone: rules R1 to R3, and cases from reports."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class TestReports:
         assert named.dispatchable
 
     def test_the_original_id_is_kept(self) -> None:
-        """The id is only in the first fragment; whatever the index does, a result must be sent back under it."""
+        """Only the first fragment has the id. Whatever the index is, a result must be sent back with this id."""
         rig = Rig()(3, "call_abc123", "search", None)(3, None, None, "{}").done()
         assert [call.call_id for call in rig.calls] == ["call_abc123"]
 

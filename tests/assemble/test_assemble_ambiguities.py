@@ -1,4 +1,4 @@
-"""The named ambiguities, on the assembler alone: each with its default and with its switch."""
+"""The ambiguities AM1 to AM12, tested on the assembler alone, each with its default and its alternative."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class TestAmbiguities:
     def test_am3_decided_at_the_end(self) -> None:
         rig = Rig()(0, "x", "f", "")(1, "x", "f", "")(0, "x", None, '{"a":"')(1, "x", None, "{")
         rig(1, "x", None, "}")(0, "x", None, "").done()
-        assert len(rig.calls) == 1  # one of them is truncated: there is no proof of two calls
+        assert len(rig.calls) == 1  # one of the texts is truncated, so there is no proof of two calls
 
     def test_am3_join(self) -> None:
         rig = Rig(Policy(dup_id_parallel_headers="join"))(0, "x", "f", "")(1, "x", "f", "")

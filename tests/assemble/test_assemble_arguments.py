@@ -1,4 +1,4 @@
-"""Argument text and names, on the assembler alone: the rules A1 to A8, and the effect of a name."""
+"""Argument text and names, tested on the assembler alone: the rules A1 to A8, and the effect of a name."""
 
 from __future__ import annotations
 

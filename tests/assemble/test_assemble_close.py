@@ -1,4 +1,4 @@
-"""How parts and calls close, and which events they emit before, on the assembler alone."""
+"""How parts and calls close, and which events precede the close, tested on the assembler alone."""
 
 from __future__ import annotations
 
@@ -171,7 +171,9 @@ class TestEmission:
         assert shown[0].name == "get_weather"
 
     def test_text_settles_the_names_before_it(self) -> None:
-        """The header of another call does not: names of parallel calls may come in pieces by turns."""
+        """The header of another call does not settle them, because the names of parallel calls may arrive in
+        alternating pieces.
+        """
         rig = Rig()(0, "a", "f", "")(1, "b", "g", "")
         assert rig.out.events == []
         rig.text("x")

@@ -1,4 +1,6 @@
-"""Cost of the assembler alone: its limits, and time linear in the number of fragments, whatever they contain."""
+"""The cost of the assembler alone: its limits, and time that is linear in the number of fragments, whatever they
+contain.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +93,7 @@ COSTS: dict[str, Callable[[Rig, int], object]] = {
 
 @pytest.mark.parametrize("name", COSTS)
 def test_linear(name: str) -> None:
-    """Four times the fragments take about four times as long: nothing is scanned again."""
+    """Four times as many fragments take about four times as long, because no text is scanned twice."""
     limits = Limits(max_tool_calls=None, max_tool_index=None)
 
     def run(n: int) -> float:

@@ -1,4 +1,4 @@
-"""Native equals pure on Responses items that list other parts than were streamed.
+"""Both backends give the same results for Responses items that list other parts than the streamed ones.
 
 Full count (STREAMWELD_FULL=1): 500 streams (nightly: 10,000).
 """

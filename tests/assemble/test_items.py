@@ -1,5 +1,6 @@
-"""The assembler's item interface without a decoder: items that the wire itself opens and closes. Quirk numbers are
-those of the vectors."""
+"""The assembler's item interface without a decoder: items that the wire itself opens and closes. The numbers of quirks
+are those in the vectors.
+"""
 
 from __future__ import annotations
 

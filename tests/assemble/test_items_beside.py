@@ -1,4 +1,4 @@
-"""Items without a decoder: ids, usage, results, names and limits; parts and calls are tested in `test_items`."""
+"""Items without a decoder: ids, usage, results, names and limits. `test_items` tests parts and calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The arguments of a call while they arrive: each view is a part of the final value, however the text is chunked."""
+"""The arguments of a call while they arrive: each view is a part of the final value, regardless of how the text is
+chunked.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,7 @@ def view_of(*pieces: str) -> PartialArguments:
 
 
 def joined(changes: list[ArgumentsChange]) -> list[ArgumentsChange]:
-    """Join the fragments of one string; values that a container emits at its close are merged too."""
+    """Join the fragments of one string. Values that a container emits when it closes are merged, too."""
     out: list[ArgumentsChange] = []
     for change in changes:
         if change.kind == "fragment" and out and out[-1][:2] == change[:2]:
@@ -143,7 +145,7 @@ def test_both_readers_agree(text: str, before: str) -> None:
         ('{"a":"', {"a": ""}),
         ('{"a":"b\\', {"a": "b"}),
         ('{"a":"b\\u00e', {"a": "b"}),
-        ('{"a":"b\\ud83d', {"a": "b"}),  # the surrogate is a pair, if its other half arrives
+        ('{"a":"b\\ud83d', {"a": "b"}),  # the surrogate may become a pair if its other half arrives
         ('{"a":"b\\ud83d\\ude00', {"a": "b😀"}),
         ('{"a":"b\\ud83d\\ud83d', {"a": "b\ufffd"}),
         ('{"a":"b\\ud83d\\', {"a": "b"}),
@@ -152,7 +154,7 @@ def test_both_readers_agree(text: str, before: str) -> None:
         ('{"a":"b\\\\ud83d', {"a": "b\\ud83d"}),
         ('{"a":"\\\\', {"a": "\\"}),
         ('{"a":[[1,2],{"b":"c', {"a": [[1, 2], {"b": "c"}]}),
-        ('{"a":1,"a":"x', {"a": "x"}),  # the last duplicate counts, as in `.parsed`
+        ('{"a":1,"a":"x', {"a": "x"}),  # the last duplicate is used, as in `.parsed`
         ('{"a":123456789012345678901234567890}', {"a": 123456789012345678901234567890}),
         ('{"a":1,"b":' + "9" * 17_000 + "}", {"a": 1}),
         ('{"a":1}x', {"a": 1}),

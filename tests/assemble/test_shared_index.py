@@ -1,4 +1,6 @@
-"""Several calls at index 0, without ids or under one id: each is read separately, or the ambiguity is reported."""
+"""Several calls at index 0, without ids or with one shared id: they are parsed as separate calls, or the ambiguity is
+reported.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ def test_calls_at_index_0(backend: str, identity: str | None) -> None:
             stream = shared_index(Random(seed), identity)
             calls, codes = calls_read(stream)
             if stream.repeats:
-                # An exact copy of an earlier call may be a replay: dropped with a diagnostic, or kept.
+                # An exact copy of an earlier call may be a replay. It is dropped with a diagnostic, or kept.
                 assert calls == stream.calls or (codes & NAMED and set(calls) == set(stream.calls)), (
                     stream.body.decode()
                 )

@@ -1,1 +1,1 @@
-"""Bulk reading: columns of bodies over Arrow, `streamweld scan`, and the engines."""
+"""Bulk reading: columns of bodies in Arrow, `streamweld scan`, and the engines."""

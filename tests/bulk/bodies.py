@@ -33,7 +33,7 @@ def _chunk(delta: dict[str, Any], finish: str | None = None, **more: Any) -> dic
 
 
 def chat(number: int = 1) -> bytes:
-    """Return a stream with a text in two pieces, one call in three, and token counts."""
+    """Return a stream with a text in two pieces, a call in three pieces, and token counts."""
     call = {"index": 0, "id": f"call_{number}", "type": "function", "function": {"name": "add", "arguments": ""}}
     return (
         _sse(
@@ -55,7 +55,7 @@ def cut_chat() -> bytes:
 
 
 def failed_chat() -> bytes:
-    """Return a text, then an error of the gateway."""
+    """Return a stream with a text followed by an error of the gateway."""
     error = {"error": {"message": "overloaded", "type": "server_error", "code": "503"}}
     return _sse(_chunk({"role": "assistant", "content": "Par"}), error)
 
@@ -129,8 +129,9 @@ def responses() -> bytes:
 
 
 def truth(number: int) -> dict[str, Any]:
-    """Return the expected values of row `number` of `bodies`: dialect, completeness, finish, text, calls, and the rule
-    that failed."""
+    """Return the expected values for row `number` of `bodies`: dialect, completeness, finish reason, text, calls, and
+    the rule of the error.
+    """
     kind = number % 10
     if number % 1000 == 999:
         return {"dialect": None, "text": "", "calls": [], "finish": None, "rule": "not_an_event_stream"}
@@ -157,7 +158,7 @@ def truth(number: int) -> dict[str, Any]:
 
 
 def bodies(count: int, start: int = 0) -> list[bytes]:
-    """Return rows of mixed dialects; one in a thousand cannot be read."""
+    """Return rows in mixed dialects. One row in a thousand cannot be read."""
     made = []
     for number in range(start, start + count):
         if number % 1000 == 999:

@@ -1,8 +1,9 @@
 """The recipes of `docs/bulk.md` on the real engines: `python -m tests.bulk.engines ENGINE ROWS`.
 
-Runs in its own environment, `engines`. Each engine reads the same Parquet files, one row in a thousand of which cannot
-be read, and its rows are compared with those of one local call and with the hand-written expected rows. Spark has a
-master and two workers, Ray two nodes; one of the two is killed while it works. Prints one JSON object.
+This runs in its own environment, `engines`. Each engine reads the same Parquet files, in which one row in a thousand
+cannot be read, and its rows are compared with those of one local call and with the hand-written expected rows. Spark
+has a master and two workers, Ray has two nodes; one worker or node is killed while it works. The program prints one
+JSON object.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def local(folder: Path) -> pa.Table:
 
 
 def plain(table: pa.Table) -> list[dict[str, Any]]:
-    """Return the rows in order, as values: engines differ in the widths of their types."""
+    """Return the rows in order, as values, because engines differ in the widths of their types."""
     return sorted(table.to_pylist(), key=lambda row: row["id"])
 
 
@@ -202,7 +203,7 @@ def spark(folder: Path, scratch: Path) -> pa.Table:
 
 
 class Slowed:
-    """Records the working process, and works slowly until a worker was killed."""
+    """Records the process that is working, and works slowly until a worker has been killed."""
 
     def __init__(self, marks: str, inner: Callable[[Any], Iterator[Any]]) -> None:
         self.marks = Path(marks)
@@ -278,7 +279,7 @@ def ray(folder: Path, scratch: Path) -> pa.Table:
             batch_format="pyarrow",
             zero_copy_batch=True,
             batch_size=100,
-            # On the second node until it is lost: Ray may otherwise give every batch to the first one.
+            # Run on the second node until it is lost, because Ray may otherwise give every batch to the first node.
             scheduling_strategy=NodeAffinitySchedulingStrategy(second.node_id, soft=True),
         )
         out = scratch / "calls"

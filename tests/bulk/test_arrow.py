@@ -1,5 +1,6 @@
-"""`streamweld.arrow` with pyarrow: rows compared with hand-written ones and with `parse`, and input that must not
-raise."""
+"""`streamweld.arrow` with pyarrow: rows are compared with hand-written rows and with `parse`, and invalid input does
+not raise.
+"""
 
 from __future__ import annotations
 
@@ -256,7 +257,7 @@ def test_the_schema_is_what_parse_makes() -> None:
 
 
 def test_the_schema_of_version_1() -> None:
-    """A changed column needs a new version: change `VERSION` with this test."""
+    """A changed column requires a new version. Change `VERSION` together with this test."""
     assert streamweld.arrow.schema().ddl == (
         "dialect STRING, completeness STRING, finish_reason STRING, text STRING, reasoning STRING, "
         "tool_calls ARRAY<STRUCT<part: INT, call_id: STRING, item_id: STRING, name: STRING, arguments: STRING, "

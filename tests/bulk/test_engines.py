@@ -1,6 +1,6 @@
-"""The recipes of `docs/bulk.md` on Polars, DuckDB, Daft, Spark and Ray return the rows of one local call.
+"""The recipes of `docs/bulk.md` on Polars, DuckDB, Daft, Spark and Ray return the same rows as one local call.
 
-Each runs in the environment `engines`, by `engines.py`, which kills a worker of Spark and of Ray. 5,000 rows in `make
+`engines.py` runs each recipe in the environment `engines`, and kills a worker of Spark and of Ray. 5,000 rows in `make
 test-all`, 200,000 in `make nightly`.
 """
 

@@ -115,7 +115,7 @@ def test_every_format_has_the_same_rows(folder: Path, tmp_path: Path, suffix: st
     (folder / "bad.sse").write_bytes(BAD)
     (folder / "empty.sse").write_bytes(b"")
     out = tmp_path / f"calls{suffix}"
-    assert run(folder, "--recursive", "-o", out, "--policy", policy).exit_code == 3  # BAD is in no known dialect
+    assert run(folder, "--recursive", "-o", out, "--policy", policy).exit_code == 3  # BAD is not in a known dialect
     if suffix == ".jsonl":
         found = rows(out)
     else:
@@ -216,7 +216,7 @@ def test_parquet_that_cannot_be_read(tmp_path: Path) -> None:
         if row is None:
             assert error.row is None
         else:
-            # The first row group is intact, and none of it is lost.
+            # The first row group is intact, and none of its rows is lost.
             assert error.row == len(found) - 1 >= 64
             assert f", row {error.row}: " in str(error)
     (missing,) = captures(str(whole), column="answer")
@@ -278,7 +278,7 @@ def test_captured_http(tmp_path: Path) -> None:
     assert [capture.body for capture in found] == [chat(1), anthropic(), None, gemini()]
     assert found[2].error is not None
     assert found[2].error.rule == "unsupported_encoding"
-    # A broken connection: the part of the body that arrived is kept.
+    # The connection broke. The part of the body that arrived is kept.
     source.write_bytes(response(chunked(chat(1))[:300], b"Transfer-Encoding: chunked"))
     (cut,) = captures(str(source))
     assert cut.body is not None
@@ -398,7 +398,7 @@ def test_progress_has_rate_and_remaining_time(folder: Path, tmp_path: Path) -> N
 
 
 def test_an_interrupted_scan_goes_on(tmp_path: Path) -> None:
-    """A scan that is killed after its first part loses no row and repeats none."""
+    """A scan that was killed after its first part continues without losing or repeating rows."""
     source = tmp_path / "in.jsonl"
     count = 20_000
     with source.open("w") as file:
@@ -421,7 +421,7 @@ def test_an_interrupted_scan_goes_on(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="belongs to a scan of other files or with other options"):
         _raise(run(source, "-o", out, "--resume", "--policy", "standard"))
     done = run(source, "-o", out, "--resume")
-    assert done.exit_code == 3, done.output  # every 1,000th body is in no known dialect
+    assert done.exit_code == 3, done.output  # every 1,000th body is not in a known dialect
     found = rows(out)
     assert [row["row"] for row in found] == list(range(count))
     assert sum(row["error"] is not None for row in found) == count // 1000

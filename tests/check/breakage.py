@@ -4,8 +4,8 @@
 
 Each client of the dialect reads the stream from a loopback server; its result is compared with that of `StreamParser`.
 The outcomes are kept in `breakage.json` (streams that did not change are not read again) and written to
-`_spec/rules.json` as `breaks_client`. If no vector violates only the rule, the vector that violates the fewest others
-is used; a client that those others break by themselves is not counted.
+`_spec/rules.json` as `breaks_client`. If no vector violates only the rule, the vector that violates the fewest other
+rules is used; a client that these other rules break by themselves is not counted.
 
 `--corpus` writes the violations of these rules that remain in recorded streams after repair to `left_over.json`.
 """
@@ -61,7 +61,7 @@ PYTHON = {
     "anthropic": ("anthropic messages.stream",),
     "gemini": ("google-genai generate_content_stream",),
 }
-# Reader -> the client's name in the rules: its own name, then the package whose version counts.
+# Reader -> the client's name in the rules, and the package whose version is reported.
 CLIENTS = {
     "openai chat.completions.stream": ("openai-python", "openai"),
     "openai responses.stream": ("openai-python", "openai"),
@@ -109,7 +109,7 @@ class Bench:
         """Return reader -> its result."""
         key = self._server.put([body])
         url = f"{self._server.origin}/{key}"
-        with warnings.catch_warnings(action="ignore"):  # pytest makes them errors, which no application does
+        with warnings.catch_warnings(action="ignore"):  # pytest turns warnings into errors, unlike applications
             held = {name: self._python.read(name, key) for name in PYTHON.get(dialect, ())}
         if dialect in NODE_SDK:
             held |= self._node.ask("sdk.read", url=url, clients=NODE_SDK[dialect])
@@ -141,7 +141,9 @@ class Bench:
 
 
 def completed(reader: str, record: dict[str, Any]) -> dict[str, Any]:
-    """Return the record with every member: with calls that have no id and list positions that were never filled."""
+    """Return the record with all members, including those of calls without an id and of list positions that were never
+    filled.
+    """
     calls = [{"id": None, **(call or {"name": None, "arguments": ""})} for call in record["calls"]]
     for call in calls:
         if reader in ("anthropic messages.stream", "@anthropic-ai/sdk messages.stream"):
@@ -158,9 +160,9 @@ def kinds(reader: str, expected: Expected, record: dict[str, Any], dialect: str,
         if not (dialect == "gemini" and row.startswith("ids ")):  # this API sends calls without ids
             found.add(phrase(row))
     if raw is None or finish_of(record) in (WORDS.get(raw, "unfinished"), "other"):
-        found.discard(PHRASES["finish"])  # nothing was sent, or the client has what was sent
+        found.discard(PHRASES["finish"])  # no finish reason was sent, or the client returns the one that was sent
     if record["usage"] is not None:
-        found.discard(PHRASES["no"])  # the client has the calls under the names that were sent
+        found.discard(PHRASES["no"])  # the client returns the calls with the names that were sent
     return found
 
 
@@ -186,8 +188,9 @@ def phrase(difference: str) -> str:
 
 
 def chosen() -> dict[str, tuple[dict[str, Any], list[str]]]:
-    """Return rule -> the vector that violates it (with the fewest other rules, then the fewest bytes), and these other
-    rules."""
+    """Return rule -> the vector that violates it (with the fewest other rules, then the fewest bytes), and those other
+    rules.
+    """
     rows: dict[str, tuple[int, int, dict[str, Any], list[str]]] = {}
     for vector in load("check"):
         broken = {rule for rule, _, _ in vector["violations"]}
@@ -223,7 +226,7 @@ def observe(kept: dict[str, Any], bench: Bench, only: Iterable[str] | None = Non
 
 
 def is_charged(rule: str, row: dict[str, Any], reader: str, record: dict[str, Any]) -> bool:
-    """Return True if a reader's result is due to this rule, and not to another one that the stream violates."""
+    """Return True if this rule causes a reader's result, and not another rule that the stream violates."""
     severities = ("info", "warning", "error")
     for other in row["others"]:
         if not record[other]["others"] and record[other]["readers"].get(reader):
@@ -272,7 +275,9 @@ def repaired(recording: Recording) -> tuple[bytes, list[str]] | None:
 
 
 def left_over(bench: Bench, names: Iterable[str] | None = None) -> dict[str, Any]:
-    """Return recorded stream -> what remains after repair: the rules, and the readers that read it differently."""
+    """Return recorded stream -> the violations that remain after repair: the rules, and the readers with a different
+    result.
+    """
     made: dict[str, Any] = {}
     for recording in corpus.all_recordings():
         name = f"{recording.folder}/{recording.name}"

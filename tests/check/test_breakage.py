@@ -39,7 +39,7 @@ OUTCOMES: dict[str, Any] = json.loads(RECORD.read_text("utf-8"))["rules"]
 LEFT: dict[str, Any] = json.loads(LEFT_OVER.read_text("utf-8"))["streams"]
 EVERY = 1 if NIGHTLY else 40  # check one in this many rules
 EVERY_RECORDING = 1 if FULL else 15
-# One rule for each client, and two that break none of them.
+# One rule for each client, and two rules that do not break any client.
 KNOWN = {
     "chat.call_index": {"openai chat.completions.stream": ["raises TypeError"]},
     "chat.usage_not_last": {"openai chat.completions.stream": ["reads no token counts"]},
@@ -89,10 +89,10 @@ def test_a_stream_of_several_rules_is_charged_to_the_one_that_explains_it() -> N
     made = breaks_client(
         {
             "chat.call_index": outcome([], "raises Error"),
-            "chat.choice_index": outcome(["chat.call_index"], "raises Error"),  # the other rule raises by itself
+            "chat.choice_index": outcome(["chat.call_index"], "raises Error"),  # the other rule alone raises
             "chat.no_choices": outcome(["chat.after_done"], "raises Error"),
-            "chat.after_done": outcome([]),  # the other rule is harmless by itself
-            "chat.object": outcome(["chat.no_choices"], "raises Error"),  # severity info, next to an error
+            "chat.after_done": outcome([]),  # the other rule alone is harmless
+            "chat.object": outcome(["chat.no_choices"], "raises Error"),  # a rule with severity info, next to an error
         }
     )
     effect = {"ai": {"version": "7", "effect": "raises Error"}}
@@ -123,7 +123,9 @@ def test_a_judge_finds_what_is_wrong_and_nothing_else(bench: Bench) -> None:
 @recorded
 @pytest.mark.parametrize("folder", corpus.FOLDERS)
 def test_repair_leaves_no_violation_that_breaks_a_client(folder: str) -> None:
-    """After repair, only the streams of `left_over.json` have such violations; a fixed entry must be removed."""
+    """After repair, only the streams in `left_over.json` have such violations. A stream without violations must be
+    removed from it.
+    """
     for number, recording in enumerate(corpus.recordings(folder)):
         name = f"{folder}/{recording.name}"
         if number % EVERY_RECORDING == 0 or name in LEFT:

@@ -1,4 +1,4 @@
-"""The linter: its vectors at every split, its rule table, a broken converter, and violations in recorded streams."""
+"""The linter: vectors at every split, its table of rules, a broken converter, and violations in recorded streams."""
 
 from __future__ import annotations
 
@@ -86,8 +86,9 @@ def test_auto_finds_the_dialect_of_clean_streams() -> None:
 
 
 def test_the_converter_that_announces_a_call_twice() -> None:
-    """A gateway's converter wrote two items for one call id, and an item_id that equals the call id; both are
-    reported."""
+    """A gateway's converter writes two items for one call id, and an item_id that equals the call id. Both faults are
+    reported.
+    """
     (vector,) = [v for v in VECTORS if v["name"] == "converter-announces-a-call-twice"]
     found = sw.check(b"".join(chunks_of(vector)))
     twice = [v for v in found if v.rule == "responses.call_id_repeated"]
@@ -110,7 +111,7 @@ def test_the_table() -> None:
         assert rule.severity in {"info", "warning", "error"}
         assert rule.basis in {"text", "reader", "reading"}
         assert rule.text
-        assert ", " in rule.source  # the source names a document and a section
+        assert ", " in rule.source  # the source consists of a document and a section
     assert len({(rule.id.partition(".")[0], rule.text) for rule in rules().values()}) == len(rules())
 
 
@@ -220,7 +221,9 @@ def test_broken_bytes_are_never_an_exception() -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS[1:])
 def test_members_of_any_type(dialect: Any) -> None:
-    """Each member of each vector's payloads is replaced by a value of another type: violations, but no exception."""
+    """Each member of each vector's payloads is replaced with a value of another type. The checker reports violations
+    and does not raise.
+    """
     rng = random.Random(dialect)
     strange = [None, True, -1, 1.5, "", "x", [], [None], [{}], {}, {"a": [1]}, 2**70, "\ud800"]
 
@@ -263,7 +266,7 @@ def test_one_rule_does_not_fill_the_list() -> None:
 
 
 def test_many_parts_that_were_closed_are_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Long valid streams do not reach the limit that protects against hostile ones."""
+    """Long valid streams do not reach the limit that protects against hostile streams."""
     monkeypatch.setattr(import_module("streamweld.check.lifecycle"), "MOST_KEPT", 10_000)
     body = b"".join(b'data: {"type":"text-%s","id":"0"}\n\n' % kind for kind in (b"start", b"end"))
     checker = Checker("ai-sdk-ui")
@@ -304,7 +307,7 @@ def test_every_finding_was_looked_at() -> None:
     found = {rule for row in reviewed["dialects"].values() for rule in row["violations"]}
     serious = {rule for rule in found if rules()[rule].severity != "info"}
     assert serious <= reviewed["notes"].keys() <= found
-    for dialect, row in reviewed["dialects"].items():  # a requirement that most valid streams violate is not a rule
+    for dialect, row in reviewed["dialects"].items():  # a requirement that most valid streams violate cannot be a rule
         for rule, count in row["violations"].items():
             assert rules()[rule].severity == "info" or count < row["streams"] / 10, (dialect, rule)
 

@@ -18,7 +18,9 @@ UI = [event({"type": "start", "messageId": "m"}), event(OUTPUT), event({"type": 
 
 @pytest.fixture
 def checked(tmp_path: Path) -> dict[str, Path]:
-    """Files to check: without findings, with a finding, with only a finding of severity info, of an unknown dialect."""
+    """Files to check: one without findings, one with a finding, one with only a finding of severity info, one in an
+    unknown dialect.
+    """
     made = {"missing": tmp_path / "missing.sse", "folder": tmp_path}
     bodies = {
         "clean": UI[0] + UI[2] + DONE,

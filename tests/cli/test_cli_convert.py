@@ -1,4 +1,4 @@
-"""`streamweld convert`, run in its own process: its output, where it is written, and exit codes."""
+"""`streamweld convert`, run in its own process: its output, where it is written, and its exit codes."""
 
 from __future__ import annotations
 

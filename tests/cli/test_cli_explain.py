@@ -1,4 +1,4 @@
-"""`streamweld explain`: every code and rule has a sentence; for unknown ones, similar names are suggested."""
+"""`streamweld explain`: every code and rule has a sentence, and for an unknown code, similar names are suggested."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_an_unknown_code_is_named_with_what_is_near() -> None:
 
 
 def test_every_code_of_the_page_of_rules_is_explained() -> None:
-    """The page states that it lists every code; `explain` explains each one and links its place."""
+    """According to the page, it lists every code. `explain` explains each code and links to its section."""
     page = (DOCS / "rules.md").read_text("utf-8")
     anchors = {*re.findall(r'<a id="([^"]+)"></a>', page), *re.findall(r"^### (\w+)$", page, re.MULTILINE)}
     explained = {line["code"]: line["help_url"] for line in in_lines(streamweld("pure", "explain", "--json").stdout)}

@@ -1,4 +1,6 @@
-"""Behavior that `check` and `inspect` share: which findings they report, in which format, where, and the exit code."""
+"""Behavior that `check` and `inspect` share: which findings they report, in which format, at which place, and the exit
+code.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ from tests.support.servers.wire import call, end, text
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Line numbers as `grep -n` prints them for the bundled stream; the rules and codes as docs/guides shows them.
+# The line numbers are those of `grep -n` for the bundled stream; the rules and codes are those in docs/guides.
 DIAGNOSTICS = [("args_replay_dropped", 95313, 253, 519), ("finish_contradicts", 96735, 256, 525)]
 RULES = [
     ("chat.role_repeated", 352, 1, 9),
@@ -120,7 +122,7 @@ def test_select_and_ignore(recording: Path) -> None:
 
 @pytest.mark.parametrize("command", ["check", "inspect"])
 def test_a_broken_rule_alone_is_a_finding(command: str, tmp_path: Path) -> None:
-    """The repeated name and id in a second fragment need no repair, but violate a rule."""
+    """The name and id that a second fragment repeats do not need a repair, but they violate a rule."""
     file = tmp_path / "heads.sse"
     file.write_bytes(call(0, "a", "look", "{") + call(0, "a", "look", "}") + end())
     shown = run(command, file)

@@ -1,4 +1,4 @@
-"""The options of `streamweld proxy`: each part of a proxy's configuration has one, with the same default."""
+"""The options of `streamweld proxy`: each field of a proxy's configuration has an option with the same default."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.servers.proxying import GOOD
 from tests.support.servers.upstream import Upstream, sse, until
 
 UPSTREAM = "http://gateway.example/v1"
-# Prints what the command would serve, as JSON: an address, seconds of grace, and a configuration.
+# Prints, as JSON, the arguments with which the command would serve: an address, seconds of grace, and a configuration.
 TOLD = """
 import dataclasses, importlib, json
 from streamweld.__main__ import main

@@ -1,4 +1,4 @@
-"""`streamweld inspect --json` on the whole corpus: one line per stream, no crash, and exactly the reviewed findings."""
+"""`streamweld inspect --json` on the complete corpus: one line per stream, no crash, and only reviewed findings."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def test_one_stream() -> None:
         assert reported in page.text, reported
     pieces = [attrs for tag, attrs in page.tags if tag == "span" and attrs.get("class") == "piece"]
     assert len(pieces) == 229
-    # Shown once as pieces and once as the result; escapes of the JSON text are kept as they were sent.
+    # The arguments are shown once as pieces and once as the result; escapes in the JSON text are kept as sent.
     assert page.text.count(ARGUMENTS) == 2
 
 
@@ -154,7 +154,7 @@ def test_gateways_and_codes() -> None:
 
 
 def test_times_of_a_recording(tmp_path: Path) -> None:
-    """Ten pieces at intervals of 10 ms from 0.5 s on, with a pause of a second before the last."""
+    """Ten pieces at intervals of 10 ms from 0.5 s on, with a pause of one second before the last piece."""
     step = len(BODY) // 9
     pieces = [BODY[at : at + step] for at in range(0, len(BODY), step)]
     at = [0.5 + 0.01 * number for number in range(len(pieces))]
@@ -190,7 +190,8 @@ def test_repairs_are_shown_with_what_was_sent() -> None:
     head = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
     unnumbered = chunk({"tool_calls": [{"id": "c", "function": {"name": "f", "arguments": "{}"}}]}, **head)
     facts = describe(Recorded("a", "", unnumbered + chunk({}, "tool_calls", **head) + b"data: [DONE]\n\n"))
-    # The repairer holds the arguments until it is clear that nothing follows: they are emitted with the second event.
+    # The repairer holds the arguments until it is known that no more text follows, so they are emitted with the second
+    # event.
     assert facts.repair_count == len(facts.repairs) == 2
     assert [repair.start for repair in facts.repairs] == [0, len(unnumbered)]
     assert b'"tool_calls":[{"id":"c"' in facts.repairs[0].before

@@ -1,8 +1,8 @@
 """Adds the envelope that every gateway sends around the members that a case tests, for readers with strict models.
 
-A vector often omits ids, timestamps and roles because streamweld does not need them. A reader that requires them would
-fail the case for a reason that is not its subject. Cases about the envelope itself stay unchanged, and so does any case
-whose bytes are not plain compact JSON in `data:` lines.
+A vector often omits ids, timestamps and roles, because streamweld does not need them. A reader that requires them would
+fail the case for a reason that the case does not test. Cases about the envelope itself stay unchanged, and so does any
+case whose bytes are not plain compact JSON in `data:` lines.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 _LINE = re.compile(r"^data: (\{.*\})$", re.MULTILINE)
-# Files whose subject is the envelope, the framing or the end.
+# Files that test the envelope, the framing or the end.
 _ABOUT_IT = {
     "chat": {"envelope", "chunks", "framing", "error_shapes", "events", "reasons"},
     "anthropic": {"message", "late_start", "hostile", "error_shapes", "start_reason", "auto"},

@@ -2,8 +2,9 @@
 
 usage: python -m tests.conformance.package [--out DIR]
 
-Writes `streamweld-conformance-VERSION.tar.gz`, the same bytes each time. Only the project's own cases are included:
-`sse/wpt.json` and `sse/whatwg_examples.json` copy tests of other projects, which are better run from their sources.
+The program writes `streamweld-conformance-VERSION.tar.gz`, with the same bytes each time. Only the project's own cases
+are included. `sse/wpt.json` and `sse/whatwg_examples.json` contain tests of other projects, which are better run from
+their sources.
 """
 
 from __future__ import annotations
@@ -35,11 +36,13 @@ FILES = ("FORMAT.md", "VERSION", "runners")
 Case = dict[str, Any]
 
 
-LONGEST = 4096  # the longest repetitive text that is written out
+LONGEST = 4096  # maximum length of a repetitive text that is written out
 
 
 def spelled(chunk: Any) -> Any:
-    """Return one read: a string if it is UTF-8, else base64; a list of parts if one of them is long and repetitive."""
+    """Return one read: a string if it is UTF-8, otherwise base64, or a list of parts if one of them is long and
+    repetitive.
+    """
     data = chunk_bytes(chunk)
     if len(data) > LONGEST and isinstance(chunk, list):
         return [spelled(part) for part in chunk]
@@ -58,7 +61,7 @@ def quirks() -> dict[str, Any]:
 
 
 def envelope(path: Path, vector: dict[str, Any], category: str, **parts: Any) -> Case:
-    """Return a case: the common members and its own parts."""
+    """Return a case: the common members, and the members specific to this case."""
     place = path.relative_to(VECTORS).with_suffix("").as_posix()
     slug = re.sub(r"[^a-z0-9]+", "-", vector["name"].lower()).strip("-")
     case: Case = {"id": f"{place}/{slug}", "category": category, "name": vector["name"], "why": vector["why"]}

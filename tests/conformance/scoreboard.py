@@ -39,8 +39,9 @@ def readers() -> dict[str, Path]:
 
 
 def command(name: str, adapter: Path, cases_folder: Path, out: Path) -> list[str]:
-    """Return the command for one adapter: Node.js, the interpreter of its environment, or this one for streamweld
-    itself."""
+    """Return the command for one adapter: Node.js, the interpreter of its environment, or, for streamweld, this
+    interpreter.
+    """
     arguments = [str(adapter), "--cases", str(cases_folder), "--json", str(out)]
     if adapter.suffix == ".mjs":
         node = shutil.which("node")
@@ -78,7 +79,7 @@ def keep(name: str, result: dict[str, Any]) -> None:
 
 @cache
 def lines() -> dict[str, str]:
-    """Return the location of each case: its file and line in the repository."""
+    """Return the file and line of each case in the repository."""
     found: dict[str, str] = {}
     texts: dict[str, list[str]] = {}
     for case in cases():

@@ -1,4 +1,4 @@
-"""The conformance suite: its package and its runners; streamweld's own reader passes all of it."""
+"""The conformance suite: its package and its runners. streamweld's own reader passes every case."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_the_scoreboard_is_of_these_results() -> None:
         assert (scoreboard.PAGES / name).is_file()
     for row in found:
         assert row["suite"] == VERSION
-        # The results are a dated snapshot: a vector that was renamed since then has no link until the next run.
+        # The results are a dated snapshot. A vector that has been renamed since then has no link until the next run.
         assert len(row["failed"].keys() - known) <= len(row["failed"]) // 20, row["slug"]
         assert sum(group["of"] - group["passed"] for group in row["groups"].values()) == len(row["failed"])
 

@@ -154,7 +154,7 @@ def test_a_source_that_raises_ends_as_a_cut_and_its_exception_comes_through() ->
 
 @pytest.mark.parametrize("target", ["responses", "same"])
 def test_a_broken_transport_is_written_as_a_cut(target: Any) -> None:
-    """All choices have their finish reason: without the transport failure, the stream would count as ended."""
+    """All choices have a finish reason, so without the transport failure, the stream would count as ended."""
     unmarked = BODY.removesuffix(DONE)
     for broken in (False, True):
         converter = sw.StreamConverter(target=target)
@@ -229,7 +229,7 @@ EVIL = 'x\n\ndata: [DONE]\n\nevent: y\r\n\r\n"}\u2028\u2029\x00'
 
 @pytest.mark.parametrize("target", ["responses", "gemini", "anthropic", "ai-sdk-parts", "ai-sdk-ui"])
 def test_no_text_of_the_upstream_makes_a_frame(target: Any) -> None:
-    """Threats E1 and E6: whatever ids, names, models and texts contain, the frames are those of a harmless stream."""
+    """Threats E1 and E6: the frames are those of a harmless stream, whatever ids, names, models and texts contain."""
 
     def body(word: str) -> bytes:
         head = {"id": f"chatcmpl-{word}", "model": f"m{word}", "created": 1, "object": "chat.completion.chunk"}
@@ -251,7 +251,7 @@ def test_no_text_of_the_upstream_makes_a_frame(target: Any) -> None:
 
     def frames(word: str) -> list[bytes]:
         made = sw.convert(body(word), source="chat", target=target, seed="s")
-        lines = made.splitlines()  # splits like readers that recognize more line separators than SSE has
+        lines = made.splitlines()  # splits at more line separators than SSE has, as some readers do
         assert made.decode().splitlines() == [line.decode() for line in lines]
         return [line[:16] if line.startswith(b"event") else line[:5] for line in lines]
 
@@ -259,8 +259,9 @@ def test_no_text_of_the_upstream_makes_a_frame(target: Any) -> None:
 
 
 def test_a_loss_that_is_a_fault_stands_where_it_happened() -> None:
-    """A payload waits while the dialect is unknown. The second event has two documents, which identify the dialect, so
-    the waiting payload is read inside that event."""
+    """A payload is held while the dialect is unknown. The second event has two documents, which identify the dialect,
+    so the held payload is decoded while that event is processed.
+    """
     body = b'data: {"x":1}\n\ndata: {"choices":[{"delta":{"content":"a"}}]}\ndata: [DONE]\n\n'
     policy = sw.Policy("salvage", actions={"not_carried": "raise"})
     converter = sw.StreamConverter(target="anthropic", policy=policy)

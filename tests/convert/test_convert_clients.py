@@ -1,7 +1,7 @@
 """Converted streams read by the official clients, over HTTP on the loopback interface, in random pieces.
 
 Each client's result must equal the expected result of the source in the corpus or the vector, except for listed losses.
-A truncated or corrupted source never becomes an ending that a client takes for a success.
+A truncated or corrupted source never becomes an ending that a client treats as a success.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ CHOSEN: dict[str, Any] = json.loads((Path(__file__).parent / "convert_clients.js
 EVERY = 6  # one in this many recorded streams, with the full counts
 LOSSES = {row["id"]: frozenset(row["targets"]) for row in load_conversions()["losses"]}
 CORRUPTIONS = 40 if FULL else 8
-# Sizes of pieces: a long body is sent in large ones, or it would take seconds.
+# Sizes of pieces. A long body is sent in large pieces, because it would otherwise take seconds.
 LONG, SMALL, LARGE = 4_000, (3, 17, 64, 300), (300, 4_000)
-# The bytes that show, in each dialect, that the answer is over or that all its parts are complete: a source that is
-# truncated after them counts as finished (`assumed`). A source truncated before them is never a success.
+# The bytes that show, in each dialect, that the response is over or that all its parts are complete. A source that is
+# truncated after them counts as finished (`assumed`); a source truncated before them is never a success.
 THE_END = {
     "chat": b'"finish_reason":"',
     "responses": b"response.output_item.done",
@@ -113,13 +113,13 @@ class Converted:
 
     @property
     def is_whole(self) -> bool:
-        """True if the answer ended without an error and was not truncated."""
+        """True if the response ended without an error and was not truncated."""
         found = self.response
         return self.error is None and found.completeness != "truncated" and found.finish_reason not in (None, "error")
 
 
 def convert(names: Iterable[str], stream: Stream, body: bytes, target: Any) -> list[Converted]:
-    """Convert with every backend; equal outputs are returned once."""
+    """Convert with every backend, and return equal outputs only once."""
     made: list[Converted] = []
     for backend in names:
         with using(backend):
@@ -254,14 +254,14 @@ def events_of(body: bytes) -> list[int]:
     return places
 
 
-# If an incomplete response has calls and a reason that these clients do not support, they report `tool-calls`. The
-# calls are complete.
+# If an incomplete response contains calls and a reason that these clients do not support, they report `tool-calls`. The
+# calls themselves are complete.
 LOOSE = {"@ai-sdk/openai responses", "@ai-sdk/open-responses"}
 ENDINGS = [of_vector(name) for name in CHOSEN["endings"]]
 
 
 def never_a_success(readers: Readers, stream: Stream, target: str, bodies: Iterable[bytes]) -> int:
-    """Return how many of the sources were not a success themselves; no client may report success for one of those."""
+    """Return how many of the sources are not a success. No client may report success for one of these."""
     judged: set[bytes] = set()
     for body in bodies:
         for made in convert(readers.backends, stream, body, target):

@@ -1,4 +1,4 @@
-"""Streams that `parse` can read but that a conversion ends with an error of its own.
+"""Streams that `parse` can read, but whose conversion ends with an error.
 
 `convert_endings.json` lists them, by reason. The suite compares the list with all recorded streams and all vectors, in
 every target, and fails on any addition or omission. `tests/repair/test_repair_endings.py` does the same for repair.
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 LIST: dict[str, Any] = json.loads(Path(__file__).with_name("convert_endings.json").read_text("utf-8"))["reasons"]
 LISTED = {name for row in LIST.values() for name in row["streams"]}
-SHARE = 8  # one stream in this many in a usual run; listed ones always run
+SHARE = 8  # a usual run tests one stream in this many, and all listed ones
 
 
 def errors(backend: str, source: Source) -> list[sw.StreamError]:
-    """Return the errors with which the conversions of a readable stream end."""
+    """Return the errors in which the conversions of a readable stream end."""
     _, body, options, broken = source
     if not is_readable(backend, body, options, broken=broken):
         return []

@@ -1,4 +1,4 @@
-"""Every recorded stream, converted and read again: the results are equal except for reported losses.
+"""Every recorded stream is converted and parsed again. The results are equal except for reported losses.
 
 The reader is streamweld's own, `sw.check` checks the rules, and Responses frames are validated against the published
 schemas. A truncated or corrupted source never becomes a success.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 TARGETS = ("chat", "responses", "gemini", "anthropic", "ai-sdk-parts", "ai-sdk-ui")
 ONE_ANSWER = ("responses", "anthropic", "ai-sdk-parts", "ai-sdk-ui")  # only the first choice is written
 AS_OBJECTS = ("gemini", "ai-sdk-ui")  # arguments are written as an object, not as their text
-WITHOUT_TOTAL = ("anthropic", "ai-sdk-parts")  # the reader computes the total of a usage itself
+WITHOUT_TOTAL = ("anthropic", "ai-sdk-parts")  # the reader computes the total
 SAMPLE = 60
 CUT_STREAMS = 20
 CORRUPTIONS = 40 if FULL else 10
@@ -98,7 +98,7 @@ def answered(choice: Choice) -> set[str]:
 
 
 def carried_calls(choice: Choice, losses: frozenset[str], source: str, target: str) -> list[tuple[str, str, Any]]:
-    """Return the calls that the target must have: all that could be run."""
+    """Return the calls that the target must contain: all calls that could be run."""
     calls = []
     for call in choice.tool_calls:
         refused = call.reason == "refused" and target in ("chat", "responses")
@@ -106,7 +106,7 @@ def carried_calls(choice: Choice, losses: frozenset[str], source: str, target: s
         if not (refused or call.state in ("complete", "empty")) or not call.name or not call.call_id:
             continue
         if target == "anthropic" and source == "ai-sdk-ui" and call.call_id in answered(choice):
-            assert "server_tool" in losses  # the application ran it: it must not be run again
+            assert "server_tool" in losses  # the application ran the call, so it must not be run again
             continue
         text = call.arguments or "{}"
         if call.custom and target != "responses":
@@ -175,7 +175,7 @@ def compare_usage(one: Response, other: Response, losses: frozenset[str], source
 
 
 def excused(rule: str, first: Reading, losses: frozenset[str]) -> bool:
-    """Return True for a rule that cannot be kept because of the source."""
+    """Return True for a rule that the output must violate because of the source."""
     if rule == "gemini.usage_missing":
         return first.response.usage is None or neutral(first.response.usage, None).is_blank
     if rule == "chat.finish_hides_calls":
@@ -209,7 +209,7 @@ def hold(recording: Recording, target: str) -> None:
         assert not second.is_success
         return
     assert second.error is None, second.error
-    codes = {d.code for d in first.response.diagnostics}  # text that a restart discarded was already passed on
+    codes = {d.code for d in first.response.diagnostics}  # text that a restart discards may already have been written
     before, after = first.response.choices, second.response.choices
     assert len(after) <= (1 if target in ONE_ANSWER else len(before))
     for choice in before:
@@ -233,7 +233,9 @@ def name_of(pair: tuple[Recording, str]) -> str:
 
 
 def one_target_each() -> list[tuple[Recording, str]]:
-    """Return the targets in turn: with other pieces, the output of both backends is compared for all of them."""
+    """Pair each stream with one target, in turn. For other pieces, the output of both backends is compared for all
+    targets.
+    """
     rows = pairs()
     others = len(TARGETS) - 1
     return [rows[at + at // others % others] for at in range(0, len(rows), others)]

@@ -71,7 +71,7 @@ def test_every_frame_is_in_the_schema(backend: str, recording: Recording, versio
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("vector", [v for v in load("repair") if v["file"] == "responses"], ids=label)
 def test_every_frame_that_a_repair_writes_is_in_the_schema(backend: str, vector: dict[str, Any], version: str) -> None:
-    """Members of the response that the source sent stay unchanged; missing ones are added."""
+    """Members of the response that the source sent remain unchanged; missing members are added."""
     known = validators(version)
     sent = [line for line in b"".join(chunks_of(vector)).decode().splitlines() if line.startswith("data: {")]
     shown = {name for line in sent for name in json.loads(line[6:]).get("response", ())}

@@ -1,4 +1,6 @@
-"""Every vector of a conversion, byte for byte: both backends, whole, byte by byte, and split in two at any place."""
+"""Every conversion vector, compared byte for byte: with both backends, fed at once, byte by byte, and split in two at
+any place.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A conversion never makes a call dispatchable that is not dispatchable in its source, whole or cut.
+"""A conversion never makes a call dispatchable that is not dispatchable in its source, whether complete or truncated.
 
-Clients of the target run every call that looks complete, so a call that was cut, retracted or is not JSON must not look
-complete after the conversion.
+Clients of the target run every call that looks complete, so a call that was truncated or retracted or is not JSON must
+not look complete after the conversion.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STREAMS = 40
 
 
 def dispatchable(body: bytes, dialect: str) -> Counter[tuple[str, str]]:
-    """Return name and arguments of the calls, of every choice, that a reader of the events would run."""
+    """Return the name and arguments of all calls, in every choice, that a reader of the events would run."""
     parser = sw.StreamParser(dialect=dialect, policy="standard")
     events = []
     try:

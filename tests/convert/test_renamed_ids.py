@@ -58,5 +58,5 @@ def test_every_id_can_be_read_again(call_id: str) -> None:
 
 @pytest.mark.parametrize("call_id", ["call_1", "swid_", "swid_a_", "swid_a_2", "swid_a_ZZ", "swid__ff", "swid_a_61"])
 def test_other_ids_stay(call_id: str) -> None:
-    """They are not what `escaped` returns for any id that is not empty."""
+    """These ids cannot be the result of `escaped` for a non-empty id."""
     assert source_tool_id(call_id) in (call_id, "")

@@ -1,4 +1,5 @@
-"""Native equals pure in conversion: bytes, losses and other diagnostics with their positions, error, response, dialect.
+"""Both backends convert identically: bytes, losses and other diagnostics with their positions, error, response,
+dialect.
 
 Full counts (STREAMWELD_FULL=1): 18,000 generated streams (nightly: 51,000), spread over sources and targets. A
 difference is shrunk and printed.

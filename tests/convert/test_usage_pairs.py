@@ -1,8 +1,8 @@
 """Converters write token counts with the meaning that the target's documentation gives them.
 
-Every stream of `tests/vectors/usage` to every target, in both backends. The counts of a stream (`normalized`) come
-from public reports; what a target must contain is written down here from the vendors' documentation, without functions
-of streamweld:
+Every stream of `tests/vectors/usage` to every target, in both backends. The counts of a stream (`normalized`) come from
+public reports. The expected members of a target are derived here from the vendors' documentation, without functions of
+streamweld:
 
 - Chat Completions and Responses: cached tokens are part of the input, reasoning tokens part of the output
   (https://platform.openai.com/docs/api-reference/chat/object, ResponseUsage).
@@ -83,7 +83,7 @@ def of_anthropic(body: bytes) -> Counts:
 
 
 def of_gemini(body: bytes) -> Counts:
-    """Gemini has no count for what was written to the cache."""
+    """Return the counts of Gemini, which has no count for tokens that were written to the cache."""
     usage = [found for one in payloads(body) if (found := one.get("usageMetadata"))][-1]
     thoughts, answer = usage.get("thoughtsTokenCount"), usage.get("candidatesTokenCount")
     return {
@@ -96,7 +96,7 @@ def of_gemini(body: bytes) -> Counts:
 
 
 def of_parts(body: bytes) -> Counts:
-    """LanguageModelV3Usage has no total of both."""
+    """Return the counts of AI SDK stream parts. LanguageModelV3Usage has no total of input and output."""
     usage = [one["usage"] for one in payloads(body) if one["type"] == "finish"][-1]
     given, made = usage["inputTokens"], usage["outputTokens"]
     if given.get("noCache") is not None:

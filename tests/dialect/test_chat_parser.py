@@ -1,4 +1,4 @@
-"""From bytes to the decoder: the effects of policy switches, the salvage of broken payloads, the parser itself."""
+"""From bytes to the decoder: the effects of policy options, the salvage of broken payloads, and the parser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Detection of the dialect, payloads that wait for it, and bodies that are not event streams. Pure and native."""
+"""Detection of the dialect, payloads that are held until then, and bodies that are not event streams, with both
+backends.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def stream(*payloads: object) -> bytes:
 
 
 def every_way(backend: str, body: bytes, options: dict[str, Any] = AUTO) -> Outcome:
-    """Read the stream whole, and check that byte by byte and any single split give the same result."""
+    """Read the stream at once, and check that reading it byte by byte, or split in two at any place, gives the same
+    result.
+    """
     whole = read(backend, [body], options)
     assert difference(whole.facts(), read(backend, bytewise(body), options).facts()) is None
     for place in range(1, len(body), max(1, len(body) // 60)):
@@ -63,7 +67,7 @@ def test_what_tells_nothing_waits(backend: str, first: Any) -> None:
     outcome = every_way(backend, stream(first, first, CHAT, b"[DONE]"))
     assert (outcome.dialect, outcome.response.text, outcome.error) == ("chat", "hi", None)
     unknown = [e for e in outcome.events if type(e).__name__ == "Unknown"]
-    assert len(unknown) == 2  # the waiting payloads are replayed, not lost
+    assert len(unknown) == 2  # the held payloads are decoded later, not lost
 
 
 def test_a_bare_start_waits_for_what_follows(backend: str) -> None:
@@ -171,7 +175,7 @@ def test_a_wrong_dialect_is_told(backend: str) -> None:
 
 @pytest.mark.parametrize("given", ["auto", "gemini"])
 def test_lines_that_look_like_whole_answers(backend: str, given: str) -> None:
-    """What follows the first line decides whether a body is one answer or JSON lines."""
+    """The text after the first line decides whether a body is one response or JSON lines."""
     one = json.dumps(GEMINI).encode()
     options = {"dialect": given}
     for tail, text, codes in (

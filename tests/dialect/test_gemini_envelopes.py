@@ -1,4 +1,6 @@
-"""Gemini chunks that differ only in text and token counts are read by a template; other chunks must end it."""
+"""Gemini chunks that differ only in text and token counts are decoded with a template, which other chunks must
+invalidate.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ def thought(piece: str) -> str:
 
 
 def told(backend: str, payloads: list[str]) -> Outcome:
-    """Read the stream whole, and check that byte by byte gives the same result."""
+    """Read the stream at once, and check that reading it byte by byte gives the same result."""
     body = "".join([f"data: {payload}\n\n" for payload in payloads]).encode()
     whole = read(backend, [body], GEMINI)
     assert difference(whole.facts(), read(backend, bytewise(body), GEMINI).facts()) is None
@@ -54,7 +56,7 @@ def test_each_piece_of_a_text_that_goes_on(backend: str) -> None:
 @pytest.mark.parametrize(
     ("payloads", "expected"),
     [
-        # An empty part of another kind opens nothing; the next one does.
+        # An empty part of another kind does not open a part; the next one does.
         (
             [thought("a"), thought("b"), text(""), text("c"), text("d")],
             [("reasoning", "a"), ("reasoning", "b"), ("text", "c"), ("text", "d")],

@@ -1,4 +1,4 @@
-"""Duplicate keys in Responses payloads at several depths: which are reported, in what order, and which value counts."""
+"""Duplicate keys in Responses payloads at several depths: which are reported, in what order, and the used value."""
 
 from __future__ import annotations
 

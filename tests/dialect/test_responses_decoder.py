@@ -1,4 +1,4 @@
-"""The state of the Responses decoder and its size, which the vectors of `responses/` cannot show."""
+"""The state of the Responses decoder and its size, which the vectors in `responses/` cannot test."""
 
 from __future__ import annotations
 

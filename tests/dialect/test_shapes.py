@@ -19,7 +19,7 @@ from tests.support.parallel import spread
 if TYPE_CHECKING:
     from streamweld.response import Response
 
-# Some shapes are undecidable: a random id and the full name in every delta, and every chunk sent twice.
+# Two shapes are undecidable: a random id and the full name in every delta, and every chunk sent twice.
 EXACT = {"rand_id_name_every_nonempty": 0.92, "every_chunk_twice": 0.99}
 
 
@@ -83,8 +83,9 @@ def test_there_are_36_shapes() -> None:
 
 @pytest.mark.timeout(600)
 def test_conformant_streams_are_untouched(backend: str, full: bool) -> None:
-    """The results of conformant streams are byte-exact, without diagnostics or resets, and deltas are the fragments as
-    sent."""
+    """The results of conformant streams are byte-exact, without diagnostics or resets, and the deltas are the fragments
+    as sent.
+    """
     for seed in range((15_000 if full else 800) if backend == "native" else (1000 if full else 150)):
         rng = random.Random(seed)
         stream = conformant(rng)
@@ -97,7 +98,7 @@ def test_conformant_streams_are_untouched(backend: str, full: bool) -> None:
 
 
 def test_the_36_shapes_in_strict_raise_or_are_exact(backend: str) -> None:
-    """Strict policy never returns a wrong answer without a report."""
+    """The strict policy never returns a wrong result without a report."""
     for shape in SHAPES:
         for seed in range(30 if backend == "native" else 8):
             rng = random.Random(f"{shape} {seed}")

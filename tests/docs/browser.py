@@ -1,4 +1,4 @@
-"""Chromium for the tests of pages: the system's, from PATH or CHROMIUM. If it is missing, the tests fail."""
+"""The system's Chromium, from PATH or CHROMIUM, for the tests of pages. If it is missing, the tests fail."""
 
 from __future__ import annotations
 

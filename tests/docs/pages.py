@@ -18,8 +18,9 @@ GATEWAY = re.compile(r"<!-- gateway: ([\w-]+) -->")
 
 @dataclass
 class Block:
-    """One fenced block. `expected`: the text block that follows it, None without one. `gateway`: the answer that the
-    last `<!-- gateway: NAME -->` before it selects."""
+    """One fenced block. `expected`: the text block that follows it, or None if there is none. `gateway`: the response
+    that the last `<!-- gateway: NAME -->` before it selects.
+    """
 
     line: int
     language: str
@@ -53,8 +54,8 @@ def dedented(match: re.Match[str]) -> str:
     return re.sub(rf"^{match['indent']}", "", match["code"], flags=re.MULTILINE)
 
 
-# `rules.md` is generated and contains no code. The recipes of `bulk.md` need engines of more than 1 GB: tests/bulk runs
-# them in their own environments.
+# `rules.md` is generated and contains no code. The recipes in `bulk.md` need engines of more than 1 GB, so tests/bulk
+# runs them in their own environments.
 NOT_RUN = {DOCS / "rules.md", DOCS / "bulk.md"}
 
 
@@ -64,7 +65,9 @@ def written() -> list[Path]:
 
 
 def matches(pattern: str, output: str) -> bool:
-    """Return True if the output is as shown. `…` matches any text in a line; alone in a line, any lines."""
+    """Return True if the output matches the expected output. `…` in a line matches any text; on a line by itself, it
+    matches any lines.
+    """
     lines = [line.rstrip() for line in pattern.strip("\n").split("\n")]
     shown = "".join(
         "(?:.*\n)*?" if line.strip() == "…" else re.escape(line).replace("…", ".*") + " *\n" for line in lines

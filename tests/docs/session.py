@@ -1,4 +1,6 @@
-"""The runtime environment of the documentation's examples: files, a gateway on the loopback, environment variables."""
+"""The runtime environment of the documentation's examples: files, a gateway on the loopback interface, and environment
+variables.
+"""
 
 from __future__ import annotations
 
@@ -44,13 +46,13 @@ def pieces() -> list[bytes]:
 
 @pytest.fixture(scope="session")
 def gateway() -> Iterator[Gateway]:
-    """Serve every stream of `vectors/dropin`, and the recording, on the loopback."""
+    """Serve every stream of `vectors/dropin`, and the recording, on the loopback interface."""
     with Gateway(answers() | {RECORDING: Answer(pieces())}) as found:
         yield found
 
 
 def prepare(folder: Path, gateway: Gateway, backend: str) -> dict[str, str]:
-    """Write the files that the examples read into `folder`; return the environment that they run in."""
+    """Write the files that the examples read into `folder`, and return the environment variables for the examples."""
     (folder / "sample.sse").write_bytes(sample())
     (folder / "recordings").mkdir()
     (folder / "recordings" / "deepseek.sse").write_bytes(sample())

@@ -1,7 +1,7 @@
-"""Every code block of README and `docs/` runs, and prints what the block after it shows.
+"""Every code block of README and `docs/` runs, and its output is that in the block after it.
 
-A page runs from top to bottom in one namespace, in its own folder. Commands run in a shell. Commands that install,
-build or start something that does not end are checked instead: the extra, the target, the options must exist.
+A page runs from top to bottom in one namespace, in its own folder. Commands run in a shell. Commands that install or
+build, or that do not end, are only checked: the extra, the target and the options must exist.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def test_reference_pages_list_their_members_for_readers_of_the_repository(genera
 
 
 def test_links_between_pages_work_in_the_repository() -> None:
-    """README, `explain` and `help_url` link to the repository, where only the files that are checked in exist."""
+    """README, `explain` and `help_url` link to the repository, which contains only files that are checked in."""
     missing = [
         f"{page.relative_to(DOCS)}: {link}"
         for page in DOCS.rglob("*.md")

@@ -22,7 +22,7 @@ def test_it_installs_first_and_shows_three_examples() -> None:
 
 
 def test_its_links_lead_to_files() -> None:
-    """Links in README are absolute addresses because PyPI shows the page as well."""
+    """Links in README are absolute addresses, because PyPI shows the page, too."""
     blob = "https://github.com/streamweld/streamweld/blob/main/"
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", README)
     files = [link.removeprefix(blob) for link in links if link.startswith(blob)]

@@ -1,4 +1,5 @@
-"""A report in Chromium: it loads nothing, its content security policy blocks nothing, and it works with the keyboard.
+"""A report in Chromium: it does not load anything, its content security policy does not block anything, and it works
+with the keyboard.
 
 `make docs-test` sets STREAMWELD_SITE; without it these tests are skipped, because the browser driver may be missing.
 """

@@ -67,8 +67,9 @@ class Reader(HTMLParser):
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, Page]:
-    """Return path in the site -> the page. `404.html` is excluded: its links begin at the root of the published
-    site."""
+    """Return path in the site -> the page. `404.html` is excluded, because its links begin at the root of the published
+    site.
+    """
     found = {}
     for path in sorted(SITE.rglob("*.html")):
         if path.name != "404.html":

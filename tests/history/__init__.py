@@ -1,1 +1,1 @@
-"""Suites of streamweld.history: conversion, the checker, profiles, replayed answers."""
+"""Suites of streamweld.history: conversion, the checker, profiles, replayed responses."""

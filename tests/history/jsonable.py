@@ -21,7 +21,7 @@ def dumps(value: Any, **options: Any) -> str:
 
 
 def marked(value: Any) -> Any:
-    """Return the value with `{"$bytes": base64}` for bytes, as vectors write them."""
+    """Return the value with bytes as `{"$bytes": base64}`, as in the vectors."""
     if isinstance(value, bytes):
         return {"$bytes": b64encode(value).decode()}
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Answers that a parser read, used as history: unchanged for their own API, for others with the losses reported."""
+"""Parsed responses used as history: unchanged for their own API, and with reported losses for other APIs."""
 
 from __future__ import annotations
 
@@ -271,7 +271,7 @@ def test_chat_takes_back_what_rode_along() -> None:
     result = {"role": "tool", "tool_call_id": "call_1", "content": "ok"}
     made = convert([USER, response, result], target="openai-chat", gateway="openrouter")
     shown = made.payload["messages"][1]
-    # OpenRouter lists the signature of a call under its id, not in `extra_content`.
+    # OpenRouter lists the signature of a call by the call's id, not in `extra_content`.
     assert shown["tool_calls"] == [{"id": "call_1", "type": "function", "function": function}]
     signature = {"type": "reasoning.encrypted", "data": "c2ln", "id": "call_1", "format": "google-gemini-v1"}
     plain = {"type": "reasoning.text", "text": "hm", "format": "unknown", "index": 1}
@@ -336,7 +336,7 @@ def test_arguments_that_were_cut_are_wrapped_as_they_were_written() -> None:
 
 @pytest.mark.parametrize("last", [{"text": " there"}, {"text": ""}])
 def test_the_signature_of_a_streamed_text_of_gemini_goes_back(last: dict[str, Any], backend: str) -> None:
-    """Gemini sends it with the last part, which may be empty, and requires it on the text."""
+    """Gemini sends the signature with the last part, which may be empty, and requires it on the text."""
     signed = {**last, "thoughtSignature": "c2ln"}
     parts = [[{"text": "Hello"}], [signed]]
     chunks = [{"candidates": [{"index": 0, "content": {"role": "model", "parts": part}}]} for part in parts]

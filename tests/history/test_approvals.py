@@ -1,4 +1,4 @@
-"""Approvals of tool calls, checked with the AI SDK itself: its validation, its conversion, and which tools it runs."""
+"""Approvals of tool calls, checked with the AI SDK: its validation, its conversion, and the tools that it runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def question(state: str, **approval: Any) -> list[Any]:
 
 
 def bare(messages: Any) -> Any:
-    """Remove undefined members, and replace a content list that is a single text by that text."""
+    """Remove undefined members, and replace a content list that contains only a text with that text."""
     out = []
     for message in json.loads(json.dumps(messages)):
         content = message["content"]
@@ -43,10 +43,10 @@ def bare(messages: Any) -> Any:
 
 @pytest.mark.parametrize("name", UI)
 def test_ui_messages_are_valid_and_mean_what_the_ai_sdk_reads(node: Node, name: str) -> None:
-    """Our ModelMessages equal those that `convertToModelMessages` makes from the same UIMessages."""
+    """streamweld's ModelMessages equal those that `convertToModelMessages` creates from the same UIMessages."""
     made = convert(UI[name], source="ai-sdk-ui", target="ai-sdk-ui")
     theirs = node.ask("ui.model", messages=made.payload["messages"])
-    superseded = "supersede" in name  # the AI SDK drops such a call, and streamweld adds a result: both can be sent
+    superseded = "supersede" in name  # the AI SDK drops such a call, and streamweld adds a result; both can be sent
     if not superseded:
         ours = convert(UI[name], source="ai-sdk-ui", target="ai-sdk-model")
         assert bare(ours.payload["messages"]) == bare(theirs)

@@ -1,7 +1,5 @@
-"""Invalid histories: members of a wrong type at every place, unknown members, odd objects.
-
-The result of `convert` is valid and stays unchanged, or `convert` raises a documented exception; every loss is
-reported.
+"""Invalid histories: members of a wrong type at every place, unknown members, unusual objects. Either `convert` raises
+a documented exception, or its result is valid, a second conversion does not change it, and every loss is reported.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ KEEP = HistoryPolicy(on_unfixable="keep")
 ROUTES = all_routes()
 STEP = 3 if FULL else 5
 TARGETS = sorted({target for target, _, _ in ROUTES})
-# User-defined objects, in which any member is allowed.
+# Members with user-defined objects, in which any member is allowed.
 FREE = {"input", "arguments", "args", "value", "data", "output", "response", "json", "providerOptions"}
 FREE |= {"providerMetadata", "tools", "action", "result", "metadata"}
 WRONG: list[Any] = [None, 5, "", [], {}, [None], [5], ["x"], {"a": 1}, "str", True, float("nan"), "\ud800", [[]], [{}]]
@@ -52,7 +50,7 @@ def at(value: Any, path: tuple[Any, ...]) -> Any:
 
 
 def some(n: int) -> list[tuple[str, str, dict[str, Any]]]:
-    """Return a part of the routes, a different one each time."""
+    """Return some of the routes, different ones each time."""
     return ROUTES[n % STEP :: STEP]
 
 
@@ -197,7 +195,7 @@ def test_what_are_no_tools(tools: Any) -> None:
 
 
 def test_a_payload_is_its_own() -> None:
-    """A converted payload does not change when the user's messages change, and the reverse."""
+    """A converted payload does not change when the user's messages change, and vice versa."""
     _, given = HISTORIES["chat"]
     messages = copy.deepcopy(given)
     made = convert(messages, target="anthropic")
@@ -221,7 +219,7 @@ def test_dedupe_takes_anything() -> None:
 
 
 def test_bytes_as_packages_have_them() -> None:
-    """boto3 and google-genai use bytes for members that are base64 on the wire."""
+    """boto3 and google-genai use bytes for members that contain base64 on the wire."""
     image = {"image": {"format": "png", "source": {"bytes": b"\x89PNG"}}}
     made = convert(
         [{"role": "user", "content": [{"text": "see"}, image]}], source="bedrock-converse", target="anthropic"

@@ -1,7 +1,7 @@
 """The checker of request histories: its vectors, its table of rules, its profiles.
 
-A vector of `vectors/history_check/` has a history in the wire format of its target and the expected violations in it,
-as [rule, path].
+A vector in `vectors/history_check/` contains a history in the wire format of its target, and the expected violations as
+[rule, path].
 """
 
 from __future__ import annotations
@@ -87,7 +87,9 @@ def test_vector(vector: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("vector", [v for v in vectors() if "source" in v], ids=label)
 def test_a_broken_shape_is_mended(vector: dict[str, Any]) -> None:
-    """Input that other converters send unchanged is converted without a violation, and the edits are reported."""
+    """Invalid input that other converters pass on unchanged is converted without a violation, and the edits are
+    reported.
+    """
     made = convert(vector["source"], source="openai-chat", target=vector["target"])
     assert check(made.payload, target=vector["target"]) == []
     assert made.edits
@@ -122,12 +124,12 @@ ONLY_FOR_CONVERTERS = {
         "reasoning.roles",
         "reasoning.item_ids",
         "inline",
-    ),  # they state the default, or apply with `store: false` only
+    ),  # they equal the default, or apply only with `store: false`
 }
 
 
 def without(constraints: Any, name: str, member: str | None) -> dict[str, Any]:
-    """Return the constraints without one, or without a member of one."""
+    """Return the constraints without one of them, or without a member of one."""
     left = dict(constraints)
     if member is None:
         del left[name]
@@ -137,7 +139,7 @@ def without(constraints: Any, name: str, member: str | None) -> dict[str, Any]:
 
 
 def test_every_constraint_is_enforced() -> None:
-    """Without the constraint, or without any of its members, some vector gives another result."""
+    """Without the constraint, or without one of its members, at least one vector gives another result."""
     every, enforced = set(), set()
     for vector in vectors():
         profile = profiles.resolve(vector.get("gateway"), vector["target"])
@@ -167,7 +169,7 @@ def test_the_code_names_every_rule_and_no_other() -> None:
 def test_the_judge_is_independent() -> None:
     """The checker shares rules, profiles and errors with the converter, but no code that reads, plans or writes."""
     package = Path(sw.__file__).parent / "history"
-    # `payload`: objects of vendors' packages as plain data. `models`: the version in a model's name.
+    # `payload` converts objects of vendors' packages to plain data; `models` parses the version in a model's name.
     shared = {"profiles", "rules", "payload", "models"}
     for path in package.glob("check/*.py"):
         used = set(re.findall(r"from streamweld\.history\.(\w+)", path.read_text("utf-8")))
@@ -348,7 +350,7 @@ def test_cost_grows_with_the_history() -> None:
         return made
 
     assert len(check(history(50), target="responses")) == 43
-    # `assert_linear` measures in bytes: a byte represents a call with its result.
+    # `assert_linear` measures in bytes; here, each byte represents a call with its result.
     assert_linear(lambda: lambda data: check(history(len(data)), target="responses"), bytes, 1 << 20, 2000)
 
 

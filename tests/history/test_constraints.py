@@ -1,4 +1,4 @@
-"""Every constraint of a profile affects a conversion: without it, some vector gives another result.
+"""Every constraint of a profile affects a conversion: without it, at least one vector gives another result.
 
 Constraints without an effect are listed below, with the reason. The checker's side is tested in `test_check`.
 """
@@ -17,24 +17,25 @@ from tests.history.jsonable import dumps
 from tests.history.test_check import without
 from tests.history.test_vectors import converted, vectors
 
-# Only the checker uses them: no conversion produces what they forbid, or no edit can fix it (`on_unfixable`).
+# Constraints that only the checker uses, because no conversion violates them, or because no edit can fix a violation
+# (`on_unfixable`).
 ONLY_FOR_THE_JUDGE = {
     *("roles", "role_order", "last_role", "min_items", "user_required", "call_reference", "tools_required"),
     *("text_types_also", "system.instructions", "blank_beside_reasoning", "reasoning.roles", "result_value"),
     *("function_results", "server_pairs"),
     *("role_order.system", "role_order.user", "role_order.assistant", "role_order.tool", "text_types_also.assistant"),
 }
-# These edits are made whether or not a profile requires them.
+# Constraints whose edits are made whether or not a profile requires them.
 ALWAYS_DONE = {
     "results.single",  # if a call has two results, one is chosen wherever calls are paired
-    "results.first",  # results are a separate turn, before the user's
+    "results.first",  # results are a separate turn before the user's turn
     "tool_id.min",
     "tool_name.min",  # the default of a form is 1
     "item_id.unique",  # the default is true
-    "tool_id.keep",  # only `unique` makes a converter rename ids, and it is absent here
+    "tool_id.keep",  # only `unique` makes a converter rename ids, and it is absent
     "text_embedding.join",  # the default is two line breaks
 }
-# They need an answer of a known model, or an option: see test_answers, and the vectors with `store`.
+# Constraints that need a response of a known model, or an option; see test_answers, and the vectors with `store`.
 ELSEWHERE = {"reasoning.same_model", "reasoning.item_ids"}
 
 

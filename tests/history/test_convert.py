@@ -32,7 +32,7 @@ def test_a_response_is_the_next_turn() -> None:
     function = {"name": "search", "arguments": '{"q":"x"}'}
     call = {"id": "call_1", "type": "function", "function": function}
     assert made.payload == {"messages": [{"role": "assistant", "content": "let me see", "tool_calls": [call]}]}
-    assert made.edits == ()  # its calls may wait for their results
+    assert made.edits == ()  # its calls may still be waiting for their results
 
 
 def test_messages_and_responses_side_by_side() -> None:

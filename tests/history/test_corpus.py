@@ -1,7 +1,7 @@
-"""Every recorded answer as history, for its own API and four others: valid, and every loss is reported.
+"""Every recorded response as history, for its own API and four others: the output is valid, and every loss is reported.
 
-The losses of each dialect in each target are counted in `history_losses.json`, which is reviewed by hand; a run without
-all recordings compares nothing. STREAMWELD_REWRITE=1 rewrites the file.
+`history_losses.json`, which was reviewed by hand, contains the number of losses of each dialect in each target. A run
+without all recordings does not compare them. STREAMWELD_REWRITE=1 rewrites the file.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.skipif(absent() is not None, reason=absent() or "")
 
 @cache
 def answers(folder: str) -> list[tuple[str, sw.Response]]:
-    """Return every complete answer of a folder: truncated streams and errors are not part of a history."""
+    """Return every complete response in a folder. Truncated streams and errors are not part of a history."""
     found = []
     for recording in recordings(folder):
         try:
@@ -50,7 +50,9 @@ def answers(folder: str) -> list[tuple[str, sw.Response]]:
 
 
 def history(response: sw.Response, target: str) -> tuple[list[Any], str]:
-    """Return the question, the answer and the next message, in the user code's format; and their dialect."""
+    """Return the user's message, the response and the next message, in the format of the user's code, and their
+    dialect.
+    """
     calls = response.dispatchable_calls
     kinds = [(call.provider_metadata or {}).get("type") for call in calls]
     if target == "responses" and any(kind in OUTPUTS for kind in kinds):
@@ -112,7 +114,7 @@ def wire(value: Any) -> str:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_its_own_api_gets_all_of_it(folder: str) -> None:
-    """Signatures, encrypted data, server tools and their results are kept unchanged, or an entry gives the reason."""
+    """Signatures, encrypted data, server tools and their results are kept unchanged, or a report gives the reason."""
     target = OWN[folder]
     seen = 0
     for name, response in answers(folder):
@@ -137,8 +139,9 @@ def test_its_own_api_gets_all_of_it(folder: str) -> None:
 
 
 def gone(mark: str, made: Conversion) -> bool:
-    """Return True if an entry contains it as an event, which is not JSON, or if several entries contain one part of a
-    text each."""
+    """Return True if a report contains the value as an event, which is not JSON, or if several reports each contain a
+    part of a text.
+    """
     entries = (*made.edits, *made.losses)
     lists = [entry.removed for entry in entries if isinstance(entry.removed, list)]
     whole = "".join(str(piece.get("text")) for pieces in lists for piece in pieces if isinstance(piece, dict))

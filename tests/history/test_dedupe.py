@@ -1,6 +1,7 @@
 """Report 004: reasoning items of a replayed stream, deduplicated per message and across messages.
 
-The cases "per message" and "across messages" are those of the code that the report changes, under their own names.
+The cases "per message" and "across messages" are the tests of the code that the report changes, with their original
+names.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def ui(*parts: dict[str, Any], role: str = "assistant", name: str = "m") -> dict
 
 
 def model(*parts: dict[str, Any], role: str = "assistant") -> dict[str, Any]:
-    """Return the same as a ModelMessage."""
+    """Return the message as a ModelMessage."""
     made = []
     for part in parts:
         options = part.get("providerMetadata")
@@ -48,7 +49,7 @@ USER = {"id": "u", "role": "user", "parts": [{"type": "text", "text": "hi"}]}
 
 
 def deduped(messages: list[Any], **options: Any) -> list[Any]:
-    """Return the result, after checking that the input is unchanged and a second pass finds nothing."""
+    """Return the result. Check that the input is unchanged, and that a second pass does not find anything."""
     before = copy.deepcopy(messages)
     edits: list[Edit] = []
     result = dedupe_reasoning(messages, on_edit=edits.append, **options)

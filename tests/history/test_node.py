@@ -1,6 +1,7 @@
-"""Our AI SDK histories checked with the AI SDK itself: its reading of UIMessages, and the requests that its providers
-make from ModelMessages, recorded at their `fetch`. Expected values come from the script of the history or from the
-recorded answer, never from the conversion."""
+"""streamweld's AI SDK histories, checked with the AI SDK: how it converts UIMessages, and the requests that its
+providers create from ModelMessages, recorded at their `fetch`. Expected values come from the script of the history or
+from the recorded response, never from the conversion.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ OPTIONS = {"openai": {"store": False}}
 KEEP = HistoryPolicy(on_unfixable="keep")
 SEEDS = range(200 if FULL else 24)
 EVERY = 1 if FULL else 12
-GOOGLE = "gemini"  # the gateway: Google's converter rejects input that the AI SDK accepts
+GOOGLE = "gemini"  # the gateway must be given, because Google's converter rejects input that the AI SDK accepts
 GUIDE = REPOSITORY / "docs" / "guides" / "histories-and-requests.md"
 AMID = "system messages are only supported at the beginning"
 
@@ -51,7 +52,7 @@ class Case(NamedTuple):
         return messages
 
     def kept(self) -> list[str]:
-        """Return the given tokens, except reasoning and those that an entry of the conversion contains."""
+        """Return the given tokens, except reasoning and those that a report of the conversion contains."""
         entries = [entry.to_dict() for entry in (*self.made.edits, *self.made.losses)]
         gone = json.dumps(entries, ensure_ascii=False) + " ".join(e.reasoning or "" for e in self.script)
         return [token for token in self.tokens if token in self.given and token not in gone]
@@ -92,7 +93,7 @@ def test_a_request_holds_all_of_a_history(node: Node, provider: str, broken: boo
     sent = requests(node, provider, [case.messages for case in cases])
     for case, request in zip(cases, sent, strict=True):
         if not any(message["role"] != "system" for message in case.messages):
-            continue  # nothing was left of it: `too_few`
+            continue  # no message was left: `too_few`
         assert "body" in request, (case.name, request)
         body = json.dumps(request["body"], ensure_ascii=False)
         lost = [token for token in case.kept() if token not in body]
@@ -112,8 +113,9 @@ def test_a_request_holds_all_of_a_history(node: Node, provider: str, broken: boo
 
 
 def test_google_refuses_instructions_amid_the_turns(node: Node) -> None:
-    """The AI SDK accepts instructions between turns, but its Google provider rejects them; naming the gateway in
-    `convert` fixes it."""
+    """The AI SDK accepts instructions between turns, but its Google provider rejects them. Passing the gateway to
+    `convert` fixes this.
+    """
     assert f'gateway="{GOOGLE}"' in GUIDE.read_text("utf-8")
     cases = generated("ai-sdk-model", "", broken=True)
     refused = 0
@@ -147,7 +149,7 @@ def test_the_ai_sdk_reads_ui_messages(node: Node, broken: bool) -> None:
 
 
 def test_the_ai_sdk_tells_right_from_wrong(node: Node) -> None:
-    """The AI SDK that checks our histories detects invalid input."""
+    """The AI SDK that checks streamweld's histories detects invalid input."""
     requested = {"role": "user", "content": "hi"}
     call = {"type": "tool-call", "toolCallId": "c1", "toolName": "f", "input": {}}
     unanswered = [requested, {"role": "assistant", "content": [call]}]
@@ -198,7 +200,9 @@ def test_a_request_holds_the_files(node: Node, provider: str) -> None:
 
 @BROKEN
 def test_what_the_ai_sdk_writes_is_read(node: Node, broken: bool) -> None:
-    """Our UIMessages, converted to ModelMessages by the AI SDK and from there to another API, lose nothing."""
+    """If the AI SDK converts streamweld's UIMessages to ModelMessages, and these are converted for another API, no
+    content is lost.
+    """
     cases = generated("ai-sdk-ui", "", broken=broken)
     read = node.ask("ui.models", histories=[case.messages for case in cases])
     for case, answer in zip(cases, read, strict=True):
@@ -213,7 +217,7 @@ def test_what_the_ai_sdk_writes_is_read(node: Node, broken: bool) -> None:
     assert onward.payload["messages"][0] == with_files()[0]
 
 
-# --- recorded answers
+# --- recorded responses
 
 
 def holds(body: Any, text: str) -> bool:
@@ -233,7 +237,7 @@ def recorded(folder: str, target: str, gateway: Any) -> list[tuple[str, Any, Con
 
 
 def missing(response: Any, made: Conversion, calls: list[tuple[str | None, str]], body: Any) -> list[Any]:
-    """Return texts and calls of the answer that are neither in the request nor in an entry of the conversion."""
+    """Return texts and calls of the response that are neither in the request nor in a report of the conversion."""
     entries = list(texts([json.loads(json.dumps(e.to_dict(), default=str)) for e in (*made.edits, *made.losses)]))
     said_ = [item.text for item in response.items if isinstance(item, TextDone) and item.text.strip()]
     lost: list[Any] = [

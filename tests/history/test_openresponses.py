@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SCHEMAS = SHARED / "data" / "openresponses"
 VERSIONS = ("2026-04-24", "2026-01-15")
-# Gateways that follow OpenResponses exactly. vLLM deviates in reasoning, Vercel's gateway in calls.
+# Gateways that follow OpenResponses exactly. vLLM's reasoning and the calls of Vercel's gateway differ from it.
 GATEWAYS = ("openresponses-2026-04-24", "openrouter")
 KEEP = HistoryPolicy(on_unfixable="keep")
 SEEDS = range(400 if FULL else 60)
@@ -62,7 +62,7 @@ PARAMS = {
 
 
 def faults(payload: Any, version: str) -> list[Any]:
-    """Return the items that the schema rejects, with the reasons; or the faults of the body."""
+    """Return the items that the schema rejects, with the reasons, or the faults of the body."""
     body = validator(version)
     if body.is_valid(payload):
         return []
@@ -112,8 +112,9 @@ def test_every_history(gateway: str, broken: bool) -> None:
 
 
 def plain(item: Any) -> Any:
-    """Return a message without its annotations: servers use their own kinds, and omit members that the schema
-    requires."""
+    """Return a message without its annotations, because servers use their own kinds of annotations, and omit members
+    that the schema requires.
+    """
     if not isinstance(item.get("content"), list):
         return item
     blocks = [{name: value for name, value in block.items() if name != "annotations"} for block in item["content"]]
@@ -128,7 +129,7 @@ def test_every_recorded_answer(folder: str) -> None:
         messages, source = history(response, "responses" if folder == "responses" else "openai-chat")
         made = convert(messages, source=source, target="responses", gateway=GATEWAYS[0])
         items = made.payload["input"]
-        if folder == "responses":  # its own API: data that only the server could create is still there
+        if folder == "responses":  # for its own API, data that only the server can create are kept
             items = [plain(item) for item in items if item.get("type") not in EXTENSIONS]
         for version in VERSIONS:
             assert faults({**made.payload, "input": items}, version) == [], name

@@ -1,4 +1,4 @@
-"""Conversion of a request's other members, and objects of the vendors' packages instead of plain data."""
+"""Conversion of a request's other members, and of objects of the vendors' packages instead of plain data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from streamweld.history import check, convert
 
 USER: Any = {"role": "user", "content": "hi"}
-# Members of Chat Completions that other APIs spell differently or lack.
+# Members of Chat Completions that have another name in other APIs, or do not exist there.
 CHAT: Any = {
     "model": "m",
     "temperature": 0.5,
@@ -174,7 +174,7 @@ class Said:
 
 def test_a_lone_object_and_dataclasses() -> None:
     made = convert(anthropic_answer(), source="anthropic", target="anthropic")
-    assert made.edits == ()  # its call may wait for its result
+    assert made.edits == ()  # its call may still be waiting for its result
     assert made.payload["messages"][0]["content"][2]["id"] == "c1"
     payload_of = convert([USER, Said("assistant", [Block("text", "ok")]), USER], target="anthropic")
     assert payload_of.payload["messages"][1] == {"role": "assistant", "content": [{"type": "text", "text": "ok"}]}

@@ -116,7 +116,7 @@ def test_a_longer_history_begins_as_the_shorter_one(target: str, gateway: str, o
             if script[cut].kind != "user" or script[cut - 1].kind == "user":
                 continue
             if target == "mistral" and script[cut - 1].kind == "assistant":
-                continue  # its last message is marked as a prefix of the answer
+                continue  # its last message is marked as a prefix of the response
             part = converted(payload_of(script[:cut], dialect), dialect, target, gateway, **options).payload[member]
             short = part[:-1] if script[cut - 1].kind == "results" else part
             if target in ("anthropic", "bedrock-converse") and short and short[-1]["role"] == "assistant":
@@ -125,7 +125,7 @@ def test_a_longer_history_begins_as_the_shorter_one(target: str, gateway: str, o
 
 
 def test_linear() -> None:
-    """Four times the messages take at most eight times as long, in the best of several tries."""
+    """Four times as many messages take at most eight times as long, in the best of several tries."""
     payloads = [payload_of(Maker(7, broken=True).script(n), "openai-chat") for n in (500, 2000)]
     for target in ("anthropic", "responses", "ai-sdk-ui"):
         times: list[float] = []
@@ -181,7 +181,7 @@ def said(payload: Any, dialect: str) -> list[Any]:
         role = "instructions" if turn.role in ("system", "developer") else turn.role
         for part in turn.parts:
             if isinstance(part, Text) and role == "instructions" and found and found[-1][0] == role:
-                found[-1] = (role, f"{found[-1][1]}\n\n{part.text}")  # there may be a single text for all of them
+                found[-1] = (role, f"{found[-1][1]}\n\n{part.text}")  # a dialect may have a single text for all of them
             elif isinstance(part, Text):
                 found.append((role, part.text))
             elif isinstance(part, Call):

@@ -1,4 +1,4 @@
-"""The survey lets passes skip their walks without changing the result, which is the same with less information."""
+"""With the survey, passes skip their walks. The result is the same as without the survey's information."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROUTES = [(target, name) for name in profiles.names() for target in profiles.loa
 
 
 class Nothing(Survey):
-    """A survey that excludes nothing, so that every pass and every writer does its own search."""
+    """A survey without information, so that every pass and every writer does its own search."""
 
     def __init__(self, turns: list[Turn]) -> None:
         super().__init__(turns)

@@ -1,7 +1,7 @@
 """Payloads validated with the vendors' own types and validators: OpenAI, Anthropic, Google, Mistral.
 
-The packages' models lack some values that the servers accept: values that a server sent and that its own package has no
-parameter for are excluded here by name.
+The packages' models lack some values that the servers accept. Values that a server sent but for which its own package
+has no parameter are listed and excluded here.
 """
 
 from __future__ import annotations
@@ -76,7 +76,10 @@ def with_details(message: Any) -> Any:
 
 
 def unfit(adapter: Any, message: Any) -> list[str]:
-    """Return why a message does not match the model; iterators that pydantic makes from lists are read to their end."""
+    """Return why a message does not match the model.
+
+    Iterators that pydantic creates from lists are read to their end.
+    """
     try:
         consumed(adapter.validate_python(message))
     except pydantic.ValidationError as fault:
@@ -93,7 +96,7 @@ def consumed(value: Any) -> None:
             consumed(inner)
 
 
-# Values that a server sent and that its own package, or OpenAI's for another server, has no parameter for; and values
+# Values that a server sent but for which its own package (or OpenAI's, for another server) has no parameter, and values
 # specific to the recorded history (the outputs of two tools).
 BEYOND = {
     ("image_generation_call", "xai"),  # its item has no id
@@ -106,9 +109,10 @@ BEYOND = {
 
 
 def as_replayed(item: Any) -> Any:
-    """Add the members that OpenAI's package requires in an assistant message with blocks, and its server does not: the
+    """Add the members that OpenAI's package requires in an assistant message with blocks, but its server does not: the
     id, the status and the annotations. The server's only message about such blocks is "Supported values are:
-    'output_text' and 'refusal'" (rust-genai 119, openai-python 3544)."""
+    'output_text' and 'refusal'" (rust-genai 119, openai-python 3544).
+    """
     if item.get("type") != "message" or item["role"] != "assistant" or isinstance(item["content"], str):
         return item
     blocks = [{"annotations": [], **block} if block["type"] == "output_text" else block for block in item["content"]]
@@ -135,7 +139,7 @@ def test_recorded_answers_are_what_the_models_say(folder: str, target: str) -> N
 
 @cache
 def mistral(tokenizer: str) -> Any:
-    """Validate a whole request with the validator that Mistral's own servers and vLLM use first."""
+    """Validate a complete request with the validator that Mistral's own servers and vLLM use first."""
     from mistral_common.protocol.instruct.request import ChatCompletionRequest
     from mistral_common.protocol.instruct.validator import ValidationMode, get_validator
     from mistral_common.tokens.tokenizers.base import TokenizerVersion
@@ -149,7 +153,7 @@ def mistral(tokenizer: str) -> Any:
 
 
 def with_texts(messages: list[Any]) -> list[Any]:
-    """Replace the thinking chunks of the hosted API by their text, as the package requires."""
+    """Replace the thinking chunks of the hosted API with their text, as the package requires."""
     out = copy.deepcopy(messages)
     for message in out:
         for block in message["content"] if isinstance(message.get("content"), list) else ():
@@ -168,7 +172,7 @@ def test_what_is_written_passes_the_validator_of_mistral(tokenizer: str, broken:
         if any(message["role"] != "system" for message in payload["messages"]):
             mistral(tokenizer)(with_texts(payload["messages"]))
             seen += 1
-        else:  # there is no user message, and no edit can fix that
+        else:  # there is no user message, which no edit can fix
             assert {found.rule for found in check(payload, target="mistral", gateway=profile)}, (seed, dialect)
     assert seen > 5 * len(SEEDS)
 
@@ -188,7 +192,7 @@ def test_the_validator_of_mistral_tells_right_from_wrong(tokenizer: str) -> None
 
 @BROKEN
 def test_what_is_written_for_vllm_is_what_it_validates(broken: bool) -> None:
-    """vLLM accepts exactly the items that openai-python has a parameter for, so nothing is added here."""
+    """vLLM accepts exactly the items for which openai-python has a parameter, so no members are added here."""
     seen = 0
     for seed, dialect, made in payloads("responses", broken=broken, gateway="vllm-responses"):
         for item in made["input"]:

@@ -1,4 +1,4 @@
-"""Histories as data: `tests/vectors/history/*.json`, each converted as it is."""
+"""Histories as data: each vector in `tests/vectors/history/*.json` is converted and compared."""
 
 from __future__ import annotations
 

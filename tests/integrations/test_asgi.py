@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 GOOD = [text("Hel"), text("lo"), end("stop")]
-# The id in every chunk, and a blank name after the first: an official client concatenates them (`call_1call_1`).
+# The id is in every chunk, and the name is blank after the first chunk. An official client concatenates them
+# (`call_1call_1`).
 HEAD: dict[str, Any] = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
 
 
@@ -122,7 +123,7 @@ def gzip_inside() -> Any:
 
 
 def packed() -> Any:
-    """Return an application that always compresses its streams, whatever the client accepts."""
+    """Return an application that always compresses its streams, regardless of what the client accepts."""
     body = gzip.compress(b"".join(TOLD_AGAIN))
     return starlette(streaming(body[:40], body[40:], content_encoding="gzip", content_length=str(len(body))))
 
@@ -327,7 +328,7 @@ def test_other_connections_pass() -> None:
 
 
 def test_a_stream_that_outlives_a_server_ends_with_an_error() -> None:
-    """An open stream at the end of uvicorn's shutdown time is cancelled, and ends with an error."""
+    """A stream that is open at the end of uvicorn's shutdown time is canceled, and ends with an error."""
 
     async def endpoint(_: Any) -> StreamingResponse:
         async def body() -> AsyncIterator[bytes]:
@@ -352,7 +353,7 @@ def test_a_stream_that_outlives_a_server_ends_with_an_error() -> None:
 
 
 def test_what_passes_a_limit_ends_the_answer_and_the_source() -> None:
-    """At a limit, the client gets an error and need not wait, and the application is cancelled."""
+    """At a limit, the client gets an error at once, and the application is canceled."""
     stopped = threading.Event()
 
     async def endpoint(_: Any) -> StreamingResponse:

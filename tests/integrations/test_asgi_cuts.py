@@ -41,7 +41,7 @@ def answered(*bodies: bytes, ends: bool = True, fails: BaseException | None = No
         try:
             await RepairMiddleware(app)(SCOPE, None, send)  # type: ignore[arg-type]
         except (LookupError, asyncio.CancelledError) as raised:
-            assert raised is fails  # noqa: PT017 (it goes on, or nothing is raised)
+            assert raised is fails  # noqa: PT017 (the exception propagates, or none is raised)
         else:
             assert fails is None
 

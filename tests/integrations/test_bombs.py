@@ -1,4 +1,6 @@
-"""Bodies in br and zstd that inflate to a multiple of their size: the ratio is capped, memory stays at the limits."""
+"""Bodies in br and zstd that inflate to a multiple of their size: the ratio is capped, and memory stays within the
+limits.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 LIMIT = 2 * MIB
 LIMITS = sw.Limits(max_event_bytes=LIMIT)
 PIECE = 65_536
-# The body is an event, then comments. Its size is above the one up to which every ratio is allowed.
+# The body is an event followed by comments. It is larger than the size up to which every ratio is allowed.
 SMALL = brotli.compress(text("Hello") * 10_000 + end("stop"), quality=4)
 BOMB = brotli.compress(text("Hello") + b": filler\n\n" * (48 * MIB // 10), quality=4)
 HEADERS = {"content-type": "text/event-stream", "content-encoding": "br"}
@@ -82,7 +84,7 @@ READERS: dict[str, Callable[[bytes], tuple[int, bytes]]] = {
 
 
 def grown(run: Callable[[bytes], tuple[int, bytes]]) -> tuple[int, int, bytes]:
-    """Return the growth of the process, the size of the output and its end."""
+    """Return the memory growth of the process, and the size and the end of the output."""
     run(SMALL)  # imports and caches are not part of the growth
     gc.collect()
     reset_peak()
@@ -102,7 +104,9 @@ def test_a_client_ends_a_brotli_bomb_with_a_limit(name: str) -> None:
 
 
 def test_the_middleware_passes_brotli_as_it_is() -> None:
-    """The middleware reads gzip and deflate. Another encoding is not inflated, so it cannot be a bomb here."""
+    """The middleware supports only gzip and deflate. A body in another encoding is not inflated, so it cannot be a bomb
+    here.
+    """
     sent: list[bytes] = []
 
     async def app(_: Any, __: Any, send: Any) -> None:

@@ -19,8 +19,9 @@ def hooks(client: Any) -> list[type]:
 
 
 class ChatOpenAI:
-    """The attributes of langchain-openai: `client` is a resource, the clients are `root_client` and
-    `root_async_client`."""
+    """The attributes of langchain-openai: `client` is a resource; the clients are `root_client` and
+    `root_async_client`.
+    """
 
     def __init__(self) -> None:
         self.root_client = openai.OpenAI(api_key="k")

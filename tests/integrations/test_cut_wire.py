@@ -1,9 +1,9 @@
-"""No truncation is silent over the wire: recorded streams whose connection breaks, through every integration, on
-loopback.
+"""No truncation is silent over the wire: recorded streams whose connection breaks, through every integration, on the
+loopback interface.
 
 The upstream disconnects in the middle of a chunk (FIN), resets the connection (RST), or ends a chunked body without its
 last chunk. A client that uses the `httpx` hook, the `aiohttp` middleware, the ASGI middleware or the proxy gets an
-exception, an error of its API, or the whole answer. Full counts (STREAMWELD_FULL=1): more streams and places.
+exception, an error of its API, or the complete response. Full counts (STREAMWELD_FULL=1): more streams and places.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ async def unfinished_body(talk: Talk, body: bytes) -> None:
 
 async def rst(talk: Talk, body: bytes) -> None:
     await talk.send(body)
-    await asyncio.sleep(0.02)  # without the pause, the sent bytes are lost as well
+    await asyncio.sleep(0.02)  # without the pause, the sent bytes are lost, too
     talk.reset()
 
 
@@ -153,7 +153,7 @@ def by_aiohttp(url: str, told: dict[str, str], policy: Any) -> Got:
 
 
 def plainly(url: str, told: dict[str, str]) -> Got:
-    """Read with a client that repairs nothing."""
+    """Read with a client that does not repair anything."""
     got = b""
     try:
         with httpx2.stream("POST", url, json=BODY, headers=told, timeout=20, verify=False) as answer:
@@ -188,7 +188,7 @@ class Cut:
 
     @property
     def has_ended(self) -> bool:
-        """True if the terminal marker was sent: a later failure of the connection does not matter."""
+        """True if the terminal marker was sent, so that a later failure of the connection does not matter."""
         parser = sw.StreamParser(dialect=self.dialect)  # type: ignore[arg-type]
         try:
             parser.feed(self.body[: self.place])
@@ -287,7 +287,7 @@ ENDS: dict[str, Callable[[], Awaitable[None]]] = {"raises": raises, "returns": r
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("end", ENDS)
 def test_asgi_middleware(end: str, policy: Any, full: bool) -> None:
-    """The application fails in mid-stream; how its own upstream failed does not matter."""
+    """The application fails in the middle of the stream; how its own upstream failed does not matter."""
     cuts = all_cuts(full=full)
     bodies = bodies_of(cuts)
 

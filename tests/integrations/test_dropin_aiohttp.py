@@ -1,4 +1,4 @@
-"""The `aiohttp` middleware and wrapper, over the loopback."""
+"""The `aiohttp` middleware and wrapper, over the loopback interface."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_leaving_early_and_cancelling_close_the_connection(gateway: Gateway) -> 
             await response.content.readline()
         reading = asyncio.create_task(read(session))
         assert await asyncio.to_thread(gateway.asked, 2)
-        await asyncio.sleep(0.2)  # the client waits for data that never comes
+        await asyncio.sleep(0.2)  # the client waits for data that never arrive
         reading.cancel()
         with pytest.raises(asyncio.CancelledError):
             await reading

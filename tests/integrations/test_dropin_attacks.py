@@ -1,4 +1,6 @@
-"""The drop-in used wrongly, twice, or unusually: the result is right or one clear error, and never silently empty."""
+"""The drop-in repair, used wrongly, twice, or unusually: the result is correct or one clear error, and never silently
+empty.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,7 @@ def gateway() -> Iterator[Gateway]:
         assert found.quiet(), f"{found.open} connections are still open"
 
 
-# --- The sync hook on an async client, or the reverse
+# --- The sync hook on an async client, or vice versa
 
 
 @FAMILIES
@@ -113,8 +115,9 @@ def test_a_transport_that_serves_both_kinds_of_client_is_repaired_for_its_own_al
 
 @FAMILIES
 def test_what_is_repaired_already_is_not_repaired_again(family: Any, gateway: Gateway) -> None:
-    """With a transport and a hook, or two hooks, the first one, next to the connection, repairs. A second one would
-    take the output of the first for the upstream's."""
+    """With a transport and a hook, or with two hooks, the one next to the connection does the repair. The second one
+    would mistake its output for that of the upstream.
+    """
     url = gateway.url("claude") + PATH
     reports: list[sw.Diagnostic] = []
     transport = RepairTransport(family.HTTPTransport(), upstream="anthropic")

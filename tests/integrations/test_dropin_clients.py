@@ -1,7 +1,7 @@
-"""Every cell of `vectors/dropin` under the official clients, at their newest release and at their last release on
+"""Every cell of `vectors/dropin` with the official clients, in their newest release and in their last release based on
 httpx.
 
-Both run over the loopback, by `dropin/clients.py` in their own interpreters; this module checks the results.
+`dropin/clients.py` runs both over the loopback interface, in their own interpreters; this module checks the results.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.integrations.dropin.environments import ROOT, python_of
 from tests.integrations.dropin.streams import APIS, cells
 
 FINISH = {"chat": "tool_calls", "responses": "completed", "messages": "tool_use"}
-# The exception for a broken connection is the client's own: the same with and without streamweld.
+# The client's own exception for a broken connection, which is the same with and without streamweld.
 BROKEN = {
     ("new", "chat"): "APIConnectionError",
     ("new", "responses"): "APIConnectionError",
@@ -45,14 +45,14 @@ def run(environment: str, backend: str, *arguments: str) -> dict[str, Any]:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    assert done.stderr == "", done.stderr[-4000:]  # no task left, nothing unclosed
+    assert done.stderr == "", done.stderr[-4000:]  # no task is left, and everything is closed
     found: dict[str, Any] = json.loads(done.stdout)
     assert [int(version.split(".")[0]) for version in found["versions"]] == MAJORS[environment]
     return found["cells"]  # type: ignore[no-any-return]
 
 
 def expected(environment: str, api: str, cell: dict[str, Any], way: str, got: dict[str, Any]) -> str | None:
-    """Describe what is wrong with a result; None if it is right."""
+    """Describe what is wrong with a result; None if it is correct."""
     if "calls" in cell:
         right = got["calls"] == cell["calls"] and got["error"] is None and got["finish"] == FINISH[api]
         return None if right and got["told"] is None else f"calls {cell['calls']}, finish {FINISH[api]}"
@@ -60,7 +60,7 @@ def expected(environment: str, api: str, cell: dict[str, Any], way: str, got: di
     if cell.get("end") == "reset":
         return None if kind == BROKEN[environment, api] else BROKEN[environment, api]
     if cell.get("own"):
-        # OpenAI's own error event in Responses: a loop gets the event, the helper does not support it.
+        # OpenAI's own error event in Responses: a loop receives the event; the helper does not support it.
         if way == "iter":
             return None if got["told"] == cell["error"] and kind == "nothing" else f"the event of {cell['error']!r}"
         return None if kind == "RuntimeError" else "RuntimeError"
@@ -85,8 +85,7 @@ def test_every_cell_is_right_or_a_clear_error(environment: str, backend: str) ->
 
 
 def test_without_repair_they_are_wrong() -> None:
-    """Without repair, the newest clients read these cells wrongly, most of them silently, so the cells are meaningful
-    tests."""
+    """Without repair, the newest clients misread these cells, mostly silently, so the cells are meaningful tests."""
     found = run("new", "native", "plain")
     assert found["chat/a/sync/helper"]["calls"][0][0] == "call_1call_1call_1call_1"
     assert found["chat/b/async/helper"]["calls"][0][1] == "run_sandboxget_time"

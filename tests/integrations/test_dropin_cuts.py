@@ -1,4 +1,4 @@
-"""Streams whose transport fails, under the HTTP clients: each raises the client's exception or an error of its API."""
+"""Streams whose transport fails, with the HTTP clients: each raises the client's exception or an error of its API."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def sync(family: Any, url: str, source: str, reported: dict[str, str], **options
         try:
             for piece in response.iter_bytes():
                 received += piece
-        except Exception as error:  # noqa: BLE001 (which one it is, is what is tested)
+        except Exception as error:  # noqa: BLE001 (the test checks which exception it is)
             return received, error, response.extensions["streamweld"]
     return received, None, response.extensions["streamweld"]
 
@@ -63,7 +63,7 @@ def asynchronous(
             try:
                 async for piece in response.aiter_bytes():
                     received += piece
-            except Exception as error:  # noqa: BLE001 (which one it is, is what is tested)
+            except Exception as error:  # noqa: BLE001 (the test checks which exception it is)
                 return received, error, response.extensions["streamweld"]
         return received, None, response.extensions["streamweld"]
 
@@ -117,7 +117,7 @@ def test_a_stream_that_had_its_marker_is_whole(url: str, family: Any, ask: Any, 
 
 @SOURCES
 def test_the_same_under_aiohttp(url: str, source: str) -> None:
-    """aiohttp decompresses by itself, and does not detect a truncated gzip body."""
+    """aiohttp decompresses bodies itself, and does not detect a truncated gzip body."""
 
     async def ask(failure: str) -> tuple[bytes, Any]:
         timeout = aiohttp.ClientTimeout(sock_read=IDLE)
@@ -129,7 +129,7 @@ def test_the_same_under_aiohttp(url: str, source: str) -> None:
                 async with session.post(url + PATHS[source], json=STREAM, headers=reported) as response:
                     async for piece in response.content.iter_any():
                         received += piece
-            except Exception as error:  # noqa: BLE001 (which one it is, is what is tested)
+            except Exception as error:  # noqa: BLE001 (the test checks which exception it is)
                 return received, error
         return received, None
 

@@ -1,4 +1,4 @@
-"""The hook and the transport under `httpx` and `httpx2`, sync and async, over the loopback."""
+"""The hook and the transport with `httpx` and `httpx2`, sync and async, over the loopback interface."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ POLICY = sw.Policy(actions={"index_missing": "raise"})
 
 
 def calls_of(body: bytes) -> list[tuple[str, Any]]:
-    """Read the calls by joining fragments by index, as the clients do; streamweld's own parser would repair
-    them again."""
+    """Read the calls by joining fragments by index, as the clients do, because streamweld's own parser would repair
+    them again.
+    """
     calls: dict[int, list[str]] = {}
     for line in body.decode().splitlines():
         if line.startswith("data: {"):
@@ -57,7 +58,7 @@ TWO = [("call_1", {"code": "print(1)"}), ("call_2", {})]
 
 @pytest.fixture
 def gateway() -> Iterator[Gateway]:
-    """A gateway with plain answers; a test that needs another one adds it."""
+    """A gateway with plain responses; a test that needs another response adds it."""
     answers = {
         "clean": Answer([CLEAN]),
         "broken": Answer([BROKEN]),
@@ -354,7 +355,7 @@ def test_transports(family: Any, gateway: Gateway) -> None:
         response = client.post(url, json=STREAM)
         assert client.post(gateway.url("clean") + PATH, json=STREAM).content == CLEAN
     assert calls_of(response.content) == calls_of(asyncio.run(run())) == TWO
-    assert gateway.connections == 2  # each client kept its own, and the second request reused it
+    assert gateway.connections == 2  # each client kept its own connection, which the second request reused
 
 
 @FAMILIES

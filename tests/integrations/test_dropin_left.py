@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
 RUNS = 4
-# The most errors that the event loop reports for one abandoned stream without repair. httpx2 closes generators with
-# generators, as the loop does at its end, so one of them is still running; which one differs from run to run.
+# Maximum number of errors that the event loop reports for one abandoned stream without repair. httpx2 closes generators
+# from generators, as does the loop at its end, so one of them is still running; which one differs from run to run.
 ALONE = {"openai": 1, "openai responses": 1, "anthropic": 0, "httpx": 0, "httpx2": 1, "aiohttp": 1}
 APIS = {"openai responses": "responses", "anthropic": "messages"}
 
 
 @pytest.fixture
 def gateway() -> Iterator[Gateway]:
-    """A gateway that sends each client one answer whose stream never ends."""
+    """A gateway that sends each client one response whose stream never ends."""
     answers = {}
     for name in ALONE:
         (clean,) = [cell for cell in cells(APIS.get(name, "chat")) if cell["name"] == "clean"]

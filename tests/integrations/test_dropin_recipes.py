@@ -1,6 +1,5 @@
-"""Frameworks on top of the repaired clients, cell by cell: right calls, or an error that describes the fault.
-
-Each runs in its own environment, by `dropin/recipes.py`. Wrong results without repair are checked, too.
+"""Frameworks on top of the repaired clients, cell by cell: correct calls, or an error that describes the fault.
+`dropin/recipes.py` runs each in its own environment. The wrong results without repair are checked, too.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def run(name: str, *arguments: str) -> dict[str, Any]:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])  # litellm prints advice before it
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])  # litellm prints advice before the result
     return found
 
 
@@ -56,7 +55,7 @@ def test_a_framework_gets_right_calls_or_a_clear_error(name: str) -> None:
                 if name == "openai_agents":
                     right = right and got["ran"] == [call[1:] for call in cell["calls"]]
             else:
-                # For a broken connection, every client has its own message.
+                # Every client has its own message for a broken connection.
                 shown = got["error"] is not None and (cell["error"] or "") in got["error"][1]
                 right = shown and not got["calls"] and not got["ran"]
             if not right:

@@ -1,4 +1,6 @@
-"""A repaired official client still returns connections to the pool, stops when cancelled, and leaves nothing open."""
+"""A repaired official client still returns connections to the pool, stops when canceled, and does not leave anything
+open.
+"""
 
 from __future__ import annotations
 
@@ -117,7 +119,7 @@ def cancelled_at(place: int, work: Coroutine[Any, Any, Any]) -> Generator[Any, A
             task.cancel()
         try:
             step, given = work.send, (yield waited)
-        except BaseException as error:  # noqa: BLE001 (whatever it is, is for `work`)
+        except BaseException as error:  # noqa: BLE001 (any exception is passed to `work`)
             step, given = work.throw, error  # type: ignore[assignment]
 
 
@@ -169,7 +171,7 @@ def test_a_cancelled_read_aborts_upstream_at_once(gateway: Gateway) -> None:
         async with async_openai(gateway, "hang") as client:
             reading = asyncio.create_task(_awaiting(completed(client)))
             assert await asyncio.to_thread(gateway.asked, 1)
-            await asyncio.sleep(0.2)  # the client waits for data that never comes
+            await asyncio.sleep(0.2)  # the client waits for data that never arrive
             reading.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await reading
@@ -264,7 +266,7 @@ def test_repair_returns_the_client_and_holds_for_its_copies(gateway: Gateway) ->
 
 
 def test_an_http_client_of_the_other_library(gateway: Gateway) -> None:
-    """openai 3 still accepts an `httpx.Client`; the hook depends on the response, not on what is installed."""
+    """openai 3 still accepts an `httpx.Client`. The hook depends on the response, not on the installed library."""
     http = httpx.Client()
     client = openai.OpenAI(api_key="k", base_url=gateway.url("chat-b") + "/v1", http_client=http)  # type: ignore[arg-type]
     with our_openai.repair(client), client.chat.completions.stream(**CHAT) as stream:

@@ -1,4 +1,4 @@
-"""No integration keeps more than the core: fillers pass or end with a limit, and memory stays close to it."""
+"""No integration keeps more data than the core: fillers pass or end with a limit, and memory stays close to it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = REPOSITORY
 SAMPLE = ("unknown_fields", "spaces", "keep_alives")
 
 
-# Without a repairer, an aiohttp client that decompresses a body grows by up to 4 MB.
+# Even without a repairer, an aiohttp client that decompresses a body grows by up to 4 MB.
 AIOHTTP = 3 * MIB
 
 
@@ -47,7 +47,7 @@ def test_a_flood_of_filler_is_not_kept(name: str) -> None:
     assert [row["filler"] for row in rows] == [filler for filler in fillers for _ in range(4)]
     grown = [f"{row} > {most}" for row in rows if row["growth"] > (most := allowed(name, row["how"]))]
     assert not grown, "\n".join(grown)
-    # Filler that passes is complete or ends with the limit, and kept data is released at the limit.
+    # Filler that passes is complete or ends with the limit, and kept data are released at the limit.
     silent = [row for row in rows if "exceeds a limit" not in row["last"] and not row["raised"].startswith("limit_")]
     # Clients raise at named keep-alives, so that a repair drops each of them.
     flowed = [row for row in silent if row["out"] < TOTAL[row["how"]] - MIB and row["filler"] != "keep_alives"]

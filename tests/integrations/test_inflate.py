@@ -1,4 +1,4 @@
-"""Compressed bodies: in slices, with a capped ratio, and complete or not; and events one at a time."""
+"""Compressed bodies: slices, the capped ratio, and incomplete bodies. Also, bodies are split into single events."""
 
 from __future__ import annotations
 
@@ -139,8 +139,9 @@ LINES = st.sampled_from([b"data: {}", b": x", b"event: y", b'{"a":1}', b"", b" z
 
 @given(st.lists(st.tuples(LINES, st.sampled_from([b"\n", b"\r\n", b"\r"])), max_size=12), st.integers(0, 40))
 def test_events_are_cut_apart(lines: list[tuple[bytes, bytes]], begin: int) -> None:
-    """Concatenated units equal the body, and no unit contains two events, except that the first may begin inside a
-    line."""
+    """The concatenated units equal the body, and no unit contains two events, except that the first may begin inside a
+    line.
+    """
     body = b"".join([line + end for line, end in lines])[begin:]
     units = list(_events(body))
     assert b"".join(units) == body

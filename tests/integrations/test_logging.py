@@ -223,7 +223,9 @@ def test_the_proxy_logs_one_line_of_info_and_each_diagnostic(caplog: Any) -> Non
 @pytest.mark.parametrize("assigned", ["", "req 7"])
 @pytest.mark.parametrize("to", ["chat", None])
 def test_the_proxy_logs_model_and_request_id(assigned: str, to: str | None, caplog: Any) -> None:
-    """The id that the upstream assigned precedes the client's. Both may contain anything that a header may."""
+    """The id that the upstream assigned takes precedence over the client's. Both may contain any characters that a
+    header may contain.
+    """
 
     async def script(talk: Talk) -> None:
         await talk.whole(BROKEN, 200, "text/event-stream", **({"x_request_id": assigned} if assigned else {}))

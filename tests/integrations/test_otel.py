@@ -1,4 +1,4 @@
-"""OpenTelemetry: span attributes of the middleware and the proxy, and answers as messages of the conventions."""
+"""OpenTelemetry: span attributes of the middleware and the proxy, and responses as messages of the conventions."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def slowly(pieces: list[bytes], seconds: float = 0.01) -> Iterator[bytes]:
 
 
 def check_whole(points: dict[str, list[Any]]) -> None:
-    """Check the measurements that every way of reading `BODY` makes."""
+    """Check the measurements, which are the same for every way of reading `BODY`."""
     (streams,) = points["streamweld.streams"]
     assert (streams.value, streams.attributes["streamweld.completeness"]) == (1, "complete")
     assert "error.type" not in streams.attributes
@@ -105,7 +105,7 @@ def test_an_iterator(meters: Meters) -> None:
     assert events == list(sw.iter_events(BODY))
     points = meters.read()
     check_whole(points)
-    # The comment causes no event.
+    # The comment does not cause an event.
     (gaps,) = points["gen_ai.client.operation.time_per_output_chunk"]
     assert gaps.count == len(list(sw.iter_batches(BODY))) - 1
     assert points["streamweld.time_to_first_token"][0].sum >= 0.03  # the first token is in the third piece
@@ -143,7 +143,9 @@ def test_a_cut_stream(meters: Meters) -> None:
 
 
 def messages_with_a_cache() -> bytes:
-    """Anthropic leaves tokens of the cache out of `input_tokens`; the conventions count them as input."""
+    """Return a stream in which `input_tokens` excludes cached tokens, as in Anthropic's API. The conventions count them
+    as input.
+    """
     counts = {"input_tokens": 7, "cache_read_input_tokens": 90, "cache_creation_input_tokens": 3, "output_tokens": 1}
     message = {"id": "m", "type": "message", "role": "assistant", "model": "c", "content": [], "usage": counts}
     end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 5}}

@@ -78,7 +78,7 @@ def test_a_number_that_stands_alone_is_whole_only_at_the_end(vector: dict[str, A
     if vector["root"] == "number" and vector["verdict"] == "complete":
         assert automaton.verdict == "prefix"
         assert automaton.final == "complete"
-        assert automaton.verdict == "prefix"  # `final` changes nothing
+        assert automaton.verdict == "prefix"  # `final` does not change the state
 
 
 @given(texts(), st.randoms(use_true_random=False))

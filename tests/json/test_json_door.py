@@ -113,7 +113,7 @@ def test_depth_can_be_chosen() -> None:
 
 @pytest.mark.parametrize("read", [loads_raw, loads_arguments])
 def test_what_is_wide_is_not_deep(read: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Recorded Responses streams have `logprobs` with hundreds of objects: such texts do not need the slow path."""
+    """Recorded Responses streams contain `logprobs` with hundreds of objects. Such texts do not need the slow path."""
     wide = '[{"token":"[[\\\\","top":[{},{"t":"\\"]"}]}' + ',{"top":[{"token":"{{"}]}' * 200 + "]"
     expected = [{"token": "[[\\", "top": [{}, {"t": '"]'}]}, *[{"top": [{"token": "{{"}]}] * 200]
     for deep in ('{"a":[{}],"b":' * 128 + "[]" + "}" * 128, "[[]," + "[" * 128 + "]" * 128 + "]"):
@@ -232,7 +232,9 @@ def test_integers_of_any_length() -> None:
 
 
 def test_integers_that_nothing_could_print() -> None:
-    """Above a size, an exact integer takes more than linear time: arguments reject it, metadata keeps the digits."""
+    """Above a certain size, an exact integer takes more than linear time. Arguments reject it; metadata keep the
+    digits.
+    """
     digits = "9" * (_json.MAX_INTEGER_DIGITS + 1)
     assert loads_raw(f'{{"n":{digits}}}') == {"n": digits}
     with pytest.raises(JsonFault, match="number_too_big"):

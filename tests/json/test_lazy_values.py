@@ -1,4 +1,4 @@
-"""JSON values of native events are built when first read, once, and equal those of the pure backend."""
+"""JSON values of native events are built once, when they are first read, and equal those of the pure backend."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ SLACK = MIB
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_limit_is_hit_before_memory_is_spent(backend: str, name: str) -> None:
-    """In its own process, peak memory is at most the limit, 1 MiB and one read."""
+    """In its own process, peak memory is at most the limit plus 1 MiB plus one read."""
     attack = ATTACKS[name]
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.attacks", backend, name],
@@ -56,7 +56,7 @@ def test_limit_is_hit_before_memory_is_spent(backend: str, name: str) -> None:
 
 @pytest.mark.parametrize("by", [-1, 0, 1])
 def test_limits_to_the_byte(backend: str, by: int) -> None:
-    """Input up to the limit passes; one more is rejected, with the limit and the observed value."""
+    """Input up to the limit passes; one more byte is rejected, with the limit and the observed value."""
     content = "x" * 20
     frame = text(content, "stop")
     rows = (
@@ -109,7 +109,7 @@ def test_d1_one_line_in_64_byte_reads(backend: str) -> None:
 
 
 def test_d1_eight_megabytes_in_64_byte_reads(backend: str) -> None:
-    """The size in the threat list, once: it must also finish quickly."""
+    """The size in the threat list. It must also finish quickly."""
     work = feeding(backend, in_reads(text("x" * 8_000_000, "stop"), 64))
     assert cpu_seconds(work) < (1.0 if backend == "native" else 5.0)
 
@@ -130,7 +130,7 @@ def test_d3_arguments_one_byte_at_a_time(backend: str) -> None:
 
 
 def test_d3_repairs_one_byte_at_a_time(backend: str) -> None:
-    """The slow path: names, ids and an index that never match, followed by a long buffer."""
+    """The slow path: names, ids and an index that never match, with a long buffer."""
 
     def body(n: int) -> list[bytes]:
         return [
@@ -223,7 +223,7 @@ def test_d4_no_snapshot_per_event(backend: str) -> None:
 
 
 def test_d4_many_parts(backend: str) -> None:
-    """Text and reasoning alternate: each is its own part, none is examined again."""
+    """Text and reasoning alternate. Each is a separate part, and none is examined again."""
     pair = text("x") + chunk({"reasoning_content": "y"})
 
     def body(n: int) -> list[bytes]:
@@ -250,7 +250,10 @@ def test_d4_many_calls_without_any_key(backend: str) -> None:
 
 @pytest.mark.parametrize("objects", [1, 50])
 def test_d4_many_calls_that_split_off(backend: str, objects: int) -> None:
-    """AM6: every complete object after the arguments of a call is another call. `objects`: number per fragment."""
+    """AM6: every complete object after the arguments of a call is another call.
+
+    `objects`: their number per fragment.
+    """
     policy = Policy(on_overflow="split")
 
     def body(n: int) -> list[bytes]:
@@ -273,7 +276,7 @@ def test_d5_many_events_in_one_read(backend: str) -> None:
 
 
 def test_d6_events_out_of_one_read(backend: str) -> None:
-    """One feed returns all its events as one list, which is built once."""
+    """One feed returns all of its events in one list, which is built once."""
     body = text("x") * scale(backend, 40_000)
     parser = make_parser(backend)
     events = parser.feed(body)

@@ -1,8 +1,8 @@
-"""Work is linear in the input, whatever element is repeated: every row of `scaling.txt`, in every order.
+"""Work is linear in the input, regardless of which element is repeated: every row of `scaling.txt`, in every order.
 
-Each stream is read, folded into a response, repaired, written in every dialect and checked, with limits and without. A
-run uses a fixed sample of the rows and jobs. STREAMWELD_NIGHTLY=1 runs every row and job, with sizes that double up to
-64,000.
+Each stream is parsed, folded into a response, repaired, written in every dialect and checked, with and without limits.
+A run uses a fixed sample of the rows and jobs. STREAMWELD_NIGHTLY=1 runs every row and job, with sizes that double up
+to 64,000.
 """
 
 from __future__ import annotations
@@ -76,13 +76,13 @@ def jobs(shape: Shape, backend: str) -> dict[str, Job]:
             if target != shape.dialect:
                 found[f"to {target}, limits {name}"] = partial(write, shape, limits, target=target)
         found[f"to same, held, limits {name}"] = partial(write, shape, limits, target="same", hold=True)
-    if backend == "pure":  # `check` exists once, for both backends
+    if backend == "pure":  # `check` is the same for both backends
         found["check"] = partial(check, shape)
     return found
 
 
 def chosen(shape: Shape, found: dict[str, Job]) -> dict[str, Job]:
-    """Return the jobs of the usual run: reading, repair or check, and a target that differs from row to row."""
+    """Return the jobs of a usual run: parsing, repair or check, and a target that differs from row to row."""
     others = [name for name in found if name.startswith("to ") and not name.startswith("to same, limits off")]
     one = others[crc32(shape.name.encode()) % len(others)]
     usual = ("read, limits off", "to same, limits off", "check", one)
@@ -106,7 +106,7 @@ def slow_jobs(shape: Shape, backend: str, sizes: tuple[int, int], most: float, f
 
 
 def test_every_dialect_has_rows() -> None:
-    """A new dialect gets converted streams of other dialects, and needs its own rows."""
+    """A new dialect gets converted streams of other dialects, but also needs its own rows."""
     assert set(table()) == set(DIALECTS) - {"auto"}
     assert {shape.dialect for shape in ALL if shape.source is not None} == set(table())
     assert {shape.dialect for shape in SHAPES} == set(table())

@@ -19,7 +19,8 @@ from tests.support.load.fillers import FILLERS, KEPT, LIMIT, STAGES, size_of
 from tests.support.places import REPOSITORY
 
 ROOT = REPOSITORY
-# The errors that a stage may raise for a filler: a limit, or that the input is not a stream of a supported format.
+# The errors that a stage may raise for a filler: an exceeded limit, or input that is not a stream in a supported
+# format.
 RAISED = {"-", "unknown_dialect", "not_an_event_stream", "malformed_json", "upstream_error"}
 NAMED = ("limit_", "framing.", "splice_")
 PAGE = 4096  # resident memory is counted in pages
@@ -28,9 +29,7 @@ USUAL = ("parser", "same")  # tested in a usual run; the others run with the ful
 
 def allowed(backend: str, stage: str) -> int:
     """Return the allowed memory growth."""
-    limit = (
-        LIMIT["native"] if stage == "check" else LIMIT[size_of(backend, stage)]
-    )  # the limits of `check` are not the caller's
+    limit = LIMIT["native"] if stage == "check" else LIMIT[size_of(backend, stage)]  # `check` has its own limits
     return limit + MIB + PIECE + PAGE
 
 
@@ -48,8 +47,8 @@ def measured(backend: str, stage: str, *fillers: str) -> list[list[str]]:
     return [line.split() for line in done.stdout.splitlines()]
 
 
-# The splicer returns one object for each blank line of a read, so such a read takes 34 times its size. What the splicer
-# keeps between reads is tested below.
+# The splicer returns one object for each blank line of a read, so such a read takes 34 times its size. The memory that
+# it keeps between reads is tested below.
 BOUNDED = [stage for stage in STAGES if stage != "splice"]
 
 
@@ -74,7 +73,7 @@ def test_the_splicer_keeps_no_more_than_its_limit(backend: str) -> None:
     assert max(int(row[3]) for row in rows) <= 2 * LIMIT["pure"]
 
 
-# A converter also writes the ends of all open parts at once.
+# Stages that also write the ends of all open parts at once.
 KEEPING = ("parser", "same", *[stage for stage in STAGES if stage.startswith("auto_to_")])
 SHORT = ("members_of_deltas", "message_metadata", "ui_data", "content_parts")
 
@@ -116,7 +115,7 @@ def test_what_a_cap_reports_while_the_dialect_is_unknown(
 
 
 def test_short_reads_take_what_their_bytes_take(backend: str) -> None:
-    """Reads of two bytes, kept as separate objects, would take 28 times their size."""
+    """If reads of two bytes were kept as separate objects, they would take 28 times their size."""
     limit = 32 * KIB
     with using(backend):
         converter = sw.StreamConverter(target="chat", limits=sw.Limits(max_event_bytes=limit))
@@ -141,7 +140,7 @@ def test_short_reads_take_what_their_bytes_take(backend: str) -> None:
     ],
 )
 def test_parts_count_as_text(backend: str, name: str, source: Any, bytes_of_one: int) -> None:
-    """The first 256 are free. What else they contain takes the place of fewer than four."""
+    """The first 256 parts are free. Their other content takes the place of fewer than four parts."""
     free, fit = 256, 40
     head, unit = KEPT[name]
     units = [unit.replace(b"@", b"%d" % number) for number in range(free + fit + 2)]

@@ -1,6 +1,6 @@
-"""A payload with long lists takes little more memory than its bytes: every array of the vectors' payloads, filled.
-
-A list has as many entries as `max_json_values` allows, or many more. A usual run uses a fixed sample of the arrays.
+"""A payload with long lists takes little more memory than its bytes: every array in the vectors' payloads, filled with
+elements. A list has as many elements as `max_json_values` allows, or many more. A usual run uses a fixed sample of the
+arrays.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ EVERY = 1 if NIGHTLY else 100 if FULL else 500
 COUNTS = {"native": (16_000, 60_000), "pure": (2000, 20_000)}
 LISTED = [(place, element) for place in places() for element in elements(place)]
 SAMPLE = [(place, one) for place, one in LISTED if crc32(f"{place.dialect}{place.name}{one}".encode()) % EVERY == 0]
-# These took the most memory when every entry caused a diagnostic and an event.
+# These took the most memory when every element caused a diagnostic and an event.
 SAMPLE += [(p, e) for p, e in LISTED if p.dialect == "chat" and p.name == " choices/*/delta/tool_calls" and e == "1"]
 SAMPLE += [(p, e) for p, e in LISTED if p.dialect == "chat" and p.name == " choices" and e == "1"]
 
 
 def allowed(body: bytes) -> int:
-    """Return the allowed memory growth: 16,384 decoded entries take up to 1.5 KB each; other values are built on
-    demand."""
+    """Return the allowed memory growth. 16,384 decoded elements take up to 1.5 KB each; other values are built on
+    demand.
+    """
     return 10 * len(body) + 26 * MIB
 
 

@@ -1,4 +1,4 @@
-"""Parsing a whole body or a long read releases the GIL, so another thread runs meanwhile."""
+"""Parsing a complete body or a long read releases the GIL, so that another thread can run in the meantime."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def converted(data: bytes) -> bytes:
 
 @pytest.mark.parametrize("call", [read, fed, converted])
 def test_another_thread_runs_during_a_long_call(call: Callable[[bytes], Any]) -> None:
-    """With a switch interval of a minute, another thread runs only if the GIL is released.
+    """With a switch interval of one minute, another thread runs only if the GIL is released.
 
     `calling` is true only between two statements of the working thread, so the count does
     not depend on how long the call takes or on how soon this thread wakes.
@@ -88,7 +88,7 @@ def test_threads_read_different_bodies_at_once() -> None:
 
 @pytest.mark.parametrize("feed", ["feed", "feed_silent"])
 def test_overlapping_calls_into_one_parser_are_refused(feed: str) -> None:
-    """A parser in use by one thread raises `ParserBusy` in another, also while the GIL is released."""
+    """A parser that one thread is using raises `ParserBusy` in another thread, even while the GIL is released."""
     data, text = body(120_000)
     faults: list[BaseException] = []
     for _ in range(5):  # a busy machine may run the other thread only after the call

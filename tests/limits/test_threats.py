@@ -1,6 +1,6 @@
 """Rows A1 to A14, A18 and B of the threat list: class, rule and position of the exception, in both backends.
 
-The rows about calls are in test_threats_calls.py; the cost in memory and time is tested in test_costs.py.
+test_threats_calls.py tests the rows about calls; test_costs.py tests the cost in memory and time.
 """
 
 from __future__ import annotations

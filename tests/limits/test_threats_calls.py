@@ -118,8 +118,9 @@ class TestCalls:
 
     @pytest.mark.parametrize("name", ["\u0440ead", "é"])
     def test_c9_names_outside_ascii_are_named(self, backend: str, name: str) -> None:
-        """Tools may have names outside ASCII, but such a name may only resemble a tool's name: a diagnostic
-        reports it."""
+        """Tools may have names outside ASCII, but such a name may merely resemble a tool's name, so a diagnostic
+        reports it.
+        """
         outcome = read(backend, [HE, call(0, "a", name, '{"x":1}'), end()])
         assert [c.name for c in outcome.response.dispatchable_calls] == [name]
         said(outcome, "name_not_ascii")

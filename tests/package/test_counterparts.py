@@ -1,7 +1,7 @@
-"""Every Rust module of the core has a pure-Python module of the same folder and name, and the reverse.
+"""Every Rust module of the core has a pure-Python module with the same folder and name, and vice versa.
 
-`counterparts.json` lists the exceptions, each group with its reason. A module that is missing in the list fails, and so
-does an entry that is not needed anymore.
+`counterparts.json` lists the exceptions, each group with its reason. The test fails if an exception is missing from the
+list, or if a listed one is no longer needed.
 """
 
 from __future__ import annotations

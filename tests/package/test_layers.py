@@ -1,6 +1,7 @@
 """The structure of the code: layers by folder, no import cycles, no crowded folder, no I/O in the core.
 
-ARCHITECTURE.md describes the folders. A new file needs no entry here: it belongs to the layer of its folder.
+ARCHITECTURE.md describes the folders. A new file does not have to be added here, because it belongs to the layer of its
+folder.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from tests.support.imports import (
 
 MOST_FILES = 25  # maximum number of files per folder
 
-# From bottom to top. A folder uses itself, the folders on its own line, and those on the lines above it.
+# The layers, from bottom to top. A folder may use itself, the other folders in its string, and those in earlier
+# strings.
 STREAM_LAYERS = ("json", "model", "sse", "assemble dialect fastpath", "text_calls", "pipeline", "encode", "repair")
 RUST_LAYERS = (*STREAM_LAYERS, "lib")
 PURE_LAYERS = tuple(" ".join(f"_pure.{folder}" for folder in line.split()) for line in STREAM_LAYERS)
-# The user-visible results of a stream (events, errors, usage) are also what the pure backend creates, so they are below
-# it.
+# The pure backend creates the user-visible results of a stream (events, errors, usage), so they are below it.
 EVENT_LAYERS = ("_spec _words _show _extension", "_pure.json", "_json _arguments _messages _events events errors usage")
 # The rest of the package. A module that is not listed belongs to the public interface.
 PACKAGE_LAYERS = (
@@ -50,13 +51,13 @@ PACKAGE_LAYERS = (
 DIALECTS = {"chat", "responses", "anthropic", "gemini", "ai_sdk"}
 AI_SDK = {"parts", "ui"}
 
-# Sans-I/O in both languages.
+# Modules that the sans-I/O code must not use, in both languages.
 IO_PYTHON = {
     *("asyncio", "datetime", "logging", "multiprocessing", "os", "pathlib", "random", "select", "selectors", "signal"),
     *("socket", "ssl", "subprocess", "sys", "threading", "time", "httpx", "anyio"),
 }
 IO_RUST = re.compile(r"\bstd::(net|time|thread|env|fs|io|process)\b|\bprintln!|\beprintln!|\bpyo3\b")
-# The Python modules that the bindings import; more would be a second way into the package.
+# The Python modules that the bindings may import; others would be a second way into the package.
 BINDINGS_MAY_NAME = {
     f"streamweld.{name}" for name in ("events", "errors", "usage", "_native", "_arguments", "_json", "_messages")
 }

@@ -1,4 +1,4 @@
-"""Every file that a comment, a docstring or ARCHITECTURE.md names exists, and so does every rule that code cites.
+"""Every file that is mentioned in a comment, a docstring or ARCHITECTURE.md exists, as does every rule that code cites.
 
 A name is a path in backticks. It may omit parent folders (`_pure/sse`, `_spec/limits.json`), and contain `*` or
 `<name>` for any text. In the pages of `MAPS` it may omit the suffix (`assemble/finish_reason`).
@@ -20,14 +20,15 @@ IN_BACKTICKS = re.compile(r"`([\w.<>*/-]+)`")
 # A rule in text: one or two capitals and a number. Versions (V4) and hexadecimal digits do not match.
 CODE = re.compile(r"(?<![\w\"'`\\+-])(?:[DEGMNPQR]|AM?)[1-9]\d?[a-z]?(?![\w\"'`])")
 DEFINED = re.compile(r'<a id="([a-z]+\d+[a-z]?)">|^### ([A-Z]+\d+)$', re.MULTILINE)
-# A name in backticks is a path of this repository if it matches this.
+# Text in backticks is a path in this repository if it matches this pattern.
 PATH = re.compile(r"(_pure|_spec|python|rust|tests)/[\w.<>*/-]+|[\w<>*/-]+\.(py|rs|json)")
 
 
 @cache
 def known() -> frozenset[str]:
-    """Return tracked files and folders, each with any number of its parent folders omitted, files also without
-    suffix."""
+    """Return tracked files and folders, each with any number of its parent folders omitted, and files also without
+    their suffix.
+    """
     paths = {path for file in tracked_files() for path in (file, file.with_suffix(""), *file.parents)}
     return frozenset("/".join(path.parts[start:]) for path in paths for start in range(len(path.parts)))
 
@@ -44,7 +45,7 @@ def sources(*folders: str) -> list[str]:
 
 
 def missing(page: str) -> list[str]:
-    """Return the places in `page` that name a file or folder which does not exist."""
+    """Return the places in `page` that mention a file or folder that does not exist."""
     found = []
     for number, line in enumerate((REPOSITORY / page).read_text("utf-8").splitlines(), 1):
         for name in IN_BACKTICKS.findall(line):

@@ -42,7 +42,7 @@ def test_the_metadata_names_every_format() -> None:
 
 
 def test_uv_lock_is_in_step_with_pyproject() -> None:
-    """The test compares the files itself, because the suites run without uv; `uv lock` updates uv.lock."""
+    """The test compares the files, because the suites run without uv; `uv lock` updates uv.lock."""
     lock = tomllib.loads((ROOT / "uv.lock").read_text("utf-8"))
     (ours,) = (package for package in lock["package"] if package["name"] == PROJECT["project"]["name"])
 
@@ -65,7 +65,9 @@ def test_uv_lock_is_in_step_with_pyproject() -> None:
 
 @pytest.mark.parametrize("name", ["uv.lock", "Cargo.lock"])
 def test_locks_name_no_private_mirror(name: str) -> None:
-    """Lock files use one public registry: no address, port, credentials or one-word host of a private network."""
+    """Lock files use one public registry. They do not contain an address, port, credentials or one-word host of a
+    private network.
+    """
     text = (ROOT / name).read_text("utf-8")
     assert len(set(re.findall(r'registry ?[=+] ?"?(https?://[^"]+)"', text))) == 1
     hosts = set(re.findall(r"\w+://([^/\"]+)/", text))

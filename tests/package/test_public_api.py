@@ -167,7 +167,7 @@ def test_a_broken_extension_is_no_reason_to_go_on_without() -> None:
 
 
 def test_importing_stays_cheap() -> None:
-    """Importing streamweld imports no HTTP library, event loop, command line or package metadata."""
+    """Importing streamweld does not import an HTTP library, an event loop, the command line or package metadata."""
     heavy = "asyncio click rich httpx importlib.metadata logging socket concurrent"
     done = imported(f"import sys, streamweld; print([name for name in {heavy.split()!r} if name in sys.modules])")
     assert done.stdout == "[]\n", done.stderr
@@ -187,7 +187,7 @@ def test_types_are_shipped() -> None:
 
 
 def test_the_stub_is_the_module() -> None:
-    """Compares names, methods and properties; `make lint` runs stubtest, which checks more and takes longer."""
+    """Names, methods and properties are compared. `make lint` runs stubtest, which checks more and takes longer."""
     assert extension() is _native
     tree = ast.parse((PACKAGE / "_native.pyi").read_text("utf-8"))
     (listed,) = [node for node in tree.body if isinstance(node, ast.Assign)]
@@ -214,15 +214,16 @@ def test_a_user_s_mistake_is_an_error_of_the_user() -> None:
 
 @pytest.mark.parametrize("made", [sw.Policy, sw.Limits])
 def test_help_explains_every_option(made: Any) -> None:
-    """`help(Policy)` documents each switch with an entry under `Args:`."""
+    """`help(Policy)` documents each option under `Args:`."""
     arguments = (inspect.getdoc(made) or "").partition("\nArgs:\n")[2].partition("\n\nRaises:")[0]
     explained = re.findall(r"^ {4}(\w+): \S", arguments, re.MULTILINE)
     assert explained == [option.name for option in dataclasses.fields(made)]
 
 
 def test_help_names_every_value_of_a_switch() -> None:
-    """`help(Policy)` lists every value of a switch, and the number of the ambiguity that it decides, which diagnostics
-    cite."""
+    """`help(Policy)` lists every value of an option, and the number of the ambiguity that the option decides, which
+    diagnostics cite.
+    """
     arguments = (inspect.getdoc(sw.Policy) or "").partition("\nArgs:\n")[2].partition("\n\nRaises:")[0]
     paragraphs = dict(re.findall(r"^ {4}(\w+): (.*?)(?=^ {4}\w|\Z)", arguments, re.MULTILINE | re.DOTALL))
     numbered = {switch for switch, text in paragraphs.items() if text.startswith("AM")}

@@ -1,4 +1,4 @@
-"""The shared data files: loaded, frozen, and consistent with themselves and with the classes they describe."""
+"""The shared data files: loaded, frozen, and consistent with each other and with the classes that they describe."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_nothing_can_be_changed() -> None:
 
 @pytest.mark.parametrize("place", ["python/streamweld/_pure", "rust/core/src"])
 def test_every_reason_to_rewrite_is_explained(place: str) -> None:
-    """The reasons that both backends give are the values of `detail` that `rewritten` explains."""
+    """The reasons in both backends are the values of `detail` that are explained for `rewritten`."""
     code = "\n".join(path.read_text(encoding="utf-8") for path in (REPOSITORY / place).rglob("*.[pr][ys]"))
     reasons = set(re.findall(r'\btouch\("(\w+)"\)|\bdiagnose\(\s*"rewritten",\s*detail="(\w+)"', code))
     explained = CODES["rewritten"].details

@@ -1,4 +1,6 @@
-"""Every recorded stream of the six dialects, in both backends, whole and in pieces, against its expected result."""
+"""Every recorded stream of the six dialects, with both backends, fed at once and in pieces, compared with its expected
+result.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,7 @@ def test_expected_result(backend: str, recording: Recording) -> None:
 
 @streams
 def test_what_is_raised(backend: str, recording: Recording) -> None:
-    """A broken recording raises an error; a whole one raises nothing."""
+    """A broken recording raises an error; a complete one does not."""
     error = read_whole(backend, recording).error
     notes = " ".join(recording.notes)
     if "error event in stream" in notes or "error chunk" in notes:
@@ -70,7 +72,9 @@ def test_what_is_raised(backend: str, recording: Recording) -> None:
 
 
 def is_cut(recording: Recording) -> bool:
-    """Return True if a recording ends before its answer does, judged by the bytes and the results of other readers."""
+    """Return True if a recording ends before its response does, according to the bytes and the results of other
+    readers.
+    """
     if recording.folder == "chat":
         finished = "finish_reason" in {key for key, value in recording.expected.items() if value}
         return b"[DONE]" not in recording.body and not finished

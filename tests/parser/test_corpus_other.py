@@ -1,6 +1,5 @@
-"""Recorded streams of other formats than the six dialects: framed without an error, and never detected as a dialect.
-
-Legacy Completions are the exception: they are read as Chat.
+"""Recorded streams in formats other than the six dialects: framed without an error, and never detected as a dialect.
+Legacy Completions are the exception: they are parsed as Chat.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Truncation at any byte is reported, loses nothing before it, and never makes incomplete data look complete.
+"""Truncation at any byte is reported, does not lose earlier data, and never makes incomplete data look complete.
 
 Nightly (STREAMWELD_NIGHTLY=1): every byte of every recorded stream up to 8 KiB, 500 positions of those up to 16 KiB,
-native; a sample, pure. Full counts (STREAMWELD_FULL=1): 80 positions of each stream, native.
+with the native backend; a sample with the pure backend. Full counts (STREAMWELD_FULL=1): 80 positions of each stream,
+with the native backend.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from tests.support.corpus import Recording
 
 LONGEST = 16 * 1024
-EVERY_BYTE = 8 * 1024  # reading again up to each byte takes quadratic time
+EVERY_BYTE = 8 * 1024  # parsing again up to each byte takes quadratic time
 recorded = pytest.mark.skipif(absent() is not None, reason=absent() or "")
 
 
@@ -43,7 +44,7 @@ class Step:
 
 
 def steps_of(body: bytes) -> list[Step]:
-    """Compute from the bytes, with json.loads, the positions where every choice seen so far has its finish reason."""
+    """Compute, with json.loads, the positions in the bytes at which every choice seen so far has its finish reason."""
     out: list[Step] = []
     seen: set[int] = set()
     finished: set[int] = set()
@@ -70,7 +71,7 @@ def identities(response: Response) -> set[tuple[int, str, str, str]]:
 
 @dataclass
 class Whole:
-    """The result of the whole stream."""
+    """The result of the complete stream."""
 
     choices: dict[int, Choice]
     calls: set[tuple[int, str, str, str]]
@@ -81,12 +82,12 @@ def whole_of(response: Response) -> Whole:
 
 
 def is_inside_event(rest: bytes) -> bool:
-    """Return True if the bytes after the last whole payload begin an event. Comments and blank lines do not."""
+    """Return True if the bytes after the last complete payload begin an event. Comments and blank lines do not."""
     return any(line and not line.startswith(b":") for line in rest.splitlines())
 
 
 def wrong_with_cut(outcome: Outcome, whole: Whole, step: Step | None, rest: bytes, kept: str) -> str | None:
-    """Describe the broken guarantee, or return None. `rest`: the input after the last whole payload."""
+    """Describe the broken guarantee, or return None. `rest`: the input after the last complete payload."""
     response, error = outcome.response, outcome.error
     if step is not None and step.done:
         wanted = {"complete"}
@@ -125,7 +126,7 @@ def wrong_with_cut(outcome: Outcome, whole: Whole, step: Step | None, rest: byte
 
 
 def delivered(backend: str, body: bytes) -> list[tuple[int, str]]:
-    """Return (bytes fed, text of choice 0 so far) after each line of the whole stream."""
+    """Return (bytes fed, text of choice 0 so far) after each line of the complete stream."""
     parser = make_parser(backend)
     at, text, out = 0, "", [(0, "")]
     try:
@@ -184,7 +185,7 @@ def places_in(recording: Recording, backend: str, *, full: bool) -> int | None:
 def test_recorded_streams(backend: str, full: bool) -> None:
     chosen = [r for r in recordings() if r.size <= LONGEST and "error event in stream" not in r.notes]
     for recording in chosen:
-        recording.body  # noqa: B018 (counted here: the work may be done in another process)
+        recording.body  # noqa: B018 (counted here, because the work may be done in another process)
     jobs = [(backend, r.name, places_in(r, backend, full=full)) for r in chosen]
     found = spread(try_recording, jobs, alone=not full)
     assert [row for row in found if row] == []
@@ -199,7 +200,9 @@ def test_conformant_streams_at_every_byte(backend: str, number: int) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_no_cut_of_any_shape_dispatches_a_part_of_a_call(backend: str, shape: str, full: bool) -> None:
-    """Whatever a gateway does to a call, a stream that is truncated before its finish reason dispatches nothing."""
+    """Whatever a gateway does to a call, no call of a stream that is truncated before its finish reason is
+    dispatchable.
+    """
     stream = shaped(random.Random(shape), shape)
     body = stream.body
     before_finish = body.index(b'"finish_reason":"tool_calls"')

@@ -1,8 +1,9 @@
-"""Recorded streams of the five dialects that open and close their own parts, truncated at any byte.
+"""Recorded streams of the five dialects that open and close their parts, truncated at any byte.
 
-Nothing before the cut is lost or changed, no call is emitted as complete that the whole stream does not have, and if
-nothing is raised the answer is that of the whole stream. Nightly (STREAMWELD_NIGHTLY=1): every byte of the short ones,
-native; a sample, pure. Full counts (STREAMWELD_FULL=1): 80 positions of each stream, native.
+No data before the truncation are lost or changed, no call is emitted as complete that the complete stream does not
+have, and if no exception is raised, the response is that of the complete stream. Nightly (STREAMWELD_NIGHTLY=1): every
+byte of the short ones, with the native backend; a sample with the pure backend. Full counts (STREAMWELD_FULL=1): 80
+positions of each stream, with the native backend.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from streamweld.errors import StreamError
     from streamweld.response import Response
 
-# A restarted answer discards its earlier text, so the whole stream's result no longer contains it.
+# A restarted response discards its earlier text, so the result of the complete stream does not contain it.
 BEGINS_AGAIN = {"anthropic__ai-spliced-message-start.sse"}
 pytestmark = pytest.mark.skipif(absent() is not None, reason=absent() or "")
 
@@ -36,7 +37,7 @@ def whole_calls(response: Response) -> set[tuple[str, str, str]]:
 
 @dataclass(frozen=True)
 class Whole:
-    """The result of the whole stream."""
+    """The result of the complete stream."""
 
     error: type[StreamError] | None
     text: str
@@ -106,7 +107,7 @@ def try_recording(job: Job) -> str | None:
 def test_recorded_streams(backend: str, folder: str, full: bool) -> None:
     chosen = [r for r in recordings(folder) if r.size <= LONGEST and r.name not in BEGINS_AGAIN]
     for recording in chosen:
-        recording.body  # noqa: B018 (counted here: the work may be done in another process)
+        recording.body  # noqa: B018 (counted here, because the work may be done in another process)
     jobs = [(backend, folder, r.name, places_in(r, backend, full=full)) for r in chosen]
     found = spread(try_recording, jobs, alone=not full)
     assert [row for row in found if row] == []

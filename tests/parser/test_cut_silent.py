@@ -1,8 +1,9 @@
-"""No truncation is silent: it raises an error, or the answer equals that of the whole stream.
+"""No truncation is silent: it raises an error, or the response equals that of the complete stream.
 
-For every dialect, under `strict` and `standard`, with a clean and with a broken end of input, in the parser, in every
-conversion and in repair. The run prints the counts. Full counts (STREAMWELD_FULL=1): every recorded stream up to 16 KiB
-at every block end and 60 other positions, native (a share of them in the converters); a sample, pure.
+This is tested for every dialect, with `strict` and `standard`, with a clean and a broken end of the input, in the
+parser, in every conversion and in repair. The run prints the counts. Full counts (STREAMWELD_FULL=1): every recorded
+stream up to 16 KiB at every block end and at 60 other positions, with the native backend (in the converters, a share of
+them); a sample with the pure backend.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 LONGEST = 16 * 1024
 SUCCESS = ("stop", "tool_calls")
-# Losses of a whole call: the whole stream could be passed through unchanged, while a truncated one is rewritten.
+# Losses of a complete call. The complete stream could pass through unchanged, while a truncated one is rewritten.
 LEFT_OUT = {"cut_call", "invalid_call"}
 TARGETS = ("same", *DIALECTS)
 recorded = pytest.mark.skipif(absent() is not None, reason=absent() or "")
@@ -132,7 +133,7 @@ def wrong_in_output(out: bytes, dialect: Any, outcome: str, written: list[Any], 
     response, error = parse(out, dialect)
     if outcome == "reported":
         ends_well = error is None and response.error is None and response.finish_reason in SUCCESS
-        if ends_well and read_as(response) != written:  # equal if the end was written before the cut
+        if ends_well and read_as(response) != written:  # equal if the end was written before the truncation
             return f"reported, but the output reads as {response.finish_reason}: {read_as(response)}"
         return None
     found = read_as(response)
@@ -144,8 +145,9 @@ def wrong_in_output(out: bytes, dialect: Any, outcome: str, written: list[Any], 
 
 
 def read_as(response: sw.Response) -> list[Any]:
-    """Return the data a client of the target acts on. Empty arguments may be written as {}, and objects may be spelled
-    differently."""
+    """Return the data that a client of the target acts on. Empty arguments may be written as {}, and objects may be
+    formatted differently.
+    """
     return [
         (
             choice.index,
@@ -176,7 +178,7 @@ def run(jobs: list[Any], job: Any, *, full: bool) -> Counter[str]:
 
 
 def sampled(share: int) -> list[str]:
-    """Return names of streams: one in `share`, independent of the other names, and all that are listed."""
+    """Return names of streams: one in `share`, regardless of the other names, and all listed ones."""
     names = list(sources())
     return sorted({*one_of(share, names), *(UNDECIDABLE.keys() & set(names))})
 

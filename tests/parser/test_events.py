@@ -1,4 +1,4 @@
-"""The event classes of both backends, tested alike and compared with `_spec/events.json`."""
+"""The event classes of both backends, with the same tests and compared with `_spec/events.json`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def classes(backend: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def fields_of(name: str) -> list[Field]:
-    """Return all fields of a class. A field with a default can be omitted only if no later field is required."""
+    """Return all fields of a class, and whether each has a default. A field with a default can be omitted only if no
+    later field is required.
+    """
     fields = list(EVENTS[name])
     if name not in PLAIN_EVENTS:
         fields.append(Field("choice", "int", nullable=False, required=False, default=0))
@@ -178,7 +180,7 @@ def test_building_one_is_cheap(classes: ModuleType) -> None:
             self.provider_metadata = provider_metadata
 
     timers = [timeit.Timer("cls(1, 'x')", globals={"cls": cls}) for cls in (classes.TextDelta, Least)]
-    turns = [[timer.timeit(2_000) for timer in timers] for _ in range(90)]  # alternating: speed drifts
+    turns = [[timer.timeit(2_000) for timer in timers] for _ in range(90)]  # alternating, because the speed drifts
     ours, least = (min(times) for times in zip(*turns, strict=True))
     assert ours < 2 * least
 

@@ -26,7 +26,7 @@ TAKEN_BACK = {
     "content_cumulative",
     "conflict",
 }  # the close corrects text that was already emitted
-PUT_TOGETHER = {"args_stitched", "args_paired"}  # fragments that were taken for calls and form one call together
+PUT_TOGETHER = {"args_stitched", "args_paired"}  # fragments that were mistaken for calls and together form one call
 COUNT = 1500
 
 
@@ -108,7 +108,7 @@ def wrong_response(outcome: Outcome) -> str | None:
             return f"dispatchable: {choice.dispatchable_calls}"
         for key, kind in (("text", "TextDone"), ("reasoning", "ReasoningDone"), ("refusal", "RefusalDone")):
             done = "".join(e.text for e in outcome.events if type(e).__name__ == kind and e.choice == choice.index)
-            restarted = "stream_restarted" in outcome.codes  # parts of the first attempt were closed, then discarded
+            restarted = "stream_restarted" in outcome.codes  # parts of the first attempt were closed and then discarded
             if outcome.error is None and done != getattr(choice, key) and not restarted:
                 return f"{key} of choice {choice.index}: {getattr(choice, key)!r}, events give {done!r}"
     if response.completeness == "truncated" and any(
@@ -186,7 +186,7 @@ def test_free_form_text_and_json_share_no_call(backend: str, full: bool) -> None
 
 
 def only_stream_errors(backend: str, body: bytes, options: dict[str, Any]) -> None:
-    """Check that any bytes give an answer or a StreamError with a rule, a position and the partial result."""
+    """Check that any bytes give a response or a StreamError with a rule, a position and the partial result."""
     outcome = read(backend, [body], options)
     if outcome.error is None:
         return

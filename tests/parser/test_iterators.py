@@ -1,4 +1,4 @@
-"""The iterators, sync and async, under the same tests: events before exceptions, and sources closed once."""
+"""The iterators, sync and async, with the same tests: events precede exceptions, and sources are closed once."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_the_exception_of_a_source_comes_through(mode: str) -> None:
 
 
 def test_a_source_that_raises_has_not_ended() -> None:
-    """All choices have their finish reason: without the exception, the stream would count as ended."""
+    """All choices have a finish reason, so without the exception, the stream would count as ended."""
     items = sw.iter_events(source("sync", [BODY.removesuffix(DONE)], error=OSError("connection reset")))
     with pytest.raises(OSError, match="connection reset"):
         list(items)

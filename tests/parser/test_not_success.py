@@ -26,8 +26,9 @@ SUCCESS = ("stop", "tool_calls")
 
 
 def runnable(response: Response) -> set[tuple[str, str]]:
-    """Return name and value of every call that a client may run. Other dialects put free-form text into the member
-    `input`."""
+    """Return the name and value of every call that a client may run. Other dialects put free-form text into the member
+    `input`.
+    """
     return {
         (call.name, json.dumps({"input": call.arguments} if call.custom else call.parsed, sort_keys=True))
         for choice in response.choices
@@ -54,7 +55,7 @@ def test_no_output_makes_a_success(backend: str, vector: dict[str, Any], target:
     lost = {d.detail for d in converter.diagnostics if d.code == "not_carried"}
     if "refused_call" not in lost:
         assert runnable(after.response) <= runnable(parsed)
-    # A target with one answer has the choice that began first, which is not always the one with the lowest index.
+    # A target with one choice gets the choice that began first, which is not always the one with the lowest index.
     carried = parsed.choices if "choices" in lost else parsed.choices[:1]
     if carried and all(one.raw_finish_reason is not None and one.finish_reason not in SUCCESS for one in carried):
         assert after.response.finish_reason not in SUCCESS

@@ -1,4 +1,4 @@
-"""Policy and Limits: validated once, frozen, hashable, and converted to the data that both backends take."""
+"""Policy and Limits: validated once, frozen, hashable, and converted to the data that both backends accept."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Arguments that may be a placeholder: after repair or conversion, a client reads the same arguments as `parse`.
+"""Arguments that may be a placeholder: after repair or conversion, a client gets the same arguments as `parse`.
 
-The vectors `*/placeholders.json` state what `parse` reads. Here the same streams, and variants from the catalogue, pass
-through repair and through every conversion, and the output is read by a strict parser, which repairs nothing.
+The vectors `*/placeholders.json` contain the results of `parse`. Here, the same streams, and variants from the catalog,
+pass through repair and through every conversion, and the output is parsed by a strict parser, which does not repair
+anything.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ PLACEHOLDERS = {"null", '""', '"{}"'}
 
 
 def calls_of(response: Response) -> list[tuple[str, str, Any, bool]]:
-    """Return id, name, value and whether it may be run, for every complete call.
+    """Return the id, name and value of every complete call, and whether it may be run.
 
-    Sorted by id: a target with sequential blocks writes a call without arguments when it closes, after the others.
+    They are sorted by id, because a target with sequential blocks writes a call without arguments when it closes, after
+    the other calls.
     """
     return sorted(
         [

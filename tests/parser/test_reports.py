@@ -21,7 +21,10 @@ def same_id_every_chunk(index: int | None) -> bytes:
 
 
 class TestToolCallDuplication:
-    """DeepSeek sent the id in every delta; each delta became a call, 230 of them without a name, and each was run."""
+    """DeepSeek sent the id in every delta.
+
+    Each delta became a call, 230 of them without a name, and each call was run.
+    """
 
     def test_deepseek_streaming_same_id_every_chunk(self, backend: str) -> None:
         outcome = read(backend, [same_id_every_chunk(0)])
@@ -99,7 +102,7 @@ class TestLostToolCallId:
         assert only.call_id == "call_abc123"
 
     def test_an_id_is_never_made_of_an_index(self, backend: str) -> None:
-        """`call_0` would collide in every turn, and with a provider that uses such ids itself."""
+        """`call_0` would collide in every turn, and with the ids of a provider that uses such ids."""
         body = call(0, None, "f", '{"a":1}') + call(3, None, "f", '{"a":2}') + end()
         ids = [c.call_id for c in read(backend, [body]).response.tool_calls]
         assert len(set(ids)) == 2
@@ -117,8 +120,10 @@ class TestLostToolCallId:
         assert {"call_sw_1", "call_sw_1__2"} <= set(ids)
 
     def test_no_collision_across_turns(self, backend: str) -> None:
-        """Kimi and others restart their numbering in each turn; a history pairs results by id, so ids must be
-        distinct."""
+        """Kimi and others restart their numbering in each turn.
+
+        A history pairs results by id, so ids must be distinct.
+        """
         known: tuple[str, ...] = ()
         for turn in range(4):
             body = call(0, "functions.f:0", "f", f'{{"t":{turn}}}') + call(1, None, "g", f'{{"t":{turn}}}') + end()

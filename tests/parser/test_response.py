@@ -159,7 +159,9 @@ def test_a_snapshot_leaves_out_what_was_taken_back() -> None:
 
 
 def test_a_response_shows_the_moment_at_which_it_was_taken(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether it is read at once, after more input, after the end, or after its parser is gone."""
+    """A response is the same whether it is read at once, after more input, after the end, or after its parser was
+    deleted.
+    """
     monkeypatch.setattr(stream_module, "backend", backend)
     parser = StreamParser(dialect="chat")
     parser.feed(b'data: {"id":"c1","model":"m","choices":[{"delta":{"content":"Hel"}}]}\n\n')
@@ -192,7 +194,7 @@ def test_a_fault_carries_what_was_read_before(backend: str, monkeypatch: pytest.
 
 
 def test_threads_may_read_one_response(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The members of a response are built when one of them is first read, in whichever thread."""
+    """The members of a response are built when one of them is first read, in any thread."""
     monkeypatch.setattr(stream_module, "backend", backend)
     for number in range(50):
         parser = StreamParser(dialect="chat")
@@ -273,8 +275,9 @@ def test_repr_is_short() -> None:
 
 @pytest.mark.parametrize("vector", load("chat"), ids=label)
 def test_a_snapshot_folds_to_what_all_events_fold_to(backend: str, vector: dict[str, Any]) -> None:
-    """A snapshot equals the fold of all events once the stream has ended. After an exception, only the snapshot has
-    open parts."""
+    """Once the stream has ended, a snapshot equals the fold of all events. After an exception, only the snapshot has
+    open parts.
+    """
     outcome = read(backend, chunks_of(vector), vector.get("options"))
     response = outcome.response
     folded = Response(

@@ -1,8 +1,9 @@
 """Chunking never matters: every split of every stream gives the same events, diagnostics, exception and response.
 
-Nightly (STREAMWELD_NIGHTLY=1): every single split of every vector and recorded stream up to 16 KiB, native (the
-response of recordings at every eighth); a sample, pure; two splits of the short vectors at 3,000 places each. Full
-counts (STREAMWELD_FULL=1): 60 splits of each stream and 300 of each vector. Otherwise a fixed sample.
+Nightly (STREAMWELD_NIGHTLY=1): every single split of every vector and recorded stream up to 16 KiB, with the native
+backend (for recordings, the response at every eighth split); a sample with the pure backend; two splits of the short
+vectors at 3,000 places each. Full counts (STREAMWELD_FULL=1): 60 splits of each stream and 300 of each vector.
+Otherwise a fixed sample.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def test_every_single_cut(backend: str, full: bool) -> None:
     count = (None if NIGHTLY else 60 if full else 6) if backend == "native" else (40 if NIGHTLY else 8 if full else 2)
     jobs = [(backend, name, count) for name in by_name()]
     for _, name, _ in jobs:
-        by_name()[name].body  # noqa: B018 (counted here: the work may be done in another process)
+        by_name()[name].body  # noqa: B018 (counted here, because the work may be done in another process)
     assert [found for found in spread(try_recording, jobs, alone=not full) if found] == []
 
 
@@ -110,7 +111,7 @@ PADDING = b":" + b"x" * 5000 + b"\n\n"
 
 
 def takes_a_comment(vector: dict[str, Any]) -> bool:
-    """Return whether a comment before the body changes nothing: limits count it, and it turns text into a stream."""
+    """Return whether a comment may be added before the body. Limits count it, and it turns plain text into a stream."""
     body = b"".join(chunks_of(vector))
     expected = vector.get("expect", {}).get("error")
     rule = expected.get("rule") if isinstance(expected, dict) else expected

@@ -28,7 +28,7 @@ BROKEN = text("Hel") + text("lo") + event("{nonsense")
 
 @pytest.fixture(autouse=True)
 def _chosen(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use this backend for everything that is called by its public name."""
+    """Use this backend for all public functions."""
     monkeypatch.setattr(stream, "backend", backend)
 
 
@@ -276,7 +276,7 @@ def parsers_alive() -> int:
 
 
 def test_a_fault_holds_no_parser() -> None:
-    """The exception carries plain data: only its traceback, as for every exception, refers to the parser."""
+    """The exception contains only plain data. As for every exception, only its traceback refers to the parser."""
 
     gc.collect()
     before = parsers_alive()  # objects that other tests hold
@@ -391,8 +391,9 @@ def test_a_parser_may_move_between_threads() -> None:
 
 
 def test_overlapping_calls(backend: str) -> None:
-    """Each call runs alone or raises ParserBusy. The native `feed` holds the GIL, so it raises only in a free-threaded
-    interpreter."""
+    """Each call runs alone or raises ParserBusy. The native `feed` holds the GIL, so ParserBusy occurs only in a
+    free-threaded interpreter.
+    """
     interval = sys.getswitchinterval()
     parser = StreamParser()
     big = text("x") * 3_000

@@ -174,7 +174,7 @@ def test_timeouts_need_asyncio_and_nothing_else_does() -> None:
         return [item async for item in sw.aiter_events(chunks, **options)]
 
     def drive(**options: Any) -> list[Any]:
-        """Run without an event loop, because nothing here has to wait."""
+        """Run a coroutine without an event loop, because it never has to wait."""
         try:
             consume(chunks, **options).send(None)
         except StopIteration as stop:

@@ -1,7 +1,7 @@
-"""Native equals pure: events, diagnostics, offsets, exceptions with their text, and the response.
+"""Both backends give the same events, diagnostics, offsets, exceptions with their text, and responses.
 
-Full counts (STREAMWELD_FULL=1): 30,000 generated streams (nightly: 100,000), most of them corrupted, some of them junk.
-A difference is shrunk and printed; `python -m tests.support.twin_diff` does the same faster.
+Full counts (STREAMWELD_FULL=1): 30,000 generated streams (nightly: 100,000), most of them corrupted, and some of them
+junk. A difference is shrunk and printed; `python -m tests.support.twin_diff` does the same faster.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Native equals pure in the dialects other than Chat: generated streams, and recorded ones whole, in pieces and
-truncated.
+"""Both backends give the same results in the dialects other than Chat: for generated streams, and for recorded ones,
+fed at once, in pieces and truncated.
 
 Full counts (STREAMWELD_FULL=1): 3,000 generated streams per dialect (nightly: 10,000). The command `python -m
 tests.support.twin_diff --dialect D` does the same faster.

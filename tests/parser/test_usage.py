@@ -85,7 +85,7 @@ def test_usage_is_frozen() -> None:
         NormalizedUsage(input=1).input = 2  # type: ignore[misc]
 
 
-# Gemini: the AI SDK excludes the prompt tokens of the provider's tools from the input; the total includes them.
+# Gemini: the AI SDK excludes the prompt tokens of the provider's tools from the input, but the total includes them.
 TOOL_PROMPTS = "toolUsePromptTokenCount"
 
 

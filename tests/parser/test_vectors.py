@@ -1,4 +1,4 @@
-"""Every vector of a whole stream, in both backends, fed as given, in one read, and byte by byte."""
+"""Every vector of a complete stream, with both backends, fed as given, in one read, and byte by byte."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def check(outcome: Outcome, vector: dict[str, Any]) -> None:
 
 
 def as_data(value: Any) -> Any:
-    """Return a field of an event as a vector writes it: bytes as their text, a tuple as a list."""
+    """Return a field of an event in the form used in vectors: bytes as text, a tuple as a list."""
     if isinstance(value, bytes):
         return value.decode()
     return list(value) if isinstance(value, tuple) else value

@@ -226,7 +226,7 @@ def test_the_name_of_a_vendor_or_model_suggests_its_dialect(given: Any, meant: s
 
 @pytest.mark.parametrize("size", [1, 2, 3, 1000])
 def test_the_head_of_a_body_with_keep_alives_is_whole(size: int, backend: str) -> None:
-    """Payloads that are held before the dialect is detected, and then are keep-alives, do not end the head."""
+    """Payloads that are held before the dialect is detected, and turn out to be keep-alives, do not end the head."""
     body = (
         b'event: ping\ndata: {"type":"ping"}\neat"}}\n\n'
         b'event: response.ping\ndata: {"type":[]}\n\n'

@@ -1,4 +1,4 @@
-"""The proxy without conversion: what it repairs and passes through, what it reports, how it starts and stops."""
+"""The proxy without conversion: what it repairs, passes through and reports, and how it starts and stops."""
 
 from __future__ import annotations
 

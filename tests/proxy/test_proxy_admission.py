@@ -1,4 +1,4 @@
-"""Who may use the proxy: `Host`, `Origin`, the client token, and requests that loop back to it."""
+"""Which requests the proxy accepts: `Host`, `Origin`, the client token, and requests that loop back to it."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_request_without_a_host_or_with_two_is_refused() -> None:
 
 
 def test_the_address_that_a_server_listens_on_is_the_proxys() -> None:
-    """Starlette's test client addresses its server as `testserver`; other clients use its address."""
+    """Starlette's test client addresses its server as `testserver`; other clients use the server's address."""
     app = create_app(ProxyConfig("http://127.0.0.1:9"))
     with TestClient(app) as client:
         assert client.get("/healthz").status_code == 200
@@ -269,7 +269,7 @@ def test_the_token_is_in_no_log_and_no_representation(caplog: pytest.LogCaptureF
 
 
 def test_a_request_that_comes_back_is_refused(caplog: pytest.LogCaptureFixture) -> None:
-    """The upstream of the proxy is the proxy itself under another name: one request, one loop, one error."""
+    """The upstream of the proxy is the proxy itself under another name. One request causes one loop and one error."""
     caplog.set_level(logging.INFO, "streamweld.proxy")
     own: list[str] = []
 
@@ -292,7 +292,7 @@ def test_a_request_that_comes_back_is_refused(caplog: pytest.LogCaptureFixture) 
 
 
 def test_the_name_in_a_via_is_compared_without_case() -> None:
-    """A host name has no case, so a relay may change it."""
+    """Host names are case-insensitive, so a relay may change their case."""
     upstream = Upstream(empty)
     with between(upstream) as url:
         httpx2.get(f"{url}/v1/models")

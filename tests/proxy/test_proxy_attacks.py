@@ -1,4 +1,4 @@
-"""Upstreams that send invalid data, and slow clients: one clear answer, in bounded memory."""
+"""Upstreams that send invalid data, and slow clients: one clear response, in bounded memory."""
 
 from __future__ import annotations
 
@@ -100,7 +100,9 @@ def test_a16_what_a_small_piece_inflates_to_goes_through_the_middleware_in_slice
 def test_g3_the_parser_is_the_one_that_was_chosen_whatever_else_is_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """uvicorn uses httptools if it is installed, which accepts requests that h11 rejects: two hosts, or none."""
+    """uvicorn prefers httptools if it is installed, but httptools accepts requests that h11 rejects: with two hosts, or
+    none.
+    """
     (tmp_path / "httptools.py").write_text("raise SystemExit('it was taken')\n", "utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with command("--upstream", "http://127.0.0.1:9") as (process, url, lines):
@@ -113,7 +115,7 @@ def test_g3_the_parser_is_the_one_that_was_chosen_whatever_else_is_installed(
 
 
 def test_the_application_below_a_path_of_another_one() -> None:
-    """The upstream gets the path after the mount prefix, and escapes are kept."""
+    """The upstream receives the path after the mount prefix, with its escapes unchanged."""
 
     async def script(talk: Talk) -> None:
         await talk.whole(b"[]")
@@ -142,7 +144,7 @@ def test_an_application_that_nobody_has_started_says_so(caplog: pytest.LogCaptur
     assert "UsageError: the proxy has not been started: " in caplog.text
 
 
-# --- A truncation that a client would miss
+# --- A truncation that a client would not detect
 
 
 def test_a_cut_of_responses_is_raised_by_a_client_that_reads_event_by_event() -> None:

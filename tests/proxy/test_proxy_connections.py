@@ -1,4 +1,6 @@
-"""Idle connections of the proxy: which side closes first. A POST that meets a close is lost, and is not sent again."""
+"""Idle connections of the proxy: which side closes first. A POST that is sent while the other side closes the
+connection is lost, and is not sent again.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from tests.integrations.dropin.server import Answer, Gateway
 from tests.proxy.test_proxy import CHAT, command
 from tests.support.servers.wire import DONE, chunk, text
 
-# uvicorn and Node close after 5 seconds, so an upstream may do so, and the proxy must not.
+# uvicorn and Node close idle connections after 5 seconds, so an upstream may do so, but the proxy must not.
 IDLE = 6.0
 
 

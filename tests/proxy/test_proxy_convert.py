@@ -1,4 +1,4 @@
-"""The proxy between a client of one API and an upstream of another, with official clients, on loopback."""
+"""The proxy between an official client of one API and an upstream of another, on the loopback interface."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ TEXT = START + block(0, {"type": "text", "text": ""}, {"type": "text_delta", "te
 
 
 def in_turn(*answers: list[bytes]) -> Any:
-    """Return a script that gives one answer per request."""
+    """Return a script that sends one response per request."""
     left = list(answers)
 
     async def script(talk: Talk) -> None:

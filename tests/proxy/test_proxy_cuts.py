@@ -58,7 +58,7 @@ def test_a_tidy_stream_whose_transport_fails_is_cut(source: str, policy: Any, ou
         for failure in FAILURES:
             answer = got(url, failure, source, source, "tidy")
             assert answer.content.startswith(TIDY[source])
-            with pytest.raises(sw.UpstreamError):  # the error is that of the API
+            with pytest.raises(sw.UpstreamError):  # the error has the form of the API
                 sw.parse(answer.content, dialect=source)
             assert MARKERS.get(source, b"no marker") not in answer.content
             found[failure] = outcome()
@@ -99,7 +99,9 @@ def test_a_clean_end_without_a_marker_is_no_fault_of_the_transport(outcome: Call
 
 
 def test_what_the_policy_takes_for_whole_is_not_logged_as_complete(outcome: Callable[[], Any]) -> None:
-    """Anthropic after `content_block_stop`: `missing_terminal="assume"` ends it normally, and reports it."""
+    """An Anthropic stream ends after `content_block_stop`. With `missing_terminal="assume"`, it ends normally, and the
+    missing end is reported.
+    """
     body = TIDY["anthropic"].partition(b"event: message_delta")[0]
     for policy, expected in (
         ("standard", ("fault", "TruncatedStream")),

@@ -1,4 +1,4 @@
-"""One large answer or request does not block the others: `/healthz` answers while the proxy works on it."""
+"""One large response or request does not block the others: `/healthz` responds while the proxy works on it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SIZE = 1_800_000
 MOST = 0.25
-"""Seconds. A step of work takes some milliseconds, plus thread switches."""
+"""Maximum time in seconds. A step of work takes some milliseconds, plus thread switches."""
 
 HEAD: dict[str, Any] = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
 WORD = 'some words, "quoted" and\nbroken; '
@@ -60,7 +60,7 @@ def many_pieces_of_a_call(size: int) -> bytes:
 
 
 def whole(size: int) -> bytes:
-    """Return one JSON answer with a text and the maximum number of calls."""
+    """Return one JSON response with a text and the maximum number of calls."""
     calls = [
         {"id": f"call_{at}", "type": "function", "function": {"name": "f", "arguments": json.dumps({"a": words(800)})}}
         for at in range(1000)
@@ -123,8 +123,8 @@ def worked(pid: int) -> float:
 class Health:
     """Requests `/healthz` continuously, from its own thread.
 
-    `seconds`: the processor time of the proxy until it answered, or the elapsed time, if that is less, because on a
-    busy machine a proxy that is not scheduled does not answer either.
+    `seconds`: the processor time of the proxy until it responded, or the elapsed time if that is less, because on a
+    busy machine, a proxy that is not scheduled cannot respond either.
     """
 
     def __init__(self, url: str, pid: int) -> None:

@@ -1,4 +1,4 @@
-"""`--gateway`: requests follow the rules of a gateway, whichever dialect the client speaks."""
+"""`--gateway`: requests follow the rules of a gateway, regardless of the client's dialect."""
 
 from __future__ import annotations
 
@@ -98,8 +98,7 @@ def test_without_a_gateway_the_same_api_is_not_read() -> None:
 
 
 def test_mistral_is_a_gateway_of_chat() -> None:
-    """Mistral's API rejects members that it does not have (`max_completion_tokens`, `stream_options`) and other call
-    ids."""
+    """Mistral's API rejects unknown members (`max_completion_tokens`, `stream_options`) and other forms of call ids."""
     upstream = Upstream(sse(*GOOD))
     messages: list[Any] = [
         {"role": "user", "content": "?"},
@@ -177,7 +176,7 @@ def test_claude_on_vertex(client: str) -> None:
     }
 
 
-# Clients of Claude on Vertex AI (AnthropicVertex, Claude Code with CLAUDE_CODE_USE_VERTEX) name the model in the path.
+# Clients of Claude on Vertex AI (AnthropicVertex, Claude Code with CLAUDE_CODE_USE_VERTEX) put the model into the path.
 
 VERTEX = "/v1/projects/p/locations/global/publishers/anthropic"
 CLAUDE = "claude-sonnet-4-5@20250929"

@@ -1,4 +1,6 @@
-"""Gemini's API as the upstream and as the client API of the proxy: official clients, an upstream on loopback."""
+"""Gemini's API as the upstream and as the client API of the proxy, with official clients and an upstream on the
+loopback interface.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Five turns with tools, by the official client of each API, through the proxy, to an upstream of each API.
+"""Five turns with tools, sent by the official client of each API through the proxy to an upstream of each API.
 
-Upstream requests are checked by the judge of histories: vendors' types and rules, and no code of streamweld. Every
-answer has reasoning that its provider signed or encrypted: each later request must return it to the upstream unchanged.
+The judge of histories checks the upstream requests with vendors' types and rules, without code of streamweld. Every
+response contains reasoning that its provider signed or encrypted, and each later request must return it to the upstream
+unchanged.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ CONTAINER = {"chat": "messages", "anthropic": "messages", "responses": "input", 
 TARGET = {"chat": "openai-chat"}
 
 
-# --- Upstreams: each answers a turn with a sentence and its calls; the last answer has no calls
+# --- Upstreams: each responds to a turn with a sentence and its calls; the last response has no calls
 
 
 def ids_of(turn: int) -> list[str]:
@@ -69,7 +70,7 @@ def secret(turn: int, kind: str = "signed") -> str:
 
 
 def secrets_of(to: str, turns: int) -> list[str]:
-    """Return the values that an upstream must find in a request after so many answers, in order."""
+    """Return the values that an upstream must find in a request after this number of responses, in order."""
     kinds = {"anthropic": ("signed", "redacted"), "gemini": ("text", "signed")}.get(to, ("signed",))
     return [secret(turn, kind) for turn in range(turns) for kind in kinds]
 
@@ -175,7 +176,7 @@ def of_responses(turn: int) -> list[bytes]:
 
 
 def of_gemini(turn: int) -> list[bytes]:
-    """Return an answer of Gemini, which sends no ids, and signs the text and the first call of a turn."""
+    """Return a response of Gemini, which sends no ids, and signs the text and the first call of a turn."""
     sentence, calls = told(turn)
     parts: list[dict[str, Any]] = [
         {"functionCall": {"name": name, "args": json.loads(arguments)}} for _, name, arguments in calls
@@ -200,7 +201,7 @@ ANSWERS: dict[str, Callable[[int], list[bytes]]] = {
 }
 
 
-# --- Clients: each runs the tools until there are no calls, and returns its last text and the requested cities
+# --- Clients: each runs the tools until there are no more calls, and returns its last text and the requested cities
 
 
 Outcome = tuple[str, list[str]]
@@ -310,7 +311,9 @@ PAIRS = [(client, to) for client in CLIENTS for to in PROXY_DIALECTS if client !
 
 
 def pairs_of(to: str, request: dict[str, Any]) -> list[tuple[Any, str]]:
-    """Return the calls of a request by id (Gemini: by position), each with its result, as the upstream reads it."""
+    """Return the calls of a request by id (for Gemini, by position), each with its result, as the upstream interprets
+    them.
+    """
     results: list[tuple[Any, str]] = []
     for item in request[CONTAINER[to]]:
         match to:
@@ -388,7 +391,7 @@ def gateways() -> list[tuple[str, str]]:
 
 
 def whole_chunks(answer: list[bytes]) -> list[bytes]:
-    """Return the chunks of an answer with all members: openai-python skips those without `object`."""
+    """Return the chunks of a response with all members, because openai-python skips chunks without `object`."""
     head = b'data: {"object":"chat.completion.chunk",'
     more = b'"id":"c","model":"m","created":1,'
     return [
@@ -404,7 +407,7 @@ LOOPS = [(client, to, gateway) for to, gateway in gateways() for client in CLIEN
 
 @pytest.mark.parametrize(("client", "to", "gateway"), LOOPS if FULL else LOOPS[::7])
 def test_five_turns_through_every_gateway(client: str, to: str, gateway: str) -> None:
-    """Every request follows the gateway's rules, and differs from the one before only in the messages added."""
+    """Every request follows the gateway's rules, and differs from the previous one only in the added messages."""
     target = ProxyConfig("http://gateway.example/v1", to=to, gateway=gateway).profile(to).target  # type: ignore[arg-type]
     answers = [ANSWERS[to](turn) for turn in range(TURNS)]
     upstream = Upstream(in_turn(*[whole_chunks(one) for one in answers] if to == "chat" else answers))
@@ -457,7 +460,9 @@ def test_signed_texts_return_as_gemini_sent_them(client: str) -> None:
 
 @pytest.mark.parametrize("client", [name for name in CLIENTS if name != "anthropic"])
 def test_an_answer_that_is_not_streamed(client: str) -> None:
-    """The reasoning carrier of a non-streamed answer is converted back to exactly the blocks that Claude signed."""
+    """The reasoning carrier of a response that is not streamed is converted back to exactly the blocks that Claude
+    signed.
+    """
     thinking = {"type": "thinking", "thinking": thought(0), "signature": secret(0)}
     redacted = {"type": "redacted_thinking", "data": secret(0, "redacted")}
     use = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Oslo"}}

@@ -1,4 +1,4 @@
-"""Requests that the proxy rejects before it calls an upstream: each is answered, logged and counted."""
+"""Requests that the proxy rejects before it calls an upstream: each gets a response, is logged and is counted."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_method_that_does_not_pass_is_logged_and_counted(lines: Callable[[], l
 
 
 def asked(url: str, path: str, *headers: tuple[str, bytes]) -> tuple[int, Any]:
-    """Send a POST with exactly these headers; return the status of its answer, and its error."""
+    """Send a POST with exactly these headers. Return the status of the response and its error."""
     body = json.dumps(ASK | {"stream": False}).encode()
     rows = b"".join(b"%s: %s\r\n" % (name.encode(), value) for name, value in headers)
     head = f"POST {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: {len(body)}\r\n"
@@ -213,8 +213,9 @@ def test_lists_are_joined() -> None:
 def test_what_only_tells_of_a_client_is_left_out_and_named_in_the_log(
     path: str, lines: Callable[[], list[str]]
 ) -> None:
-    """Headers on which no answer depends are dropped and logged. Of two `traceparent`, neither can be trusted (W3C
-    Trace Context)."""
+    """Repeated informational headers are dropped and logged. Of two `traceparent` headers, neither can be trusted (W3C
+    Trace Context).
+    """
     upstream = Upstream(empty)
     given = [
         ("traceparent", b"00-1-1-01"),

@@ -1,4 +1,4 @@
-"""Shutdown of the proxy while streams are open: the streams of every API end with its own error."""
+"""Shutdown of the proxy while streams are open: the streams of every API end with that API's error."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ FIRST = chunk({"role": "assistant", "content": "Hel"}, **HEAD)
 
 
 async def silent(talk: Talk) -> None:
-    """Send one piece, and then nothing for longer than any grace period."""
+    """Send one piece, and then no data for longer than any grace period."""
     await talk.head()
     await talk.send(FIRST)
     await talk.wait_for_leave(60)
 
 
 async def deaf(talk: Talk) -> None:
-    """Send nothing, not even a head."""
+    """Do not send anything, not even a head."""
     await talk.wait_for_leave(60)
 
 
@@ -154,7 +154,7 @@ main()
 
 @pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT])
 def test_spans_that_wait_to_be_sent_are_sent_before_the_end(told: signal.Signals) -> None:
-    """A process killed by the signal runs no exit handlers, in which the SDK sends its last spans."""
+    """The SDK sends its last spans in exit handlers, which do not run if the signal kills the process."""
     with Upstream(sse(FIRST, end("stop"))).serving() as upstream:
         args = ["proxy", "--port", "0", "--otel", "--upstream", upstream.url]
         process = subprocess.Popen(
@@ -219,8 +219,9 @@ def test_a_second_signal_ends_at_once(first: signal.Signals, second: signal.Sign
 
 
 def test_a_signal_ends_what_others_do_at_the_end() -> None:
-    """A second signal ends slow exit handlers, such as an SDK that sends its last spans to a collector that does not
-    answer."""
+    """A second signal ends slow exit handlers, such as those of an SDK that sends its last spans to a collector that
+    does not respond.
+    """
     slow = "import atexit, time\nfrom streamweld.__main__ import main\natexit.register(time.sleep, 60)\nmain()"
     process = subprocess.Popen(
         [sys.executable, "-c", slow, "proxy", "--port", "0", "--upstream", "http://127.0.0.1:9"],

@@ -1,4 +1,5 @@
-"""Many concurrent streams through the proxy, with upstreams that truncate, stall, send errors or web pages: none fails.
+"""Many concurrent streams through the proxy, with upstreams that truncate, stall, or send errors or web pages: no
+stream gets a wrong result.
 
 A sample of 50 streams for 4 seconds; with STREAMWELD_FULL=1, 500 streams for 20 seconds; with STREAMWELD_NIGHTLY=1,
 1,000 streams for 60 seconds; with STREAMWELD_HOUR=1, 100 streams for one hour.
@@ -41,7 +42,7 @@ class Load:
     stall: int
 
 
-# The rate of the full run is that of a model: a delay because the machine is busy does not count as a stall.
+# The rate of the full run is that of a model, so that a delay because of a busy machine does not count as a stall.
 SAMPLE = Load(50, 4.0, 0.002, 3)
 FULL = Load(500, 20.0, 0.3, 45)
 HUGE = Load(1000, 60.0, 0.3, 45)
@@ -101,7 +102,7 @@ def is_called(status: int, body: bytes, number: int) -> bool:
 
 
 def is_failed(status: int, body: bytes, number: int) -> bool:
-    """Return True if the body has everything up to the fault, then an error, and no sign of success."""
+    """Return True if the body contains everything up to the fault, followed by an error, and no sign of success."""
     try:
         sw.parse(body)
     except sw.UpstreamError as error:
@@ -148,7 +149,7 @@ async def clients(url: str, count: int, seconds: float, tally: Tally) -> None:
                 if chance.random() < 0.05 and got.status == 200:
                     await got.content.readany()
                     tally.left += 1
-                    continue  # this client disconnects in mid-stream
+                    continue  # this client disconnects in the middle of the stream
                 received = await got.read()
             try:
                 right = KINDS[kind](got.status, received, number)

@@ -38,7 +38,7 @@ def raw(url: str, request: bytes) -> bytes:
     return answer
 
 
-# --- G1 to G4: the upstream of a request, and which parts are forwarded
+# --- G1 to G4: the upstream of a request, and the forwarded parts
 
 
 def test_g1_a_client_does_not_choose_the_upstream() -> None:
@@ -142,7 +142,7 @@ def test_g3_answers_that_can_be_read_in_two_ways_reach_nobody(lines: bytes) -> N
 @given(st.text(st.characters(codec="utf-8", include_characters="/.\\@:?#%"), max_size=30))
 def test_g4_no_path_leads_to_another_host(path: str) -> None:
     written = f"/{path}".partition("?")[0]
-    # The forms in which a server passes the path: decoded only, or with the raw path, escaped or not.
+    # The forms in which a server passes the path: only decoded, or also raw, with or without escapes.
     for asked, raw in (("/" + path, None), (unquote(written), written.encode()), (written, quote(written).encode())):
         told, sent = request_path(asked, raw)
         assert told == asked
@@ -174,12 +174,12 @@ def test_g4_an_upstream_is_a_plain_address(upstream: str) -> None:
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/chat/completions/", "/v1/responses", "/api/v1/messages"])
 def test_an_upstream_is_a_base_url(path: str) -> None:
-    """The path of the client's request is appended, so the path of an endpoint would be there twice."""
+    """The path of the client's request is appended to the upstream URL, so an endpoint's path would be repeated."""
     with pytest.raises(UsageError, match="the base URL"):
         ProxyConfig(f"http://gateway.example{path}")
 
 
-# --- G5 and G9: which data is kept
+# --- G5 and G9: which data are kept
 
 
 def test_g5_no_credential_and_no_payload_is_kept(caplog: pytest.LogCaptureFixture) -> None:

@@ -158,7 +158,7 @@ def test_a17_a_request_that_never_comes_is_given_up() -> None:
 
 
 def test_a_request_whose_bytes_trickle_in_is_given_up() -> None:
-    """Each byte arrives in time, but all of them would take too long."""
+    """Each byte arrives in time, but together they would take too long."""
     with between(Upstream(sse(*GOOD)), idle_timeout=0.5) as url:
         parts = urlsplit(url)
         with socket.create_connection((parts.hostname, parts.port), timeout=0.05) as connection:
@@ -180,7 +180,7 @@ def test_a_slow_request_with_enough_bytes_is_read() -> None:
 
 
 def answer_while_sending(connection: socket.socket, piece: bytes, times: int) -> bytes:
-    """Send the piece again and again; return what the peer sends, or nothing if it sends nothing."""
+    """Send the piece repeatedly. Return the bytes that the peer sends, if any."""
     for _ in range(times):
         try:
             connection.sendall(piece)

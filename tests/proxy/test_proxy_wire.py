@@ -1,4 +1,4 @@
-"""Attacks on the HTTP framing: forged `Via`, slow heads, pipelining, odd framing, and unsolicited answers."""
+"""Attacks on the HTTP framing: forged `Via`, slow heads, pipelining, unusual framing, and unsolicited responses."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_head_that_trickles_is_given_up(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_connection_ends_with_an_answer_that_came_before_the_body() -> None:
-    """Nothing reads the rest of the body, so one byte from time to time would keep the connection open."""
+    """The rest of the body is not read, so a client could keep the connection open with one byte from time to time."""
     app = create_app(ProxyConfig("http://127.0.0.1:9", allow_hosts=("h",)))
     with running(app, http=HeadTimeout) as url, opened(url) as early, opened(url) as whole:
         early.sendall(b"GET /healthz HTTP/1.1\r\nHost: h\r\nContent-Length: 9000000\r\n\r\n{")
@@ -154,7 +154,7 @@ def test_ambiguous_requests_reach_nobody() -> None:
 
 @pytest.mark.parametrize(("version", "host", "status"), [(b"1.0", b"Host: h\r\n", b"200"), (b"1.0", b"", b"421")])
 def test_http_1_0(version: bytes, host: bytes, status: bytes) -> None:
-    """The answer is neither chunked nor kept alive."""
+    """The response is not chunked, and the connection is not kept alive."""
     head = b"POST /v1/messages HTTP/%b\r\n%bContent-Length: %d\r\n\r\n" % (version, host, len(BODY))
     with between(Upstream(sse(*GOOD))) as url:
         answer = talked(url, head + BODY)
@@ -176,7 +176,7 @@ def test_pipelined_requests_are_answered_in_order() -> None:
 
 
 def test_expect_100_continue() -> None:
-    """The interim answer is sent only if the body will be read."""
+    """The interim response is sent only if the body will be read."""
     with between(Upstream(sse(*GOOD)), max_body_bytes=1000) as url, opened(url) as connection:
         connection.sendall(
             POST + b"Connection: close\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(BODY)
@@ -225,7 +225,7 @@ def test_a_head_that_is_too_long(head: bytes) -> None:
     assert upstream.seen == []
 
 
-# --- Answers
+# --- Responses
 
 
 def raw_deflate(data: bytes) -> bytes:
@@ -261,7 +261,7 @@ def test_an_encoding_that_was_not_requested_is_refused(encoding: str) -> None:
 
 @pytest.mark.parametrize("encoding", ["none", "utf-8", "UTF-8, gzip"])
 def test_an_encoding_that_does_not_exist_is_ignored(encoding: str) -> None:
-    """Clients ignore it, and gateways send it."""
+    """Clients ignore unknown encodings, and some gateways send them."""
     body = b"".join(GOOD)
     packed = gzip.compress(body) if "gzip" in encoding else body
     with between(Upstream(sse(packed, content_encoding=encoding))) as url:
@@ -279,7 +279,7 @@ def test_a_packed_body_that_is_broken_is_no_success(body: bytes) -> None:
 
 @pytest.mark.parametrize("delay", [0.0, 0.1])
 def test_an_answer_that_nobody_asked_for_reaches_nobody(delay: float) -> None:
-    """Bytes after an answer must not be the answer to the next request, which may be another client's."""
+    """Bytes after a response must not become the response to the next request, which may come from another client."""
     evil = b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 6\r\n\r\n"evil"'
 
     async def script(talk: Talk) -> None:
@@ -341,7 +341,7 @@ def test_an_upstream_that_closes_its_half(rest: str) -> None:
 
 
 def test_a_client_that_reads_slowly_slows_the_upstream_down() -> None:
-    """The proxy holds back some buffers' worth of data, not the whole answer."""
+    """The proxy buffers a limited amount of data, not the complete response."""
     sent = 0
 
     async def script(talk: Talk) -> None:

@@ -66,7 +66,7 @@ def test_another_dialect_is_converted_as_ever() -> None:
 
 
 def test_the_dialect_may_take_several_payloads_to_show() -> None:
-    # The first payload decides nothing, and clients of the dialect that follows reject it.
+    # The first payload does not identify the dialect, and clients of the later detected dialect reject it.
     body = event({"id": "x"}) + event({"id": "x", "object": "chat.completion.chunk", "choices": []}) + CLEAN
     for target in ("same", "chat"):
         converter = sw.StreamConverter(target=target, seed="s")  # type: ignore[arg-type]
@@ -124,7 +124,7 @@ def test_a_fault_ends_the_answer_honestly() -> None:
         assert converter.repaired
         assert made.count(b'"error"') == 1
         assert b"[DONE]" not in made
-        assert converter.feed  # a property of the converter is readable after its end
+        assert converter.feed  # the converter can still be accessed after its end
     made, converter = repair(text("a") * 9, limits=sw.Limits(max_text_bytes=4))
     assert isinstance(converter.error, LimitExceeded)
     assert made.startswith(text("a") * 4 + b'data: {"error"')
@@ -146,7 +146,7 @@ def test_no_dialect_no_ending() -> None:
 
 @pytest.mark.parametrize("step", [1, 2, 100])
 def test_the_line_feed_of_a_dropped_block_goes_with_it(step: int) -> None:
-    """The block before it is held, because `[DONE]` alone does not tell the dialect."""
+    """The block before it is held, because `[DONE]` alone does not identify the dialect."""
     converter = sw.StreamConverter(target="same", source="auto")
     body = b"data: [DONE]\n\nevent: x\n\r\n"
     made = b"".join(converter.feed(body[at : at + step]) for at in range(0, len(body), step))

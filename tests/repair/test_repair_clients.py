@@ -1,7 +1,7 @@
 """Repaired streams read by the official client of their dialect, over HTTP on the loopback interface, in random pieces.
 
-The expected results of the client are in this file. For the original stream the client raises or returns something
-else, unless the stream lacks only an event that the client does not need.
+The expected results of the client are in this file. For the original stream, the client raises or returns another
+result, unless only an event that the client does not need is missing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["loopback", "python_clients"]
 CLIENT = "anthropic messages.stream"
 VECTORS = {vector["name"]: vector for vector in load("repair") if vector["file"] == "anthropic"}
 OPENAI = {"chat": "openai chat.completions.stream", "responses": "openai responses.stream"}
-MOST = 64  # bytes per piece
+MOST = 64  # maximum number of bytes per piece
 
 
 def held(
@@ -46,7 +46,7 @@ def held(
 
 CALL = {"id": "toolu_1", "name": "run", "input": {"a": 1}, "arguments": '{"a":1}'}
 # Name of the vector -> the violations that `check` reports for the source (an event named `message` counts as unnamed),
-# and the client's expected result for the repaired stream.
+# and the expected result of the client for the repaired stream.
 CASES: dict[str, tuple[set[str], dict[str, Any]]] = {
     "message-start-is-missing": ({"message_start_missing"}, held("tool_use", CALL, counts=(0, 9))),
     "message-start-is-missing-and-so-are-blocks": ({"message_start_missing"}, held("refusal", text="", counts=(3, 1))),
@@ -87,7 +87,7 @@ CASES: dict[str, tuple[set[str], dict[str, Any]]] = {
     "a-delta-under-the-name-message": ({"event_missing"}, held("end_turn")),
     "an-event-without-a-type": ({"type_missing"}, held("end_turn")),
 }
-# anthropic-python reads these messages completely without a repair: it needs no end, neither of a block nor of the
+# anthropic-python reads these messages completely even without a repair: it does not need the end of a block or of the
 # message, and from 1.17 on it accepts any name.
 UNHURT = {
     "done-in-place-of-message-stop",

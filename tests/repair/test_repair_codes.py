@@ -1,5 +1,6 @@
-"""Which diagnostics make repair rewrite a stream of the same dialect, why the others leave it unchanged, and which
-diagnostics only repair reports."""
+"""Which diagnostics make repair rewrite a stream in its own dialect, why the other ones leave it unchanged, and which
+ones only repair reports.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from tests.support.backends import using
 from tests.support.servers.wire import DONE, call, chunk, end, event, text
 from tests.support.vector_files import chunks_of, load
 
-# Diagnostic -> why repair passes it through: readers agree with streamweld, or a rewrite could not improve the stream.
+# Diagnostic -> why repair passes the stream through: readers agree with streamweld, or a rewrite could not improve the
+# stream.
 PASSES = {
     "numeric_overflow": "a number is a number to every reader",
     "duplicate_key": "the last one wins with the readers of Python and JavaScript, too",
@@ -112,7 +114,7 @@ def repair(body: bytes, **options: object) -> sw.StreamConverter:
         ("name_in_pieces", call(0, "c", "get_"), call(0, name="time", arguments="{}") + end()),
         ("content_list", text("a"), chunk({"content": [{"type": "text", "text": "b"}]}) + end("stop")),
         ("other_index", text("a"), call(1, "call_1", "f", "{}") + end()),
-        ("no_index", text("a"), chunk({"tool_calls": [{"index": 2**63}]}) + end("stop")),  # no integer of 64 bits
+        ("no_index", text("a"), chunk({"tool_calls": [{"index": 2**63}]}) + end("stop")),  # not a 64-bit integer
         ("empty_entry", text("a"), chunk({"content": "b", "tool_calls": [None]}) + end("stop")),
         ("no_delta", text("a"), event({"choices": [{"index": 0, "finish_reason": "stop"}]}) + DONE),
         ("end_missing", text("a"), chunk({}, "stop")),

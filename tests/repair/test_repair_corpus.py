@@ -1,4 +1,4 @@
-"""Repair of every recorded stream and every vector: valid streams pass unchanged, and repair is idempotent.
+"""Repair of every recorded stream and every vector: valid streams pass through unchanged, and repair is idempotent.
 
 `repair_rewrites.json` lists the recorded streams that are rewritten, by reason; it was reviewed by hand.
 """
@@ -34,10 +34,10 @@ SHARE = 23  # test one in this many vectors, unless all are run
 CUT_STREAMS = 12
 CUT_SHARE = 7 if FULL else 97
 CUT_SIZE = 2_500
-# Diagnostics that remain after repair: the text was written before the conflict was detected, and the dialect cannot
-# retract it.
+# Diagnostics that remain after repair, because the text was written before the conflict was detected, and the dialect
+# cannot retract it.
 STAYS = {"conflict"}
-# Rules about blocks: official Messages clients have one open block and address it by its position among all blocks.
+# Rules about blocks. Official Messages clients have one open block, and address it by its position among all blocks.
 BLOCKS = {f"anthropic.{rule}" for rule in ("block_open", "block_unstopped", "index", "delta_unknown", "stop_unknown")}
 
 Repaired: TypeAlias = tuple[bytes, sw.StreamConverter]
@@ -59,8 +59,9 @@ def sample() -> list[Recording]:
 
 
 def said(response: sw.Response) -> list[Any]:
-    """Return the final result for a reader. A call without a name is not a call; empty arguments may be written
-    as {}; what overflows stays in the arguments."""
+    """Return the final result for a reader. A call without a name is ignored, empty arguments may be written as {}, and
+    an overflow remains in the arguments.
+    """
     return [
         (
             choice.index,
@@ -91,7 +92,7 @@ def reason_written(choice: sw.Choice, dialect: str) -> str | None:
 
 
 def has_lost_all(response: sw.Response) -> bool:
-    """Return True if there are calls, but none has a name, so that none can be run."""
+    """Return True if there are calls, but none of them has a name, so that none can be run."""
     calls = response.tool_calls
     return bool(calls) and not any(c.name for c in calls)
 
@@ -105,7 +106,7 @@ def counted(response: sw.Response, unreported: int | None = None) -> Any:
 
 
 def hold(body: bytes, dialect: Any, made: Repaired) -> None:
-    """Check the invariants of every stream, whatever is wrong with it."""
+    """Check the invariants that hold for every stream, whatever its faults are."""
     out, converter = made
     codes = {d.code for d in converter.diagnostics}
     spoken = converter.dialect
@@ -126,17 +127,18 @@ def hold(body: bytes, dialect: Any, made: Repaired) -> None:
         assert not BLOCKS & {v.rule for v in sw.check(out, dialect=spoken)}
     first = converter.response
     if has_lost_all(first) and second.error is not None:
-        # A finish reason that no longer applies is not written, as in a conversion: the answer ends with an error.
+        # As in a conversion, a finish reason that no longer applies is not written, and the response ends with an
+        # error.
         assert (first.finish_reason, type(second.error)) == ("tool_calls", UpstreamError)
         return
     assert second.error is None
     if "stream_restarted" in codes or out == body:  # the first attempt was already passed through
         return
     assert said(second.response) == said(first)
-    if not has_lost_all(first):  # Responses and Gemini have no finish word for calls: the presence of calls decides
+    if not has_lost_all(first):  # Responses and Gemini have no finish word for calls, so the presence of calls decides
         reasons = [c.finish_reason for c in second.response.choices]
         assert reasons in ([c.finish_reason for c in first.choices], [reason_written(c, spoken) for c in first.choices])
-    # A message_start that is missing, or has no counts, is written with counts: clients need them. They are then 0.
+    # If message_start is missing or has no counts, it is written with counts of 0, because clients need counts.
     sent = [counted(first), *([counted(first, 0)] if spoken == "anthropic" and converter.repaired else ())]
     assert counted(second.response) in sent or not first.usage
 

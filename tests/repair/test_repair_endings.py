@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LIST: dict[str, Any] = json.loads(Path(__file__).with_name("repair_endings.json").read_text("utf-8"))["reasons"]
 LISTED = {name for row in LIST.values() for name in row["streams"]}
-SHARE = 11  # test one in this many recordings for pure, unless all are run; listed ones always run
+SHARE = 11  # for pure, test one in this many recordings, unless all are run; listed ones always run
 Source = tuple[str, bytes, dict[str, Any], bool]  # name, body, options, whether the transport failed
 
 
@@ -46,7 +46,7 @@ def is_readable(backend: str, body: bytes, options: dict[str, Any], *, broken: b
 
 
 def is_ended_by_us(backend: str, source: Source) -> bool:
-    """Return True if `parse` reads it, and a client of the repaired stream gets an error."""
+    """Return True if `parse` can read the stream, but a client of the repaired stream gets an error."""
     _, body, options, broken = source
     if not is_readable(backend, body, options, broken=broken):
         return False

@@ -1,4 +1,6 @@
-"""Errors of gateways behind a repair: in every dialect they end as its clients raise them, alone and in mid-stream."""
+"""Errors of gateways after a repair: in every dialect, they have the form that clients raise, both alone and in the
+middle of a stream.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from streamweld.errors import UpstreamError
 
 from tests.support.backends import using
 
-# The shape, and the message that a client is to show.
+# The shape, and the message that a client must show.
 SHAPES: list[tuple[dict[str, Any], str]] = [
     ({"base_resp": {"status_code": 1004, "status_msg": "login fail"}}, "login fail"),
     ({"code": 500, "msg": "busy"}, "busy"),
@@ -72,7 +74,7 @@ def frame(dialect: str, payload: dict[str, Any]) -> bytes:
 
 
 def raised(dialect: str, body: bytes) -> list[tuple[str | None, Any]]:
-    """The errors that a client of the dialect raises: the name of the event, and the message."""
+    """Return the errors that a client of the dialect raises: the name of the event, and the message."""
     found: list[tuple[str | None, Any]] = []
     for block in body.decode().split("\n\n"):
         lines = dict(line.split(": ", 1) for line in block.splitlines())

@@ -1,7 +1,5 @@
-"""Streams that openai-python misreads or rejects: what its helpers return after a repair.
-
-The expected results are in this file. Each stream is one that a gateway was reported to send; the report is in the
-name's comment.
+"""Streams that openai-python misreads or rejects, and the results of its helpers after a repair. The expected results
+are in this file. A gateway was reported to send each stream; the comment before its name refers to the report.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ OSLO, ROME = '{"city":"Oslo"}', '{"city":"Rome"}'
 
 
 def chunk(delta: Json | None, finish: str | None = None, **choice: Any) -> Json:
-    """Return a chunk. `choice`: further members of its choice; a delta of None is left out."""
+    """Return a chunk. `choice`: further members of its choice. A delta of None is omitted."""
     members = {"index": 0, **({} if delta is None else {"delta": delta}), **choice, "finish_reason": finish}
     return {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [members]}
 
@@ -66,7 +64,7 @@ CHAT: dict[str, tuple[list[Json], str, list[tuple[str, str]]]] = {
         [],
     ),
     "one-part": ([chunk({"content": {"type": "text", "text": t}}) for t in ("H", "i")] + [STOP], "Hi", []),
-    # the name of the first call comes last: index 0 stays the first call
+    # the name of the first call arrives last; index 0 remains the first call
     "late-name": (
         [
             entries(entry(0, "a")),
@@ -87,7 +85,7 @@ CHAT: dict[str, tuple[list[Json], str, list[tuple[str, str]]]] = {
         "",
         [("get_weather", OSLO), ("get_time", ROME)],
     ),
-    # names of two calls in turns, without a type (NVIDIA-NeMo/Switchyard!785 for one call)
+    # the names of two calls in alternating pieces, without a type (NVIDIA-NeMo/Switchyard!785 for one call)
     "names-in-turns": (
         [
             entries(entry(0, "a", name="get_", arguments="")),
@@ -196,7 +194,7 @@ RESPONSES: dict[str, tuple[list[Json], str, list[tuple[str, str]]]] = {
         "",
         WEATHER,
     ),
-    # opened items that neither an event nor the output completes
+    # opened items that are completed neither by an event nor in the output
     "calls-are-not-completed": (
         [CREATED, added(call("")), *arguments_of(OSLO), completed({"type": "function_call", "call_id": "other"})],
         "",
@@ -252,7 +250,7 @@ def read(dialect: str, body: bytes) -> tuple[str, list[tuple[str, Any]]] | str:
         with client.responses.stream(model="m", input="hi") as stream:
             final = stream.get_final_response()
         return final.output_text, [(one.name, one.arguments) for one in final.output if one.type == "function_call"]
-    except Exception as error:  # noqa: BLE001 (the client's exception is what is judged)
+    except Exception as error:  # noqa: BLE001 (the client's exception is compared)
         return type(error).__name__
 
 
@@ -281,7 +279,7 @@ def test_responses(backend: str, name: str) -> None:
 
 
 def test_a_marker_before_the_last_event(backend: str) -> None:
-    """openai-python stops at `[DONE]`, so repair drops it where the last event is still to come."""
+    """openai-python stops at `[DONE]`, so repair drops it if the last event has not been sent yet."""
     body = body_of([*MARKED[:-1], "[DONE]", MARKED[-1]], named=True)
     assert read("responses", body) == "RuntimeError"
     check(backend, "responses", body, "Hello", [])

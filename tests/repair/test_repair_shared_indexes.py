@@ -1,7 +1,7 @@
 """Repair of Responses streams in which items and parts share, skip or change their index or id.
 
-The repaired stream is read by the rules of openai-python and openai-node as the parser reads the source, and a second
-repair changes nothing.
+By the rules of openai-python and openai-node, the repaired stream has the same result as the source in the parser, and
+a second repair does not change it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 BATCHES = 20 if FULL else 2
-SIZE = 50  # streams in a batch
+SIZE = 50  # number of streams in a batch
 
-# Open issues, by seed. A fixed one fails the test.
+# Open issues, by seed. The test fails if one of them has been fixed.
 OPEN = {
     226: "a second repair changes it",  # two reasoning items without ids at one index
     615: "clients refuse it: two items with one id",  # an item without an opening event comes after others
@@ -75,7 +75,7 @@ def reasoning(number: int, _: random.Random) -> Iterator[Event]:
 
 
 def woven(items: list[list[Event]], chance: random.Random) -> Iterator[Event]:
-    """Return the events of all items: one item after the other, or interleaved."""
+    """Return the events of all items, either one item after the other or interleaved."""
     if chance.random() < 0.5:
         for item in items:
             yield from item
@@ -159,7 +159,7 @@ Held: TypeAlias = tuple[list[str], list[tuple[str, str, str]]]
 
 
 def texts(text: str) -> list[str]:
-    """Return the texts of the parts, which have five characters, in any order: interleaved items have no order."""
+    """Return the texts of the parts, which have five characters, sorted, because interleaved items have no order."""
     return sorted(text[at : at + 5] for at in range(0, len(text), 5))
 
 

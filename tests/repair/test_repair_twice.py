@@ -1,4 +1,4 @@
-"""Repair is idempotent: a repaired stream that is repaired again stays the same, byte for byte."""
+"""Repair is idempotent: a repaired stream that is repaired again remains the same, byte for byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Every vector of a repair, byte for byte: both backends, whole, byte by byte, and split in two at any place."""
+"""Every repair vector, compared byte for byte: with both backends, fed at once, byte by byte, and split in two at any
+place.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ CUTS = 12  # number of split positions, unless all are tried
 
 
 def expected(vector: dict[str, Any]) -> bytes:
-    """Return the expected bytes: `same`, or original blocks (by number), renamed blocks, and newly written frames."""
+    """Return the expected bytes: the source (`same`), or a sequence of original blocks (by number), renamed blocks, and
+    new frames.
+    """
     chunks = chunks_of(vector)
     if vector["expect"].get("same"):
         return b"".join(chunks)

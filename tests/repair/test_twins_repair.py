@@ -1,4 +1,4 @@
-"""Native equals pure in repair: bytes, diagnostics and losses with their positions, error, response, changes.
+"""Both backends repair identically: bytes, diagnostics and losses with their positions, error, response, changes.
 
 Full counts (STREAMWELD_FULL=1): 3,600 generated streams (nightly: 10,800), every recording. A difference is shrunk and
 printed.

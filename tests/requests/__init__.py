@@ -1,1 +1,1 @@
-"""Suites of streamweld.requests: whole requests from any API to any other."""
+"""Suites of streamweld.requests: complete requests from any API to any other."""

@@ -1,7 +1,7 @@
-"""Random requests that are valid in their API, with any of its options, each with a unique value.
+"""Random requests that are valid in their API, with any of its options. Each option has a unique value.
 
-The messages are those of `tests/support/generate/history.py`. `tokens`: what must be in the converted request, or in an
-entry of the conversion.
+The messages are those of `tests/support/generate/history.py`. `tokens`: values that must be in the converted request,
+or in a report of the conversion.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Options:
         }
 
     def some(self, members: dict[str, Any]) -> dict[str, Any]:
-        """Return some of the members. A value that is a function is called only if the member is selected."""
+        """Return some of the members. If a value is a function, it is called only if the member is selected."""
         taken = {name: value for name, value in members.items() if self.chance()}
         return {name: value() if callable(value) else value for name, value in taken.items()}
 

@@ -1,6 +1,5 @@
-"""Validates whole requests with the vendors' own types, except the messages, which the judge of histories checks.
-
-Shares no code or table with `streamweld.requests`.
+"""Validates complete requests with the vendors' own types, except the messages, which the judge of histories checks. It
+does not share code or tables with `streamweld.requests`.
 """
 
 from __future__ import annotations
@@ -63,10 +62,10 @@ ONLY: Final = {
 }
 _EFFORTS: Final = {"xai": {"none", "low", "medium", "high", "xhigh"}}  # ReasoningEffort in the same file
 _MEMBERS: Final = {"responses": "input", "gemini": "contents"}
-# Members of the hosted API (https://docs.mistral.ai/api) that mistral-common, which runs with a local model, omits.
+# Members of the hosted API (https://docs.mistral.ai/api) that are not in mistral-common, which is for local models.
 _HOSTED: Final = {"stop", "n", "stream", "frequency_penalty", "presence_penalty", "metadata", "prediction"}
 _HOSTED |= {"safe_prompt", "prompt_mode", "prompt_cache_key", "guardrails"}
-# The API accepts these for models before Claude Opus 4.7; version 2 of the package no longer has them:
+# The API accepts these members for models before Claude Opus 4.7, but version 2 of the package no longer contains them:
 # https://platform.claude.com/docs/en/about-claude/models/migration-guide
 _SAMPLING: Final = {"temperature", "top_p", "top_k"}
 _GEMINI_TOP: Final = {

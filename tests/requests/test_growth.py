@@ -1,5 +1,6 @@
-"""A growing conversation: each request begins with the previous one, byte for byte, also if reasoning first appears in
-the third turn, and with any options."""
+"""A growing conversation: each request begins with the previous one, byte for byte, with any options, even if reasoning
+first appears in the third turn.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from tests.history.judge.matrix import plain, routes
 
 KEEP = requests.RequestPolicy(history=HistoryPolicy(on_unfixable="keep"))
 MEMBERS = {"responses": "input", "gemini": "contents"}
-# Gateways whose own rule requires a change to earlier turns: Azure accepts one reasoning item per request, the newest:
-# https://github.com/NousResearch/hermes-agent/issues/101243
+# Gateways with a rule that requires changes to earlier turns. Azure accepts only one reasoning item per request, the
+# newest: https://github.com/NousResearch/hermes-agent/issues/101243
 MOVES = {"azure-openai"}
 GROWING = [one for one in load() if one.name.endswith(("/thinking-from-third-turn", "/loop", "/many-turns"))]
 OPTIONS: Any = {

@@ -1,4 +1,4 @@
-"""Requests in which any member is replaced: a documented exception or a result, never another exception."""
+"""Requests with arbitrary replaced members: the outcome is a result or a documented exception, and no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options for the AI SDK, checked with the AI SDK itself: its providers send the options of the source request."""
+"""Options for the AI SDK, checked with the AI SDK: its providers send the options of the source request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ NOT_OPTIONS = ("messages", "model")
 
 
 def test_chat_completions_come_back(node: Node) -> None:
-    """A request that is converted to the AI SDK and sent by its own provider has the same options, tools and choice."""
+    """A request that is converted for the AI SDK, and sent by its provider for the source API, has the same options,
+    tools and tool choice.
+    """
     cases = []
     for seed in SEEDS:
         given, _ = request(seed, "openai-chat")
@@ -65,7 +67,7 @@ def test_anthropic_takes_the_same_options(node: Node) -> None:
         names = [tool["name"] for tool in options.get("tools", ())]
         sent = [tool["name"] for tool in answer["body"].get("tools", ())]
         choice = options.get("toolChoice", {})
-        if choice.get("type") == "tool":  # the provider sends only that tool
+        if choice.get("type") == "tool":  # the provider sends only the chosen tool
             names = [choice["toolName"]]
         if choice.get("type") != "none":
             assert [name for name in sent if name in names] == names

@@ -1,7 +1,7 @@
 """Invariants of `requests.convert`, on random requests from every API to every target and gateway.
 
-The output passes our `check` and the official types; converting it again changes nothing; no part of the source is
-dropped without an entry; a longer conversation begins with the shorter one, byte for byte.
+The output passes streamweld's `check` and the official types; a second conversion does not change it; no part of the
+source is dropped without a report; a longer conversation begins with the shorter one, byte for byte.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def test_the_source_is_found() -> None:
             named_source = requests.convert(given, source=source, target=source, policy=KEEP)
             if found.payload != named_source.payload:
                 wrong.append((source, seed))
-    # A Chat Completions request may contain only members that are also valid for Mistral.
+    # All members of a Chat Completions request may also be valid for Mistral.
     assert not [one for one in wrong if one[0] != "mistral"]
 
 

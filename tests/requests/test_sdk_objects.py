@@ -1,4 +1,4 @@
-"""Objects of the vendors' packages in a request: answers used as messages, blocks, models of options, dataclasses."""
+"""Objects of the vendors' packages in a request: responses used as messages, blocks, models of options, dataclasses."""
 
 from __future__ import annotations
 

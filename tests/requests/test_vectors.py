@@ -1,4 +1,6 @@
-"""The vectors of whole requests: the output, every edit and loss; and a second conversion that changes nothing."""
+"""The vectors of complete requests: the output, every edit and every loss. A second conversion does not change the
+output.
+"""
 
 from __future__ import annotations
 

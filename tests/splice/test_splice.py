@@ -1,4 +1,4 @@
-"""Joining a truncated stream and a reconnect: every cut, every overlap, and streams that do not belong together."""
+"""Joining a truncated stream and a reconnect: all truncations and overlaps, and streams that do not match."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ def is_event(block: bytes) -> bool:
 
 
 def cuts(blocks: list[bytes]) -> Iterator[tuple[bytes, bytes, list[int]]]:
-    """Yield each cut: the stream, its first part, and the positions of the events with which a reconnect may start."""
+    """Yield each truncation: the stream, its first part, and the positions of the events with which a reconnect may
+    start.
+    """
     stream = b"".join(blocks)
     starts = [len(b"".join(blocks[:place])) for place, block in enumerate(blocks) if is_event(block)]
     # The CR of the last CRLF completes an event.
@@ -83,7 +85,7 @@ def joined_or_rule(first: bytes, second: bytes) -> bytes | str:
 
 
 def events_of(body: bytes) -> list[bytes]:
-    """Return the payloads without keep-alives, which may be missing if a reconnect starts after them."""
+    """Return the payloads without keep-alives. Keep-alives may be missing if a reconnect starts after them."""
     return [frame.data.encode() for frame in sw.sse.iter_frames([body]) if frame.event != "ping"]
 
 
@@ -284,7 +286,7 @@ def test_iterators_join_and_close_their_source() -> None:
 def test_replays_of_recorded_streams(folder: str, full: bool) -> None:
     if absent():
         pytest.skip(str(absent()))
-    # A first line that starts with a space is not a field, so a replay cannot be recognized by its event.
+    # If the first line starts with a space, it is not a field, so a replay cannot be recognized by its first event.
     found = [r for r in recordings(folder) if len(r.body) < 20_000 and not r.body.startswith(b" ")]
     for recording in found[:: 5 if full else 25]:
         stream = recording.body

@@ -1,4 +1,6 @@
-"""The pure framer: stray payload lines, offsets, unfinished input at the end, and cost; frames are tested elsewhere."""
+"""The pure framer: stray payload lines, offsets, unfinished input at the end, and cost. Frames are tested in other
+modules.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,7 @@ STRAYS: list[tuple[str, list[Row]]] = [
     ('\ufeff{"a":1}\r\n', [stray('{"a":1}', 3)]),
     ('{"a":1}\n{"b":2}\n\n{"c":3}\n', [stray('{"a":1}', 0), stray('{"b":2}', 8), stray('{"c":3}', 17)]),
     ("data: a\n\n[DONE]\n", [frame("a", 0), stray("[DONE]", 9)]),
-    # A stray line in place of a frame without data.
+    # A stray line instead of a frame without data.
     ('data:\n {"a":1}\n\ndata: b\n\n', [stray(' {"a":1}', 6), frame("b", 16)]),
     ('data\ndata: b\n{"a":\n1}\n\n', [frame("\nb", 0), stray('{"a":\n1}', 13)]),
     ('event: error\n{"a":\n1}\n\ndata: b\n\n', [stray('{"a":\n1}', 13), frame("b", 23)]),
@@ -62,13 +64,13 @@ STRAYS: list[tuple[str, list[Row]]] = [
     ("data: a\n<html>\nx\n\n", [frame("a", 0), stray("<html>\nx", 8)]),
     ("data:\ndata:\n[1]\n\n", [frame("\n", 0), stray("[1]", 12)]),
     ('{"a":1}\ndata: b\n\n', [stray('{"a":1}', 0), frame("b", 8)]),
-    # Pretty-printed JSON is held until the block ends, whatever its later lines end with.
+    # Pretty-printed JSON is held until the block ends, regardless of how its later lines end.
     ('{\n  "a": {\n    "b": []\n  }\n}\n\n', [stray('{\n  "a": {\n    "b": []\n  }\n}', 0)]),
     ('\t[\n1\n, {"a":2}\n]\n\n', [stray('\t[\n1\n, {"a":2}\n]', 0)]),
     ("<html>\n<p>\ndata\n</p>\nid\n</html>\n\n", [stray("<html>\n<p>\n</p>\n</html>", 0)]),
     ("{\n: comment\nda\nretryx: 7\n\n", [stray("{\nda\nretryx: 7", 0)]),
     ("{\nd\nevent: x\n  \n}\n\n", [stray("{\nd\n  \n}", 0)]),
-    # Not a payload: the line does not start with `{`, `[` or `<`, and no earlier line of the block does.
+    # Not a payload, because neither the line nor an earlier line of the block starts with `{`, `[` or `<`.
     ("error: x\nfoo\n  bar {}\n\n", []),
     ("foo\n{\n\nfoo\n\n", [stray("{", 4)]),
     ("[1]\nfoo\n\n", [stray("[1]", 0)]),
@@ -194,7 +196,7 @@ def test_no_cut_changes_anything(parts: list[tuple[str, str]], whole: bool, limi
         assert run(way, max_event_bytes=limit, max_field_bytes=20) == expected
     without = run([body], keep_stray=False)[0]
     kept = [r for r in run([body])[0] if r[0] == "frame"]
-    assert [r for r in without if r[2]] == [r for r in kept if r[2]]  # strays replace only frames without data
+    assert [r for r in without if r[2]] == [r for r in kept if r[2]]  # stray lines replace only frames without data
 
 
 @pytest.mark.parametrize("body", [b"{23456789", b"{2345\n78\n", b"data: 3\n{567890", b"  {456789", b"          {"])

@@ -1,4 +1,4 @@
-"""The event stream format: all vectors in both backends, limits to the byte, and sources that are closed once."""
+"""The event stream format: all vectors with both backends, exact limits, and sources that are closed once."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_vector_at_every_cut(backend: str, vector: dict[str, Any]) -> None:
 @pytest.mark.parametrize("way", ["given", "whole", "bytes"])
 def test_the_224_cases(backend: str, way: str) -> None:
     if not CASES.exists():
-        assert len(load("sse")) == 224  # the vectors contain all 224 of them
+        assert len(load("sse")) == 224  # the vectors contain all 224 cases
         return
     cases = json.loads(CASES.read_text(encoding="utf-8"))
     assert len(cases) == 224
@@ -68,9 +68,9 @@ def test_the_224_cases(backend: str, way: str) -> None:
 
 
 def reference(body: bytes, last_event_id: str) -> tuple[list[Frame], str, int | None]:
-    """Implement HTML 9.2.6, "interpreting an event stream", literally."""
+    """Implement section 9.2.6 of the HTML Standard, "interpreting an event stream", literally."""
     lines = re.split(r"\r\n|\n|\r", body.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace"))
-    lines.pop()  # a line without a line end does not count
+    lines.pop()  # a line without a line ending is ignored
     frames: list[Frame] = []
     data = event = ""
     identifier = last_event_id
@@ -130,8 +130,8 @@ def limit_error(backend: str, chunks: list[bytes], **limits: int | None) -> Limi
 @pytest.mark.parametrize(
     ("body", "fits"),
     [
-        # A line counts as its value plus one byte for its end; an unfinished line counts as the part of its value that
-        # arrived.
+        # A line counts as its value plus one byte for its line ending. An unfinished line counts as the part of its
+        # value that arrived.
         (b"data: 123456789\n\n", 10),
         (b"data:123456789\r\n\r\n", 10),
         (b"data: 1234\ndata: 6789\n\n", 10),

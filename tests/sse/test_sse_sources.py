@@ -1,4 +1,4 @@
-"""Sources of frames, sync and async, that are closed exactly once however the iteration ends."""
+"""Sources of frames, sync and async, are closed exactly once, however the iteration ends."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_what_is_no_source(backend: str) -> None:
 
 async def consume(frames: AsyncFrameIterator, seen: list[str]) -> None:
     async for frame in frames:
-        seen.append(frame.data)  # noqa: PERF401 (what came before an error counts)
+        seen.append(frame.data)  # noqa: PERF401 (keeps the frames before an error)
 
 
 def test_aiter_frames_closes_its_source_once(backend: str) -> None:
@@ -212,7 +212,7 @@ def test_aiter_frames_closes_its_source_when_it_is_cancelled_anywhere(backend: s
         try:
             await task
         except asyncio.CancelledError:
-            assert source.closed == (1 if steps else 0)  # a task that never ran had no source
+            assert source.closed == (1 if steps else 0)  # a task that never ran did not open its source
         else:
             assert source.closed == 1
         assert len(asyncio.all_tasks()) == 1

@@ -1,4 +1,4 @@
-"""Every vector of the event stream format, in both backends, fed as given, in one read, and byte by byte."""
+"""Every vector of the event stream format, with both backends, fed as given, in one read, and byte by byte."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The test kit: builders, operators, recordings, replay, the broken gateway."""
+"""Tests of streamweld.testing: builders, operators, recordings, replay, the broken gateway."""

@@ -1,10 +1,11 @@
-"""Compares how agent frameworks read streams that each operator broke, without and with streamweld.
+"""Compares how agent frameworks read broken streams, one for each operator, without and with streamweld.
 
     python -m tests.testing.agents --python .venv/recipes/bin/python --page docs/guides/testing-agents.md
 
 The streams are served by a loopback gateway. openai-agents, pydantic-ai and LangChain run in their own environment
 (`STREAMWELD_FULL=1 make environments`), with `repair()` around their client. The AI SDK runs in Node.js (`make
-node-modules`), without streamweld and through `streamweld proxy`. The page is generated and is not edited by hand.
+node-modules`), without streamweld and through `streamweld proxy`. The page is generated, and must not be edited by
+hand.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ DIALECTS = ("chat", "responses", "anthropic")
 SUCCESS = ("stop", "tool_calls", "tool_call", "tool-calls", "tool_use", "end_turn", "completed")
 
 
-# The frameworks: each reads the stream of one model. This part runs in their environment.
+# The frameworks. Each reads the stream of one model. This part runs in their environment.
 
 
 def client_of(dialect: str, url: str, *, repaired: bool) -> Any:
@@ -131,7 +132,7 @@ async def openai_agents(dialect: str, model: str, url: str, held: Held, names: l
             pass
     texts = [agents.ItemHelpers.text_message_output(i) for i in result.new_items if i.type == "message_output_item"]
     held.text = "".join(texts)
-    held.success = True  # the framework reports no finish reason, so no exception counts as success
+    held.success = True  # without a finish reason, the absence of an exception counts as success
 
 
 FRAMEWORKS: dict[str, tuple[Callable[..., Awaitable[None]], tuple[str, ...], str]] = {
@@ -148,7 +149,7 @@ async def read_all(name: str, dialect: str, url: str, tools: list[list[str]], *,
         held = Held()
         try:
             await asyncio.wait_for(read(dialect, f"m-{number}", url, held, names, repaired=repaired), 20)
-        except Exception as error:  # noqa: BLE001 (an exception is what is judged)
+        except Exception as error:  # noqa: BLE001 (the exception is compared)
             held.error, held.success = type(error).__name__, False
         found.append(held)
     return found
@@ -158,7 +159,7 @@ async def read_all(name: str, dialect: str, url: str, tools: list[list[str]], *,
 
 
 def streams_of(dialect: Any) -> list[Stream]:
-    """Return one stream for each operator whose meaning is certain without an option of streamweld."""
+    """Return one stream for each operator. Its meaning must be unambiguous without an option of streamweld."""
     built = build(dialect, PARTS[0], seed=1)
     made = [operator(built, 1) for operator in operators_for(dialect) if operator.certain]
     return [stream for stream in made if stream is not None and not stream.options]
@@ -199,7 +200,7 @@ def child(command: list[str]) -> Any:
 
 
 def judged(name: str, dialect: str, streams: list[Stream], python: str) -> dict[str, Row]:
-    """Return, for each operator, how one framework reads the streams of one dialect that the operator broke."""
+    """Return, for each operator, how one framework reads the stream of one dialect that the operator broke."""
     rows: dict[str, Row] = defaultdict(Row)
     right: dict[bool, list[bool]] = {}
     declared = [part.name for part in PARTS[0] if isinstance(part, Call)]
@@ -230,8 +231,9 @@ def judged(name: str, dialect: str, streams: list[Stream], python: str) -> dict[
 
 
 def _is_unreported(stream: Stream) -> bool:
-    """Return True for a whole stream with an unsuccessful finish reason: openai-agents does not expose finish
-    reasons."""
+    """Return True for a complete stream with an unsuccessful finish reason, because openai-agents does not expose
+    finish reasons.
+    """
     expected = stream.expected
     return expected.ending not in ("truncated", "error") and expected.finish not in ("stop", "tool_calls")
 

@@ -2,9 +2,9 @@
 
     python -m tests.testing.hunt --count 100000 --state build/hunt.json
 
-A seed identifies a stream permanently. The state file keeps the next seed, the counts and one minimal stream for each
-kind of disagreement, so that a run continues where the last one stopped. A stream with an uncertain operator may be
-read differently, if a diagnostic reports it.
+A seed always gives the same stream. The state file keeps the next seed, the counts and one minimal stream for each kind
+of disagreement, so that a run continues where the last one stopped. A stream with an ambiguous operator may have
+another result if a diagnostic reports it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 
 @dataclass(frozen=True)
 class Recipe:
-    """The ingredients of a stream. Operators that do not apply are skipped."""
+    """The parts and operators from which a stream is built. Operators that do not apply are skipped."""
 
     dialect: Dialect
     parts: tuple[Part, ...]
@@ -56,14 +56,15 @@ def _rank(name: str) -> int:
 
 
 def recipe(seed: int) -> Recipe:
-    """Return recipe number `seed`: dialects in turn, Chat Completions half of the time, because most operators are for
-    it."""
+    """Return recipe number `seed`. The dialects alternate; half of the recipes are for Chat Completions, because most
+    operators are for it.
+    """
     dialect: Dialect = "chat" if seed % 2 else DIALECTS[1 + seed // 2 % 5]
     return Recipe(dialect, tuple(random_parts(dialect, seed)), random_chain(dialect, seed), seed)
 
 
 def wrong(stream: Stream, backend: str) -> list[str]:
-    """Return how a backend misreads the stream; a crash counts."""
+    """Return how a backend misreads the stream, including a crash."""
     parser = make_parser(backend, **policy_of({"dialect": stream.dialect} | dict(stream.options)))
     error: StreamError | None = None
     try:
@@ -72,7 +73,7 @@ def wrong(stream: Stream, backend: str) -> list[str]:
         parser.close()
     except StreamError as raised:
         error = raised
-    except Exception as crash:  # noqa: BLE001 (whatever it is, it is the worst disagreement of all)
+    except Exception as crash:  # noqa: BLE001 (any crash is reported as a disagreement)
         return [f"crash: {type(crash).__name__}: {crash}"]
     found = differences(stream.expected, parser.response, error)
     certain = all(OPERATORS[name].certain for name in stream.operators)
@@ -123,7 +124,7 @@ def _smaller(given: Recipe) -> list[Recipe]:
 
 @dataclass
 class State:
-    """The progress of a search and its findings: the count of each class, and the minimal stream of its first one."""
+    """The progress of a search: for each class of findings, its count and a minimal stream of its first finding."""
 
     backend: str
     next: int = 0
@@ -138,7 +139,7 @@ class State:
 
 
 def hunt(state: State, count: int, *, seconds: float = float("inf")) -> None:
-    """Read the next `count` streams, or as many as the time allows."""
+    """Read the next `count` streams, or as many as possible in the given time."""
     known: dict[tuple[Any, ...], str] = {}
     until = time.monotonic() + seconds
     for seed in range(state.next, state.next + count):

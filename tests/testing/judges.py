@@ -2,9 +2,9 @@
 
     python -m tests.testing.judges --seeds 3 --page docs/guides/testing-clients.md
 
-For each operator, streams with known expected results are served by a loopback gateway. A client is right if it returns
-the text and the calls of a complete stream, and raises or reports no success if the stream is truncated or ends in an
-error. The page is generated from the counts and is not edited by hand.
+For each operator, streams with known expected results are served by a loopback gateway. A client is correct if it
+returns the text and the calls of a complete stream, and, if the stream is truncated or ends in an error, raises or does
+not report success. The page is generated from the counts, and must not be edited by hand.
 """
 
 from __future__ import annotations
@@ -70,13 +70,13 @@ def value(text: Any) -> Any:
 
 
 def read(clients: dict[str, Any], dialect: str, url: str) -> Held:
-    """Read the gateway's answer with the client of a dialect."""
+    """Read the gateway's response with the client of a dialect."""
     held = Held()
     readers: dict[str, Callable[[Any, Held], None]] = {"chat": _chat, "responses": _responses, "anthropic": _messages}
     base = url if dialect == "anthropic" else url + "/v1"
     try:
         readers[dialect](clients[dialect].with_options(base_url=base), held)
-    except Exception as error:  # noqa: BLE001 (an exception is what is judged)
+    except Exception as error:  # noqa: BLE001 (the exception is compared)
         held.error, held.success = type(error).__name__, False
     return held
 
@@ -106,11 +106,11 @@ def _messages(client: Any, held: Held) -> None:
 
 
 def is_right(held: Held, expected: Expected) -> bool:
-    """Return True if the client's result is the meaning of the stream."""
+    """Return True if the client's result equals the expected contents of the stream."""
     if expected.ending in ("truncated", "error") or expected.finish not in ("stop", "tool_calls"):
         return not held.success
     wanted = [(call.name, value(call.arguments)) for call in expected.calls]
-    # A client does not report that a call's arguments are not JSON: an application detects that when it parses them.
+    # A client does not report that a call's arguments are not JSON. An application detects that when it parses them.
     runnable = [call for call in held.calls if not isinstance(call[1], str)]
     return held.error is None and held.success and held.text == expected.text and runnable == wanted
 
@@ -135,7 +135,7 @@ class Row:
 
 
 class Court:
-    """Reads streams with both sets of clients."""
+    """Reads streams with both sets of clients, without and with repair."""
 
     def __init__(self) -> None:
         self._clients = {repaired: made(repaired) for repaired in (False, True)}
@@ -145,7 +145,7 @@ class Court:
     def judge(self, stream: Stream, row: Row) -> None:
         """Read one stream, without and with repair."""
         if stream.options or not all(OPERATORS[name].certain for name in stream.operators):
-            return  # the right reading depends on an option that clients do not have
+            return  # the correct result depends on an option that clients do not have
         self._stream = stream
         right = {
             repaired: read(clients, stream.dialect, self._gateway.url) for repaired, clients in self._clients.items()
@@ -165,7 +165,9 @@ class Court:
 
 
 def sample(seeds: int, dialects: tuple[Dialect, ...] = ("chat", "responses", "anthropic")) -> dict[str, dict[str, Row]]:
-    """Return by dialect and operator the counts of `seeds` times each list of parts; chains are under `chains`."""
+    """Return the counts by dialect and operator, for `seeds` streams of each list of parts. The key of chains is
+    `chains`.
+    """
     court = Court()
     table: dict[str, dict[str, Row]] = {}
     try:
@@ -224,8 +226,9 @@ def page(table: dict[str, dict[str, Row]]) -> str:
 
 
 def publish(table: Mapping[str, Mapping[str, Row]], text: str, file: Path | None) -> int:
-    """Print the page, and write it to the file if one is given. Return 1 if a client reads a stream worse than without
-    streamweld."""
+    """Print the page, and write it to the file if one is given. Return 1 if a client has a worse result than without
+    streamweld.
+    """
     if file is not None:
         file.write_text(text, "utf-8")
     print(text)

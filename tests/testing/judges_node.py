@@ -2,10 +2,10 @@
 
     python -m tests.testing.judges_node --seeds 1 --page docs/guides/testing-node-clients.md
 
-Each operator, and chains of up to three of them, break streams with known expected results. openai-node,
-@anthropic-ai/sdk and the AI SDK read them from a loopback server, as sent and after
-`StreamConverter(target="same")`, without the proxy. A client is right as in `tests.testing.judges`. The page is
-generated from the counts and is not edited by hand.
+Each operator, and chains of up to three operators, break streams with known expected results. openai-node,
+@anthropic-ai/sdk and the AI SDK read them from a loopback server, as sent and after `StreamConverter(target="same")`,
+without the proxy. `tests.testing.judges` defines when a client is correct. The page is generated from the counts, and
+must not be edited by hand.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from streamweld.testing import Stream
     from streamweld.testing.stream import Dialect
 
-CHAINS = 10  # chains of each list of parts and seed
+CHAINS = 10  # number of chains for each list of parts and seed
 PACKAGES = ("openai", "@anthropic-ai/sdk", "ai", "@ai-sdk/openai", "@ai-sdk/openai-compatible", "@ai-sdk/anthropic")
 
 
@@ -43,7 +43,7 @@ def readers_of(dialect: str) -> tuple[str, ...]:
 
 def held_of(record: dict[str, Any]) -> Held:
     """Return a client's record in the form of `tests.testing.judges`."""
-    # Clients have an empty text for a call without arguments.
+    # Clients return an empty text for a call without arguments.
     calls = [
         {**call, "arguments": call["arguments"] or "{}"} if "arguments" in call else call
         for call in record["calls"]
@@ -80,7 +80,7 @@ class Court:
                 args["tools"] = tools
             try:
                 record = self._node.ask("ai.read" if "tools" in args else "sdk.read", **args)[reader]
-            except NodeError as error:  # the client ended with a call that has no name or function
+            except NodeError as error:  # the client's result contains a call without a name or function
                 held[reader] = Held(error=str(error))
             else:
                 held[reader] = held_of(record)
@@ -90,7 +90,7 @@ class Court:
     def judge(self, stream: Stream, rows: dict[str, Row]) -> None:
         """Read one stream, and count the result of each reader in its row."""
         if stream.options or not all(OPERATORS[name].certain for name in stream.operators):
-            return  # the right reading depends on an option that clients do not have
+            return  # the correct result depends on an option that clients do not have
         converter = sw.StreamConverter(source=stream.dialect, target="same", seed="r")
         repaired = converter.feed(stream.body) + converter.close()
         tools = sorted({call.name for call in stream.expected.calls})
@@ -111,7 +111,7 @@ class Court:
 
 
 def broken(dialect: Dialect, seeds: int) -> Iterator[tuple[str, Stream]]:
-    """Yield the streams of a dialect with the operator of each; chains are under `chains`."""
+    """Yield the streams of a dialect, each with its operator, or `chains` for a chain."""
     for parts in PARTS:
         for seed in range(seeds):
             built = build(dialect, parts, seed=seed or None)
@@ -126,7 +126,7 @@ def broken(dialect: Dialect, seeds: int) -> Iterator[tuple[str, Stream]]:
 
 
 def sample(seeds: int, dialects: tuple[Dialect, ...]) -> dict[str, dict[str, Row]]:
-    """Return by reader and operator the counts."""
+    """Return the counts by reader and operator."""
     court = Court()
     table: dict[str, dict[str, Row]] = {}
     try:

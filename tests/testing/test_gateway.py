@@ -1,4 +1,4 @@
-"""The broken gateway, its pytest plugin, and the test of the guide as a user would run it."""
+"""The broken gateway, its pytest plugin, and the guide's test as a user would run it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def post(url: str, **more: Any) -> httpx.Response:
 def test_a_script_is_answered_in_order(broken_gateway: Callable[..., BrokenGateway]) -> None:
     gateway = broken_gateway([b"one", STREAM, Reply((Piece(0.0, b"{}"),), 503, "application/json")])
     assert [post(gateway.url).content for _ in range(2)] == [b"one", STREAM.body]
-    for _ in range(2):  # the last answer is repeated
+    for _ in range(2):  # the last response is repeated
         last = post(gateway.url)
         assert (last.status_code, last.headers["content-type"], last.content) == (503, "application/json", b"{}")
     first = gateway.requests[0]
@@ -68,7 +68,7 @@ def test_a_body_ends_badly(end: Any, raised: type[Exception]) -> None:
     began = time.monotonic()
     with BrokenGateway([Reply.of(STREAM, end=end)]) as gateway, pytest.raises(raised):
         post(gateway.url, timeout=0.3)
-    assert time.monotonic() - began < 5  # closing does not wait for stalled connections
+    assert time.monotonic() - began < 5  # `close` does not wait for stalled connections
 
 
 def test_a_client_that_leaves_does_not_stop_the_gateway() -> None:
@@ -95,7 +95,7 @@ def test_the_test_of_the_guide_passes(tmp_path: Path) -> None:
     page = (DOCS / "guides" / "testing.md").read_text("utf-8")
     (code,) = [block.code for block in blocks(page) if "def test_agent" in block.code]
     (tmp_path / "test_agent.py").write_text(code, "utf-8")
-    # An older environment, installed without the entry point, does not have the plugin; loading it twice is an error.
+    # An older environment, installed without the entry point, does not have the plugin. To load it twice is an error.
     installed = "streamweld" in entry_points(group="pytest11").names
     options = ["-q", "-p", "no:cacheprovider", "--rootdir", ".", *(() if installed else NAMED)]
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The client comparison: right and wrong clients are detected, and the page is generated from the counts."""
+"""The comparison of clients: correct and incorrect clients are detected, and the page is generated from the counts."""
 
 from __future__ import annotations
 

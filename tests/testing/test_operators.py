@@ -1,7 +1,7 @@
-"""Every operator on streams with known expected results, in both backends; and random chains of operators.
+"""Every operator, and random chains of operators, on streams with known expected results, with both backends.
 
-`known.json` lists what is still misread, and how: operators alone, and operators in chains or with rare parts. An entry
-that is no longer needed does not fail the test: it is removed with the change that fixes it.
+`known.json` lists the streams that are still misread, and how: operators alone, and operators in chains or with rare
+parts. A row that is no longer needed does not fail the test; it is removed with the change that fixes the stream.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.testing.hunt import State, hunt, kind, minimal, recipe, report, wrong
 
 DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 KNOWN: dict[str, dict[str, str]] = json.loads((Path(__file__).parent / "known.json").read_text("utf-8"))
-# The number of streams that a search reads: in `make test`, in `make test-all`, and in nightly runs.
+# The number of streams that a search reads in `make test`, in `make test-all`, and in nightly runs.
 HUNTED = {"native": (2500, 50_000, 2_000_000), "pure": (250, 5000, 50_000)}
 
 MIXED: list[list[Part]] = [
@@ -44,7 +44,7 @@ MIXED: list[list[Part]] = [
 
 @cache
 def streams_of(name: str) -> tuple[Stream, ...]:
-    """Return the streams of an operator: of each dialect and each list of parts."""
+    """Return the streams for an operator, one for each dialect and each list of parts."""
     made = []
     general = len(OPERATORS[name].dialects) > 4  # such operators need only a few streams per dialect
     for dialect in OPERATORS[name].dialects:
@@ -64,7 +64,7 @@ def test_an_operator_is_read_correctly(backend: str, name: str) -> None:
     assert made, "the operator applies to none of the streams"
     misread = {kind(found): (stream, found) for stream in made if (found := wrong(stream, backend))}
     if name in KNOWN["alone"]:
-        assert set(misread) <= {"finish", "calls", "text", "reasoning"}  # the members that its entry describes
+        assert set(misread) <= {"finish", "calls", "text", "reasoning"}  # the members that its row describes
         return
     for stream, found in misread.values():
         pytest.fail(f"{stream.dialect}: {found}\n{stream.body.decode('utf-8', 'replace')}")
@@ -76,7 +76,7 @@ def test_what_is_built_is_conformant(backend: str, dialect: Dialect) -> None:
         parts = [part for part in random_parts(dialect, seed) if not isinstance(part, Call) or part.arguments]
         stream = build(dialect, parts or [Text("ok")], seed=seed)
         assert wrong(stream, backend) == []
-        # The expected results include a call without arguments and a duplicate id, neither of which is conformant.
+        # The streams include a call without arguments and a duplicate id. A conformant stream has neither.
         ids = [call.id for call in stream.calls]
         if len(set(ids)) == len(ids):
             broken = [found for found in sw.check(stream.body, dialect=dialect) if found.severity != "info"]
@@ -122,7 +122,7 @@ def test_a_hunt_continues_where_it_stopped() -> None:
 
 
 def test_a_minimal_stream_is_misread_in_the_same_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a comparison that rejects every call, the minimal stream is one call."""
+    """With a comparison that rejects every call, the minimal stream has one call."""
     monkeypatch.setattr("tests.testing.hunt.differences", lambda expected, *_: ["calls: x"] if expected.calls else [])
     seed = next(n for n in range(500) if len(recipe(n).parts) == 5 and len(recipe(n).stream().expected.calls) > 2)
     small = minimal(recipe(seed), "native")
@@ -164,7 +164,7 @@ def test_operators_describe_themselves() -> None:
     assert {len(operators_for(dialect)) > 20 for dialect in DIALECTS} == {True}
 
 
-# The catalogue of quirks: each has an operator, or the builders produce it anyway.
+# The catalog of quirks: each quirk has an operator, or the builders produce it anyway.
 
 QUIRKS: dict[str, str] = json.loads((Path(__file__).parent / "quirks.json").read_text("utf-8"))
 

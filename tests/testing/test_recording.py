@@ -1,4 +1,4 @@
-"""Recordings: what `repair(record=…)` and the proxy write, what they never write, and the result of a replay."""
+"""Recordings: what `repair(record=…)` and the proxy record, what they never record, and the result of a replay."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_the_proxy_has_the_option() -> None:
 
 
 def serve(app: Any, *, leave: bool = False) -> bytes:
-    """Return the application's whole answer, without a server; `leave`: the application is cancelled."""
+    """Return the application's complete response, without a server. `leave`: the application is canceled."""
     sent = bytearray()
 
     async def send(message: Any) -> None:

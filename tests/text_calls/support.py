@@ -1,4 +1,4 @@
-"""Builds Chat Completions streams with given text, and reads them with `text_calls`."""
+"""Builds Chat Completions streams with the given text, and reads them with `text_calls`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def stream(
     finish: str | None = "stop",
     reasoning: str = "",
 ) -> bytes:
-    """Return the body of an answer; if `finish` is None, it is truncated."""
+    """Return the body of a response. If `finish` is None, it is truncated."""
     return b"".join(events(pieces, structured=structured, finish=finish, reasoning=reasoning))
 
 
@@ -63,7 +63,7 @@ def policy_of(switches: str) -> Policy:
 
 
 def promoting(backend: str, *, tools: Mapping[str, Any] | None = None, **switches: Any) -> StreamParser:
-    """Return a parser that promotes text calls; `switches` are those of the policy."""
+    """Return a parser that promotes text calls. `switches`: further options of the policy."""
     return make_parser(backend, policy=policy_of(json.dumps(switches)), tools=TOOLS if tools is None else tools)
 
 
@@ -74,13 +74,13 @@ def _config(switches: str, tools: str) -> dict[str, Any]:
 
 @cache
 def _events(structured: str, finish: str | None) -> tuple[bytes, bytes]:
-    """Return the events before the text of an answer and after it."""
+    """Return the events before and after the text of a response."""
     first, *rest = events([], structured=json.loads(structured), finish=finish, reasoning="")
     return first, b"".join(rest)
 
 
 class Cutter:
-    """Reads one text that is split at a position, without the cost of events: the final text and calls."""
+    """Reads a text that is split at a position, and returns the final text and calls, without the cost of events."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ def calls_of(parser: StreamParser) -> list[tuple[str, Any]]:
 
 
 def read(backend: str, pieces: Iterable[str], **given: Any) -> StreamParser:
-    """Return a parser that has read an answer whose text consists of these pieces."""
+    """Return a parser that has read a response whose text consists of these pieces."""
     body = {key: given.pop(key) for key in ("structured", "finish", "reasoning") if key in given}
     parser = promoting(backend, **given)
     parser.feed(stream(pieces, **body))

@@ -1,4 +1,6 @@
-"""Held text is bounded, and the work is linear, for any endless input: a block, half a marker, white space."""
+"""The amount of held text is bounded, and the work is linear, for any endless input: a block, half a marker, white
+space.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ LONGEST = len("<|start|>assistant<|channel|>commentary to=")  # the longest mark
 READ = 16_384
 ID = "refresh:0"
 
-# The start of an answer, and the text that it then repeats.
+# The start of a response, and the text that it then repeats.
 ENDLESS = {
     "parameter": ("<tool_call>\n<function=run_shell>\n<parameter=command>\n", "x y "),
     "parameter of closers": ("<tool_call>\n<function=run_shell>\n<parameter=command>\n", "</parameter"),
@@ -57,7 +59,7 @@ REPEATED = {
 
 
 def held(reader: str, first: str, unit: str, count: int, limits: Limits) -> list[int]:
-    """Return how many characters were not emitted yet, after each delta."""
+    """Return, after each delta, how many characters have not been emitted yet."""
     parser = make_parser(reader, policy=policy_of("{}"), tools=TOOLS, limits=limits)
     waiting: list[int] = []
     sent = shown = 0

@@ -1,4 +1,4 @@
-"""The 153 cases of ../shared/data/text_call_cases.json, with their own runner: promoted, rejected, duplicate."""
+"""The 153 cases in ../shared/data/text_call_cases.json, with their own runner: promoted, rejected, duplicate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 CASES = SHARED / "data" / "text_call_cases.json"
 ROWS = [row for row in json.loads(CASES.read_text(encoding="utf-8")) if row["id"] != "_header"]
 MODES = ("chars", "random", "whole", "bytes")
-# Nightly every position in both backends, in CI every one in the native backend.
+# Nightly, every position with both backends; in CI, every position with the native backend.
 STEP = {"native": 1 if FULL else 13, "pure": 1 if NIGHTLY else 7 if FULL else 199}
 SHARDS = 4
 

@@ -15,7 +15,7 @@ TOOLS = ("get_weather", "weather", "run_shell", "bash", "search", "calculator")
 POLICIES = {
     "report": sw.Policy(text_calls="report"),
     "promote": sw.Policy(text_calls="promote"),
-    # Answers that are JSON begin like a call without a marker; they must come out unchanged.
+    # Responses that are JSON begin like a call without a marker. Their text must not change.
     "markerless": sw.Policy(text_calls="promote", text_call_markerless=True),
 }
 
@@ -37,7 +37,10 @@ def read(recording: Recording, policy: sw.Policy, tools: tuple[str, ...]) -> tup
 @pytest.mark.parametrize("reader", BACKENDS)
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_no_recorded_stream_changes(reader: str, folder: str) -> None:
-    """No recording contains a text call. All tools that it called count as declared, along with some usual names."""
+    """No recording contains a text call.
+
+    The test declares all tools that the recording called, and some common names.
+    """
     every = recordings(folder)
     found: dict[str, list[str]] = {}
     with using(reader):

@@ -1,4 +1,7 @@
-"""Text calls in every dialect: read, converted and repaired; rejected ones pass byte for byte."""
+"""Text calls in every dialect: parsed, converted and repaired.
+
+Streams with rejected calls pass through byte for byte.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,12 @@ DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-
 PROMOTE = sw.Policy(text_calls="promote")
 CALL = FAMILIES["families"]["hermes"]
 COMMAND = ("run_shell", {"command": "rm -rf /tmp/x"})
-# Violations that the sources of these tests have anyway, or that passed before the rest was rewritten.
+# Violations that the sources of these tests contain, or that passed through before the rest was rewritten.
 KNOWN = {"gemini.usage_missing", "ai-sdk-ui.step"}
 
 
 def body_of(dialect: str, *pieces: str) -> bytes:
-    """Return an answer with this text in a dialect."""
+    """Return a response with this text in a dialect."""
     chat = stream(pieces)
     return chat if dialect == "chat" else sw.convert(chat, target=dialect, seed="s")  # type: ignore[arg-type]
 
@@ -81,7 +84,7 @@ def test_a_promoted_call_goes_into_a_history_as_a_call(reader: str) -> None:
 @pytest.mark.parametrize("reader", BACKENDS)
 @pytest.mark.parametrize("policy", ["standard", "salvage"])
 def test_a_cut_at_every_byte_loses_nothing_and_promotes_nothing(reader: str, policy: str) -> None:
-    """Until the finish reason was read, a call in the text may be incomplete."""
+    """Until the finish reason has been read, a call in the text may be incomplete."""
     body = body_of("chat", "On it.\n", *CALL.split(" "))
     finish = body.index(b'"finish_reason": "stop"')
     switches = sw.Policy(policy, text_calls="promote")  # type: ignore[arg-type]
@@ -117,7 +120,7 @@ def test_a_family_that_cannot_be_is_refused(families: list[object]) -> None:
         "Qwen/Qwen3-Coder-480B": "'hermes' or 'qwen3_coder'",
         "gpt-oss-120b": "'harmony'",  # harmony_bare has no marker
         "claude": "'anthropic_xml' or 'anthropic_xml_prefixed' or 'anthropic_bare'",
-        "xLAM-2": "'xlam'",  # there is no other
+        "xLAM-2": "'xlam'",  # there is no other family
         "herms": "'hermes'",
         "GLM-5": "'glm'",
     }.items(),
@@ -144,7 +147,7 @@ def test_one_family_needs_no_tuple() -> None:
 
 
 PARTS = {
-    # A part of which no text came waits for none, and the call of the next one stands in its place.
+    # A part without text does not wait for text, and the call of the next part replaces that part's text.
     "one after the other": ((["ab "] * 3 + [""], ["", "", "", "On it.\n" + CALL]), ["ab ab ab ", "On it.\n"], 1),
     "taking turns": ((["ab "] * 40 + [""], ["cd "] * 40 + ["\n" + CALL]), None, 0),
     "a call in each": (([CALL, "", " "], ["", CALL, ""]), None, 0),
@@ -154,7 +157,9 @@ PARTS = {
 
 
 def parts_of(columns: tuple[list[str], list[str]]) -> list[bytes]:
-    """A Responses answer of two texts that are both open from the start: the events in the order of the rows."""
+    """Return a Responses stream with two texts that are both open from the start, and with its deltas in the order of
+    the rows.
+    """
     at = {"item_id": "m", "output_index": 0}
 
     def event(kind: str, **members: object) -> bytes:
@@ -189,7 +194,9 @@ def parts_of(columns: tuple[list[str], list[str]]) -> list[bytes]:
 
 @pytest.mark.parametrize("name", PARTS)
 def test_parts_that_are_open_at_once(name: str) -> None:
-    """Where they take turns nothing is read; in every backend and in reads of any size the same events come out."""
+    """If the deltas of two parts alternate, their text is not scanned. Both backends emit the same events, whatever the
+    size of the reads.
+    """
     columns, texts, calls = PARTS[name]
     outcomes = []
     for reader in BACKENDS:
@@ -198,7 +205,7 @@ def test_parts_that_are_open_at_once(name: str) -> None:
                 parser = sw.StreamParser(dialect="responses", policy=PROMOTE, tools=TOOLS, seed="p")
             outcomes.append([event for read in reads for event in parser.feed(read)] + parser.close())
             assert [call.parsed for call in parser.response.tool_calls] == [COMMAND[1]] * calls
-            # In the order of the parts; the ends may come in another one.
+            # In the order of the parts, because they may end in another order.
             ends = sorted((event for event in outcomes[-1] if isinstance(event, TextDone)), key=lambda one: one.part)
             assert [event.text for event in ends] == (texts or ["".join(column) for column in columns])
     assert all(outcome == outcomes[0] for outcome in outcomes)

@@ -1,4 +1,4 @@
-"""Calls in the grammar of every family, well formed and broken: whole, by character, and split at every position."""
+"""Calls in the grammar of every family, well formed and broken: at once, by character, and split everywhere."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def rows_of(name: str) -> list[dict[str, Any]]:
 
 FILES = {name: rows_of(name) for name in ("grammars", "variants", "matrix", "attacks")}
 ROWS = [row for rows in FILES.values() for row in rows]
-# Nightly every position in both backends, in CI every one in the native backend.
+# Nightly, every position with both backends; in CI, every position with the native backend.
 STEP = {"native": 1 if FULL else 13, "pure": 1 if NIGHTLY else 7 if FULL else 199}
-SHARDS = 24  # each one inside the time limit of a test, also on a loaded machine
+SHARDS = 24  # each shard stays within the time limit of a test, even on a loaded machine
 
 
 def problems(reader: str, row: dict[str, Any], pieces: list[str]) -> list[str]:

@@ -1,4 +1,6 @@
-"""Agent loops with an upstream that writes a call into the text: it runs exactly once, and returns as a call."""
+"""Agent loops with an upstream that writes a call into the text: the call runs exactly once, and the next request
+contains it as a call.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,7 @@ def leaking(name: str, after: list[bytes] = ANSWER) -> Upstream:
 
 
 def check_history(upstream: Upstream) -> None:
-    """Check that the second request has the call as a call, without the text that contained it."""
+    """Check that the second request contains the call as a tool call, without the text that contained it."""
     assert len(upstream.seen) == 2
     message = json.loads(upstream.seen[1].body)["messages"][1]
     [call] = message["tool_calls"]
@@ -122,7 +124,7 @@ def test_the_proxy_follows_the_policy_unless_it_has_its_own_value(text_calls: An
 
 @pytest.mark.parametrize("reader", BACKENDS)
 def test_a_request_that_forbids_calls_gets_none(reader: str) -> None:
-    """With the tool choice `none`, or without tools, the text stays text."""
+    """With the tool choice `none`, or without tools, the text remains text."""
     leak = list(events(LEAKS["a leaked Qwen call"], finish="stop", reasoning=""))
     upstream = Upstream(in_turn(leak, leak))
     text = "".join(LEAKS["a leaked Qwen call"])

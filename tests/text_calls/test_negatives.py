@@ -1,4 +1,4 @@
-"""Texts that quote a call, or contain a broken one, are never promoted: 1,000 texts, from the calls of every family."""
+"""Calls that a text quotes, and broken calls, are never promoted: 1,000 texts, built from the calls of every family."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ def prefixed(text: str, prefix: str) -> str:
 
 
 def before_end(text: str) -> int:
-    """Return the position where the arguments begin: truncated there, the call is incomplete in every family."""
+    """Return the position at which the arguments begin.
+
+    A call that is truncated there is incomplete in every family.
+    """
     return text.index("rm -rf")
 
 
@@ -67,7 +70,7 @@ QUOTED: dict[str, Callable[[str], str]] = {
     "a tool's result": lambda call: f"<tool_response>\n{call}\n</tool_response>",
     "half": lambda call: "Go.\n" + call[: before_end(call)],
     "half a marker": lambda call: "Go.\n" + call[:6],
-    "without its marker": lambda call: "Go.\n" + call[4:].replace("<|channel|>", "channel"),  # it also opens harmony
+    "without its marker": lambda call: "Go.\n" + call[4:].replace("<|channel|>", "channel"),  # harmony shares it
     "unknown name": lambda call: call.replace("run_shell", "run_shel"),
     "name in another case": lambda call: call.replace("run_shell", "RUN_SHELL"),
     "name with a blank": lambda call: call.replace("run_shell", "run_shell x"),
@@ -123,7 +126,7 @@ def pieces_of(text: str, rnd: random.Random) -> list[str]:
 
 @pytest.mark.parametrize("reader", BACKENDS)
 def test_no_quotation_is_promoted(reader: str) -> None:
-    """Each text comes out unchanged, with all families enabled, including those without markers."""
+    """Each text remains unchanged, with all families enabled, including those without markers."""
     rnd = random.Random(1)
     texts = [*negatives(), *(("confused", text) for text in confused(300))]
     assert len(texts) > 3_000

@@ -1,4 +1,4 @@
-"""Many deltas in one read give the same events as one delta a read, whatever looks like a marker in them."""
+"""Many deltas in one read give the same events as one delta per read, even if parts of them look like markers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLAIN = ("word", " of", " the", " is", " it", " was", " an", " be", " on")
 
 
 def pieces_of(rnd: random.Random) -> list[str]:
-    """Return a text of many plain pieces, with a few of markup among them."""
+    """Return a text of many plain pieces with a few pieces of markup among them."""
     share = rnd.choice((0.02, 0.1, 0.4))
     pieces = [rnd.choice(PIECES if rnd.random() < share else PLAIN) for _ in range(rnd.randrange(40, 200))]
     return [part for piece in pieces for part in ([piece] if rnd.random() < 0.8 else piece) if part]

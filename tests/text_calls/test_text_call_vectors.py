@@ -1,4 +1,4 @@
-"""Vectors of text calls: whole, by character, and split at every position; in every backend that supports them."""
+"""Vectors of text calls: fed at once, by character, and split at every position, with both backends."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from tests.support.backends import BACKENDS
 from tests.support.harness import read
 from tests.text_calls.support import FAMILIES, TOOLS, stream
 
-# Nightly 100,000 texts, in CI 5,000: in shards, so that a run that stops can continue with `-k`.
+# Nightly 100,000 texts, in CI 5,000. They are divided into shards, so that an interrupted run can continue with `-k`.
 COUNT = 1_000 if FULL else 60
 SHARDS = 100 if NIGHTLY else 5
 DECLARED = (
@@ -70,7 +70,7 @@ def test_the_same_in_both_backends(seed: int) -> None:
     rnd = random.Random(18 + seed)
     promoted = 0
     for number in range(COUNT):
-        # One text in four is only a call, and one in eight is promoted if its family needs no switch.
+        # One text in four is only a call, and one in eight is promoted if its family does not need an option.
         text = text_of(rnd) if number % 4 else rnd.choice(CALLS)
         pieces = pieces_of(text, rnd)
         finish = rnd.choice(("stop", "stop", "stop", "length", None))

@@ -1,4 +1,6 @@
-"""Whole streams with text calls, event by event: as given, in one read, byte by byte, and folded from the events."""
+"""Complete streams with text calls, compared event by event: fed as given, in one read, and byte by byte. The events
+are also folded.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Suites for rows of the reliability scorecard (`.ci/scorecard.toml`) that measure a figure."""
+"""Suites that measure the figures of the reliability scorecard (`.ci/scorecard.toml`)."""

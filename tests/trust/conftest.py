@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def figure() -> Callable[[str, str], None]:
-    """Report `name: value`; `.ci/scorecard.py` names the file in STREAMWELD_FIGURES."""
+    """Report `name: value` in the file that `.ci/scorecard.py` passes in STREAMWELD_FIGURES."""
     place = os.environ.get("STREAMWELD_FIGURES")
 
     def report(name: str, value: str) -> None:

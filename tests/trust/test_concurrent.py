@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 NIGHTLY = os.environ.get("STREAMWELD_NIGHTLY") == "1"
 STREAMS = 10_000 if NIGHTLY else 1_000
-MOST = {"native": 4 * 1024, "pure": 32 * 1024}  # maximum bytes of an idle parser
+MOST = {"native": 4 * 1024, "pure": 32 * 1024}  # maximum size of an idle parser in bytes
 HEAD = b'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":"a"}}]}\n\n'
 TEXT = b'data: {"choices":[{"index":0,"delta":{"content":"%d,"}}]}\n\n'
 END = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
@@ -45,7 +45,7 @@ async def answers(count: int) -> list[str]:
 
 
 def idle(count: int) -> float:
-    """Return bytes of resident memory for each open parser that has read its first event."""
+    """Return the bytes of resident memory per open parser that has read its first event."""
     import streamweld as sw
 
     from tests.trust.test_memory_flat import resident

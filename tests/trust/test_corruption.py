@@ -9,11 +9,11 @@ Outcomes of a corrupted stream, compared with the intact one:
 - lost: arguments or calls that are shorter or missing, without a sign;
 - readdressed: a fragment that was given the index of another call. In Chat, only the index identifies the call;
 - doubled: an additional call, whose id is that of a sent call with the edit in it, without a sign;
-- other: anything else about a call, without a sign.
+- other: any other change of a call, without a sign.
 
 The last six are silent. The requirements: no exception other than StreamError, no outcome `other`, no text of one call
 in another one (except readdressed in Chat), and no doubled call. The counts by dialect are figures.
-STREAMWELD_NIGHTLY=1 tries every position, else a sample.
+STREAMWELD_NIGHTLY=1 tries every position; a usual run tries a sample.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 NIGHTLY = os.environ.get("STREAMWELD_NIGHTLY") == "1"
 STEP = {"native": 1, "pure": 9} if NIGHTLY else {"native": 61, "pure": 331}
-# The arguments of each call use letters that no other call, name or text contains.
+# The arguments of each call use letters that do not occur in another call, name or text.
 CALLS = [("call_1", "alpha", {"q": "QQQQQQQQQQQQ"}), ("call_2", "beta", {"w": "WWWW", "x": [1, 22, 333]}),
          ("call_3", "gamma", {"z": {"z": "ZZZZZZ"}})]  # fmt: skip
 MARKS = "QWZ"
@@ -52,7 +52,7 @@ def chunk(delta: dict[str, Any], finish: str | None = None) -> bytes:
 
 @cache
 def intact(dialect: str) -> bytes:
-    """Return an answer with text and three interleaved calls; Chat is converted to the other dialects."""
+    """Return a response with text and three interleaved calls. Chat is converted to the other dialects."""
     frames = [
         chunk({"role": "assistant", "content": ""}),
         chunk({"content": "One moment, "}),
@@ -92,7 +92,7 @@ def corruptions(body: bytes, step: int) -> Iterator[tuple[str, bytes]]:
 
 @dataclass(frozen=True)
 class Read:
-    """The data a client acts on, and the signs that something is wrong."""
+    """The data that a client acts on, and the signs that something is wrong."""
 
     text: str
     calls: list[tuple[str, str, str]]
@@ -101,7 +101,7 @@ class Read:
 
 
 def read(backend: str, dialect: str, body: bytes) -> Read:
-    """Return the answer, with the calls that may be dispatched. An exception other than StreamError propagates."""
+    """Return the response, with the calls that may be dispatched. An exception other than StreamError propagates."""
     parser = make_parser(backend, dialect)
     raised = False
     try:
@@ -134,7 +134,7 @@ def is_subsequence(part: str, whole: str) -> bool:
 
 
 def kind_of(now: tuple[str, str, str], sent: list[tuple[str, str, str]], what: str) -> str:
-    """Return the outcome for one call that differs from the sent ones."""
+    """Return the outcome for a call that differs from the sent calls."""
     same_id = [call for call in sent if call[0] == now[0]]
     if not same_id:
         near = [call for call in sent if is_one_edit(call[0], now[0])]
@@ -156,7 +156,7 @@ def outcome_of(what: str, before: Read, after: Read) -> str:
     kinds = {kind_of(call, before.calls, what) for call in after.calls if call not in before.calls}
     missing = {call[0] for call in before.calls} - {call[0] for call in after.calls}
     if "doubled" in kinds and len(after.calls) == len(before.calls):
-        kinds = kinds - {"doubled"} | {"edit"}  # the edit is in the id itself, in the only event that has it
+        kinds = kinds - {"doubled"} | {"edit"}  # the edit is in the id, in the only event that contains it
     elif missing:
         kinds.add("lost")
     if len(after.calls) > len(before.calls) and "doubled" not in kinds:

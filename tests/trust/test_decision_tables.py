@@ -1,4 +1,4 @@
-"""docs/conformance.md has every decision on what the standards leave open, with its reason and its cases."""
+"""docs/conformance.md contains every decision on cases that the standards leave open, with its reason and its cases."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """JSONTestSuite in both backends, as a payload and as the arguments of a tool call.
 
-The cases are third-party data outside the repository (../shared/data, or $STREAMWELD_SHARED). Our decisions on the
-cases that RFC 8259 leaves open are in json_decisions.json.
+The cases are third-party data outside the repository (../shared/data, or $STREAMWELD_SHARED). json_decisions.json
+contains streamweld's decisions on the cases that RFC 8259 leaves open.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def data_lines(payload: bytes) -> bytes:
 def payload_is_accepted(backend: str, text: bytes) -> bool:
     """Return True if a chunk whose unknown member has this value is accepted unchanged.
 
-    Data lines are joined by LF. If the result is not JSON, the parser joins them without it and reports `lines_joined`:
-    the text as sent was rejected.
+    Data lines are joined by LF. If the result is not JSON, the parser joins them without LF and reports `lines_joined`,
+    which means that the text as sent was rejected.
     """
     chunk = b'{"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":"stop"}],"extra":' + text + b"}"
     outcome = read(backend, [data_lines(chunk), DONE], {"dialect": "chat"})

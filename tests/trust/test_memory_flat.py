@@ -1,7 +1,7 @@
 """Memory stays flat over many short streams: complete, failing and abandoned ones (row R11).
 
-Each measurement runs in its own process: 500,000 streams in all with STREAMWELD_NIGHTLY=1, else 5,000 per backend.
-`python -m tests.trust.test_memory_flat BACKEND KIND COUNT` prints the growth of resident memory in KiB.
+Each measurement runs in its own process: 500,000 streams in total with STREAMWELD_NIGHTLY=1, otherwise 5,000 per
+backend. `python -m tests.trust.test_memory_flat BACKEND KIND COUNT` prints the growth of resident memory in KiB.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 NIGHTLY = os.environ.get("STREAMWELD_NIGHTLY") == "1"
 MOST = 4 * 1024  # maximum growth in KiB
-# How each stream ends, and how many streams of a kind run: nightly, usual.
+# How a stream ends -> how many such streams run, nightly and usually.
 COUNTS = {"complete": (350_000, 3000), "failing": (75_000, 1000), "abandoned": (75_000, 1000)}
 PURE_SHARE = 10  # the pure backend runs one in this many streams
 
@@ -41,7 +41,7 @@ def resident() -> int:
 
 
 def stream(number: int, kind: str) -> None:
-    """Read one stream, with its answer if it has one; convert and repair every fourth."""
+    """Read one stream, and its response if it has one. Convert and repair every fourth stream."""
     import streamweld as sw
 
     body = CALL % (number, number, number)
@@ -69,7 +69,7 @@ def stream(number: int, kind: str) -> None:
 
 
 def grown(kind: str, count: int) -> int:
-    """Return the memory growth in KiB over `count` streams, after a tenth as many."""
+    """Return the memory growth in KiB over `count` streams, after a tenth as many as a warm-up."""
     for number in range(max(500, count // 10)):
         stream(number, kind)
     gc.collect()

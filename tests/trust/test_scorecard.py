@@ -1,4 +1,4 @@
-"""The scorecard itself: all rows exist, commands refer to existing files, and assembling needs every step green."""
+"""The scorecard: all rows exist, commands refer to existing files, and it is assembled only if every step is green."""
 
 from __future__ import annotations
 
@@ -130,7 +130,9 @@ def test_a_release_needs_records_of_its_sources(card: Any) -> None:
     ("command", "state"), [("exit 3", "failed"), ("echo nothing", "failed"), ("sleep 60 & wait", "timed out")]
 )
 def test_a_step_that_fails_or_overruns(card: Any, tmp_path: Path, command: str, state: str) -> None:
-    """A step that prints no figure fails; one that exceeds its time is stopped with its child processes."""
+    """A step that does not print its figure fails. A step that exceeds its time is stopped together with its child
+    processes.
+    """
     (tmp_path / "steps.toml").write_text(STEP.replace("echo figure 7", command))
     assert card.run([], short=False, fresh=False) == 1
     assert json.loads(card.RECORDS.read_text())["state"] == state

@@ -1,7 +1,9 @@
-"""Decisions where the event stream format allows a choice, on the 224 cases of ../shared/data/sse_cases.json.
+"""Decisions in cases for which the event stream format allows a choice, on the 224 cases in
+../shared/data/sse_cases.json.
 
-The cases themselves run in test_sse_vectors, which contains them. Here: every case that is implementation-defined or
-ends early has a decision in sse_decisions.json, both backends follow it, and the stream parser drops no data silently.
+The cases themselves run in test_sse_vectors. This module checks that every case that is implementation-defined or ends
+early has a decision in sse_decisions.json, that both backends follow it, and that the stream parser does not drop data
+silently.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ pytestmark = pytest.mark.skipif(not CASES.is_file(), reason=f"no SSE cases at {C
 
 @cache
 def open_cases() -> dict[str, dict[str, Any]]:
-    """Return the cases that are implementation-defined, or that a lenient reader may read differently."""
+    """Return the cases that are implementation-defined, or that a lenient reader may interpret differently."""
     cases = json.loads(CASES.read_text(encoding="utf-8"))
     return {case["name"]: case for case in cases if case.get("impl_defined") or case.get("lenient_eof_events")}
 
@@ -61,7 +63,7 @@ def test_a_retry_that_is_too_large_is_ignored(backend: str, name: str) -> None:
 @pytest.mark.parametrize("end", [b"", b"\n", b"\r", b"\r\n"], ids=["nothing", "lf", "cr", "crlf"])
 @pytest.mark.parametrize("whole", [True, False], ids=["whole", "cut"])
 def test_the_stream_parser_reads_or_reports_an_unfinished_event(backend: str, end: bytes, whole: bool) -> None:
-    """A whole payload without its blank line is read; a truncated one is an error."""
+    """A complete payload without its blank line is used; a truncated payload causes an error."""
     outcome = read(backend, [CHUNK if whole else CHUNK[:-1], end], {"dialect": "chat"})
     if whole:
         assert (outcome.error, outcome.response.text) == (None, "x")

@@ -1,7 +1,7 @@
 """Threads: separate parsers in 2 and 8 threads, and several threads on one parser (row R17).
 
-A parser is for one thread at a time. A call into a parser that is running raises ParserBusy or waits for its turn, and
-never corrupts the result of another thread.
+A parser may be used by one thread at a time. A call into a parser that is running raises ParserBusy or waits, and never
+corrupts the result of another thread.
 """
 
 from __future__ import annotations
@@ -98,7 +98,9 @@ def test_each_thread_has_its_own_parsers(backend: str, count: int, figure: Calla
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("count", [2, 8])
 def test_several_threads_on_one_parser(backend: str, count: int, figure: Callable[[str, str], None]) -> None:
-    """Each event is fed by exactly one thread. Accepted input comes out once, and nothing else does."""
+    """Each event is fed by exactly one thread. The content of accepted input is emitted exactly once, and no other
+    content is emitted.
+    """
     events = 20_000 if NIGHTLY else 400
     chunk = b'data: {"choices":[{"index":0,"delta":{"content":"x%07d"}}]}\n\n'
     parser = make_parser(backend, "chat")

@@ -31,7 +31,8 @@ def read(case: dict[str, Any], reads: list[bytes]) -> dict[str, Any] | None:
                         calls.append({"id": call.id, "name": call.name, "arguments": call.args})
     except Exception as thrown:
         error = failed(thrown)
-    # Gemini often sends no id: the client pairs by position, so a missing one does not count as an error.
+    # Gemini often sends no id, and the client pairs calls and results by position, so a missing id does not count as an
+    # error.
     for number, call in enumerate(calls):
         call["id"] = call["id"] or f"position {number}"
     return {"error": error, "calls": [] if error else calls, "text": text, "reasoning": reasoning}

@@ -1,4 +1,4 @@
-"""LangChain: streamed `ChatOpenAI` and `ChatAnthropic`, and the sum of their chunks."""
+"""LangChain: the streams of `ChatOpenAI` and `ChatAnthropic`, and the sum of their chunks."""
 
 from __future__ import annotations
 

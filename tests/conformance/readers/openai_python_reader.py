@@ -1,4 +1,4 @@
-"""openai-python: `chat.completions.stream()` and `responses.stream()`, which assemble an answer."""
+"""openai-python: `chat.completions.stream()` and `responses.stream()`, which assemble a response."""
 
 from __future__ import annotations
 

@@ -25,7 +25,10 @@ def reader(distribution: str, name: str | None = None) -> dict[str, str]:
 
 
 def _clients(http: Any) -> tuple[Any, Any]:
-    """Return a synchronous and an asynchronous client of this library whose answers contain the bytes of the case."""
+    """Return a synchronous and an asynchronous client of this library.
+
+    Their responses contain the bytes of the case.
+    """
 
     class Body(http.SyncByteStream, http.AsyncByteStream):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -49,12 +52,12 @@ def _clients(http: Any) -> tuple[Any, Any]:
 
 
 CLIENT, _ = _clients(httpx)
-# The clients of OpenAI and Anthropic require httpx2 since their newest major versions.
+# The newest major versions of the clients of OpenAI and Anthropic require httpx2.
 SDK_CLIENT, SDK_ASYNC_CLIENT = _clients(httpx2)
 
 
 def serve(reads: list[bytes]) -> None:
-    """Set the body of the next answers."""
+    """Set the body of the next responses."""
     _current[:] = reads
 
 

@@ -1,4 +1,5 @@
-"""Runs the conformance suite over one reader. Standard library only; README.md describes cases and records.
+"""Runs the conformance suite over one reader. It needs only the standard library. README.md describes cases and
+records.
 
 usage: conformance.py ADAPTER.py [--cases DIR] [--category NAME]... [--all] [--json FILE] [--fail]
 
@@ -23,7 +24,7 @@ from typing import Any
 SECONDS = 20.0
 COMPARED = ("stream", "sse")
 WAYS = ("as given", "in one read", "by byte")
-LONGEST = 1 << 16  # the longest body that is read byte by byte
+LONGEST = 1 << 16  # maximum length of a body that is read byte by byte
 
 
 def bytes_of(entry: Any) -> bytes:
@@ -36,7 +37,7 @@ def bytes_of(entry: Any) -> bytes:
 
 
 def ways_of(reads: list[bytes]) -> list[tuple[str, list[bytes]]]:
-    """Return the same bytes, chunked in three ways; long bodies in two."""
+    """Return the same bytes, chunked in three ways; for long bodies, in two."""
     body = b"".join(reads)
     ways = [reads, [body]] + ([[body[n : n + 1] for n in range(len(body))]] if len(body) <= LONGEST else [])
     return list(zip(WAYS, ways, strict=False))
@@ -142,7 +143,7 @@ async def outcome(read: Any, case: dict[str, Any]) -> tuple[str, str | None]:
             record = read(case, pieces)
             if inspect.isawaitable(record):
                 record = await asyncio.wait_for(record, SECONDS)
-        except Exception as fault:  # noqa: BLE001 (an adapter that fails is a reader that fails)
+        except Exception as fault:  # noqa: BLE001 (a failure of the adapter counts as one of the reader)
             return "failed", f"{type(fault).__name__}: {str(fault)[:120]}"
         if record is None:
             return "unsupported", None

@@ -1,7 +1,8 @@
-"""Histories as current agents send them: nine agents with different conventions, over the same scenarios.
+"""Histories as current agents send them: nine agents with different conventions, in the same scenarios.
 
-Test data for the judge, written by hand from each agent's public source and recorded requests; nothing here uses
-streamweld. Every text, name, argument and output has a unique token (`tok…`), so that a loss can be detected.
+These are test data for the judge, written by hand from each agent's public source and recorded requests. The module
+does not use streamweld. Every text, name, argument and output has a unique token (`tok…`), so that a loss can be
+detected.
 
 An agent is a function from a scenario to a request; a scenario is a list of steps.
 """
@@ -27,7 +28,7 @@ PDF: Final = "JVBERi0xLjQKJcfsj6IK"
 
 @dataclass(frozen=True)
 class AgentHistory:
-    """One history. `source`: the dialect of its request. `tokens`: what must not be dropped without a report."""
+    """One history. `source`: the dialect of its request. `tokens`: words that must not be dropped without a report."""
 
     name: str
     source: str
@@ -212,7 +213,9 @@ def claude_code(steps: list[Step]) -> dict[str, Any]:
 
 
 def codex(steps: list[Step]) -> dict[str, Any]:
-    """Write Responses, never stored: encrypted reasoning, developer messages, calls and messages as separate items."""
+    """Write Responses requests that are never stored: encrypted reasoning, developer messages, calls and messages as
+    separate items.
+    """
     items: list[Any] = [
         {
             "type": "message",
@@ -375,7 +378,7 @@ def opencode(steps: list[Step]) -> dict[str, Any]:
 
 
 def cline(steps: list[Step]) -> dict[str, Any]:
-    """Write Chat Completions for OpenRouter: `reasoning_details` as well as `reasoning`, foreign ids, cache marks."""
+    """Write Chat Completions for OpenRouter: both `reasoning_details` and `reasoning`, foreign ids, cache marks."""
     messages = _chat(steps, reasoning="reasoning", call_id=lambda key: f"toolu_bdrk_01{key}")
     for n, message in enumerate(messages):
         if message.get("reasoning"):
@@ -401,7 +404,7 @@ def cline(steps: list[Step]) -> dict[str, Any]:
 
 
 def gemini_cli(steps: list[Step]) -> dict[str, Any]:
-    """Write Gemini: ids only on the responses, derived from the function's name; signatures on first calls."""
+    """Write Gemini: ids only on function responses, derived from the function's name, and signatures on first calls."""
     contents: list[Any] = []
     names: dict[str, str] = {}
     for n, step in enumerate(steps):
@@ -627,7 +630,7 @@ AGENTS: Final[dict[str, tuple[str, Callable[[list[Step]], dict[str, Any]]]]] = {
     "agents-sdk": ("responses", agents_sdk),
     "use-chat": ("ai-sdk-ui", use_chat),
 }
-# Agents whose format has no place for reasoning, so that its tokens are not in the request.
+# Agents whose format cannot represent reasoning, so that its tokens are not in the request.
 _UNSAID: Final = {"langgraph": ("think",)}
 
 
@@ -643,7 +646,7 @@ def _made() -> list[AgentHistory]:
             body = json.dumps(request)
             kept = tuple(token for token in tokens if not token.endswith(_UNSAID.get(agent, ("\0",))))
             missing = [token for token in kept if token not in body]
-            assert len(missing) == (name == "interrupted"), (agent, name, missing)  # it lacks one result
+            assert len(missing) == (name == "interrupted"), (agent, name, missing)  # one result is missing
             kept = tuple(token for token in kept if token not in missing)
             out.append(AgentHistory(f"{agent}/{name}", source, request, kept))
     fresh = json.loads(Path(__file__).with_name("fresh.json").read_text("utf-8"))["tests"] if FULL else ()

@@ -1,6 +1,5 @@
-"""Ten histories for each class of fault that agents have triggered, in addition to those of `special`.
-
-Rows of `(name, dialect, request)`; tokens (`tok…`) must not be dropped without an entry. The judge checks them with
+"""Ten histories for each class of fault that agents have triggered, in addition to those in `special`. Each is a row
+`(name, dialect, request)`; tokens (`tok…`) must not be dropped without a report. The judge checks them with
 STREAMWELD_FULL=1.
 """
 
@@ -25,7 +24,9 @@ SIGNED: Final = {"thoughtSignature": "Q2lRtok="}
 
 
 def _gemini_ids() -> Iterator[Row]:
-    """Yield one call or three, ids on calls or on results, results in order, reversed, or one per message."""
+    """Yield histories with one or three calls, ids on the calls or on the results, and results in order, reversed, or
+    one per message.
+    """
     for side, count, order in product(("call", "response"), (1, 3), ("same", "apart")):
         calls, results = [], []
         for n in range(count):

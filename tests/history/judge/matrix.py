@@ -1,11 +1,11 @@
-"""Converts every agent history to every target and gateway, and collects the faults that the judge finds.
+"""Converts every agent history for every target and gateway, and collects the faults that the judge finds.
 
     python -m tests.history.judge.matrix            # a table of the faults, by rule, target and gateway
     python -m tests.history.judge.matrix REASON     # the places of one rule
 
-In addition to the vendors' rules: nothing may be dropped without an entry (LOST, UNSIGNED), signed data returns to its
-vendor in some form (CUSTODY), only documented exceptions are raised (RAISED), a second conversion changes nothing
-(AGAIN), and earlier messages are sent again byte for byte (PREFIX).
+In addition to the vendors' rules: no content is dropped without a report (LOST, UNSIGNED), signed data return to their
+vendor in some form (CUSTODY), only documented exceptions are raised (RAISED), a second conversion does not change
+anything (AGAIN), and earlier messages are sent again byte for byte (PREFIX).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["Verdict", "routes", "verdicts"]
 _SECRET: Final = re.compile(r"(?:EqQB|gAAAA|Q2lR|EmwK|CqQB)[A-Za-z0-9]*")
 
 
-# History -> routes on which data that its vendor signed or encrypted must be in the payload, not only in an entry. The
+# History -> routes on which data that its vendor signed or encrypted must be in the payload, not only in a report. The
 # forms: thinking_blocks (https://docs.litellm.ai/docs/reasoning_content), reasoning_details
 # (https://openrouter.ai/docs/use-cases/reasoning-tokens), extra_content (https://ai.google.dev/gemini-api/docs/openai).
 # Signatures of Claude are valid on every platform
@@ -75,12 +75,12 @@ def routes() -> list[tuple[str, str]]:
 
 
 def plain(gateway: str) -> str:
-    """Return the profile's name in the judge: with its date only if there are two."""
+    """Return the profile's name in the judge, with its date only if there are two profiles of that name."""
     return gateway if gateway.startswith("vercel-ai-gateway@2026-01-29") else gateway.partition("@")[0]
 
 
 def verdicts(*, whole: bool = False) -> Iterator[Verdict]:
-    """Yield all verdicts. `whole`: convert whole requests with `streamweld.requests`, not only the messages."""
+    """Yield all verdicts. `whole`: convert complete requests with `streamweld.requests`, not only the messages."""
     for target, gateway in routes():
         for history in load():
             yield verdict(history, target, gateway, whole=whole)
@@ -125,8 +125,7 @@ def verdict(history: AgentHistory, target: str, gateway: str, *, whole: bool = F
 
 
 def _prefix(history: AgentHistory, given: Any, target: str, gateway: str) -> Iterator[str]:
-    """Check earlier requests of the conversation: all their messages except the last ones must be in the later
-    request."""
+    """Check that all messages of earlier requests in the conversation, except the last, are in the later request."""
     container = CONTAINERS[_family(history.source)]
     items = given[container.messages]
     if history.source == "ai-sdk-ui" or not isinstance(items, list):
@@ -164,7 +163,7 @@ def _family(target: str) -> str:
 
 
 def _may_be_sent(last: Any, after: Any) -> bool:
-    """Return True if a request ends here: with a user message or a tool result, followed by the assistant."""
+    """Return True if a request may end here: with a user message or a tool result that the assistant follows."""
     role, kind = last.get("role"), last.get("type", "message")
     if kind.endswith("_output"):
         return str(after.get("type", "message")) not in ("custom_tool_call_output", "function_call_output")
@@ -231,13 +230,14 @@ def node_faults(node: Any, found: list[Verdict]) -> None:
 
 
 def _waits(one: Verdict) -> bool:
-    """Return True if a call waits for its approval or execution; generateText does not send it without the tool: see
-    tests/history/test_approvals.py."""
+    """Return True if a call waits for its approval or execution; generateText does not send it without the tool; see
+    tests/history/test_approvals.py.
+    """
     return one.history.name in WAITING
 
 
 def _is_unsupported(one: Verdict) -> bool:
-    """Return True if the AI SDK's provider for Anthropic, with which the requests are made, rejects the media type."""
+    """Return True if the AI SDK's provider for Anthropic, which creates the requests, rejects the media type."""
     return one.target == "ai-sdk-model" and one.history.name in AUDIO
 
 

@@ -1,4 +1,5 @@
-"""Histories that only one kind of agent has: approvals, hosted and custom items, carriers of signatures, compaction.
+"""Histories that only one kind of agent creates: approvals, hosted and custom items, carriers of signatures,
+compaction.
 
 Each is a row `(name, dialect, request)`; tokens (`tok…`) must not be dropped without a report.
 """

@@ -1,6 +1,7 @@
 """The judge applied to every agent history on every route, and to payloads that it must reject.
 
-`known_faults.json` lists the remaining faults, by route and history. New faults fail the test; fixed ones are removed.
+`known_faults.json` lists the remaining faults, by route and history. New faults fail the test; fixed faults must be
+removed from the list.
 """
 
 from __future__ import annotations
@@ -263,7 +264,7 @@ def test_the_judge_tells_right_from_wrong(code: str, target: str, gateway: str, 
 
 
 def test_every_rule_has_its_case() -> None:
-    assert {row[0] for row in WRONG} == set(RULES) - {"NODE"}  # Node's own are in tests/history/test_node.py
+    assert {row[0] for row in WRONG} == set(RULES) - {"NODE"}  # tests/history/test_node.py tests NODE
 
 
 def test_bedrocks_shapes() -> None:
@@ -274,7 +275,7 @@ def test_bedrocks_shapes() -> None:
 
 @pytest.mark.parametrize("name", BEDROCK)
 def test_histories_of_bedrock(name: str) -> None:
-    """Histories as boto3 has them, with media as bytes, which botocore's service model validates."""
+    """Histories in the form that boto3 uses, with media as bytes. botocore's service model validates them."""
     given = BEDROCK[name]
     assert judge("bedrock-converse", "bedrock-converse", given) == []
     tokens = re.findall(r"tok[a-z]+", json.dumps(given["messages"], default=bytes.hex))

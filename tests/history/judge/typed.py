@@ -1,7 +1,7 @@
 """Validates JSON data strictly against the TypedDicts of a vendor's package: required members, no other members, exact
 literals.
 
-pydantic ignores unknown members of a TypedDict, but a server rejects them, so this module walks the types itself.
+pydantic ignores unknown members of a TypedDict, but a server rejects them, so this module does not use pydantic.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ __all__ = ["faults"]
 
 
 def faults(hint: Any, value: Any, path: str = "", allow: frozenset[str] = frozenset()) -> list[str]:
-    """Return why the value does not match the type. `allow`: members that are accepted although the type lacks them."""
+    """Return why the value does not match the type. `allow`: members that are accepted although they are not in the
+    type.
+    """
     origin = get_origin(hint)
     if hint is Any or hint is object or isinstance(hint, typing.TypeVar):
         return []
@@ -77,7 +79,7 @@ def _plain(hint: Any, value: Any, path: str) -> list[str]:
 
 def _union(hints: Sequence[Any], value: Any, path: str, allow: frozenset[str]) -> list[str]:
     best: list[str] | None = None
-    payload_of: list[str] | None = None  # faults of the alternative that the value itself names
+    payload_of: list[str] | None = None  # faults of the alternative that matches the value's `type` or `role`
     for hint in hints:
         found = faults(hint, value, path, allow)
         if not found:
@@ -90,7 +92,7 @@ def _union(hints: Sequence[Any], value: Any, path: str, allow: frozenset[str]) -
 
 
 def _names(hint: Any, value: Any) -> bool:
-    """Return True if `type` or `role` of the value is that of this TypedDict."""
+    """Return True if the `type` or `role` of the value is that of this TypedDict."""
     if not isinstance(value, Mapping):
         return False
     hints = _hints(hint)
@@ -105,8 +107,9 @@ def _hints(hint: Any) -> dict[str, Any]:
 
 @cache
 def _required(hint: Any) -> tuple[str, ...]:
-    """Return the required members: the packages write annotations as text, which hides `Required` from
-    `__required_keys__`."""
+    """Return the required members. `__required_keys__` cannot be used, because the packages write annotations as text,
+    which hides `Required`.
+    """
     bases = [base for base in getattr(hint, "__orig_bases__", ()) if is_typeddict(base)]
     found = {name for base in bases for name in _required(base)}
     inherited = {name for base in bases for name in _hints(base)}

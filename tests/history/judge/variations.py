@@ -1,7 +1,6 @@
-"""More histories for the classes of faults that agents have triggered, in forms that `faults` and `special` lack.
-
-Rows of `(name, dialect, request)`; tokens (`tok…`) must not be dropped without an entry. The judge checks them with
-STREAMWELD_FULL=1. Histories of Bedrock contain bytes: they are in `BEDROCK`.
+"""More histories for the classes of faults that agents have triggered, in forms that are not in `faults` and `special`.
+Each is a row `(name, dialect, request)`; tokens (`tok…`) must not be dropped without a report. The judge checks them
+with STREAMWELD_FULL=1. Histories for Bedrock contain bytes and are in `BEDROCK`.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def _gemini() -> Iterator[Row]:
             {"role": "model", "parts": [{**call("get", "tokarg", id=""), **SIGNED}]},
             {"role": "user", "parts": [result("get", "tokout", id="")]},
         ],
-        "other-ids": [  # the CLI minted the ids of both sides separately
+        "other-ids": [  # the CLI generated the ids of both sides separately
             {"role": "model", "parts": [{**call("get", "tokarg", id="get-17"), **SIGNED}]},
             {"role": "user", "parts": [result("get", "tokout", id="get-18")]},
         ],
@@ -151,7 +150,7 @@ def _claude() -> Iterator[Row]:
     )
 
 
-# --- 4. reasoning_content on some turns, in parallel calls and answers
+# --- 4. reasoning_content on some turns, with parallel calls and with texts
 
 
 def _reasoned() -> Iterator[Row]:

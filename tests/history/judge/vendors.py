@@ -68,7 +68,7 @@ def _chat(payload: Json, gateway: str) -> Iterator[str]:
     messages = payload["messages"]
     allow = set(BEYOND.get(gateway, ()))
     types = messages
-    if gateway in ("kimi", "openrouter"):  # parts with a video, which OpenAI does not have
+    if gateway in ("kimi", "openrouter"):  # video parts, which do not exist in OpenAI's API
         types = [_without_videos(message) for message in messages]
     yield from _types("openai-chat", types, allow)
     # Kimi requires its own ids unchanged: https://github.com/BerriAI/litellm/pull/34523
@@ -151,7 +151,7 @@ def _mistral(payload: Json, _gateway: str) -> Iterator[str]:
 
 
 def _hosted(messages: list[Json]) -> list[Json]:
-    """Translate features that only the hosted API has to the package's types: thinking in chunks, and documents."""
+    """Translate features of the hosted API to the package's types: thinking in chunks, and documents."""
     made: list[Json] = json.loads(json.dumps(messages))
     for message in made:
         content = message.get("content")
@@ -215,8 +215,9 @@ def _responses(payload: Json, gateway: str) -> Iterator[str]:
 
 
 def _as_replayed(item: Json, gateway: str) -> Json:
-    """Add members that OpenAI's package requires and its server does not: those of an assistant message with blocks,
-    and the detail of an image."""
+    """Add members that OpenAI's package requires but its server does not: those of an assistant message with blocks,
+    and the detail of an image.
+    """
     if gateway == "vllm-responses":
         return item
     made = json.loads(json.dumps(item))
@@ -240,8 +241,9 @@ def _as_replayed(item: Json, gateway: str) -> Json:
 
 
 def _response_pairs(items: list[Json], *, stored: bool) -> Iterator[str]:
-    """Check pairs of calls and results. `stored`: the calls may be in turns stored on the server (API reference,
-    `previous_response_id`)."""
+    """Check pairs of calls and results. `stored`: the calls may be in turns that the server stores (API reference,
+    `previous_response_id`).
+    """
     called: Counter[str] = Counter()
     answered: Counter[str] = Counter()
     for n, item in enumerate(items):

@@ -2,8 +2,8 @@
 
     python -m tests.integrations.dropin.clients [plain]        one object: "chat/a/async/helper" -> the result
 
-`helper` is the client's own accumulating `.stream()`, `iter` a loop over `create(stream=True)` that uses every fragment
-as it is, as users write it. With `plain`, nothing is repaired.
+`helper` is the client's own accumulating `.stream()`; `iter` is a loop over `create(stream=True)`, as users write it,
+that uses every fragment as sent. With `plain`, the streams are not repaired.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CLAUDE: Any = {"model": "m", "messages": MESSAGES, "max_tokens": 99}
 
 
 class ChatLoop:
-    """Joins fragments with the same index, as the documentation of every vendor shows."""
+    """Joins fragments with the same index, as in the documentation of every vendor."""
 
     def __init__(self, into: Outcome) -> None:
         self.into = into
@@ -116,13 +116,15 @@ def make(api: str, *, asynchronous: bool, repaired: bool) -> Any:
 
 
 def at(client: Any, api: str, gateway: Gateway, cell: str) -> Any:
-    """Return the same client with the address of one answer of the gateway."""
+    """Return the same client with the address of one response of the gateway."""
     url = gateway.url(f"{api}-{cell}")
     return client.with_options(base_url=url if api == "messages" else url + "/v1")
 
 
 def started(client: Any, api: str, *, helper: bool) -> Any:
-    """Return the stream: a context manager for the helper, else the value of `create`, which may have to be awaited."""
+    """Return the stream: a context manager for the helper, otherwise the value of `create`, which may have to be
+    awaited.
+    """
     if api == "chat":
         create = client.chat.completions
         return create.stream(**CHAT) if helper else create.create(**CHAT, stream=True)
@@ -144,7 +146,7 @@ def run_sync(client: Any, api: str, *, helper: bool) -> Outcome:
             loop = LOOPS[api](out)
             for event in started(client, api, helper=False):
                 loop.take(event)
-    except Exception as error:  # noqa: BLE001 (whatever it is, is the result)
+    except Exception as error:  # noqa: BLE001 (any exception is the result)
         out.error = error
     return out
 
@@ -159,7 +161,7 @@ async def run_async(client: Any, api: str, *, helper: bool) -> Outcome:
             loop = LOOPS[api](out)
             async for event in await started(client, api, helper=False):
                 loop.take(event)
-    except Exception as error:  # noqa: BLE001 (whatever it is, is the result)
+    except Exception as error:  # noqa: BLE001 (any exception is the result)
         out.error = error
     return out
 

@@ -1,4 +1,6 @@
-"""The same answers over HTTP/2 without TLS (prior knowledge), for one connection or more. Independent of any client."""
+"""The same responses over HTTP/2 without TLS (prior knowledge), for one or more connections. This module does not
+depend on a client.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ class Gateway2:
     def url(self, name: str) -> str:
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/{name}"
 
-    async def __aenter__(self) -> Gateway2:  # noqa: PYI034 (nobody inherits from it)
+    async def __aenter__(self) -> Gateway2:  # noqa: PYI034 (the class has no subclasses)
         self._server = await asyncio.start_server(self._accepted, "127.0.0.1", 0)
         return self
 

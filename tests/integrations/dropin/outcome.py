@@ -1,4 +1,6 @@
-"""The result of one client for one stream: its calls, its text, or the error it raised. Standard library only."""
+"""The result of one client for one stream: its calls, its text, or the error that it raised. This module needs only the
+standard library.
+"""
 
 from __future__ import annotations
 

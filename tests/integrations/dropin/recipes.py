@@ -2,7 +2,7 @@
 
     python -m tests.integrations.dropin.recipes NAME... [plain]    "langchain/chat-b" -> the result of the framework
 
-Each recipe is a function of a base URL that fills an `Outcome`. With `plain`, nothing is repaired.
+Each recipe is a function of a base URL that fills an `Outcome`. With `plain`, the streams are not repaired.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ async def run(names: list[str]) -> dict[str, Any]:
                     out = Outcome()
                     try:
                         await recipe(api, gateway.url(f"{api}-{cell['name']}"), out)
-                    except Exception as error:  # noqa: BLE001 (whatever it is, is the result)
+                    except Exception as error:  # noqa: BLE001 (any exception is the result)
                         out.error = error
                     found[f"{name}/{api}-{cell['name']}"] = out.to_json()
     return found

@@ -1,7 +1,7 @@
-"""A scripted gateway on the loopback, in a thread: plain HTTP/1.1 on asyncio streams.
+"""A scripted gateway on the loopback interface, in a thread: plain HTTP/1.1 on asyncio streams.
 
-The first segment of a path names the answer (`/a/v1/chat/completions` is answered by `a`). It counts what clients do:
-connections made, connections open, requests, bodies that a client abandoned. Independent of any client.
+The first segment of a path selects the response (`a` for `/a/v1/chat/completions`). The gateway counts connections,
+open connections, requests, and bodies that a client abandoned. This module does not depend on a client.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class Answer:
-    """The answer to a request: `pieces`, one HTTP chunk each, `pause` seconds apart; then the end.
+    """The response to a request: `pieces`, one HTTP chunk each, `pause` seconds apart, followed by the end.
 
-    `end`: `clean`, `reset` (the connection breaks inside the body) or `hang` (nothing more is sent).
+    `end`: `clean`, `reset` (the connection breaks inside the body) or `hang` (no more data is sent).
     """
 
     pieces: list[bytes]
@@ -33,7 +33,7 @@ class Answer:
 
 
 class Gateway:
-    """A server for `with Gateway(answers) as gateway:`; `gateway.url("a")` is the base URL of the answer `a`."""
+    """A server for `with Gateway(answers) as gateway:`; `gateway.url("a")` is the base URL of the response `a`."""
 
     def __init__(self, answers: dict[str, Answer]) -> None:
         self.answers = answers
@@ -52,7 +52,7 @@ class Gateway:
         return _becomes(lambda: self.requests >= requests, seconds)
 
     def quiet(self, *, seconds: float = 5.0) -> bool:
-        """Return True once no connection is open any more, False after that time."""
+        """Return True once all connections are closed, False after that time."""
         return _becomes(lambda: not self.open, seconds)
 
     def __enter__(self) -> Self:
@@ -81,7 +81,7 @@ class Gateway:
             self.open += 1
             try:
                 with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-                    early: bytes | None = b""  # bytes of the next request that arrived during this answer
+                    early: bytes | None = b""  # bytes of the next request that arrived during this response
                     while early is not None:
                         early = await self._one(early, reader, writer)
             finally:
@@ -108,7 +108,7 @@ class Gateway:
         reading = asyncio.ensure_future(reader.read(1))
         try:
             goes_on = await self._answer(answer, writer, reading)
-        except ConnectionError:  # the client left during a write
+        except ConnectionError:  # the client disconnected during a write
             self.aborted += 1
             raise
         finally:

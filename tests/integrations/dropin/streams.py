@@ -1,4 +1,6 @@
-"""The streams of `vectors/dropin`, as bytes. Standard library only, because other environments import it too."""
+"""The streams of `vectors/dropin`, as bytes. This module needs only the standard library, because other environments
+import it, too.
+"""
 
 from __future__ import annotations
 

@@ -2,13 +2,14 @@
 
     python -m benches.bulk [--rows N] [--rounds N]
 
-The question: all tool calls of all bodies, with their names and complete arguments. Every answer is checked before
-anything is timed. Contenders alternate; the results are medians of CPU time, or of wall time for threads and processes.
+The question is: what are the tool calls of all bodies, with their names and complete arguments? Every answer is checked
+before it is timed. Contenders alternate; the results are medians of CPU time, or of wall time for threads and
+processes.
 
-- `orjson.loads`: the lower bound. Parses every payload and answers nothing.
-- `Python loop`: splits lines, `orjson.loads` of each payload, joins Chat argument fragments by index. It answers only
-  conformant Chat bodies correctly, which is the purpose of such a loop.
-- `DuckDB`, `Polars`: the same for Chat bodies in the engine's own JSON functions, without Python per row.
+- `orjson.loads`: the lower bound. It parses every payload, and does not answer the question.
+- `Python loop`: splits lines, `orjson.loads` of each payload, joins Chat argument fragments by index. It is correct
+  only for conformant Chat bodies, like any such loop.
+- `DuckDB`, `Polars`: the same for Chat bodies, with the engine's own JSON functions, without Python code per row.
 - `streamweld.arrow.parse`: every dialect, with repairs, diagnostics and truncation.
 """
 
@@ -74,13 +75,13 @@ def payloads(bodies: list[bytes]) -> list[bytes]:
 
 
 def floor(lines: list[bytes]) -> None:
-    """Parse every payload and keep nothing: keeping all values would take longer than parsing them."""
+    """Parse every payload and discard the values, because it would take longer to keep them than to parse them."""
     for line in lines:
         orjson.loads(line)
 
 
 def turn(number: int) -> bytes:
-    """Return a Chat Completions answer of the usual size: 20 pieces of text, then a call in 30 fragments."""
+    """Return a Chat Completions response of the usual size: 20 pieces of text, followed by a call in 30 fragments."""
     arguments = json.dumps({"path": f"src/module_{number}.py", "content": "print('hello')\n" * 16})
     step = -(-len(arguments) // 30)
     call = {"index": 0, "id": f"call_{number}", "type": "function", "function": {"name": "write_file", "arguments": ""}}
@@ -225,7 +226,7 @@ def verdict(what: str, found: float, target: float, unit: str, *, at_most: bool 
 
 
 def same_question(rounds: int, rows: int) -> None:
-    """Measure all calls with their arguments on conformant Chat bodies, which the rivals can read."""
+    """Measure the extraction of all calls with their arguments from Chat bodies that the rivals can read."""
     import polars as pl
 
     bodies = [turn(number) for number in range(rows)]
@@ -257,7 +258,7 @@ REPEATS = 3
 
 
 def _worker(rows: int) -> float:
-    """Return seconds for one batch in its own process; the batch is created before the clock starts."""
+    """Return the seconds for one batch in its own process. The batch is created before the clock starts."""
     if rows not in _TABLES:
         _TABLES[rows] = pa.table({"body": pa.array(mixed(rows)[0], pa.large_binary())})
     return _seconds(lambda: streamweld.arrow.parse(_TABLES[rows]))
@@ -274,7 +275,9 @@ def _seconds(run: Callable[[], object]) -> float:
 
 
 def threads(rounds: int, rows: int) -> list[str]:
-    """Measure two threads on one batch, and two processes with a batch each: wall time, the best of all rounds."""
+    """Measure the wall time of two threads on one batch, and of two processes with a batch each: the best of all
+    rounds.
+    """
     bodies, name = mixed(rows)
     table = pa.table({"body": pa.array(bodies, pa.large_binary())})
     one: list[float] = []

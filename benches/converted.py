@@ -1,7 +1,7 @@
 """Reads a Responses or Messages stream by its published rules, to check the output of converters.
 
-Independent of streamweld and of any converter. Texts and calls are assembled from deltas, by item id (Responses) or
-block index (Messages), as the official clients do; values that the stream repeats must be equal.
+This module does not depend on streamweld or on a converter. Texts and calls are assembled from deltas, by item id
+(Responses) or block index (Messages), as in the official clients. Values that the stream repeats must be equal.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Memory of open streams, measured as the growth of this process. Runs as a program, so that the heap is not shared.
+"""Memory of open streams, measured as the growth of this process. It runs as a program, so that the heap is not shared.
 
     python -m benches.memory idle SHAPE    parsers in mid-stream: JSON with the bytes of each
     python -m benches.memory loop DIALECT  as many streams in one asyncio loop: bytes of each, times of feeds
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 IDLE = 20_000
 STREAMS = 10_000
-# Number of events that a parser was fed before it is idle.
+# Number of events that a parser is fed before it is idle.
 FED = 24
 
 SHAPES: dict[str, Callable[[], Shape]] = {
@@ -77,7 +77,7 @@ def idle(name: str) -> dict[str, object]:
 
 
 def _stream(dialect: str, number: int) -> Shape:
-    """Return a stream with unique ids, texts and length; every second one calls a tool."""
+    """Return a stream with unique ids, texts and length. Every second stream calls a tool."""
     size = 8 + number % 9
     if dialect == "responses":
         if number % 2:
@@ -97,7 +97,7 @@ def _take(events: list[Event], text: list[str], calls: list[tuple[str, str, str]
 
 
 class _StopHalfway:
-    """A barrier for all streams, so that all of them are open at once; the last one measures."""
+    """A barrier for all streams, so that all of them are open at once. The last one takes the measurement."""
 
     def __init__(self, streams: int) -> None:
         self._missing = streams

@@ -1,4 +1,6 @@
-"""streamweld as a contender, for one backend: events of a feed, the final values without events, a converted stream."""
+"""streamweld as a contender, for one backend: the events of a feed, the final values without events, and a converted
+stream.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ def events_per_feed(
 
 
 def final_values(backend: Backend, dialect: str = "chat") -> Reader:
-    """Return a reader that works like `parse(body)`: no event objects, the authoritative values at the end."""
+    """Return a reader that works like `parse(body)`: no event objects, and the authoritative values at the end."""
     make = load(backend)
     config = to_config(Policy(), Limits())
 
@@ -64,7 +66,7 @@ def final_values(backend: Backend, dialect: str = "chat") -> Reader:
 def converted(backend: Backend, source: Dialect, target: Target) -> Callable[[list[bytes]], bytes]:
     """Return a function that converts a list of reads and returns the bytes of the target.
 
-    Uses `StreamConverter` for the backend of this process, and the internal converter class for the other backend.
+    It uses `StreamConverter` for the backend of this process, and the internal converter class for the other backend.
     """
     config = to_config(Policy(), Limits(), seed="bench")
     options = {

@@ -1,7 +1,8 @@
-"""Runs contenders in turn, round after round, and compares their medians. Independent of the contenders.
+"""Runs contenders in turn, round after round, and compares their medians. This module does not depend on the
+contenders.
 
-Measures CPU time of this process, to reduce the effect of a busy machine; contenders alternate in a round, so that a
-drift of the machine's speed affects all of them. A slow contender takes part in fewer rounds.
+It measures the CPU time of this process, to reduce the effect of a busy machine. Contenders alternate in a round, so
+that a drift of the machine's speed affects all of them. Slow contenders run in fewer rounds.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ class Lap:
 
 
 def race(contenders: dict[str, Callable[[], object]], rounds: int = 15, least: float = 0.005) -> dict[str, Lap]:
-    """Times every contender in interleaved rounds.
+    """Time every contender in interleaved rounds.
 
     Args:
-        contenders: name -> a call that does the whole work once.
+        contenders: name -> a function that does the complete work once.
         rounds: number of rounds.
-        least: minimum seconds of one measurement; short runs are repeated to reach it.
+        least: minimum duration of one measurement in seconds; short runs are repeated to reach it.
     """
     repeats: dict[str, int] = {}
     slow: set[str] = set()

@@ -1,9 +1,9 @@
-"""Generates streams that resemble recorded ones, in four dialects: 48 of each, from a fixed seed, with expected
+"""Generates streams that resemble recorded ones, in four dialects: 48 for each, from a fixed seed, with expected
 results.
 
-Most recorded streams are short, and few of their payloads look alike: an answer in one chunk, a call with its complete
-arguments, thinking before text, citations, a `completed` event that repeats tools and instructions. `KINDS` lists what
-is generated; each kind is written in every dialect as that dialect's providers send it.
+Most recorded streams are short, and few of their payloads look alike: a response in one chunk, a call with its complete
+arguments, thinking before text, citations, a `completed` event that repeats tools and instructions. `KINDS` lists the
+generated kinds; each kind is written in every dialect as that dialect's providers send it.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ def _gemini(answer: _Answer, rng: random.Random) -> list[bytes]:
 
     events = [chunk({"text": piece, "thought": True}) for piece in answer.thinking]
     events += [chunk({"text": piece}) for piece in answer.text]
-    for call in answer.calls:  # arguments are always sent complete here
+    for call in answer.calls:  # arguments are always sent in one piece here
         function = {"id": call.call_id, "name": call.name, "args": orjson.Fragment(call.arguments)}
         events.append(chunk({"functionCall": function, "thoughtSignature": f"{rng.getrandbits(1600):0400x}"}))
     more: dict[str, Any] = {"finishReason": "STOP"}

@@ -1,8 +1,8 @@
-"""Readers of Chat streams that streamweld is compared with: each takes reads (list[bytes]) and returns (text, calls).
+"""Readers of Chat streams with which streamweld is compared. Each takes reads (list[bytes]) and returns (text, calls).
 
-The baselines are loops that a good engineer writes by hand; they support conformant streams only. The helper is the
-official client's own, fed through its real transport interface. The floors do less work than any reader can.
-`rivals_responses.py` and `rivals_anthropic.py` contain those of the other dialects.
+The baselines are loops that a good engineer writes by hand; they support only conformant streams. The helper is the
+official client's own, fed through its real transport interface. The floors do less work than any reader.
+`rivals_responses.py` and `rivals_anthropic.py` contain the readers for those dialects.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _decoder = msgspec.json.Decoder(_Chunk)
 
 
 def split_msgspec(reads: list[bytes]) -> Result:
-    """Read with bytes split on the blank line and typed msgspec, the fastest possible pure-Python loop."""
+    """Split the bytes at blank lines and decode with typed msgspec, which is the fastest possible pure-Python loop."""
     decode = _decoder.decode
     text: list[str] = []
     calls: dict[int, list[object]] = {}
@@ -119,7 +119,7 @@ class _Body2(httpx2.SyncByteStream):
 
 
 def transport(reads: list[bytes]) -> httpx2.MockTransport:
-    """Return a transport of the official clients' HTTP library that answers every request with these reads."""
+    """Return a transport of the official clients' HTTP library that responds to every request with these reads."""
 
     def answer(request: httpx2.Request) -> httpx2.Response:
         del request
@@ -148,7 +148,9 @@ def openai_stream_helper(reads: list[bytes]) -> Result:
 
 
 def floor_orjson(reads: list[bytes]) -> int:
-    """Parse every payload with orjson.loads and keep nothing: no JSON reader in Python is faster than its parser."""
+    """Parse every payload with orjson.loads and discard the values, because no JSON reader in Python is faster than its
+    parser.
+    """
     count = 0
     for part in b"".join(reads).split(b"\n\n"):
         payload = part[part.find(b"data: ") + 6 :]
@@ -159,5 +161,5 @@ def floor_orjson(reads: list[bytes]) -> int:
 
 
 def floor_newlines(reads: list[bytes]) -> int:
-    """Scan for line ends with memchr: no framer is faster than finding its newlines."""
+    """Scan for line endings with memchr, because no framer is faster than the search for line endings."""
     return sum(read.count(b"\n") for read in reads)

@@ -1,5 +1,6 @@
-"""Readers of Messages streams that streamweld is compared with: two hand-written loops and anthropic-python's helper.
-See `rivals.py`."""
+"""Readers of Messages streams with which streamweld is compared: two hand-written loops and anthropic-python's helper.
+See `rivals.py`.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def httpx_sse_orjson(reads: list[bytes]) -> Result:
             delta = event["delta"]
             if delta["type"] == "text_delta":
                 text.append(delta["text"])
-            elif delta["type"] == "input_json_delta" and event["index"] in calls:  # otherwise a server tool
+            elif delta["type"] == "input_json_delta" and event["index"] in calls:  # others are server tools
                 calls[event["index"]][2].append(delta["partial_json"])  # type: ignore[attr-defined]
         elif kind == "content_block_start":
             block = event["content_block"]
@@ -58,7 +59,7 @@ _decoder = msgspec.json.Decoder(_Event)
 
 
 def split_msgspec(reads: list[bytes]) -> Result:
-    """Read with bytes split on the blank line and typed msgspec, the fastest possible pure-Python loop."""
+    """Split the bytes at blank lines and decode with typed msgspec, which is the fastest possible pure-Python loop."""
     decode = _decoder.decode
     text: list[str] = []
     calls: dict[int, list[object]] = {}
@@ -75,7 +76,7 @@ def split_msgspec(reads: list[bytes]) -> Result:
                     continue
                 if delta.type == "text_delta":
                     text.append(delta.text)
-                elif delta.type == "input_json_delta" and event.index in calls:  # otherwise a server tool
+                elif delta.type == "input_json_delta" and event.index in calls:  # others are server tools
                     calls[event.index][2].append(delta.partial_json)  # type: ignore[attr-defined]
             elif kind == "content_block_start":
                 block = event.content_block
@@ -99,7 +100,7 @@ def anthropic_stream_helper(reads: list[bytes]) -> Result:
             pass
         message = stream.get_final_message()
     text = "".join(block.text for block in message.content if block.type == "text")
-    # The helper returns values, not texts; the texts in the shapes use orjson's own spelling.
+    # The helper returns values, not texts; the texts in the shapes are formatted by orjson.
     calls = [
         (block.id, block.name, orjson.dumps(block.input).decode())
         for block in message.content

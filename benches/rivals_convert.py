@@ -1,10 +1,10 @@
 """Other converters of streams: Chat Completions -> Responses and Responses -> Messages, bytes in and bytes out.
 
-The job: convert the body of a streamed answer, as reads of an HTTP client, to the bytes of the same answer in the
-target dialect. Each rival is used as in its documentation or through its own entry point.
+The job is to convert the body of a streamed response, as reads of an HTTP client, to the bytes of the same response in
+the target dialect. Each rival is used as in its documentation or through its own entry point.
 
 linguafranca: the loop of its README (`parse_sse`, `json.loads`) around `convert_response_stream_json`, whose dicts are
-dumped into frames. Its inner step is also measured alone: dicts in, dicts out.
+dumped into frames. Its inner step is also measured separately: dicts in, dicts out.
 
 litellm, Chat -> Responses: `completion(stream=True)` over the official client, whose HTTP library returns the reads,
 and its `LiteLLMCompletionStreamingIterator`, which `litellm.responses()` returns for a provider that supports only Chat
@@ -12,9 +12,7 @@ Completions. `responses()` itself cannot be called without the extra `mcp`.
 
 litellm, Responses -> Messages: the objects that `litellm.anthropic.messages` creates for an OpenAI model:
 `ResponsesAPIStreamingIterator` over the HTTP response, and `AnthropicResponsesStreamWrapper` around it. The bridges are
-also measured alone: parsed chunks in, events out.
-
-Independent of streamweld.
+also measured separately: parsed chunks in, events out. This module does not depend on streamweld.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ def rivals(source: str, target: str, reads: list[bytes]) -> dict[str, Run]:
     if find_spec("linguafranca") is not None:
         found |= _linguafranca(source, target, reads)
     if find_spec("litellm") is not None:
-        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # otherwise its import accesses the network
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # without this, its import accesses the network
         found |= _to_responses(reads) if target == "responses" else _to_messages(reads)
     return found
 

@@ -1,4 +1,4 @@
-"""Readers of Gemini streams that streamweld is compared with: two hand-written loops. See `rivals.py`."""
+"""Readers of Gemini streams with which streamweld is compared: two hand-written loops. See `rivals.py`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _decoder = msgspec.json.Decoder(_Chunk)
 
 
 def split_msgspec(reads: list[bytes]) -> Result:
-    """Read with bytes split on the blank line and typed msgspec, the fastest possible pure-Python loop."""
+    """Split the bytes at blank lines and decode with typed msgspec, which is the fastest possible pure-Python loop."""
     decode = _decoder.decode
     text: list[str] = []
     calls: list[tuple[str, str, str]] = []

@@ -1,17 +1,18 @@
 """Other converters of request histories, each through the function for the same job, and a check of their output.
 
-The job: convert Chat Completions messages, including system messages, to the history members of the target's request:
-the system prompt separate if the target requires it, tool calls and results in its format, turns merged, ids checked.
+The job is to convert Chat Completions messages, including system messages, to the history members of the target's
+request: with a separate system prompt if the target requires it, tool calls and results in its format, merged turns,
+and checked ids.
 
 litellm: the method that builds the body in its completion() (`transform_request`; for Gemini `transform_request_body`,
-for Responses the bridge's method): it splits off the system messages and checks names and tools. Its inner step alone
-(`anthropic_messages_pt`) takes messages that are already split, so it does a part of the job and is reported as a part.
-completion() makes a deep copy first (`anthropic/chat/handler.py`): it is reported separately, because a caller of the
-method does not need one.
+for Responses the bridge's method): it separates the system messages, and checks names and tools. Its inner step
+(`anthropic_messages_pt`) takes messages that are already separated, so it does only a part of the job, and is reported
+as such. completion() first makes a deep copy (`anthropic/chat/handler.py`), which is reported separately, because a
+caller of the method does not need it.
 
 linguafranca: `convert_request_json`, its only entry point for dicts; OpenAI and Anthropic only.
 
-Independent of streamweld.
+This module does not depend on streamweld.
 """
 
 from __future__ import annotations
@@ -29,10 +30,12 @@ MODEL = "claude-sonnet-4-5"
 
 
 def rivals(given: list[dict[str, Any]], target: str) -> dict[str, Callable[[], Any]]:
-    """Return the installed converters by name; each returns the target's request. None gets a copy of the input."""
+    """Return the installed converters by name. Each returns the target's request, and gets the input itself, not a
+    copy.
+    """
     found: dict[str, Callable[[], Any]] = {}
     if find_spec("litellm") is not None:
-        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # otherwise its import accesses the network
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # without this, its import accesses the network
         found |= _litellm(given, target)
     if find_spec("linguafranca") is not None:
         found |= _linguafranca(given, target)
@@ -94,8 +97,9 @@ TOOLS = [{"toolSpec": {"name": "search", "inputSchema": {"json": {"type": "objec
 
 
 def content_of(payload: Any, target: str) -> list[Any]:
-    """Return the content of a request in order: texts with their role, calls and results with their ids (Gemini:
-    without)."""
+    """Return the content of a request in order: texts with their role, and calls and results with their ids (without
+    ids for Gemini).
+    """
     found: list[Any] = []
     for message in payload[{"responses": "input", "gemini": "contents"}.get(target, "messages")]:
         kind, role = message.get("type"), message.get("role")

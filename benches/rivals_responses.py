@@ -1,5 +1,5 @@
-"""Readers of Responses streams that streamweld is compared with: two hand-written loops and openai-python's helper. See
-`rivals.py`.
+"""Readers of Responses streams with which streamweld is compared: two hand-written loops and openai-python's helper.
+See `rivals.py`.
 
 The hand-written loops index calls by `output_index` and rely on the deltas, as published examples do.
 """
@@ -52,7 +52,7 @@ _decoder = msgspec.json.Decoder(_Event)
 
 
 def split_msgspec(reads: list[bytes]) -> Result:
-    """Read with bytes split on the blank line and typed msgspec, the fastest possible pure-Python loop."""
+    """Split the bytes at blank lines and decode with typed msgspec, which is the fastest possible pure-Python loop."""
     decode = _decoder.decode
     text: list[str] = []
     calls: dict[int, list[object]] = {}

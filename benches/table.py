@@ -1,7 +1,7 @@
-"""Writes the table of README.md and docs/benchmarks.md: `python -m benches.table` measures, prints it, and inserts it
-after its mark.
+"""Writes the table in README.md and docs/benchmarks.md. `python -m benches.table` measures, prints the table, and
+inserts it after its mark.
 
-The values are ratios of medians of one run; the weakest column is marked.
+The values are ratios of medians of one run. The weakest column is marked.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from benches.test_recorded import race_long, race_recorded, race_recorded_like
 ROOT = Path(__file__).parent.parent
 BEGIN = "<!-- python -m benches.table -->"
 PAGES = {"README.md": "\n\n[Benchmarks]", "docs/benchmarks.md": "\n\n- `events`"}
-"""The pages with the table, and the text after it."""
+"""The pages with the table, and the text that follows it."""
 LOOP = "httpx-sse + orjson"
 ROWS = {
     "events / httpx-sse + orjson": f"feed / {LOOP}",

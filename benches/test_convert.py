@@ -1,4 +1,5 @@
-"""Conversion of streams: native and pure compared with other converters, bytes in and bytes out, each output checked.
+"""Conversion of streams: native and pure are compared with other converters, bytes in and bytes out. Each output is
+checked.
 
 `make bench-convert` installs the rivals of `rivals_convert.py` in their own environment, because litellm requires an
 older openai than the extra `bench`; without them, only streamweld runs.

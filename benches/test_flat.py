@@ -1,7 +1,7 @@
 """The cost of a delta does not grow with the stream: of 1 M deltas, the last tenth takes at most 1.25 times the first.
 
-The same applies to 300,000 deltas that are converted. Their ending, in which both sides may repeat everything three
-times, takes at most half as long as the deltas: quadratic cost would be far above.
+The same applies to the conversion of 300,000 deltas. Their ending, in which both sides may repeat everything three
+times, takes at most half as long as the deltas; with quadratic cost, it would take far longer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 COUNT = 1_000_000
 CONVERTED = 300_000
 SLICES = 100
-# Maximum number of events after the last delta: any of them may close and repeat the content.
+# Maximum number of events after the last delta. Any of them may close and repeat the content.
 ENDING = 4
 ENDINGS = {"responses": b"data: [DONE]\n\n", "anthropic": b'data: {"type":"message_stop"}\n\n'}
 LIMITS = Limits(max_arguments_bytes=None, max_total_arguments_bytes=None, max_text_bytes=None)
@@ -83,7 +83,7 @@ def test_converting_is_flat(kind: str, benchmark: BenchmarkFixture) -> None:
     target, make = CONVERSIONS[kind]
     shape = make()
     assert shape.deltas >= CONVERTED * 0.9
-    for _ in range(3):  # a busy machine may spoil a try
+    for _ in range(3):  # a busy machine may distort a try
         ratio, ending = _converted(shape, target)
         if ratio <= 1.25 and ending <= 0.5:
             break
@@ -109,8 +109,8 @@ def _converted(shape: Shape, target: str) -> tuple[float, float]:
     return _last_over_first(times), ending / sum(times)
 
 
-# Arguments that are read while they arrive, compared with jiter's partial mode on the text so far. Every value is
-# compared with the complete one before anything is printed.
+# Arguments that are read while they arrive, compared with jiter's partial mode on the text so far. Every result is
+# checked before it is printed.
 
 ARGUMENTS = (9_000, 36_000, 72_000)
 LINE = "    return { 'a': [1, 2, 3] }  # a line of code\n"
@@ -130,7 +130,7 @@ def pieces_of(text: str, size: int = 12) -> list[str]:
 
 
 def per_delta(read: Callable[[str], object], pieces: list[str]) -> float:
-    """Return the median, in microseconds, of the last 200 deltas; all earlier ones are read, too."""
+    """Return the median time in microseconds of the last 200 deltas. All earlier deltas are read, too."""
     took = []
     for piece in pieces:
         begin = time.perf_counter_ns()
@@ -140,7 +140,7 @@ def per_delta(read: Callable[[str], object], pieces: list[str]) -> float:
 
 
 class View:
-    """The live view, queried for its changes after each delta."""
+    """Queries the live view for its changes after each delta."""
 
     def __init__(self) -> None:
         self.view = PartialArguments(0)
@@ -155,7 +155,7 @@ class View:
 
 
 class OnDemand:
-    """`ToolCallDelta.partial` after each delta."""
+    """Calls `ToolCallDelta.partial` after each delta."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -171,7 +171,7 @@ class OnDemand:
 
 
 class Jiter:
-    """The text so far, parsed again with each delta."""
+    """Parses the text so far again after each delta."""
 
     def __init__(self) -> None:
         self.text = b""
@@ -185,7 +185,7 @@ class Jiter:
 
 @pytest.mark.parametrize("shape", [one_string, records])
 def test_a_delta_of_long_arguments(shape: Callable[[int], dict[str, Any]], capsys: pytest.CaptureFixture[str]) -> None:
-    """The view's cost does not grow with the text; that of parsing it again does."""
+    """The cost of the view does not grow with the text, unlike that of parsing the text again."""
     rows = []
     for size in ARGUMENTS:
         whole = shape(size)

@@ -39,7 +39,7 @@ SOURCES = (*TARGETS, "ai-sdk-ui", "ai-sdk-model")
 
 
 def history(messages: int) -> list[dict[str, Any]]:
-    """Return exchanges of five messages: a question, two calls, their results, an answer."""
+    """Return exchanges of five messages: a user message, two calls, their results, and a response."""
     out: list[dict[str, Any]] = []
     for n in range(messages // 5):
         queries = [f'{{"query":"number {n}.{which}","limits":[1,2,3]}}' for which in range(2)]
@@ -72,7 +72,7 @@ def seconds(work: Callable[[], object], rounds: int) -> float:
 @pytest.mark.parametrize("target", TARGETS)
 def test_linear(target: str, benchmark: BenchmarkFixture) -> None:
     short, long = history(10_000), history(20_000)
-    for _ in range(3):  # a busy machine may spoil a try
+    for _ in range(3):  # a busy machine may distort a try
         times = [seconds(lambda given=given: convert(given, target=target), 3) for given in (short, long)]  # type: ignore[misc]
         if times[1] <= 2.2 * times[0]:
             break
@@ -85,11 +85,11 @@ def test_linear(target: str, benchmark: BenchmarkFixture) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_one_turn_more(target: str, benchmark: BenchmarkFixture) -> None:
-    """Converting again with one more turn takes at most 0.3 of the first time."""
+    """A second conversion, with one more turn, takes at most 30 % of the time of the first."""
     given = history(200)
     before, more = convert(given, target=target), [*given, *history(205)[-5:]]
     anew = again = float("inf")
-    for _ in range(5):  # alternating, so that a busy minute affects both
+    for _ in range(5):  # alternate, so that a busy minute affects both
         anew = min(anew, seconds(lambda: convert(more, target=target), 20))
         again = min(again, seconds(lambda: convert(more, target=target, previous=before), 20))
     benchmark.extra_info["one turn more over all anew"] = again / anew
@@ -117,7 +117,7 @@ def test_beside_rivals(target: str, benchmark: BenchmarkFixture) -> None:
     assert "convert" not in wrong
     everything = {**whole, **parts(given, target)}
     best = dict.fromkeys(everything, float("inf"))
-    for _ in range(5):  # alternating, so that a busy minute affects all of them
+    for _ in range(5):  # alternate, so that a busy minute affects all of them
         for name, run in everything.items():
             best[name] = min(best[name], seconds(run, 20))
     ours = best["convert"]
@@ -144,7 +144,7 @@ def _as_history(payload: Any, target: str) -> dict[str, Any]:
 
 
 class Version:
-    """One version of the package in a process of its own, which times what it is asked to."""
+    """One version of the package in its own process, which times the requested function."""
 
     def __init__(self, folder: Path) -> None:
         path = os.pathsep.join([str(folder), str(Path(__file__).parents[1])])
@@ -154,7 +154,7 @@ class Version:
         )
 
     def ask(self, *request: Any) -> float:
-        """Send one request to `serve`, and return its answer in seconds."""
+        """Send one request to `serve`, and return the measured time in seconds."""
         if self._process.stdin is None or self._process.stdout is None:
             raise RuntimeError("the process has no pipes")
         self._process.stdin.write(json.dumps(request) + "\n")
@@ -171,7 +171,7 @@ class Version:
 
 
 def serve() -> None:
-    """Answer requests from standard input: keep a history, or time `convert` or `check` of a kept one."""
+    """Process requests from standard input: keep a history, or time `convert` or `check` of a kept history."""
     kept: dict[str, Any] = {}
     for line in sys.stdin:
         word, name, *rest = json.loads(line)
@@ -191,8 +191,9 @@ def serve() -> None:
 def compare(folder: Path, chosen: list[str], turns: int = 9, rounds: int = 6) -> float:
     """Print the time of this version divided by that of the version in `folder`, and return the median of all rows.
 
-    200 messages, from every source to every target, and `check` of every dialect. The versions alternate; each ratio
-    is of the best processor times, which a busy machine spoils least. Both get the same input.
+    It converts 200 messages from every source to every target, and runs `check` for every dialect. The versions
+    alternate and get the same input. Each ratio is that of the best processor times, which a busy machine distorts
+    least.
     """
     versions = [Version(Path(__file__).parents[1] / "python"), Version(folder)]
     reported: dict[str, Any] = {"openai-chat": {"messages": history(200)}}

@@ -28,7 +28,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="r
 @needs_proc
 @pytest.mark.parametrize("name", SHAPES)
 def test_idle_stream(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A parser in mid-stream uses at most 4 KiB in addition to the text it was fed."""
+    """A parser in the middle of a stream uses at most 4 KiB in addition to the text that it was fed."""
     found = measure("idle", name)
     with capsys.disabled():
         print(f"\n{name}, {found['parsers']} parsers: {found['bytes']:.0f} bytes each beside {found['text']} of text")
@@ -38,7 +38,7 @@ def test_idle_stream(name: str, capsys: pytest.CaptureFixture[str]) -> None:
 @needs_proc
 @pytest.mark.parametrize("dialect", ["chat", "responses", "anthropic"])
 def test_streams_in_one_loop(dialect: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Streams alternate after every event, and no data of one appears in another."""
+    """Streams alternate after every event, and no data of one stream appear in another."""
     found = measure("loop", dialect)
     alone = found["without"]["bytes"]
     with capsys.disabled():

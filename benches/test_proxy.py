@@ -1,7 +1,8 @@
-"""The cost of repair in a proxy: CPU time per event, compared with the same proxy passing the same bytes through.
+"""The cost of repair in a proxy: CPU time per event, compared with the same proxy when it passes the same bytes
+through.
 
 The proxy is a separate process, whose CPU time the kernel counts; upstream and clients run here. Both cases use the
-same server, client and loop: one path is recognized as Chat Completions, the other is unknown.
+same server, client and loop, but different paths: one is recognized as Chat Completions, the other is unknown.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Streams that resemble recorded ones, then the recorded ones if available: speed as a multiple of hand-written loops.
+"""Speed as a multiple of hand-written loops, on streams that resemble recorded ones, and on recorded ones if available.
 
-A list of events per feed, reads of 16 KiB, the text of each delta read, including `close` and `response`; and `parse`
-of whole bodies. Every result is checked before anything is timed. Recorded streams are third-party data outside the
-repository (`$STREAMWELD_CORPUS`); for those, the rivals split frames and parse JSON, and assemble nothing.
+Measured are a list of events per feed, in reads of 16 KiB, with access to the text of each delta, including `close` and
+`response`, and `parse` of complete bodies. Every result is checked before it is timed. Recorded streams are third-party
+data outside the repository (`$STREAMWELD_CORPUS`); for those, the rivals split frames and parse JSON, but do not
+assemble anything.
 """
 
 from __future__ import annotations
@@ -46,9 +47,11 @@ LOOPS: dict[str, dict[str, Reader]] = {
     },
     "gemini": {"httpx-sse + orjson": rivals_gemini.httpx_sse_orjson, "split + msgspec": rivals_gemini.split_msgspec},
 }
-# The project's goals, as multiples of the httpx-sse + orjson loop: a list per feed, and `parse`. Printed, not asserted.
+# The project's goals, as multiples of the httpx-sse + orjson loop, for a list per feed and for `parse`. They are
+# printed, not asserted.
 TARGETS: dict[str, tuple[float, ...]] = {"chat": (8, 10), "responses": (8, 10), "anthropic": (8, 10), "gemini": (5, 6)}
-# Minimum speed, far below the results of a quiet machine: a regression fails the run, a busy machine does not.
+# Minimum speed, far below the results of a quiet machine, so that a regression fails the run but a busy machine does
+# not.
 LEAST = {"chat": 1.5, "responses": 1.0, "anthropic": 1.0, "gemini": 0.7}
 
 
@@ -57,7 +60,7 @@ def reads_of(body: bytes) -> list[bytes]:
 
 
 def _ours(dialect: Dialect, reads: list[bytes]) -> Result:
-    """Read as in the timed condition: every event accessed, every text read, the calls taken from the response."""
+    """Read as in the timed runs: access every event and every text, and take the calls from the response."""
     parser = streamweld.StreamParser(dialect=dialect)
     text: list[str] = []
     for read in reads:
@@ -88,7 +91,7 @@ def each(call: Callable[..., object], inputs: list[list[bytes]] | list[bytes]) -
 
 
 def _pure(dialect: Dialect, reads: list[bytes]) -> None:
-    """Read the same reads with the pure backend, with events and a snapshot."""
+    """Parse the same reads with the pure backend, with events and a snapshot."""
     parser = load("pure")(dialect, to_config())
     for read in reads:
         parser.feed(read)
@@ -123,7 +126,7 @@ def _ratios(dialect: Dialect, bodies: list[bytes], loops: dict[str, Callable[...
         for ours in ("feed", "parse")
         if (ours, name) != ("parse", "split + msgspec")
     }
-    # If a ratio is above 1, a named dialect is read faster than a detected one.
+    # If a ratio is above 1, a given dialect is parsed faster than a detected one.
     return ratios | {f"feed / {name}": laps[name].median / laps["feed"].median for name in ("auto", "pure")}
 
 
@@ -155,7 +158,7 @@ def test_recorded_like(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def race_long() -> dict[str, dict[str, float]]:
-    """Race on long streams whose pieces differ in everything: escapes, scripts, obfuscation, arguments, thinking."""
+    """Race on long streams with very different pieces: escapes, scripts, obfuscation, arguments, thinking."""
     ratios: dict[str, dict[str, float]] = {}
     for name in LONG:
         shape = long_shape(name)
@@ -184,7 +187,9 @@ def is_stream(dialect: Dialect, body: bytes) -> bool:
 
 
 def race_recorded() -> dict[str, dict[str, float]]:
-    """Race on the recorded streams, where the rival parses only frames and JSON. Empty if there are none."""
+    """Race on the recorded streams, for which the rivals only parse frames and JSON. The result is empty if there are
+    none.
+    """
     ratios: dict[str, dict[str, float]] = {}
     for dialect in DIALECTS:
         found = [recording for recording in recordings(dialect) if is_stream(dialect, recording.body)]

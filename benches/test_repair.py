@@ -1,4 +1,4 @@
-"""Repair of clean streams compared with reading them and with finding their lines: ratios of medians in one run."""
+"""Repair of clean streams, compared with parsing them and with finding their lines: ratios of medians in one run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def pieces(reads: list[bytes], dialect: str) -> Iterator[bytes]:
 
 
 def repaired(reads: list[bytes], dialect: str) -> None:
-    """Repair and release every piece at once, as if it were sent on."""
+    """Repair the stream, and release every piece at once, as if it were sent on."""
     repairer = Repairer(dialect, "same", CONFIG, OPTIONS)
     for read in reads:
         repairer.feed(read)

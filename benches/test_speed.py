@@ -1,7 +1,8 @@
-"""streamweld compared with hand-written loops, the official helper, the pure backend and floors: ratios of medians in
+"""streamweld, compared with hand-written loops, the official helper, the pure backend and floors: ratios of medians in
 one run.
 
-Every reader's result is compared with the expected one before it is timed; a wrong one is timed and marked `wrong`.
+Every reader's result is compared with the expected one before the reader is timed. A reader with a wrong result is
+timed and marked `wrong`.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ RIVALS: dict[str, dict[str, Reader]] = {
         "anthropic .stream()": rivals_anthropic.anthropic_stream_helper,
     },
 }
-# The minimum speed of the native backend, as a multiple of each rival's speed: a list of events per feed, 16 KiB reads.
+# The minimum speed of the native backend, as a multiple of each rival's speed, for a list of events per feed in 16 KiB
+# reads.
 TARGETS = {
     "short-text-deltas": {"httpx-sse + orjson": 20, "split + msgspec": 8, "openai .stream()": 800},
     "parallel-tool-calls-openai": {"httpx-sse + orjson": 8, "split + msgspec": 4, "openai .stream()": 400},

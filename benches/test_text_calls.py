@@ -1,7 +1,7 @@
 """The cost of `text_calls`: `report` and `promote` compared with `off`, on text without a marker and on a leaked call.
 
-The results are checked before anything is timed. The target for text without a marker is at most 1.03 times as long
-with `promote`: it is printed, and only a much larger ratio fails the run.
+The results are checked before they are timed. For text without a marker, the goal is that `promote` takes at most 1.03
+times as long; this is printed, and only a much larger ratio fails the run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Shapes of Anthropic Messages streams, as Anthropic sends them. Independent of streamweld.
+"""Shapes of Anthropic Messages streams, as Anthropic sends them. This module does not depend on streamweld.
 
-Every event has its `event:` line, and blanks of random length before its last brace: Anthropic pads its events so that
-their sizes do not reveal their text.
+Every event has an `event:` line, and a random number of blanks before its last brace, because Anthropic pads its events
+so that their sizes do not reveal their text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Named, seeded shapes of Chat streams and their expected results; and the definitions that all dialects share.
+"""Named, seeded shapes of Chat streams and their expected results, and definitions that all dialects share.
 
-A shape is named after its structure on the wire: the bytes are generated to resemble recorded ones. Independent of
-streamweld. The other dialects are in `responses.py` and `anthropic.py`.
+A shape is named after its structure on the wire. The bytes are generated to resemble recorded ones. This module does
+not depend on streamweld. The other dialects are in `responses.py` and `anthropic.py`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ class Shape:
         return b"".join(self.events)
 
     def reads(self, size: int | None) -> list[bytes]:
-        """Return the body as network reads: `None` is one event per read, 0 the whole body, else pieces of `size`
-        bytes."""
+        """Return the body as network reads. For `size`, None means one event per read, 0 the complete body, and any
+        other value the size of a piece in bytes.
+        """
         if size is None:
             return list(self.events)
         body = self.body
@@ -69,7 +70,7 @@ def _usage() -> bytes:
 
 
 def text_pieces(rng: random.Random, count: int) -> list[str]:
-    """Return `count` words, each with a space before it: about five characters."""
+    """Return `count` words, each with a space before it, of about five characters."""
     return [" " + rng.choice(WORDS) for _ in range(count)]
 
 
@@ -98,7 +99,7 @@ def _text_stream(name: str, pieces: list[str]) -> Shape:
 
 
 def argument_pieces(rng: random.Random, count: int) -> list[str]:
-    """Return `count` pieces of 4 to 12 characters that together are one JSON object."""
+    """Return `count` pieces of 4 to 12 characters that together form one JSON object."""
     body: list[str] = []
     size = 0
     while size < count * 8:

@@ -20,7 +20,7 @@ NEEDED = {
     "rust/core/Cargo.toml",
     "rust/py/Cargo.toml",
 }
-SUFFIXES = {".css", ".html", ".json", ".py", ".rs"}  # of files below python/ and rust/
+SUFFIXES = {".css", ".html", ".json", ".py", ".rs"}  # suffixes of files below python/ and rust/
 
 
 def main(path: Path) -> int:

@@ -1,11 +1,11 @@
-"""Rejects a wheel with wrong contents. Run this on every wheel before it is installed or published.
+"""Rejects wheels with wrong contents. Run this on every wheel before it is installed or published.
 
 usage: check_wheels.py WHEEL...
 
 A wheel must contain exactly the package files that git tracks, at most one extension module, and its own metadata, but
 no tests, caches, .pth files or stray builds. It must not exceed 4 MB. RECORD must match every file. orjson must be the
-only dependency of a plain install. A native wheel for Linux must name its manylinux or musllinux version. This script
-needs only the standard library and git.
+only dependency of a plain install. The name of a native wheel for Linux must contain its manylinux or musllinux
+version. This script needs only the standard library and git.
 """
 
 import base64

@@ -2,7 +2,7 @@
 
 usage: coverage.py python [--minutes M] [FOLDER]...
 
-Runs the usual form of the suites under coverage.py, one test folder at a time, and compares each area with
+The script runs the usual form of the suites under coverage.py, one test folder at a time, and compares each area with
 `.ci/coverage.toml`. Long suites that repeat others are skipped. The coverage of each folder is stored in
 `.nightly/coverage` for this version of the sources, so that an interrupted run can continue. The step fails until all
 folders are done. coverage.py is installed from `.ci/locks/coverage.txt` into its own folder.
@@ -23,7 +23,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "python/streamweld/"
-# These suites run the same code with more inputs, which would take hours under a tracer.
+# These suites run the same code as others with more inputs, which would take hours under a tracer.
 LONG = (
     "test_linear_time", "test_memory_caps", "test_cut_silent", "test_cut_wire", "test_split", "test_costs",
     "test_twins", "test_twins_convert", "test_twins_items", "test_twins_repair", "test_proxy_soak",

@@ -3,7 +3,7 @@
 usage: fuzz.py run [--seconds N | --inputs N] [--sanitizer address] [--jobs N] [TARGET]...
        fuzz.py keep [TARGET]...
 
-`--seconds` searches from a new seed each time and continues from earlier findings. `--inputs` tries a fixed number of
+`--seconds` searches with a new seed each time, and continues from earlier findings. `--inputs` tries a fixed number of
 inputs, using a fixed seed and only the committed corpora, so that builds do not fail by chance.
 
 The targets are plain cargo-fuzz targets (`cargo +nightly fuzz run json` works), but this script builds them with the
@@ -12,8 +12,8 @@ coverage flags of stable Rust, so that no other toolchain is needed. Each target
 project's own vectors, which are read in place. New inputs go to `rust/fuzz/target/found/TARGET`; an input that fails
 goes to `rust/fuzz/artifacts/TARGET`.
 
-`--sanitizer address` also instruments memory accesses. It needs RUSTC_BOOTSTRAP=1, which this script sets. Standard
-library only.
+`--sanitizer address` also instruments memory accesses. It needs RUSTC_BOOTSTRAP=1, which this script sets. The script
+needs only the standard library.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ VECTORS = ROOT / "tests" / "vectors"
 TARGETS = tuple(sorted(path.stem for path in (FUZZ / "fuzz_targets").glob("*.rs")))
 DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui")
 LONGEST = 8192
-MOST_KEPT = 10_000  # total bytes of the inputs in each corpus of the repository; the smallest are kept
+MOST_KEPT = 10_000  # maximum total size of each committed corpus in bytes; the smallest inputs are kept
 # The flags that `cargo fuzz` passes to rustc.
 COVERAGE = (
     "-Cpasses=sancov-module",
@@ -76,7 +76,7 @@ def output(*command: str) -> str:
 
 
 def chunk_bytes(chunk: Any) -> bytes:
-    """Return the bytes of one entry of `chunks`, as vectors/README.md describes it."""
+    """Return the bytes of one element of `chunks`, as described in vectors/README.md."""
     if isinstance(chunk, str):
         return chunk.encode()
     if isinstance(chunk, list):
@@ -98,7 +98,7 @@ def bodies(folder: str) -> list[bytes]:
 
 
 def seeds(target: str) -> list[bytes]:
-    """Return inputs made from the project's vectors: options, read sizes, body."""
+    """Return inputs created from the project's vectors: options, read sizes, body."""
     name = target.replace("_", "-")
     if target == "assembler":
         return [bytes([0, 2, 0, 40]) + bytes((7 * n * k + 13 * k) % 256 for k in range(24)) for n in range(24)]

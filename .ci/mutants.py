@@ -2,11 +2,11 @@
 
 usage: mutants.py [--count N] [--minutes M]
 
-Draws N mutants with a fixed seed and tests them one by one, in a clone of HEAD below `.nightly`. The build folder is
-kept, so that a mutant compiles only one crate. Outcomes are stored in `.nightly/mutants.jsonl` with the version of the
-sources, so that an interrupted run can continue. Each mutant that no test detects must be listed in `.ci/mutants.toml`
-with an explanation. The step fails if one is not listed, and until all N are tested. Requires cargo-mutants on PATH
-(`cargo install --locked cargo-mutants`).
+The script draws N mutants with a fixed seed, and tests them one by one in a clone of HEAD below `.nightly`. The build
+folder is kept, so that a mutant compiles only one crate. Outcomes are stored in `.nightly/mutants.jsonl` with the
+version of the sources, so that an interrupted run can continue. Each mutant that no test detects must be listed in
+`.ci/mutants.toml` with an explanation. The step fails if such a mutant is not listed, and until all N mutants have been
+tested. Requires cargo-mutants on PATH (`cargo install --locked cargo-mutants`).
 """
 
 from __future__ import annotations

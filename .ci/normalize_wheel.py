@@ -3,8 +3,8 @@
 usage: normalize_wheel.py WHEEL...
 
 cargo-cyclonedx identifies path dependencies by their build path. Without the path, the same sources produce the same
-bytes in any folder, and a published wheel does not reveal the directory layout of the build machine. Standard library
-only.
+bytes in any folder, and a published wheel does not reveal the directory layout of the build machine. The script needs
+only the standard library.
 """
 
 import base64

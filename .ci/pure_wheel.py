@@ -2,8 +2,9 @@
 
 usage: pure_wheel.py NATIVE_WHEEL OUT_DIR     (prints the path of the new wheel)
 
-The pure backend is complete on its own, so a second build is not needed, and could only introduce differences. Standard
-library only. Depends on the wheel format and, of streamweld's module names, only on that of the extension.
+The pure backend is complete without the extension, so a second build is not needed, and could only introduce
+differences. The script needs only the standard library. It depends on the wheel format and on the name of the extension
+module.
 """
 
 import base64

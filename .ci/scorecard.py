@@ -14,7 +14,7 @@ has no record, a stale record or a failing record. A record is stale after MAX_A
 ancestor of HEAD, or if the step's command has changed. `--release` also requires that the records were made for the
 product's sources at HEAD.
 
-Standard library and git only.
+The script needs only the standard library and git.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ RECORDS = ROOT / ".nightly" / "records.jsonl"
 LOGS = ROOT / ".nightly" / "logs"
 SUMMARY = ROOT / "reliability.json"
 PAGE = ROOT / "docs" / "reliability.md"
-MAX_AGE = 14  # days after which a record is stale
+MAX_AGE = 14  # number of days after which a record is stale
 PRODUCT = ("rust/core", "rust/py", "python", "Cargo.lock")
 MEASURED = (*PRODUCT, "rust/fuzz", "tests", ".ci")
 KEYS = {"row", "name", "title", "gate", "minutes", "long", "short", "figure", "hosted", "note"}
@@ -65,7 +65,7 @@ GREEN = (State.PASSED, State.HOSTED)
 
 @dataclass(frozen=True)
 class Step:
-    """One entry in scorecard.toml: a command that proves part of a row."""
+    """One step in scorecard.toml: a command that proves part of a row."""
 
     row: str
     name: str
@@ -147,7 +147,7 @@ def expand(command: str) -> str:
 
 
 def execute(step: Step, command: str, log: Path) -> dict[str, Any]:
-    """Run one command within its time limit; the output goes to `log`."""
+    """Run one command within its time limit, and write its output to `log`."""
     started = time.monotonic()
     with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as figures, log.open("w", encoding="utf-8") as out:
         environment = {**os.environ, "STREAMWELD_FIGURES": figures.name, "PYTHONUTF8": "1"}

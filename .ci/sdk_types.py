@@ -1,11 +1,11 @@
-"""Compares the types of the installed openai, anthropic and google-genai packages with what the decoders read.
+"""Compares the types of the installed openai, anthropic and google-genai packages with those that the decoders read.
 
 usage: python .ci/sdk_types.py
 
-Prints each event, item, content block, delta, finish reason and field that an SDK defines but that no table in
-`_spec/dialects.json` turns into a typed event. Exits with 1 if `.ci/sdk_types.toml` does not list one of them. That
-file states why a type remains `Unknown` or metadata. An entry for a type that is now decoded, or that the SDK no longer
-has, is also an error.
+The script prints each event, item, content block, delta, finish reason and field that an SDK defines but that no table
+in `_spec/dialects.json` turns into a typed event. It exits with 1 if one of them is not listed in `.ci/sdk_types.toml`,
+which gives the reason why a type remains `Unknown` or metadata. It also exits with 1 if that file lists a type that is
+now decoded, or that no longer exists in the SDK.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def known() -> dict[str, list[str]]:
     }
 
 
-# The decoder handles these events in code, because each has its own form.
+# The decoder handles these events in code, because each of them has its own form.
 _OWN_FORM = [
     *("response.output_item.added", "response.output_item.done", "response.output_text.annotation.added"),
     *("response.content_part.added", "response.content_part.done"),
@@ -121,7 +121,7 @@ def is_known(name: str, names: list[str]) -> bool:
 def compared(
     sdk: dict[str, set[str]], spec: dict[str, list[str]], reviewed: dict[str, dict[str, str]]
 ) -> tuple[list[str], list[str]]:
-    """Return the lines to print: new names, and entries in the reviewed list that no longer apply."""
+    """Return the lines to print: new names, and names in the reviewed list that no longer apply."""
     missing = {kind: {name for name in names if not is_known(name, spec[kind])} for kind, names in sdk.items()}
     new = [
         f"{kind} {name}" for kind, names in missing.items() for name in sorted(names - reviewed.get(kind, {}).keys())

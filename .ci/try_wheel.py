@@ -2,9 +2,9 @@
 
 usage: try_wheel.py [--suites] WHEEL native|pure
 
-Runs outside the source tree and without the development tools, first without the command-line extra and then with it.
-`--suites` then runs the vectors on the installed wheel and, for a native wheel, also the comparison of both backends.
-Needs only the standard library. The environment is created with the current Python.
+The demo runs outside the source tree and without the development tools, first without the command-line extra and then
+with it. `--suites` then runs the vectors on the installed wheel and, for a native wheel, also the comparison of both
+backends. The script needs only the standard library. The environment is created with the current Python.
 """
 
 import os

@@ -13,11 +13,11 @@ In a stream of AI SDK UI messages, the result of a call may arrive later in the 
 calls can wait until the end, run the calls in `response.dispatchable_calls` instead, which omits calls that already
 have a result.
 
-`StreamParser` is the underlying sans-I/O class, and `parse` reads a whole body. `streamweld.events` contains the event
-classes, `streamweld.errors` contains all exceptions, and `streamweld.sse` contains only the event-stream layer. `check`
-lists the places where a stream violates the rules of its dialect. `StreamConverter`, `convert`, `iter_convert` and
-`aconvert` convert a stream to another dialect. `streamweld.history` converts and repairs request histories;
-`streamweld.requests` does the same for whole requests. `splice`, `iter_splice` and `asplice` join a truncated stream
+`StreamParser` is the underlying sans-I/O class, and `parse` reads a complete body. `streamweld.events` contains the
+event classes, `streamweld.errors` contains all exceptions, and `streamweld.sse` contains only the event-stream layer.
+`check` lists the places where a stream violates the rules of its dialect. `StreamConverter`, `convert`, `iter_convert`
+and `aconvert` convert a stream to another dialect. `streamweld.history` converts and repairs request histories;
+`streamweld.requests` does the same for complete requests. `splice`, `iter_splice` and `asplice` join a truncated stream
 and the stream that a reconnect returned. `streamweld.arrow` parses columns of recorded streams. `backend` is the name
 of the backend in use: `native` or `pure`.
 """

@@ -51,7 +51,7 @@ def loads_partial(text: str) -> dict[str, Any] | None:
         whole: str | None = module.complete_object(text)
         try:
             return None if whole is None else cast("dict[str, Any]", _load(whole, _integer, shallow=True))
-        except JsonFault:  # an integer with too many digits: keep what comes before it
+        except JsonFault:  # an integer has too many digits; keep the part before it
             pass
     found = partial_object()
     found.feed(text)

@@ -281,7 +281,7 @@ class StreamConverter:
         The kept pieces go to the converter, which does not copy them.
         """
         unread, self._unread, self._kept = self._unread, [], None
-        return cast("DetectingConverter", self._converter).overflow(unread)  # a repairer buffers nothing here
+        return cast("DetectingConverter", self._converter).overflow(unread)  # a repairer does not buffer input here
 
     def _is_whole(self, piece: bytes, position: PiecePosition) -> bool:
         """Return whether a payload ends with this piece.
@@ -487,7 +487,7 @@ class AsyncConvertIterator(AsyncItems[StreamConverter, bytes], _Faulty):
 
 
 def convert(body: bytes | bytearray | memoryview, *, target: Target, **options: Unpack[ConvertOptions]) -> bytes:
-    """Convert a whole body to another dialect.
+    """Convert a complete body to another dialect.
 
     Args:
         body: the bytes of an event stream, of JSON lines, of a JSON array of events, or of one JSON response.

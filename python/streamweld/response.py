@@ -462,10 +462,10 @@ class Response:
     def retry_verdict(self) -> RetryVerdict | None:
         """What a truncated response had already emitted. A retry of the request would repeat it.
 
-        `nothing_emitted`: no part, so a retry repeats nothing. `text_only`: text, reasoning or another part, but no
-        tool call. `call_open`: a tool call had started, but none was complete. `call_complete`: at least one tool call
-        was complete and may have been run, by the client or by the provider. All choices count. None if the response is
-        `complete` or `assumed`. While it is `open`, the value is what it would be if the stream ended now.
+        `nothing_emitted`: no part, so a retry does not repeat anything. `text_only`: text, reasoning or another part,
+        but no tool call. `call_open`: a tool call had started, but none was complete. `call_complete`: at least one
+        tool call was complete and may have been run, by the client or by the provider. All choices count. None if the
+        response is `complete` or `assumed`. While it is `open`, the value is what it would be if the stream ended now.
         """
         fold = self._folded()
         if fold.completeness in ("complete", "assumed"):

@@ -1,4 +1,4 @@
-"""Parse the bytes of a response into events: `StreamParser`, and `parse` for a whole body.
+"""Parse the bytes of a response into events: `StreamParser`, and `parse` for a complete body.
 
 This module uses a backend's parser through its protocol, and adds what both backends share: the `Response`, and
 exceptions that contain it. It does not interpret the bytes.
@@ -220,7 +220,7 @@ class StreamParser:
 
 
 class _Body(StreamParser):
-    """A parser for a whole body, which does not create delta events."""
+    """A parser for a complete body, which does not create delta events."""
 
     __slots__ = ()
 
@@ -239,7 +239,7 @@ class _Body(StreamParser):
 
 
 def parse(body: bytes | bytearray | memoryview, **options: Unpack[StreamOptions]) -> Response:
-    """Parse a whole body into a `Response`, without creating an event for each delta.
+    """Parse a complete body into a `Response`, without creating an event for each delta.
 
     Args:
         body: the bytes of an event stream, of JSON lines, of a JSON array of events, or of one JSON response.

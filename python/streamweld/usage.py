@@ -65,7 +65,7 @@ class NormalizedUsage:
         output: all generated tokens, including reasoning.
         reasoning: output tokens that are reasoning.
         total: input and output. The gateway's own total is used only if it is larger, which means that it includes
-            something that the gateway does not itemize.
+            tokens that the gateway does not itemize.
         audio: audio tokens in the input and output.
         images: image tokens in the input and output.
     """

@@ -140,7 +140,7 @@ class Report:
         self._found.append(Violation(rule, at or self.position, message, known.source, known.severity))
 
     def once(self, rule: str, detail: str = "") -> None:
-        """Report a violation that concerns the whole stream only once, at the first place."""
+        """Report a violation that concerns the stream as a whole only once, at the first place."""
         if rule not in self._counts:
             self.record(rule, detail)
 

@@ -1,7 +1,7 @@
 """`streamweld bench`: measure the parsing throughput of both backends, relative to parsing just the JSON.
 
-Every result is checked before anything is timed. The readers take turns, and the medians of their rounds are compared.
-The full benchmark, which includes other libraries, is `make bench` in the source tree.
+Every result is checked before it is timed. The readers take turns, and the medians of their rounds are compared. The
+full benchmark, which includes other libraries, is `make bench` in the source tree.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def _processor() -> str:
 def bench(as_json: bool, rounds: int) -> None:
     """Time both backends on two streams, in reads of 16 KiB, and compare them with `orjson.loads` on each payload.
 
-    All results are checked before anything is timed.
+    All results are checked before they are timed.
     """
     backends: list[Backend] = ["pure"] if extension() is None else ["native", "pure"]
     results = [result for shape in (_text_shape(), _call_shape()) for result in _measure(shape, backends, rounds)]

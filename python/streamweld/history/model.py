@@ -228,7 +228,7 @@ class ApprovalRequest(_Part):
 
 @_part
 class ApprovalResponse(_Part):
-    """The user's answer to an `ApprovalRequest`."""
+    """The user's response to an `ApprovalRequest`."""
 
     approval_id: str = ""
     approved: bool = False

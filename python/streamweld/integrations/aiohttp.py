@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RepairOptions", "StreamContext", "repair_middleware", "repair_response"]
 
-_LINE = 2**20  # maximum length of a line before aiohttp raises; a whole response can be on one line
+_LINE = 2**20  # maximum length of a line before aiohttp raises; a complete response can be on one line
 
 
 def repair_middleware(**options: Unpack[RepairOptions]) -> ClientMiddlewareType:

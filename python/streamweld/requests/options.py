@@ -155,7 +155,7 @@ def _worded(option: Option, work: Work, path: str, value: Any) -> Any:
 
 
 def _fitted(option: Option, work: Work, path: str, value: Any) -> Any:
-    """Return the value, limited to what the target accepts, or None if nothing is left."""
+    """Return the value, reduced to what the target accepts, or None if no value remains."""
     if option.kind in ("integer", "number") and value is not None:
         return _bounded(option, work, path, value)
     most = option.max_items.get(work.target)

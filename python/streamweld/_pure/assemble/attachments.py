@@ -88,8 +88,9 @@ class AttachedSurface:
     def result(self, choice: int, call_id: str, output: str, is_error: bool, metadata: str | None) -> None:
         """Add the result of a tool that the client did not run. `output` is JSON text.
 
-        Another result for the same call keeps the part number of the first result. The result goes to the latest call
-        with this id and uses the id that this call has in its final event. The call then counts as answered.
+        Another result for the same call keeps the part number of the first result. The result belongs to the latest
+        call with this id, and its event has the id that the call has in its final event. The call then counts as having
+        a result.
         """
         state = self._live_choice(choice)
         if state is None:

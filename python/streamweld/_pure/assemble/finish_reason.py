@@ -30,7 +30,7 @@ _WEIGHT: Mapping[FinishReason, int] = {
 def take_reason(choice: Choice, raw: str, mapped: FinishReason | Literal["natural"] | None) -> None:
     """Record a finish reason, as sent and as mapped. The first reason wins, unless a later one has a higher rank.
 
-    "natural" stands for any end that was not forced: `stop`, or `tool_calls` if there are calls.
+    "natural" means any end that was not forced: `stop`, or `tool_calls` if there are calls.
     """
     choice.shared.out.reasons.add(choice.index)
     finish = choice.finish
@@ -58,7 +58,7 @@ def conclude(choice: Choice, calls: Sequence[Call]) -> FinishReason:
     """Return the final reason of a choice.
 
     Unanswered client `calls` turn `stop` or a missing reason into `tool_calls`; `tool_calls` without calls becomes
-    `stop`. Calls that were answered in the stream itself (AI SDK: the server ran them and continued) do not change the
+    `stop`. Calls whose result is in the same stream (AI SDK: the server ran them and continued) do not change the
     reason.
     """
     reason = choice.finish.reason

@@ -82,8 +82,8 @@ ends or fails without a `Finished` event, the blocks are refused as `cut`. Other
 - A call whose name and arguments equal those of a structured call in the choice is reported as `text_call_duplicate`.
   The order of members and the spelling of numbers and strings are ignored in this comparison. Any other call is
   reported as `text_call_promoted` (with the part number of the call) and emitted as `ToolCallStarted`, `ToolCallDelta`
-  (all arguments) and `ToolCall`, under the next free part number. Its id is `call_sw_<part>` (or `call_<seed>_<part>`
-  if there is a seed), made unique like every generated id. Its state is `complete`, its `origin` is `"text"`, and its
+  (all arguments) and `ToolCall`, with the next free part number. Its id is `call_sw_<part>` (or `call_<seed>_<part>` if
+  there is a seed), made unique like every generated id. Its state is `complete`, its `origin` is `"text"`, and its
   `raw_text` is the block.
 - White space and end-of-turn tokens after a block are dropped together with the block. With `anywhere`, text after them
   continues in a new part.

@@ -274,8 +274,8 @@ class Layout:
                 self._in_quotation = False
             return
         # In Markdown, lines after a quotation or a list item belong to it until a blank line. A list item or another
-        # quoting line that contains a marker quotes a call, and what follows may be the rest of the quotation or its
-        # next call. A call that remains text is still readable, but a quoted call cannot be undone once it was run.
+        # quoting line that contains a marker quotes a call, and the text after it may be the rest of the quotation or
+        # its next call. A call that remains text is still readable, but a quoted call cannot be undone once it was run.
         # Therefore, no call is allowed up to the blank line. After list items without a marker, a call is allowed,
         # because models often list their steps just before they make a call.
         self._in_quotation = (

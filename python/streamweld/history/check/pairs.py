@@ -1,8 +1,7 @@
 """Check that each tool call has exactly one result, in the position that the target requires.
 
-Each problem is reported once: if a result comes too late, the result is reported, but its call is not also reported as
-unanswered.
-Constraints: `results`, `call_order`, `calls_after`, `calls_together`, `function_calls`, `function_results`,
+Each problem is reported once: if a result is too late, the result is reported, but its call is not also reported as
+unanswered. Constraints: `results`, `call_order`, `calls_after`, `calls_together`, `function_calls`, `function_results`,
 `call_reference`, `server_calls`, `tools_required`.
 """
 

@@ -166,7 +166,7 @@ def _request(approval: Json, raw: Json, origin: Origin, path: Path) -> ApprovalR
 
 
 def _approval_and_result(raw: Json, origin: Origin, path: Path) -> list[Part]:
-    """Return the user's answer to an approval request and the result of the call, if the part contains them."""
+    """Return the user's response to an approval request and the result of the call, if the part contains them."""
     approval = _approval(raw)
     found: list[Part] = []
     if approval is not None and isinstance(approval.get("approved"), bool):

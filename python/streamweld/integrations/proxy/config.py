@@ -79,7 +79,7 @@ class ProxyConfig:
     in the upstream's dialect pass through unchanged."""
 
     max_body_bytes: int = 32 * _MEBI
-    """Maximum size in bytes of a request, and of a response that must be read as a whole."""
+    """Maximum size in bytes of a request, and of a response that is not streamed."""
 
     max_stream_bytes: int = MAX_STREAM_BYTES
     """Maximum size in bytes of a response, after decompression."""

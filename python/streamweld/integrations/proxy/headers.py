@@ -106,7 +106,7 @@ def via(given: Iterable[str], pseudonym: str) -> str:
     """
     lines = tuple(given)
     # The dropped values are searched too, because a relay may have added a character that is not printable. A relay may
-    # also have changed the case, because the name stands in for a host name (RFC 9110 7.6.3).
+    # also have changed the case, because the name takes the place of a host name (RFC 9110 7.6.3).
     if any(pseudonym in value.lower() for value in lines):
         raise Refusal(508, "loop_detected", "the request has passed this proxy before: its upstream leads back to it")
     passed = [value for value in lines if plain(value)]

@@ -220,7 +220,7 @@ def _drop_echoes(choice: Choice) -> None:
 def _drop_openings(choice: Choice) -> None:
     """Drop a call that was opened but not closed, if a call with equal content was closed but not opened.
 
-    They are one call under two ids: name and arguments are equal.
+    They are one call with two ids, because name and arguments are equal.
     """
     closed = {(call.name, call.canonical()) for call in _live(choice) if call.unopened and _is_json(call)}
     for call in _undecided(choice) if closed else ():

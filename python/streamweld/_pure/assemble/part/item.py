@@ -116,7 +116,7 @@ class Item:
         self.item_id: str | None = None  # first item id received
         self.index: int | None = None  # first index received
         self.public_id: str | None = None  # item id that is emitted, if it differs from `item_id`
-        self.announced = False  # the wire opened the item; otherwise it was created because something addressed it
+        self.announced = False  # the wire opened the item; otherwise it was created for an event that addressed it
         self.opened_bare = False  # opened without a part, so the item has its own closing event
         self.open = True
         self.parts: list[ItemPart] = []

@@ -54,7 +54,7 @@ class Labels:
     def note_close(self, label: int | None, text: str, value: str) -> bool:
         """Store the closing text of a label. Return False if the label does not address a run of the part.
 
-        An unknown label stands for the first label that has this text and no close yet.
+        An unknown label is treated as the first label that has this text and no close yet.
         """
         if not self.has(label):
             open_labels = dict.fromkeys(known for known, _ in self._runs if known not in self._closes)

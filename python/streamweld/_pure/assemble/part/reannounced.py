@@ -6,7 +6,7 @@
             text or the same name and arguments; the first call takes its text if it has none; otherwise it is a
             second call
 
-Another name under the same id is a second call at once, unless it is the close of an open call with that name.
+Another name with the same id is always a second call, unless it belongs to the close of an open call with that name.
 """
 
 from __future__ import annotations

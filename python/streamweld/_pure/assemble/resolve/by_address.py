@@ -56,7 +56,7 @@ def _make_room(state: Choice, address: Address) -> None:
             continue
         call = before.call
         if call is not None and (before.first is not None or (call.text.unfinished and not call.empty)):
-            continue  # a partly streamed call stays open: the wire may still send all of it, under its call id
+            continue  # a partly streamed call stays open, because the wire may still send all of it with its call id
         end_item(state, before, None, None)
 
 

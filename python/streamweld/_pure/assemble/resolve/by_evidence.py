@@ -225,7 +225,7 @@ def _bound(choice: Choice, incoming: Incoming, index: int, bound: Call) -> Decis
 def _second_is_due(call: Call, index: int | None) -> bool:
     """Return True if R1e or R1g is pending for a complete call.
 
-    Further input is then held back for it or opens a second call under its id.
+    Further input is then held back for it, or opens a second call with its id.
     """
     return call.text.replayed > 0 or (call.id is not None and index in call.announced_again)
 

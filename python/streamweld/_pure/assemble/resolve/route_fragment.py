@@ -286,7 +286,7 @@ def _usable_index(choice: Choice, fragment: Fragment) -> tuple[int | None, str |
 
 
 def _present(text: str | None) -> str | None:
-    """Return the id or name, or None if it is blank. Decoders remove words that stand for a missing value."""
+    """Return the id or name, or None if it is blank. Decoders have already removed placeholders for a missing value."""
     return text if text and not text.isspace() else None
 
 
@@ -317,7 +317,7 @@ def open_call(choice: Choice, incoming: Incoming, decision: Decision) -> Call:
     before = None if incoming.index is None else choice.by_index.get(incoming.index)
     taken = incoming.id is not None and choice.shared.is_used(incoming.id)
     if before is not None or taken or decision.tentative or not (incoming.id and incoming.name):
-        # Clients treat such a fragment as part of another call, or as a call that cannot be answered.
+        # Clients treat such a fragment as part of another call, or as a call that cannot have a result.
         why = "no_name" if incoming.id else "no_id"
         choice.shared.out.mark_misread("index_taken" if before is not None else "id_taken" if taken else why)
     call = choice.create(custom=incoming.custom)

@@ -1,4 +1,4 @@
-"""Matches the entries of a terminal list with the streamed parts and calls that they repeat, so that nothing appears
+"""Matches the entries of a terminal list with the streamed parts and calls that they repeat, so that no content appears
 twice.
 
 An entry is matched by its address if possible. Otherwise, regardless of ids, it is matched with a part that has the

@@ -2,9 +2,8 @@
 one step.
 
 Provider-level parts and UI message chunks have the same form. Providers number blocks within a step, so the id `0` is
-reused in the next step. Provider metadata on a start, a delta or an end belongs to the whole part:
-`anthropic.signature` comes with an empty delta, `openai.itemId` and `reasoningEncryptedContent` come with the start and
-the end.
+reused in the next step. Provider metadata on a start, a delta or an end belongs to the part: `anthropic.signature` is
+sent with an empty delta, `openai.itemId` and `reasoningEncryptedContent` with the start and the end.
 """
 
 from __future__ import annotations

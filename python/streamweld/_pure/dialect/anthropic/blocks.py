@@ -311,7 +311,7 @@ class BlockReader:
         if recovered and kind != "text_delta":
             return True
         if type_of(block.value) not in DELTA_FIELDS:
-            self._out.mark_misread("other_kind")  # clients drop a delta whose type they do not know, or raise
+            self._out.mark_misread("other_kind")  # clients drop a delta of an unknown type, or raise
         if not CLIENTS.suit(kind, block.value):
             self._out.leave_out("member_type")
         self._expect(index)
@@ -453,7 +453,7 @@ class BlockReader:
         if index is None:
             return
         if index not in self._open:
-            return  # the block is unknown, or has nothing to close
+            return  # the block is unknown or has no part to close
         self._open.discard(index)
         self._assembler.item_closed(0, None, Address(index=index), None, as_object(extra))
 

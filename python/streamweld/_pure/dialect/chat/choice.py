@@ -2,7 +2,7 @@
 order.
 
 The unknown members of a chunk become metadata of the first event that the chunk causes. Call events carry only their
-own metadata. If a chunk causes no other events, its metadata therefore goes to the last event of the choice.
+own metadata. If a chunk does not cause other events, the last event of the choice therefore carries its metadata.
 """
 
 from __future__ import annotations

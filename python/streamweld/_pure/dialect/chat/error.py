@@ -42,7 +42,7 @@ def read_choice_error(payload: Payload, value: Mapping[str, Any], path: Path) ->
 
 
 def value_error(payload: Payload) -> ErrorFields:
-    """Read a whole payload as an error, whatever its type."""
+    """Read the complete payload as an error, whatever its type."""
     return read_error(payload, (), payload.value)
 
 

@@ -39,7 +39,7 @@ class ChunkMembers:
         self._plain: dict[str, str | int] = {}  # values whose JSON text is unambiguous if it has no backslash
 
     def changed_fields(self, payload: Payload, path: Path, value: Mapping[str, Any], modelled: frozenset[str]) -> Raw:
-        """Return the unknown members whose text differs from the last text under the same key."""
+        """Return the unknown members whose text differs from the last text with the same key."""
         if modelled.issuperset(value) or self._is_known(payload, value, modelled):
             return {}
         fresh: Raw = {}

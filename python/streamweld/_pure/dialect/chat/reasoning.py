@@ -97,7 +97,7 @@ class Thought:
 
     text: str  # the text to emit
     details: Details | None
-    repeated: bool  # a text came twice and was used once
+    repeated: bool  # a text was sent twice and was used once
     signature: str | None  # signature in a field that is not text
     doubt: Literal["", "appended", "repeated"] = ""  # AM13: how the text was interpreted; reported once in a stream
 
@@ -112,7 +112,7 @@ class ReasoningReader:
         self._doubted = False
 
     def read(self, payload: Payload, delta: Mapping[str, Any], path: Path, extra: Raw, notes: Anomalies) -> Thought:
-        """Return what is new in a delta. A second field with a different text goes to `extra`."""
+        """Return what is new in a delta. A second field with a different text is added to `extra`."""
         text, repeated, signature = _plain_field(payload, delta, path, extra, notes)
         details = _details(payload, delta, path, notes)
         if details is not None and details.text:

@@ -1,8 +1,8 @@
 """Streamed arguments: writes the `partialArgs` of a function call as one JSON text while they arrive.
 
-The API streams the leaves of the argument object in document order, each with its JSON path. A string may come in any
-number of pieces. If a leaf cannot follow the text written so far, the text is left unfinished, because a call with a
-missing leaf must not look complete.
+The API streams the leaves of the argument object in document order, each with its JSON path. A string may be sent in
+any number of pieces. If a leaf cannot follow the text written so far, the text is left unfinished, because a call with
+a missing leaf must not look complete.
 """
 
 from __future__ import annotations

@@ -270,7 +270,7 @@ class ResponsesDecoder:
     # The response
 
     def _is_another(self, response: Mapping[str, Any]) -> bool:
-        """Return whether a gateway restarted the response under another id (AM10)."""
+        """Return whether a gateway restarted the response with another id (AM10)."""
         identity = response.get("id")
         if not isinstance(identity, str) or not identity.strip():
             return False

@@ -30,7 +30,7 @@ class _Begun:
         self.call_id = call_id
         self.name = name
         self.written_text = WrittenText()
-        self.corrected = False  # its deltas were retracted: the closing call shows whether that changes anything
+        self.corrected = False  # its deltas were retracted; the closing call shows whether the arguments changed
 
 
 class Calls:

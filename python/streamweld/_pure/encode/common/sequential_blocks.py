@@ -130,7 +130,7 @@ class Writer(Protocol):
         ...
 
     def whole_call(self, call: ToolCall) -> None:
-        """Write a call of which no part has been written yet."""
+        """Write a call that has not been started yet."""
         ...
 
     def beside(self, event: Beside, call: ToolCall | None) -> None:

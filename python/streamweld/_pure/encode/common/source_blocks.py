@@ -163,8 +163,9 @@ class SourceBlocks(Blocks):
             self._writer.over(block)
 
     def _write_call(self, block: Block, call: ToolCall) -> None:
-        """Write a call of which no part has been written yet. A call with the same id as an open call replaces the open
-        call.
+        """Write a call that has not been started yet.
+
+        A call with the same id as an open call replaces the open call.
         """
         if self._open_calls[call.call_id]:
             self._writer.contradicted()

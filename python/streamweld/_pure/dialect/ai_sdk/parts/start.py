@@ -1,7 +1,7 @@
 """Merges `stream-start`, `start`, `start-step` and `response-metadata` of an AI SDK stream into one `ResponseStarted`.
 
-The response id comes in `response-metadata`, after `stream-start`, so the start is held back until then or until the
-first content.
+The response id is in `response-metadata`, after `stream-start`, so the start is held back until then or until the first
+content.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class StartReader:
     def response(self, part: TypedPart) -> None:
         """Handle `response-metadata`: the response's id, model and time.
 
-        A second `response-metadata` is kept as metadata but changes nothing.
+        A second `response-metadata` is kept as metadata, but does not change the id, model or time.
         """
         if self._emitted:
             self._assembler.choice_metadata(0, as_object({"response": part.payload.text.strip()}) or "{}")

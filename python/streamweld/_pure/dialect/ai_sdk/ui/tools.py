@@ -47,8 +47,8 @@ class ToolReader:
     def input_error(self, chunk: TypedPart) -> None:
         """Handle rejected input: the tool does not exist, or its schema forbids the arguments.
 
-        The call is emitted with its text, so that nothing is lost. The rejection becomes the call's result, as in the
-        SDK's own client (which sets the state `output-error`). A call with a result is not dispatchable.
+        The call is emitted with its text, so that the arguments are not lost. The rejection becomes the call's result,
+        as in the SDK's own client (which sets the state `output-error`). A call with a result is not dispatchable.
         """
         identity = self._close(chunk, refused=True)
         if identity is not None:

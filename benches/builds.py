@@ -2,9 +2,9 @@
 
 Use this for a change to the Rust core or the bindings: build before and after it with the same profile, copy both
 libraries, and run this program. Both builds read the recorded streams (those of `recorded_like` if there are none) in
-reads of 16 KiB, in interleaved rounds of one run, together with the httpx-sse + orjson loop. The events of both are
-compared before anything is timed. The columns `events` and `no events` are the time of the old build divided by that of
-the new one, for `feed` and for `feed_silent`; the other columns are the loop's time divided by streamweld's. No
+reads of 16 KiB, in interleaved rounds of one run, together with the httpx-sse + orjson loop. The events of both builds
+are compared before they are timed. The columns `events` and `no events` are the time of the old build divided by that
+of the new one, for `feed` and for `feed_silent`; the other columns are the loop's time divided by streamweld's. No
 `Response` is built.
 """
 

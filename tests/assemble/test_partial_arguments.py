@@ -77,7 +77,7 @@ def test_every_prefix_is_a_part_of_the_whole(value: dict[str, Any], ascii_only: 
         part = loads_partial(text[:end])
         assert (part is None) == (end == 0)
         assert part is None or is_part(part, whole), text[:end]
-        assert before is None or is_part(before, part), text[:end]  # nothing is retracted
+        assert before is None or is_part(before, part), text[:end]  # no value is retracted
         before = part
     assert repr(before) == repr(whole)
 

@@ -123,7 +123,7 @@ def _free_port() -> int:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Stop a daemon that we started, together with its process group."""
+    """Stop a daemon that this program started, together with its process group."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:

@@ -179,7 +179,7 @@ def excused(rule: str, first: Reading, losses: frozenset[str]) -> bool:
     if rule == "gemini.usage_missing":
         return first.response.usage is None or neutral(first.response.usage, None).is_blank
     if rule == "chat.finish_hides_calls":
-        return "server_tool" in losses  # the calls were answered in the stream and must not be run again
+        return "server_tool" in losses  # the stream contains results of the calls, so they must not be run again
     if rule in ("responses.done_differs", "responses.item_done_differs"):
         return bool(
             {d.code for d in first.response.diagnostics} & {"conflict", "args_replay_dropped", "stream_restarted"}
@@ -188,7 +188,7 @@ def excused(rule: str, first: Reading, losses: frozenset[str]) -> bool:
         unfit = ("invalid", "incomplete")
         return any(call.state in unfit for choice in first.response.choices for call in choice.tool_calls)
     if rule == "anthropic.stop_reason_contradicts":
-        return "server_tool" in losses  # a call was answered after its block
+        return "server_tool" in losses  # the result of a call follows its block
     if rule == "chat.arguments_not_object":
         return any(call.state == "invalid" for choice in first.response.choices for call in choice.tool_calls)
     return False

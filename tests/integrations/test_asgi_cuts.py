@@ -1,4 +1,4 @@
-"""Applications whose streams are truncated, under the middleware: each ends with an error of its API."""
+"""Applications whose streams are truncated, with the middleware: each stream ends with an error of its API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages of the logger `streamweld` and calls of `on_diagnostic` for a stream, under each integration."""
+"""Messages of the logger `streamweld` and calls of `on_diagnostic` for a stream, with each integration."""
 
 from __future__ import annotations
 

@@ -232,9 +232,7 @@ def test_integers_of_any_length() -> None:
 
 
 def test_integers_that_nothing_could_print() -> None:
-    """Above a certain size, an exact integer takes more than linear time. Arguments reject it; metadata keep the
-    digits.
-    """
+    """Above some size, an exact integer takes more than linear time. Arguments reject it; metadata keep the digits."""
     digits = "9" * (_json.MAX_INTEGER_DIGITS + 1)
     assert loads_raw(f'{{"n":{digits}}}') == {"n": digits}
     with pytest.raises(JsonFault, match="number_too_big"):

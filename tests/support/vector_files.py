@@ -9,7 +9,7 @@ from typing import Any
 from tests.support.places import VECTORS
 
 HERE = VECTORS
-# Folders of whole streams are named after their dialect; `auto` is for dialect detection.
+# Folders with complete streams have the names of their dialects; `auto` is for dialect detection.
 DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui")
 STREAMS = (*DIALECTS, "auto")
 KEYS = {
@@ -63,7 +63,7 @@ def is_broken(vector: dict[str, Any]) -> bool:
 
 @cache
 def load(layer: str) -> tuple[dict[str, Any], ...]:
-    """Return all vectors of a layer, each with its file name under the key `file`."""
+    """Return all vectors of a layer, each with its file name as the member `file`."""
     out = []
     for path in sorted((HERE / layer).glob("*.json")):
         document = json.loads(path.read_text(encoding="utf-8"))

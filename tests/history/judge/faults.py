@@ -58,7 +58,7 @@ def _gemini_ids() -> Iterator[Row]:
 def _approvals() -> Iterator[Row]:
     for state, kind, then in product(("requested", "yes", "no"), ("tool-pay", "dynamic-tool"), (False, True)):
         if state == "requested" and then:
-            continue  # the user answers before the next message
+            continue  # the user responds before the next message
         approval: dict[str, Any] = {"id": "ap1"}
         if state != "requested":
             approval |= {"approved": state == "yes", "reason": "tokwhy"}

@@ -54,7 +54,7 @@ CUSTODY: Final = {
     "langgraph/litellm-thinking-blocks": ("anthropic/anthropic", *_EVERY),
     "langgraph/google-extra-content": ("gemini/gemini", *_EVERY),
 }
-# Histories that cannot be sent, and the errors that report it.
+# Histories that cannot be sent, and the errors that report this.
 CLEAR: Final = {("agents-sdk/previous-response", "/input: user_missing")}
 
 

@@ -21,7 +21,7 @@ HALF: Final = "\ud83d"  # half of a UTF-16 pair
 SIGNED: Final = {"thoughtSignature": "Q2lRtok="}
 
 
-# --- 1. Gemini: ids that do not pair
+# --- 1. Gemini: ids that do not match
 
 
 def _gemini() -> Iterator[Row]:

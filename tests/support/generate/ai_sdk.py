@@ -222,7 +222,7 @@ def chunks(rng: Random) -> list[Frame]:
 
 def _error_body(rng: Random) -> Any:
     """Return an error body. Neither dialect has responses that are not streamed, so a body that is one document is an
-    error.
+    error response.
     """
     return rng.choice((
         {"error": {"message": "m", "code": 5, "type": "t"}}, {"error": "words"}, {"message": "m", "code": "c"},

@@ -310,8 +310,9 @@ def _model(events: list[Event]) -> Any:
 
 
 def _ui(events: list[Event]) -> Any:
-    """Write AI SDK UI messages: a result goes into the part of its call. A result without a call in the previous step
-    is dropped."""
+    """Write AI SDK UI messages. A result is a member of its call's part. A result without a call in the previous step
+    is dropped.
+    """
     messages: list[Any] = []
     for n, e in enumerate(events):
         if e.kind == "results":

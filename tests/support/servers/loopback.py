@@ -67,7 +67,7 @@ class Loopback:
         self.origin = f"http://127.0.0.1:{self._server.server_port}"
 
     def put(self, pieces: list[bytes]) -> str:
-        """Store a body and return the key under which it is served until `drop`."""
+        """Store a body, and return the key by which it is served until `drop`."""
         self._count += 1
         self._server.bodies[f"k{self._count}"] = pieces
         return f"k{self._count}"

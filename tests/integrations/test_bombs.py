@@ -99,7 +99,7 @@ def test_a_client_ends_a_brotli_bomb_with_a_limit(name: str) -> None:
     assert len(BOMB) * 200 < 48 * MIB
     growth, size, last = grown(READERS[name])
     assert b"exceeds a limit" in last
-    assert size < 17 * MIB  # of 48: `FREE_BYTES` is 16 MiB
+    assert size < 17 * MIB  # of 48 MiB, because `FREE_BYTES` is 16 MiB
     assert growth <= LIMIT + MIB + PIECE
 
 

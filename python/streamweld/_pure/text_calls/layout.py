@@ -83,7 +83,7 @@ class Layout:
         self._tags = _tags_of(settings)
         self._markers = settings.markers
         self._line: list[str] = []  # text of the line, after the last block in it
-        self._fences: list[_Fence | None] = [None, None]  # the open fences: any indentation; less than four columns
+        self._fences: list[_Fence | None] = [None, None]  # at any indentation; at less than four columns
         self._closer: str | None = None  # literal that ends the open reasoning or quoting element
         self._run = 0  # length of the backtick run that opened inline code; 0 outside it
         self._in_list = False

@@ -65,7 +65,7 @@ class Block:
         self.part = 0
         self.part_start = 0
         self.family = families[0]
-        self.parsings: list[tuple[Parsing, int]] = []  # and how many marker characters each was fed
+        self.parsings: list[tuple[Parsing, int]] = []  # parser, number of marker characters it was fed
         for family in families:
             parsing = Parsing(family)
             if family.unread:

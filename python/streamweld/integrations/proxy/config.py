@@ -151,7 +151,7 @@ class ProxyConfig:
             raise UsageError(f"{name}={value!r}: it must be a {'whole ' if whole else ''}number above 0")
 
     def _check_families(self) -> None:
-        families = cast("object", self.text_call_families)  # of any type, if the caller has no type checker
+        families = cast("object", self.text_call_families)  # may have any type at run time
         names = cast("tuple[object, ...]", families) if isinstance(families, tuple) else (None,)
         if not all(isinstance(name, str) for name in names):
             raise UsageError(f"text_call_families={families!r}: it must be a tuple of names, such as ('hermes', 'glm')")

@@ -33,7 +33,7 @@ def in_json_names(text: str) -> str | None:
         return None
     renamed: list[str] = []
     copied = 0  # number of characters of the text that are in `renamed`
-    open_: list[str] = []  # open brackets; "h" for the object of a holder
+    open_: list[str] = []  # open brackets; "h" for the object of a function call or response
     hidden = 0  # number of open brackets since a member whose value is not read
     key, is_value = "", False
     for found in _TOKEN.finditer(text):

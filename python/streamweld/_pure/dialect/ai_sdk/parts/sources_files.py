@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from streamweld._pure.json.scanner import Path, Payload
 
 _DOCUMENT = ("id", "mediaType", "title", "filename")
-_FILE_TEXTS = ("base64", "base64Data")  # of a `GeneratedFile`: a getter and the field that it returns
+_FILE_TEXTS = ("base64", "base64Data")  # in a `GeneratedFile`: a getter and the field that it returns
 
 
 def read_source(part: TypedPart, assembler: Assembler) -> None:

@@ -89,7 +89,7 @@ def test_every_frame_that_a_repair_writes_is_in_the_schema(backend: str, vector:
     for line in lines:
         body = json.loads(line[6:])
         if body["type"] == "response.cancelled":
-            body["type"] = "response.incomplete"  # the specification has no event for a cancelled response
+            body["type"] = "response.incomplete"  # the specification has no event for a canceled response
         faults = [
             f"{error.instance_path}: {error.message[:200]}"
             for error in known[body["type"]].iter_errors(body)

@@ -341,7 +341,7 @@ def test_a_stream_that_outlives_a_server_ends_with_an_error() -> None:
 
     def read(url: str) -> None:
         ask = httpx2.stream("GET", f"{url}/v1/chat/completions", timeout=30)
-        with suppress(httpx2.RemoteProtocolError), ask as answer:  # uvicorn does not end cancelled bodies
+        with suppress(httpx2.RemoteProtocolError), ask as answer:  # uvicorn does not end canceled bodies
             got_so_far.extend(answer.iter_raw())
 
     with running(starlette(endpoint), grace=1) as url:

@@ -191,7 +191,7 @@ class PayloadPipeline:
         if payload is None:
             # Plain text, or data that may be salvaged. Detection cannot use it, so the held payloads stay held.
             return False
-        event = "error" if self._is_complaint(payload, stray=one.stray) else one.event
+        event = "error" if self._is_error_body(payload, stray=one.stray) else one.event
         dialect = waiting.identifies(payload.value, event)
         alone = dialect is None and self._is_alone(waiting, payload)
         if alone:
@@ -327,7 +327,7 @@ class PayloadPipeline:
             raise out.limit("max_json_values", self._max_values)
         found = salvage(text, self.caps, self.is_of_use) if self.salvages else None
         if event == "error" and (found is None or found.kind == "none"):
-            self._complain(text)
+            self._text_error(text)
             return
         if found is None or found.kind == "none":
             if out.action("malformed_json") == "raise":
@@ -337,7 +337,7 @@ class PayloadPipeline:
         if stray:
             out.diagnose("stray_payload")
         if found.kind == "text":
-            self._complain(text)
+            self._text_error(text)
             return
         self._apply_salvaged(found, event)
         if found.rest is not None:
@@ -380,7 +380,7 @@ class PayloadPipeline:
         self, payload: Payload, event: str, *, stray: bool = False, first: bool = False, recovered: bool = False
     ) -> None:
         """Pass one JSON document to the decoder of its dialect."""
-        if first and self._is_complaint(payload, stray=stray):
+        if first and self._is_error_body(payload, stray=stray):
             event = "error"
         decoder = self.decoder
         if decoder is None:
@@ -444,7 +444,7 @@ class PayloadPipeline:
         held = self._waiting is not None and bool(self._waiting.held)
         if self.is_array or not stray or (self.decoder is None and held):
             return False
-        return (self.decoder or ChatDecoder).is_complaint(payload.value)
+        return (self.decoder or ChatDecoder).is_error_body(payload.value)
 
     def _is_alone(self, waiting: UndetectedPayloads, payload: Payload) -> bool:
         """Return whether this first payload contains only an error and does not identify a dialect."""
@@ -471,7 +471,7 @@ class PayloadPipeline:
         """Return the decoder. Before detection, an error is read by the Chat decoder."""
         return self.decoder or ChatDecoder(self._config, self._assembler, self._out)
 
-    def _complain(self, text: bytes) -> None:
+    def _text_error(self, text: bytes) -> None:
         """Handle an error that was sent as plain text. The error does not identify a dialect."""
         self._out.mark_misread("plain_words")  # clients expect JSON
         decoder = self._decoder()

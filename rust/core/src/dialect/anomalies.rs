@@ -179,20 +179,23 @@ impl<'a> Anomalies<'a> {
     }
 
     /// Reports the recorded anomalies, then reports the payload as an upstream error.
-    pub(crate) fn complain(
+    pub(crate) fn report_error(
         mut self,
         wire: &mut DecodeContext<'_, '_>,
-        complaint: &UpstreamErrorFields<'_>,
+        upstream_error: &UpstreamErrorFields<'_>,
         payload: Payload<'_>,
     ) -> decode_context::ParseResult {
-        self.lone |= complaint.lone;
+        self.lone |= upstream_error.lone;
         self.report(wire)?;
-        let (code, kind) = (complaint.code.as_deref(), complaint.kind.as_deref());
+        let (code, kind) = (
+            upstream_error.code.as_deref(),
+            upstream_error.kind.as_deref(),
+        );
         wire.assembler.upstream_error(
             wire.out,
             code,
             kind,
-            &complaint.message,
+            &upstream_error.message,
             payload.text.as_bytes(),
         )
     }

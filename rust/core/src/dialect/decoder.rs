@@ -70,7 +70,7 @@ pub(crate) struct Shapes {
     /// A whole body that looks like the last chunk of a stream, so more lines may follow.
     pub(crate) is_line: PayloadPredicate,
     /// A body that is an error in a gateway-specific shape.
-    pub(crate) is_complaint: PayloadPredicate,
+    pub(crate) is_error_body: PayloadPredicate,
     /// A document after a broken one that contains usable data.
     pub(crate) is_of_use: PayloadPredicate,
     /// A payload without output, which is never an anomaly, even after the end.

@@ -246,8 +246,8 @@ impl Read<'_> {
         self.evaluate(chat::is_line, |shapes| shapes.is_line)
     }
 
-    pub(crate) fn is_complaint(&self) -> bool {
-        self.evaluate(chat::is_complaint, |shapes| shapes.is_complaint)
+    pub(crate) fn is_error_body(&self) -> bool {
+        self.evaluate(chat::is_error_body, |shapes| shapes.is_error_body)
     }
 
     /// Returns true if the payload contains usable data. While the dialect is unknown, the predicates of every dialect

@@ -69,7 +69,7 @@ struct EncoderSink {
     refusal: Option<Fault>,
     stopped: bool,
     /// The upstream's error, if a policy continued after it.
-    complaint: Option<EndingError>,
+    upstream_error: Option<EndingError>,
     /// Number of carriers written for signatures of texts and calls; each one is a separate part.
     carriers: u32,
     /// The renamed calls, if ids that the target's API rejects are replaced.
@@ -92,7 +92,7 @@ impl Sink for EncoderSink {
                 kind,
                 message,
                 ..
-            } => self.complaint = Some(EndingError::upstream(*code, *kind, message)),
+            } => self.upstream_error = Some(EndingError::upstream(*code, *kind, message)),
             event => {
                 let target_id = match &mut self.tool_ids {
                     Some(tool_ids) => tool_ids.target_id(event, &mut self.context.mint),
@@ -283,7 +283,7 @@ impl Converter {
             raises: config.policy.raises(Code::NOT_CARRIED),
             refusal: None,
             stopped: false,
-            complaint: None,
+            upstream_error: None,
             carriers: 0,
             tool_ids,
             text_ends: Map::default(),
@@ -407,7 +407,9 @@ impl Converter {
         };
         self.parser.assumed_ends(flow);
         let ending_error = self.error.as_ref().map(EndingError::of);
-        let ending_error = ending_error.or_else(|| flow.complaint.take()).or_else(cut);
+        let ending_error = ending_error
+            .or_else(|| flow.upstream_error.take())
+            .or_else(cut);
         flow.encoder.end(&mut flow.context, ending_error);
         flow.raises = false;
         flow.report_losses();

@@ -48,11 +48,11 @@ impl PayloadPipeline {
             // stay held.
             return Ok(false);
         };
-        let complaint = || {
+        let is_error_body = || {
             let read = self.reader(out).read(text);
-            read.is_ok_and(|read| self.is_complaint(&read, arrival.stray))
+            read.is_ok_and(|read| self.is_error_body(&read, arrival.stray))
         };
-        let event = if arrival.stray && complaint() {
+        let event = if arrival.stray && is_error_body() {
             Some("error")
         } else {
             event
@@ -90,7 +90,7 @@ impl PayloadPipeline {
     /// Returns true if this first payload identifies no dialect and contains only an error.
     fn is_alone(&self, out: &Output<'_>, text: &str) -> bool {
         let read = self.reader(out).read(text);
-        !self.array && self.waiting.is_empty() && read.is_ok_and(|read| read.is_complaint())
+        !self.array && self.waiting.is_empty() && read.is_ok_and(|read| read.is_error_body())
     }
 
     /// Dispatches the held payloads, each with its own place, once the dialect is detected.

@@ -119,8 +119,8 @@ impl PayloadPipeline {
         document_context: DocumentContext,
     ) -> ParseResult {
         let DocumentContext { stray, first, .. } = document_context;
-        let complaint = first && self.is_complaint(&document, stray);
-        let event = if complaint {
+        let is_error_body = first && self.is_error_body(&document, stray);
+        let event = if is_error_body {
             Some("error")
         } else {
             payload.event
@@ -167,8 +167,8 @@ impl PayloadPipeline {
     }
 
     /// Returns true if the document is a plain body with an error that has no `error` member.
-    pub(crate) fn is_complaint(&self, document: &Read<'_>, stray: bool) -> bool {
-        stray && !self.array && self.waiting.is_empty() && document.is_complaint()
+    pub(crate) fn is_error_body(&self, document: &Read<'_>, stray: bool) -> bool {
+        stray && !self.array && self.waiting.is_empty() && document.is_error_body()
     }
 
     fn decode(

@@ -72,7 +72,7 @@ class AnthropicDecoder:
         """Return whether a payload outside any event is a complete message or an error sent instead of one."""
         if not is_object(value):
             return False
-        if type_of(value) in ("message", "error") or _complains(value):
+        if type_of(value) in ("message", "error") or _reports_error(value):
             return True
         return value.get("error") is not None
 
@@ -86,7 +86,7 @@ class AnthropicDecoder:
         """Return whether a body that is not an event stream reports an error in a gateway-specific shape."""
         if not is_object(value):
             return False
-        return _complains(value) or is_bare(value)
+        return _reports_error(value) or is_bare(value)
 
     @staticmethod
     def is_of_use(value: object) -> bool:
@@ -110,7 +110,11 @@ class AnthropicDecoder:
             return
         notes = Anomalies(self._out, self._assembler, payload, (), is_read)
         kind = type_of(value) or (event if event in _NAMED else "")
-        if kind == "error" or event == "error" or (kind not in EVENTS and (value.get("error") or _complains(value))):
+        if (
+            kind == "error"
+            or event == "error"
+            or (kind not in EVENTS and (value.get("error") or _reports_error(value)))
+        ):
             error = value.get("error")
             if event != "error":  # clients raise only for an event named `error`
                 self._name("error", is_good=type_of(value) == "error" and is_object(error))

@@ -12,7 +12,7 @@ from streamweld._pure.dialect.anomalies import Anomalies
 from streamweld._pure.dialect.chat.anomalies import is_read
 from streamweld._pure.dialect.chat.calls import CallReader
 from streamweld._pure.dialect.chat.choice import ChoiceReader, Chunk, Tools, is_completion
-from streamweld._pure.dialect.chat.error import complains, find_error, holds_chunk, is_complaint, value_error
+from streamweld._pure.dialect.chat.error import find_error, holds_chunk, is_error_body, reports_error, value_error
 from streamweld._pure.dialect.chat.metadata import CHUNK_FIELDS, ChunkMembers
 from streamweld._pure.dialect.chat.readers import check_chunk
 from streamweld._pure.dialect.chat.usage import read_usage_member
@@ -63,7 +63,7 @@ class ChatDecoder:
         """Return whether a payload outside any event is a complete response body or an error sent instead of one."""
         if not is_object(value):
             return False
-        if value.get("object") in ("chat.completion", "error") or is_complaint(value):
+        if value.get("object") in ("chat.completion", "error") or is_error_body(value):
             return True
         choices = value.get("choices")
         if not is_array(choices):
@@ -87,7 +87,9 @@ class ChatDecoder:
     @staticmethod
     def is_of_use(value: object) -> bool:
         """Return whether a document after a broken one contains usable data: a chunk or an error."""
-        return is_object(value) and (not _USED.isdisjoint(value) or holds_chunk(value.get("data")) or complains(value))
+        return is_object(value) and (
+            not _USED.isdisjoint(value) or holds_chunk(value.get("data")) or reports_error(value)
+        )
 
     @staticmethod
     def is_note(value: object) -> bool:

@@ -24,7 +24,7 @@ def find_error(payload: Payload, value: Mapping[str, Any], path: Path, event: st
         return read_error(payload, (*path, "error"), error)
     if value.get("object") == "error" or event == "error":
         return read_error(payload, path, value)
-    return read_error(payload, path, value) if complains(value) else None
+    return read_error(payload, path, value) if reports_error(value) else None
 
 
 def is_complaint(value: Mapping[str, Any]) -> bool:
@@ -46,7 +46,7 @@ def value_error(payload: Payload) -> ErrorFields:
     return read_error(payload, (), payload.value)
 
 
-def complains(value: Mapping[str, Any]) -> bool:
+def reports_error(value: Mapping[str, Any]) -> bool:
     if value.get("choices") or value.get("usage") or holds_chunk(value.get("data")):
         return False
     if reports_failure(value):

@@ -66,14 +66,14 @@ class GeminiDecoder:
 
         A complete body looks like a last chunk, and early models put a finish reason in every chunk.
         """
-        return is_object(value) and value.get("error") is None and not _complains(value)
+        return is_object(value) and value.get("error") is None and not _reports_error(value)
 
     @staticmethod
     def is_complaint(value: object) -> bool:
         """Return whether a body that is not an event stream reports an error in a gateway-specific shape."""
         if not is_object(value):
             return False
-        return _complains(value) or is_bare(value)
+        return _reports_error(value) or is_bare(value)
 
     @staticmethod
     def is_of_use(value: object) -> bool:
@@ -301,7 +301,7 @@ def _find_error(
     holder: object = value.get("error")
     if holder is not None and not (used and not holder):
         path = (*path, "error")
-    elif not used and (event == "error" or _complains(value)):
+    elif not used and (event == "error" or _reports_error(value)):
         holder = value
     else:
         return None

@@ -102,7 +102,7 @@ class ResponsesDecoder:
             return False
         if value.get("object") == "response":
             return value.get("status") not in ("queued", "in_progress")
-        return value.get("error") is not None or ResponsesDecoder.is_complaint(value)
+        return value.get("error") is not None or ResponsesDecoder.is_error_body(value)
 
     @staticmethod
     def is_line(value: object) -> bool:  # noqa: ARG004
@@ -412,7 +412,7 @@ def _find_error(payload: Payload, value: Mapping[str, Any], kind: str, event: st
         # An event name is not an error kind.
         is_event = kind in ERRORS or kind in TERMINALS
         return ErrorFields(found.code, None if is_event else found.kind, found.message)
-    return read_error(payload, (), value) if ResponsesDecoder.is_complaint(value) else None
+    return read_error(payload, (), value) if ResponsesDecoder.is_error_body(value) else None
 
 
 def _is_final(status: str) -> bool:

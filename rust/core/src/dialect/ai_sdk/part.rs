@@ -406,12 +406,12 @@ pub(crate) fn once<'a>(members: &[Member<'a>]) -> Vec<Member<'a>> {
 /// Returns true if a document after a broken one contains usable data.
 pub(crate) fn is_of_use(object: &Object<'_>, schema: &Schema) -> bool {
     let kind = object.string("type");
-    kind.is_some_and(|kind| schema.of_type(&kind).recovered) || is_complaint(object)
+    kind.is_some_and(|kind| schema.of_type(&kind).recovered) || reports_error(object)
 }
 
 /// Returns true if an object is an error: it has an `error` member, it has a message with a code, or it has no type and
 /// reports a failure.
-pub(crate) fn is_complaint(object: &Object<'_>) -> bool {
+pub(crate) fn reports_error(object: &Object<'_>) -> bool {
     let has = |name: &str| object.present(name).is_some();
     has("error")
         || (has("message") && has("code"))

@@ -24,8 +24,8 @@ use crate::dialect::anthropic::fields::is_read;
 use crate::dialect::anthropic::fields::rest;
 use crate::dialect::anthropic::fields::type_of;
 pub(crate) use crate::dialect::anthropic::payload_kind::SHAPES;
-use crate::dialect::anthropic::payload_kind::complains;
 use crate::dialect::anthropic::payload_kind::is_tail;
+use crate::dialect::anthropic::payload_kind::reports_error;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::Incoming;
 use crate::dialect::decode_context::ParseResult;
@@ -104,19 +104,19 @@ impl Anthropic {
         let has_error = error.filter(|raw| !is_empty_value(*raw)).is_some();
         if kind == "error"
             || payload.event == Some("error")
-            || (!FACTS.is_event(kind) && (has_error || complains(object)))
+            || (!FACTS.is_event(kind) && (has_error || reports_error(object)))
         {
             if payload.event != Some("error") {
                 // Clients raise only if the event's name is `error`.
                 let is_good = sent == "error" && error.is_some_and(|raw| raw.kind == Kind::Object);
                 name(wire, "error", is_good);
             }
-            let complaint = match error {
+            let upstream_error = match error {
                 Some(error) => UpstreamErrorFields::of_value(error),
                 None => UpstreamErrorFields::of_members(&object.members, object.raw),
             };
             self.flush(wire)?;
-            return notes.complain(wire, &complaint, payload);
+            return notes.report_error(wire, &upstream_error, payload);
         }
         let is_typed = !sent.is_empty();
         if let Some(wanted) = FACTS.needs_name(kind, payload.event.filter(|_| is_typed)) {
@@ -260,7 +260,11 @@ impl Decoder for Anthropic {
             Document::Other(raw) if payload.event == Some("error") => {
                 report_wide_integer(wire, *raw)?;
                 self.flush(wire)?;
-                Anomalies::default().complain(wire, &UpstreamErrorFields::of_value(*raw), payload)
+                Anomalies::default().report_error(
+                    wire,
+                    &UpstreamErrorFields::of_value(*raw),
+                    payload,
+                )
             }
             Document::Other(_) => unknown(wire, payload),
         }
@@ -301,7 +305,11 @@ impl Decoder for Anthropic {
 
     fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult {
         self.flush(wire)?;
-        Anomalies::default().complain(wire, &UpstreamErrorFields::of_text(payload.text), payload)
+        Anomalies::default().report_error(
+            wire,
+            &UpstreamErrorFields::of_text(payload.text),
+            payload,
+        )
     }
 
     fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {

@@ -13,14 +13,15 @@ pub(crate) static SHAPES: Shapes = Shapes {
     is_body: |document| {
         object(document).is_some_and(|object| {
             matches!(type_of(&object.members).as_ref(), "message" | "error")
-                || complains(object)
+                || reports_error(object)
                 || object.present("error").is_some()
         })
     },
     is_line: |_| false,
-    is_complaint: |document| {
-        object(document)
-            .is_some_and(|object| complains(object) || is_bare(&object.members, &object.names()))
+    is_error_body: |document| {
+        object(document).is_some_and(|object| {
+            reports_error(object) || is_bare(&object.members, &object.names())
+        })
     },
     is_of_use: |document| {
         object(document).is_some_and(|object| {
@@ -50,7 +51,7 @@ pub(crate) fn is_tail(kind: &str) -> bool {
 }
 
 /// Returns true for an error that has no `error` member but has a message with a code or a type.
-pub(crate) fn complains(object: &Object<'_>) -> bool {
+pub(crate) fn reports_error(object: &Object<'_>) -> bool {
     let kind = type_of(&object.members);
     if FACTS.is_event(&kind) {
         return false;

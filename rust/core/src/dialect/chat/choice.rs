@@ -70,7 +70,7 @@ pub(crate) struct Reading {
 /// The result of decoding a choice: its error, and the basis for a template.
 #[derive(Debug, Default)]
 pub(crate) struct ChoiceResult<'a> {
-    pub(crate) complaint: Option<UpstreamErrorFields<'a>>,
+    pub(crate) upstream_error: Option<UpstreamErrorFields<'a>>,
     pub(crate) learnable: Option<LearnableChunk<'a>>,
 }
 
@@ -115,7 +115,7 @@ pub(crate) struct ChoiceState {
     pub(crate) attached: bool,
     /// True once repeated reasoning was reported. It is reported only once, because a gateway that repeats reasoning
     /// does so in every chunk.
-    pub(crate) said_repeated: bool,
+    pub(crate) repeat_reported: bool,
     /// True if there is output that a restart would discard.
     pub(crate) has_text: bool,
     /// True once a delta of type `tool_use` arrived.
@@ -143,7 +143,7 @@ impl ChoiceState {
             audio: Vec::new(),
             audio_size: Growth::default(),
             attached: false,
-            said_repeated: false,
+            repeat_reported: false,
             has_text: false,
             uses_tool: false,
             legacy_form: LegacyForm::Unknown,
@@ -255,7 +255,7 @@ impl ChoiceState {
                 .finish(wire.out, self.index, &raw_reason, reason)?;
         }
         Ok(ChoiceResult {
-            complaint: UpstreamErrorFields::of_choice(choice.error).or_else(|| {
+            upstream_error: UpstreamErrorFields::of_choice(choice.error).or_else(|| {
                 let delta = delta.map(|(delta, _)| delta)?;
                 UpstreamErrorFields::of_choice(find(&delta.rest, "error"))
             }),
@@ -327,7 +327,7 @@ impl ChoiceState {
             }
             carry.own.extend(&thought.extra);
             if reading.learns && thought.has_content() {
-                tally.add(learn::of_thought(&thought, self.said_repeated));
+                tally.add(learn::of_thought(&thought, self.repeat_reported));
             }
             self.thought(wire, thought, carry)?;
         }
@@ -624,8 +624,8 @@ impl ChoiceState {
         if signature.is_some() {
             self.signature(wire, signature.as_deref())?;
         }
-        if repeated && !self.said_repeated {
-            self.said_repeated = true;
+        if repeated && !self.repeat_reported {
+            self.repeat_reported = true;
             wire.out.diagnose(Code::REASONING_REPEATED, None, "")?;
         }
         Ok(())

@@ -73,7 +73,7 @@ impl Chat {
             typed: is_string(chunk.object, "chat.completion.chunk"),
             learns: plain && self.cache.wants(),
         };
-        let mut complaint = None;
+        let mut upstream_error = None;
         check_chunk(chunk, notes);
         match &chunk.choices {
             Some(Walk::Read(choices, _)) => {
@@ -87,7 +87,7 @@ impl Chat {
                     let state = self.choice(wire, choice.index, position, notes, at)?;
                     let index = state.index;
                     let taken = state.take(wire, choice, &mut fresh, notes, at, reading)?;
-                    complaint = complaint.or(taken.complaint);
+                    upstream_error = upstream_error.or(taken.upstream_error);
                     let clean = wire.out.diagnostic_count() == before
                         && !(notes.is_odd() && wire.out.wants_wire_facts());
                     if let Some(mut learnable) = taken.learnable.filter(|_| clean) {
@@ -116,7 +116,7 @@ impl Chat {
             )?;
         }
         usage::take(wire, chunk.usage, notes, Pointer::ROOT)?;
-        Ok(complaint)
+        Ok(upstream_error)
     }
 
     /// Returns true if the chunk's id differs from that of the previous chunk (AM10).

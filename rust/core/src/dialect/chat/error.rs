@@ -34,18 +34,18 @@ impl<'a> UpstreamErrorFields<'a> {
         {
             return Some(UpstreamErrorFields::of_value(error));
         }
-        (named || is_string(chunk.object, "error") || complains(chunk))
+        (named || is_string(chunk.object, "error") || reports_error(chunk))
             .then(|| UpstreamErrorFields::of_members(&chunk.rest, whole))
     }
 }
 
 /// Returns true if a body that is not an event stream and matches no dialect is an error in a gateway-specific shape: a
 /// message with a code, or only a message.
-pub(crate) fn is_complaint(document: &Document<'_>) -> bool {
+pub(crate) fn is_error_body(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;
     };
-    complains(chunk) || is_bare(&chunk.rest, &chunk.names())
+    reports_error(chunk) || is_bare(&chunk.rest, &chunk.names())
 }
 
 /// Returns true if the list of choices is not empty.
@@ -57,7 +57,7 @@ fn has_choices(chunk: &Chunk<'_>) -> bool {
     }
 }
 
-pub(crate) fn complains(chunk: &Chunk<'_>) -> bool {
+pub(crate) fn reports_error(chunk: &Chunk<'_>) -> bool {
     let has = |name: &str| present(find(&chunk.rest, name)).is_some();
     let sent = |slot: Slot<'_>| slot.is_some_and(|raw| !is_empty_value(raw));
     if has_choices(chunk) || sent(chunk.usage) || holds_chunk(find(&chunk.rest, "data")) {

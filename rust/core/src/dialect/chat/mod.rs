@@ -21,7 +21,7 @@ pub(crate) mod usage;
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::report_wide_integer;
 use crate::dialect::chat::choice::ChoiceState;
-pub(crate) use crate::dialect::chat::error::is_complaint;
+pub(crate) use crate::dialect::chat::error::is_error_body;
 pub(crate) use crate::dialect::chat::payload_kind::is_body;
 pub(crate) use crate::dialect::chat::payload_kind::is_line;
 pub(crate) use crate::dialect::chat::payload_kind::is_note;
@@ -202,7 +202,7 @@ impl Chat {
         }
         if payload.event == Some("error") {
             report_wide_integer(wire, raw)?;
-            return self.complain(
+            return self.report_error(
                 wire,
                 &UpstreamErrorFields::of_value(raw),
                 payload,
@@ -218,7 +218,7 @@ impl Chat {
         wire: &mut DecodeContext<'_, '_>,
         payload: Payload<'_>,
     ) -> ParseResult {
-        self.complain(
+        self.report_error(
             wire,
             &UpstreamErrorFields::of_text(payload.text),
             payload,
@@ -255,13 +255,13 @@ impl Chat {
             wire.out.diagnose(Code::DUPLICATE_KEY, None, key)?;
         }
         let named = payload.event == Some("error");
-        let mut complaint = UpstreamErrorFields::of_chunk(chunk, whole, named);
+        let mut upstream_error = UpstreamErrorFields::of_chunk(chunk, whole, named);
         let mut around = Vec::new();
         let mut notes = Anomalies::default();
         if let Some(inner) = &inner {
             notes.mark_misread("envelope"); // clients look for `choices` at the top level
-            complaint =
-                complaint.or_else(|| UpstreamErrorFields::of_chunk(&inner.chunk, inner.raw, named));
+            upstream_error = upstream_error
+                .or_else(|| UpstreamErrorFields::of_chunk(&inner.chunk, inner.raw, named));
             around = chunk
                 .rest
                 .iter()
@@ -271,25 +271,25 @@ impl Chat {
         }
         if read.is_chunk() {
             let within = self.chunk(wire, read, &around, payload, &mut notes)?;
-            complaint = complaint.or(within);
-        } else if complaint.is_none() {
+            upstream_error = upstream_error.or(within);
+        } else if upstream_error.is_none() {
             return no_chunk(wire, payload);
         }
-        match complaint {
-            Some(complaint) => self.complain(wire, &complaint, payload, notes),
+        match upstream_error {
+            Some(upstream_error) => self.report_error(wire, &upstream_error, payload, notes),
             None => Ok(()),
         }
     }
 
-    fn complain(
+    fn report_error(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
-        complaint: &UpstreamErrorFields<'_>,
+        upstream_error: &UpstreamErrorFields<'_>,
         payload: Payload<'_>,
         notes: Anomalies<'_>,
     ) -> ParseResult {
         self.flush(wire)?;
-        notes.complain(wire, complaint, payload)
+        notes.report_error(wire, upstream_error, payload)
     }
 }
 

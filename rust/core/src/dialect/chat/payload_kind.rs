@@ -1,8 +1,8 @@
 //! Classifies a document: a chunk in an envelope, a lone error, a whole body, usable data, or a payload without output.
 
-use crate::dialect::chat::error::complains;
 use crate::dialect::chat::error::holds_chunk;
-use crate::dialect::chat::error::is_complaint;
+use crate::dialect::chat::error::is_error_body;
+use crate::dialect::chat::error::reports_error;
 use crate::dialect::chat::read;
 use crate::dialect::chat::read::Choice;
 use crate::dialect::chat::read::Chunk;
@@ -51,7 +51,7 @@ pub(crate) fn is_body(document: &Document<'_>) -> bool {
         return false;
     };
     let named = |word: &str| is_string(chunk.object, word);
-    if named("chat.completion") || named("error") || is_complaint(document) {
+    if named("chat.completion") || named("error") || is_error_body(document) {
         return true;
     }
     let Some(Walk::Read(choices, _)) = &chunk.choices else {
@@ -98,7 +98,7 @@ pub(crate) fn is_of_use(document: &Document<'_>) -> bool {
     match document {
         Document::Object(chunk) => {
             let is_wrapped = || holds_chunk(find(&chunk.rest, "data"));
-            chunk.is_chunk() || chunk.error.is_some() || is_wrapped() || complains(chunk)
+            chunk.is_chunk() || chunk.error.is_some() || is_wrapped() || reports_error(chunk)
         }
         Document::Other(_) => false,
     }

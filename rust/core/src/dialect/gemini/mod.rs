@@ -154,7 +154,7 @@ impl Gemini {
         }
         let mut notes = Anomalies::default();
         let used = is_used(chunk);
-        let complaint = error(chunk, payload.event, used).or_else(|| {
+        let upstream_error = error(chunk, payload.event, used).or_else(|| {
             let around = inner.is_some().then_some(object)?;
             error(around, payload.event, used)
         });
@@ -168,11 +168,11 @@ impl Gemini {
         let before = open(self);
         if used {
             self.chunk(wire, chunk, &entries, payload.tail, &mut notes)?;
-        } else if complaint.is_none() {
+        } else if upstream_error.is_none() {
             return unknown(wire, payload);
         }
-        if let Some(complaint) = complaint {
-            return self.complain(wire, &complaint, payload, notes);
+        if let Some(upstream_error) = upstream_error {
+            return self.report_error(wire, &upstream_error, payload, notes);
         }
         // A template depends on the state after the payload from which it was learned, so it is valid only as long as
         // such payloads directly follow each other.
@@ -358,15 +358,15 @@ impl Gemini {
         candidates.into_iter().try_for_each(|one| one.finish(wire))
     }
 
-    fn complain(
+    fn report_error(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
-        complaint: &UpstreamErrorFields<'_>,
+        upstream_error: &UpstreamErrorFields<'_>,
         payload: Payload<'_>,
         notes: Anomalies<'_>,
     ) -> ParseResult {
         self.finish(wire)?;
-        notes.complain(wire, complaint, payload)
+        notes.report_error(wire, upstream_error, payload)
     }
 
     /// Returns true if every candidate has a finish reason.
@@ -396,8 +396,8 @@ impl Decoder for Gemini {
         }
         if payload.event == Some("error") {
             report_wide_integer(wire, raw)?;
-            let complaint = UpstreamErrorFields::of_value(raw);
-            return self.complain(wire, &complaint, payload, Anomalies::default());
+            let upstream_error = UpstreamErrorFields::of_value(raw);
+            return self.report_error(wire, &upstream_error, payload, Anomalies::default());
         }
         unknown(wire, payload)
     }
@@ -435,8 +435,8 @@ impl Decoder for Gemini {
     }
 
     fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult {
-        let complaint = UpstreamErrorFields::of_text(payload.text);
-        self.complain(wire, &complaint, payload, Anomalies::default())
+        let upstream_error = UpstreamErrorFields::of_text(payload.text);
+        self.report_error(wire, &upstream_error, payload, Anomalies::default())
     }
 
     /// Reports the finish reasons, because no later ones can arrive. They replace a terminal marker.

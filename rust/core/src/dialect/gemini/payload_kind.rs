@@ -30,17 +30,18 @@ const USED: [&str; 9] = [
 pub(crate) static SHAPES: Shapes = Shapes {
     is_body: |document| {
         object(document).is_some_and(|object| {
-            ends(object) || object.present("error").is_some() || complains(object)
+            ends(object) || object.present("error").is_some() || reports_error(object)
         })
     },
     // A whole body looks like a last chunk, and early models end every chunk with a finish reason.
     is_line: |document| {
         object(document)
-            .is_some_and(|object| object.present("error").is_none() && !complains(object))
+            .is_some_and(|object| object.present("error").is_none() && !reports_error(object))
     },
-    is_complaint: |document| {
-        object(document)
-            .is_some_and(|object| complains(object) || is_bare(&object.members, &object.names()))
+    is_error_body: |document| {
+        object(document).is_some_and(|object| {
+            reports_error(object) || is_bare(&object.members, &object.names())
+        })
     },
     is_of_use: |document| {
         object(document).is_some_and(|object| is_used(object) || object.present("error").is_some())
@@ -120,7 +121,7 @@ pub(crate) fn error<'a>(
         .filter(|raw| !(used && is_empty_value(*raw)));
     match given {
         Some(raw) => Some(UpstreamErrorFields::of_value(raw)),
-        None if !used && (event == Some("error") || complains(object)) => {
+        None if !used && (event == Some("error") || reports_error(object)) => {
             Some(UpstreamErrorFields::of_members(&object.members, object.raw))
         }
         None => None,
@@ -129,7 +130,7 @@ pub(crate) fn error<'a>(
 
 /// Returns true for an error without an `error` member in a form that gateways use: a message with a code or status, or
 /// a reported failure.
-fn complains(object: &Object<'_>) -> bool {
+fn reports_error(object: &Object<'_>) -> bool {
     if is_used(object) {
         return false;
     }

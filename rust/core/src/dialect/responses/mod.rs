@@ -149,8 +149,8 @@ impl Responses {
         if slots.nested {
             report_duplicates(wire.out, &event.members, ValueKind::Event, &mut inside)?;
         }
-        if let Some(complaint) = find_error(event, &slots, name, kind, payload) {
-            return self.complain(wire, &complaint, payload);
+        if let Some(upstream_error) = find_error(event, &slots, name, kind, payload) {
+            return self.report_error(wire, &upstream_error, payload);
         }
         if name.starts_with("response.") && !payload.tail && wire.out.wants_wire_facts() {
             self.readers.event(wire.out, name, event);
@@ -309,19 +309,19 @@ impl Responses {
         let lone = lone.filter(|raw| !is_empty_value(*raw));
         let named = payload.event.is_some_and(|name| FACTS.is_error(name));
         match lone.or_else(|| named.then_some(raw)) {
-            Some(error) => self.complain(wire, &UpstreamErrorFields::of_value(error), payload),
+            Some(error) => self.report_error(wire, &UpstreamErrorFields::of_value(error), payload),
             None => unknown(wire, None, payload),
         }
     }
 
-    fn complain(
+    fn report_error(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
-        complaint: &UpstreamErrorFields<'_>,
+        upstream_error: &UpstreamErrorFields<'_>,
         payload: Payload<'_>,
     ) -> ParseResult {
         self.ended = true;
-        Anomalies::default().complain(wire, complaint, payload)
+        Anomalies::default().report_error(wire, upstream_error, payload)
     }
 }
 
@@ -409,7 +409,7 @@ impl Decoder for Responses {
     }
 
     fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult {
-        self.complain(wire, &UpstreamErrorFields::of_text(payload.text), payload)
+        self.report_error(wire, &UpstreamErrorFields::of_text(payload.text), payload)
     }
 
     /// Marks the stream as truncated if it ends after a provider's call or another item that cannot be the last,

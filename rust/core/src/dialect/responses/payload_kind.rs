@@ -16,7 +16,7 @@ use crate::json::members::is_string;
 pub(crate) static SHAPES: Shapes = Shapes {
     is_body: |document| object(document).is_some_and(is_body),
     is_line: |_| false,
-    is_complaint: |document| object(document).is_some_and(complains),
+    is_error_body: |document| object(document).is_some_and(reports_error),
     is_of_use: |document| object(document).is_some_and(is_of_use),
     is_note: |document| object(document).is_some_and(is_note),
 };
@@ -34,12 +34,12 @@ fn is_body(object: &Object<'_>) -> bool {
         let status = object.string("status");
         return !matches!(status.as_deref(), Some("queued" | "in_progress"));
     }
-    object.present("error").is_some() || complains(object)
+    object.present("error").is_some() || reports_error(object)
 }
 
 /// Returns true if a document without an `error` member is an error: a message with its code, a reported failure, or
 /// only `message` or `detail`.
-fn complains(object: &Object<'_>) -> bool {
+fn reports_error(object: &Object<'_>) -> bool {
     let first = object.members.first();
     let bare = first.is_some_and(|first| first.key.is("detail") || first.key.is("message"));
     if bare && is_bare(&object.members, &object.names()) {
@@ -117,7 +117,7 @@ pub(crate) fn find_error<'a>(
         return Some(found);
     }
     let may = slots.others || slots.present(fields.message).is_some();
-    (may && complains(event)).then(whole)
+    (may && reports_error(event)).then(whole)
 }
 
 /// Returns true if the object is a response rather than an event.

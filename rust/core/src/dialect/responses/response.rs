@@ -198,14 +198,16 @@ impl Responses {
         let error = response.and_then(|response| response.get("error"));
         let error = error.filter(|raw| !is_empty_value(*raw));
         if error.is_some() || status == "failed" {
-            let complaint = match error {
+            let upstream_error = match error {
                 Some(error) => UpstreamErrorFields::of_value(error),
                 None => UpstreamErrorFields {
                     message: Cow::Borrowed("failed"),
                     ..UpstreamErrorFields::default()
                 },
             };
-            return reader.notes.complain(&mut reader.wire, &complaint, payload);
+            return reader
+                .notes
+                .report_error(&mut reader.wire, &upstream_error, payload);
         }
         reader.report()?;
         let DecodeContext { assembler, out } = &mut reader.wire;

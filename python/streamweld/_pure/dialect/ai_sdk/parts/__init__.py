@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.dialect.ai_sdk.blocks import BlockReader
 from streamweld._pure.dialect.ai_sdk.part import Schema, TypedPart
-from streamweld._pure.dialect.ai_sdk.parts.sources_files import error_of, is_complaint, read_file, read_source
+from streamweld._pure.dialect.ai_sdk.parts.sources_files import error_of, read_file, read_source, reports_error
 from streamweld._pure.dialect.ai_sdk.parts.start import StartReader
 from streamweld._pure.dialect.ai_sdk.parts.tools import ToolReader
 from streamweld._pure.dialect.anomalies import Anomalies
@@ -104,7 +104,7 @@ class AiSdkPartsDecoder:
         if not is_object(value):
             return False
         kind = value.get("type")
-        return (isinstance(kind, str) and kind in _RECOVERED) or is_complaint(value)
+        return (isinstance(kind, str) and kind in _RECOVERED) or reports_error(value)
 
     @staticmethod
     def is_note(value: object) -> bool:
@@ -121,7 +121,7 @@ class AiSdkPartsDecoder:
         notes = Anomalies(self._out, self._assembler, payload, (), _is_read)
         kind = value.get("type")
         if not isinstance(kind, str):
-            if is_complaint(value) or event == "error":
+            if reports_error(value) or event == "error":
                 self._error(error_of(payload, value), payload, notes)
             else:
                 self._assembler.unknown(name, payload.text.encode())

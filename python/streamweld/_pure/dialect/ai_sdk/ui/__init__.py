@@ -103,7 +103,7 @@ class AiSdkUiDecoder:
         if not is_object(value):
             return False
         kind = value.get("type")
-        return (isinstance(kind, str) and kind in _RECOVERED) or _is_complaint(value)
+        return (isinstance(kind, str) and kind in _RECOVERED) or _reports_error(value)
 
     @staticmethod
     def is_note(value: object) -> bool:
@@ -121,7 +121,7 @@ class AiSdkUiDecoder:
         notes = Anomalies(self._out, self._assembler, payload, (), _is_read)
         kind = value.get("type")
         if not isinstance(kind, str):
-            if _is_complaint(value) or event == "error":
+            if _reports_error(value) or event == "error":
                 self._error(_error_of(payload, value), payload, notes)
             else:
                 self._reject(name, payload)

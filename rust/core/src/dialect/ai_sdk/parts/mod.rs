@@ -12,10 +12,10 @@ use crate::dialect::ai_sdk::blocks::BlockReader;
 use crate::dialect::ai_sdk::blocks::Holds;
 use crate::dialect::ai_sdk::part::Schema;
 use crate::dialect::ai_sdk::part::TypedPart;
-use crate::dialect::ai_sdk::part::is_complaint;
 use crate::dialect::ai_sdk::part::is_of_use;
 use crate::dialect::ai_sdk::part::is_typed;
 use crate::dialect::ai_sdk::part::report_document;
+use crate::dialect::ai_sdk::part::reports_error;
 use crate::dialect::ai_sdk::parts::start::StartReader;
 use crate::dialect::ai_sdk::plain_delta::PlainDelta;
 use crate::dialect::anomalies::Anomalies;
@@ -45,13 +45,13 @@ const TEXT: [&str; 3] = ["delta", "text", "textDelta"];
 pub(crate) static SHAPES: Shapes = Shapes {
     // No document of this dialect contains a whole response, but an error can be a whole document.
     is_body: |document| match document {
-        Document::Object(object) => !is_typed(object) && is_complaint(object),
+        Document::Object(object) => !is_typed(object) && reports_error(object),
         Document::Other(_) => false,
     },
     is_line: |_| false,
-    is_complaint: |document| match document {
+    is_error_body: |document| match document {
         Document::Object(object) => {
-            is_complaint(object) || is_bare(&object.members, &object.names())
+            reports_error(object) || is_bare(&object.members, &object.names())
         }
         Document::Other(_) => false,
     },
@@ -248,11 +248,11 @@ impl AiSdkParts {
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         notes: Anomalies<'a>,
-        complaint: &UpstreamErrorFields<'a>,
+        upstream_error: &UpstreamErrorFields<'a>,
         payload: Payload<'_>,
     ) -> ParseResult {
         self.start.emit_if_seen(wire)?;
-        notes.complain(wire, complaint, payload)
+        notes.report_error(wire, upstream_error, payload)
     }
 }
 
@@ -275,9 +275,9 @@ impl Decoder for AiSdkParts {
         let schema: &'static Schema = &SCHEMA;
         report_document(wire, object, schema)?;
         let Some(kind) = object.string("type") else {
-            if is_complaint(object) || payload.event == Some("error") {
-                let complaint = sources_files::error_of(object);
-                return self.error(wire, Anomalies::default(), &complaint, payload);
+            if reports_error(object) || payload.event == Some("error") {
+                let upstream_error = sources_files::error_of(object);
+                return self.error(wire, Anomalies::default(), &upstream_error, payload);
             }
             return unknown(wire, payload);
         };
@@ -318,7 +318,11 @@ impl Decoder for AiSdkParts {
 
     fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult {
         self.flush(wire)?;
-        Anomalies::default().complain(wire, &UpstreamErrorFields::of_text(payload.text), payload)
+        Anomalies::default().report_error(
+            wire,
+            &UpstreamErrorFields::of_text(payload.text),
+            payload,
+        )
     }
 
     /// Emits the start, but not the finish reason of a step, because the next step may be missing.

@@ -11,10 +11,10 @@ use crate::dialect::ai_sdk::blocks::BlockReader;
 use crate::dialect::ai_sdk::blocks::Holds;
 use crate::dialect::ai_sdk::part::Schema;
 use crate::dialect::ai_sdk::part::TypedPart;
-use crate::dialect::ai_sdk::part::is_complaint;
 use crate::dialect::ai_sdk::part::is_of_use;
 use crate::dialect::ai_sdk::part::is_typed;
 use crate::dialect::ai_sdk::part::report_document;
+use crate::dialect::ai_sdk::part::reports_error;
 use crate::dialect::ai_sdk::part::whole_error;
 use crate::dialect::ai_sdk::plain_delta::PlainDelta;
 use crate::dialect::ai_sdk::ui::message::MessageReader;
@@ -48,13 +48,13 @@ const DATA: &str = "data-";
 pub(crate) static SHAPES: Shapes = Shapes {
     // No document of this dialect contains a whole response, but an error can be a whole document.
     is_body: |document| match document {
-        Document::Object(object) => !is_typed(object) && is_complaint(object),
+        Document::Object(object) => !is_typed(object) && reports_error(object),
         Document::Other(_) => false,
     },
     is_line: |_| false,
-    is_complaint: |document| match document {
+    is_error_body: |document| match document {
         Document::Object(object) => {
-            is_complaint(object) || is_bare(&object.members, &object.names())
+            reports_error(object) || is_bare(&object.members, &object.names())
         }
         Document::Other(_) => false,
     },
@@ -246,11 +246,11 @@ impl AiSdkUi {
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         notes: Anomalies<'a>,
-        complaint: &UpstreamErrorFields<'a>,
+        upstream_error: &UpstreamErrorFields<'a>,
         payload: Payload<'_>,
     ) -> ParseResult {
         self.flush(wire)?;
-        notes.complain(wire, complaint, payload)
+        notes.report_error(wire, upstream_error, payload)
     }
 }
 
@@ -273,7 +273,7 @@ impl Decoder for AiSdkUi {
         let schema: &'static Schema = &SCHEMA;
         report_document(wire, object, schema)?;
         let Some(kind) = object.string("type") else {
-            if is_complaint(object) || payload.event == Some("error") {
+            if reports_error(object) || payload.event == Some("error") {
                 return self.error(wire, Anomalies::default(), &error_of(object), payload);
             }
             return reject(wire, payload);
@@ -316,7 +316,11 @@ impl Decoder for AiSdkUi {
 
     fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult {
         self.flush(wire)?;
-        Anomalies::default().complain(wire, &UpstreamErrorFields::of_text(payload.text), payload)
+        Anomalies::default().report_error(
+            wire,
+            &UpstreamErrorFields::of_text(payload.text),
+            payload,
+        )
     }
 
     fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
@@ -383,9 +387,9 @@ fn error_of<'a>(object: &Object<'a>) -> UpstreamErrorFields<'a> {
     if let Some(raw) = object.present("error") {
         return UpstreamErrorFields::of_value(raw);
     }
-    let mut complaint = whole_error(object);
+    let mut upstream_error = whole_error(object);
     if is_string(object.get("type"), "error") {
-        complaint.kind = None;
+        upstream_error.kind = None;
     }
-    complaint
+    upstream_error
 }

@@ -44,11 +44,11 @@ impl Assembler {
         text: Text<'_>,
         route_cache: &mut RouteCache,
     ) -> ParseResult {
-        let sub_indexes = self.turn.sub_indexes;
+        let routes = self.turn.routes;
         let before = self.view_part(out, &at);
         self.part_text(out, at, text, None)?;
         let after = self.view_part(out, &at);
-        *route_cache = self.route_cache(sub_indexes, before, after);
+        *route_cache = self.route_cache(routes, before, after);
         Ok(())
     }
 
@@ -63,19 +63,19 @@ impl Assembler {
         name: Option<&str>,
         route_cache: &mut RouteCache,
     ) -> ParseResult {
-        let sub_indexes = self.turn.sub_indexes;
+        let routes = self.turn.routes;
         let before = self.view_call(out, choice, &address);
         self.call_text(out, choice, address, text, name, None)?;
         let after = self.view_call(out, choice, &address);
-        *route_cache = self.route_cache(sub_indexes, before, after);
+        *route_cache = self.route_cache(routes, before, after);
         Ok(())
     }
 
     /// Returns the route of a piece that only extended a text. Such a piece leaves every cached route valid, so the
-    /// change counter is set back to `sub_indexes`. After any other piece, the returned route matches nothing.
+    /// change counter is set back to `routes`. After any other piece, the returned route matches nothing.
     fn route_cache(
         &mut self,
-        sub_indexes: u64,
+        routes: u64,
         before: Option<View>,
         after: Option<View>,
     ) -> RouteCache {
@@ -83,9 +83,9 @@ impl Assembler {
         let Some(View { spot, .. }) = after else {
             return RouteCache::default();
         };
-        self.turn.sub_indexes = sub_indexes;
+        self.turn.routes = routes;
         RouteCache {
-            sub_indexes,
+            routes,
             spot,
             rules: u64::MAX,
         }
@@ -238,7 +238,7 @@ impl Assembler {
         index: i32,
         route_cache: &RouteCache,
     ) -> Option<(&'a mut Choice, RuleContext<'a, 'o>)> {
-        if route_cache.sub_indexes != self.turn.sub_indexes || self.over {
+        if route_cache.routes != self.turn.routes || self.over {
             return None;
         }
         let choice = self.choices.turn_to(index)?;

@@ -418,11 +418,11 @@ pub(crate) fn known_part(choice: &Choice, item: usize, at: &PartAt<'_>) -> Optio
 }
 
 fn late(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> ParseResult {
-    let known_part = choice
+    let was_reported = choice
         .item_index
         .get_mut(item)
         .map(|item| std::mem::replace(&mut item.late_reported, true));
-    match known_part {
+    match was_reported {
         Some(false) => ctx.out.diagnose(Code::LATE_DELTA, None, ""),
         _ => Ok(()),
     }

@@ -101,13 +101,13 @@ fn calls(
             ..incoming
         };
         choice.textual.close_open(ctx)?;
-        let at_index = streamed.get(list_index).copied();
+        let same_position = streamed.get(list_index).copied();
         let from = incoming.id.and_then(|id| tried.get(id).copied());
         let named = named(choice, &incoming, from.unwrap_or_default(), &met);
         if let Some(id) = fragment.id.as_deref() {
             tried.insert(id, named.map_or(usize::MAX, |slot| slot + 1));
         }
-        let slot = match named.or_else(|| find(choice, &incoming, at_index, &met)) {
+        let slot = match named.or_else(|| find(choice, &incoming, same_position, &met)) {
             Some(slot) => {
                 take(ctx, choice, slot, &incoming)?;
                 slot
@@ -198,7 +198,7 @@ fn named(
 fn find(
     choice: &mut Choice,
     incoming: &Incoming<'_>,
-    at_index: Option<usize>,
+    same_position: Option<usize>,
     met: &HashSet<usize>,
 ) -> Option<usize> {
     let fits = |choice: &Choice, slot: usize| {
@@ -213,7 +213,7 @@ fn find(
             return Some(alias);
         }
     }
-    let slot = at_index.filter(|slot| !met.contains(slot) && fits(choice, *slot))?;
+    let slot = same_position.filter(|slot| !met.contains(slot) && fits(choice, *slot))?;
     let call = choice.get_mut(slot)?;
     if !call.name.is_empty() && incoming.name != Some(call.name.as_str()) {
         return None;

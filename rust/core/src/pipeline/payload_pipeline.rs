@@ -217,16 +217,17 @@ impl PayloadPipeline {
                 self.marker(out)
             }
             Salvaged::Document(document) => {
-                let open_block = DocumentContext {
+                let document_context = DocumentContext {
                     stray: arrival.stray,
                     first,
                     one_line: memchr(b'\n', arrival.data).is_none(),
                 };
-                let alone = first && open_block.stray && open_block.one_line && !self.framed;
+                let alone =
+                    first && document_context.stray && document_context.one_line && !self.framed;
                 if alone && document.is_body() && document.is_line() {
                     self.undecided = Some(Box::new(HeldPayload::shown(arrival)));
                 }
-                self.document(out, document, payload, open_block)?;
+                self.document(out, document, payload, document_context)?;
                 self.watch_dialect(arrival, text);
                 self.fast_path &= self.undecided.is_none();
                 Ok(())

@@ -276,17 +276,17 @@ impl Repairer {
             self.gather(read);
         }
         let (block, most) = (&self.block, self.most);
-        let Some(read_line_end) = &mut self.after_error else {
+        let Some(after_error) = &mut self.after_error else {
             return;
         };
         if size > most {
-            read_line_end.spoil();
+            after_error.spoil();
         }
         if !ends {
-            if read_line_end.is_spoilt() {
+            if after_error.is_spoilt() {
                 self.leave_out(read);
             }
-        } else if read_line_end.passes(block) {
+        } else if after_error.passes(block) {
             self.go_out(read);
         } else {
             self.last_out = false;

@@ -92,10 +92,10 @@ impl PendingDeltas {
     ) {
         let (passed, others) = self.all.split_at_checked(self.passed).unwrap_or_default();
         let mut start = 0;
-        let similar_events = |one: &PendingDelta, next: &PendingDelta| {
+        let same_target = |one: &PendingDelta, next: &PendingDelta| {
             (one.part, one.kind) == (next.part, next.kind)
         };
-        for run in passed.chunk_by(similar_events) {
+        for run in passed.chunk_by(same_target) {
             if let Some(last) = run.last() {
                 let delta = last.delta(&self.texts, start);
                 if !encoder.keep(&delta) {

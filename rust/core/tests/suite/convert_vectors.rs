@@ -95,13 +95,13 @@ impl Setting {
         converter.close(self.input, &mut out).unwrap();
         let diagnostics = converter.diagnostics();
         assert_eq!(converter.diagnostics_dropped(), 0);
-        let places = diagnostics.iter().map(|said| {
-            let place = (said.byte_offset, said.event_ordinal);
-            (said.code.name(), said.detail.clone(), place)
+        let places = diagnostics.iter().map(|diagnostic| {
+            let place = (diagnostic.byte_offset, diagnostic.event_ordinal);
+            (diagnostic.code.name(), diagnostic.detail.clone(), place)
         });
         Run {
             out: String::from_utf8(out).unwrap(),
-            said: places.collect(),
+            diagnostics: places.collect(),
             error: converter.error().map(|fault| fault.class.name()),
         }
     }
@@ -110,7 +110,7 @@ impl Setting {
 #[derive(Debug, PartialEq)]
 struct Run {
     out: String,
-    said: Vec<(&'static str, String, (u64, u64))>,
+    diagnostics: Vec<(&'static str, String, (u64, u64))>,
     error: Option<&'static str>,
 }
 
@@ -177,7 +177,7 @@ fn failures(test: &Json, resource: &Json) -> Vec<String> {
     let mut pairs = given.out.split("\n\n").zip(wanted.split("\n\n"));
     let differs = pairs.find(|(frame, wanted)| frame != wanted);
     check(given.out == wanted, format!("frames {differs:#?}"));
-    let losses = given.said.iter();
+    let losses = given.diagnostics.iter();
     let losses = losses.filter(|(code, ..)| *code == "not_carried");
     let ordinals: Json = losses.clone().map(|(.., (_, ordinal))| *ordinal).collect();
     let wanted = test["expect"].get("ordinals").unwrap_or(&ordinals);

@@ -106,18 +106,18 @@ fn call<'a>(item_id: &'a str, call_id: &'a str, index: i64) -> CallFields<'a> {
     }
 }
 
-fn with<'a>(said: &CallFields<'a>, arguments: &'a str) -> CallFields<'a> {
+fn with<'a>(fields: &CallFields<'a>, arguments: &'a str) -> CallFields<'a> {
     CallFields {
         arguments: Some(Text::plain(arguments)),
-        ..said.clone()
+        ..fields.clone()
     }
 }
 
 #[test]
-fn a_call_is_told_at_its_own_close() {
+fn a_call_is_reported_at_its_own_close() {
     let lines = run(|items, out| {
-        let said = call("fc_1", "call_1", 0);
-        items.call_opened(out, said.clone())?;
+        let fields = call("fc_1", "call_1", 0);
+        items.call_opened(out, fields.clone())?;
         let address = Address {
             item_id: Some("fc_1"),
             ..Address::default()
@@ -125,7 +125,7 @@ fn a_call_is_told_at_its_own_close() {
         items.call_text(out, 0, address, Text::plain("{\"a\":"), None, None)?;
         items.call_text(out, 0, address, Text::plain("1}"), None, None)?;
         items.call_value(out, 0, address, Some(Text::plain("{\"a\":1}")))?;
-        items.call_closed(out, with(&said, "{\"a\":1}"))?;
+        items.call_closed(out, with(&fields, "{\"a\":1}"))?;
         items.finish(out, 0, "completed", Some("natural"))?;
         items.done(out)
     });
@@ -201,12 +201,12 @@ fn the_close_holds_and_a_lost_beginning_is_put_back() {
     let lines = run(|items, out| {
         items.part_text(out, at(index(0)), Text::plain("Helo"), None)?;
         items.part_closed(out, at(index(0)), Some(Text::plain("Hello")), None)?;
-        let said = CallFields {
+        let fields = CallFields {
             address: index(1),
             name: Some("f"),
             ..CallFields::default()
         };
-        items.call_opened(out, said)?;
+        items.call_opened(out, fields)?;
         items.call_text(out, 0, index(1), Text::plain("a\":1}"), None, None)?;
         items.item_closed(out, 0, None, index(1), None, None)?;
         items.item_closed(
@@ -256,7 +256,7 @@ fn a_terminal_list_tells_nothing_twice() {
         items.restate_call(out, with(&call("fc_9", "call_1", 5), "{\"a\": 1}"))?;
         items.done(out)
     });
-    let told = |begin: &str| lines.iter().filter(|line| line.starts_with(begin)).count();
-    assert_eq!((told("text 0 ="), told("call 1 =")), (1, 1), "{lines:?}");
+    let count = |begin: &str| lines.iter().filter(|line| line.starts_with(begin)).count();
+    assert_eq!((count("text 0 ="), count("call 1 =")), (1, 1), "{lines:?}");
     assert!(!lines.iter().any(|line| line.contains(" 2")), "{lines:?}");
 }

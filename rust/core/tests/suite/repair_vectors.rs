@@ -68,7 +68,10 @@ impl Setting {
         }
         repairer.close(self.input, &mut out);
         let diagnostics = repairer.diagnostics();
-        let codes = diagnostics.iter().map(|said| said.code.name()).collect();
+        let codes = diagnostics
+            .iter()
+            .map(|diagnostic| diagnostic.code.name())
+            .collect();
         Run {
             out: String::from_utf8_lossy(&out).into_owned(),
             repaired: repairer.repaired(),

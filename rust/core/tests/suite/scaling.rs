@@ -347,16 +347,16 @@ fn scaling() {
             for (limits, config) in configs.iter().take(if all { 2 } else { 1 }) {
                 let (ratio, long) = ratio(&stream, job, config, size);
                 measured += 1;
-                let told = format!(
+                let report = format!(
                     "{}: {} -> {job:?}, {limits}: {ratio:.1} times, {long:?}",
                     stream.dialect, stream.name
                 );
                 if verbose {
-                    println!("{told}");
+                    println!("{report}");
                 }
                 if ratio > MOST {
-                    println!("QUADRATIC {told}");
-                    failed.push(told);
+                    println!("QUADRATIC {report}");
+                    failed.push(report);
                 }
             }
         }

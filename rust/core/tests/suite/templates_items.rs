@@ -239,7 +239,7 @@ fn whatever_comes_between() {
     ] {
         let deltas = shapes.iter().filter(|shape| shape.contains("delta\""));
         for (delta, other) in deltas.flat_map(|delta| shapes.iter().map(move |it| (delta, it))) {
-            for said in ["", "{\\\"a\\\":", "{\\\"a\\\":1}", "{\\\"a\\\":[1,2", "1"] {
+            for arguments in ["", "{\\\"a\\\":", "{\\\"a\\\":1}", "{\\\"a\\\":[1,2", "1"] {
                 let mut body = String::new();
                 let mut count = 0;
                 let mut put = |shape: &str, text: &str| {
@@ -253,7 +253,7 @@ fn whatever_comes_between() {
                 for text in ["{\\\"a\\\":", "[", "1", ",", "2"] {
                     put(delta, text);
                 }
-                put(other, said);
+                put(other, arguments);
                 for text in ["3", ",4", "]", "}", "x"] {
                     put(delta, text);
                 }

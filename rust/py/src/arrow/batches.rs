@@ -238,14 +238,14 @@ impl Plan {
         let pieces: Mutex<Vec<(usize, Result<Piece, ArrowError>)>> = Mutex::default();
         let work = || {
             loop {
-                let column_position = next.fetch_add(1, Ordering::Relaxed);
-                let Some(part) = ranges.get(column_position) else {
+                let range_number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(part) = ranges.get(range_number) else {
                     return;
                 };
                 let start = first + long((part.start - range.start) as u64);
                 let piece = self.read_piece(body, part, start);
                 let mut pieces = pieces.lock().unwrap_or_else(PoisonError::into_inner);
-                pieces.push((column_position, piece));
+                pieces.push((range_number, piece));
             }
         };
         thread::scope(|scope| {
@@ -256,7 +256,7 @@ impl Plan {
             work();
         });
         let mut pieces = pieces.into_inner().unwrap_or_else(PoisonError::into_inner);
-        pieces.sort_unstable_by_key(|(column_position, _)| *column_position);
+        pieces.sort_unstable_by_key(|(range_number, _)| *range_number);
         let pieces: Result<Vec<Piece>, ArrowError> =
             pieces.into_iter().map(|(_, piece)| piece).collect();
         joined(pieces?)
@@ -468,19 +468,19 @@ fn error_column(py: Python<'_>, rows: usize, faults: &[(usize, Fault)]) -> PyRes
     let mut nulls = NullBufferBuilder::new(rows);
     let mut texts: [StringBuilder; 6] = Default::default();
     let mut retryable = BooleanBuilder::new();
-    let mut column_positions: [Int64Builder; 2] = Default::default();
+    let mut positions: [Int64Builder; 2] = Default::default();
     let mut done = 0;
     let pad = |count: usize,
                nulls: &mut NullBufferBuilder,
                texts: &mut [StringBuilder; 6],
                retryable: &mut BooleanBuilder,
-               column_positions: &mut [Int64Builder; 2]| {
+               positions: &mut [Int64Builder; 2]| {
         nulls.append_n_nulls(count);
         texts.iter_mut().for_each(|text| text.append_nulls(count));
         retryable.append_nulls(count);
-        column_positions
+        positions
             .iter_mut()
-            .for_each(|column_position| column_position.append_nulls(count));
+            .for_each(|position| position.append_nulls(count));
     };
     for (row, fault) in faults {
         pad(
@@ -488,7 +488,7 @@ fn error_column(py: Python<'_>, rows: usize, faults: &[(usize, Fault)]) -> PyRes
             &mut nulls,
             &mut texts,
             &mut retryable,
-            &mut column_positions,
+            &mut positions,
         );
         done = row + 1;
         let raised = exception(py, fault)?;
@@ -506,11 +506,11 @@ fn error_column(py: Python<'_>, rows: usize, faults: &[(usize, Fault)]) -> PyRes
             text.append_option(value);
         }
         retryable.append_option(raised.getattr("retryable")?.extract::<Option<bool>>()?);
-        for (column_position, value) in column_positions
+        for (position, value) in positions
             .iter_mut()
             .zip([fault.byte_offset, fault.event_ordinal])
         {
-            column_position.append_option(fault.placed.then(|| long(value)));
+            position.append_option(fault.placed.then(|| long(value)));
         }
         nulls.append_non_null();
     }
@@ -519,7 +519,7 @@ fn error_column(py: Python<'_>, rows: usize, faults: &[(usize, Fault)]) -> PyRes
         &mut nulls,
         &mut texts,
         &mut retryable,
-        &mut column_positions,
+        &mut positions,
     );
     let mut columns: Vec<ArrayRef> = texts
         .iter_mut()
@@ -527,9 +527,9 @@ fn error_column(py: Python<'_>, rows: usize, faults: &[(usize, Fault)]) -> PyRes
         .collect();
     columns.push(Arc::new(retryable.finish()));
     columns.extend(
-        column_positions
+        positions
             .iter_mut()
-            .map(|column_position| Arc::new(column_position.finish()) as ArrayRef),
+            .map(|position| Arc::new(position.finish()) as ArrayRef),
     );
     let errors = StructArray::try_new(error_fields(), columns, nulls.finish());
     Ok(Arc::new(errors.map_err(|error| broken(py, &error))?))

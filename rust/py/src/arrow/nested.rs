@@ -279,6 +279,6 @@ pub(crate) fn number(part: u32) -> i32 {
 }
 
 /// Converts an offset or ordinal. The values are signed, because Spark has no unsigned integers.
-pub(crate) fn long(column_position: u64) -> i64 {
-    i64::try_from(column_position).unwrap_or(i64::MAX)
+pub(crate) fn long(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
 }

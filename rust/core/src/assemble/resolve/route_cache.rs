@@ -6,7 +6,7 @@ use crate::assemble::part::item::Spot;
 #[derive(Debug, Default)]
 pub(crate) struct ChangeCounter {
     /// Changes that may alter where an address leads. Pieces that only extend a text do not count.
-    pub(crate) sub_indexes: u64,
+    pub(crate) routes: u64,
     /// Changes that may alter what the rules decide. While this counter is unchanged, a part or call that accepted one
     /// plain piece accepts the next one.
     pub(crate) rules: u64,
@@ -14,14 +14,14 @@ pub(crate) struct ChangeCounter {
 impl ChangeCounter {
     #[inline]
     pub(crate) fn pass(&mut self) {
-        self.sub_indexes += 1;
+        self.routes += 1;
         self.rules += 1;
     }
 }
 /// Where the previous piece was appended, and the counter values at that time. The default value matches nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct RouteCache {
-    pub(crate) sub_indexes: u64,
+    pub(crate) routes: u64,
     pub(crate) spot: Spot,
     /// Value of `ChangeCounter::rules` when a plain piece was last appended.
     pub(crate) rules: u64,
@@ -29,7 +29,7 @@ pub struct RouteCache {
 impl Default for RouteCache {
     fn default() -> RouteCache {
         RouteCache {
-            sub_indexes: u64::MAX,
+            routes: u64::MAX,
             spot: Spot { item: 0, one: 0 },
             rules: u64::MAX,
         }

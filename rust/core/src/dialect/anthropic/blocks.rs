@@ -379,13 +379,13 @@ impl Blocks {
         block: &Block<'_, '_>,
         modelled: &[&str],
     ) -> ParseResult {
-        let changed_fields = rest(&block.object.members, modelled);
+        let extra = rest(&block.object.members, modelled);
         match &mut self.kept {
             Some(kept) => {
-                kept.update(&changed_fields.members);
+                kept.update(&extra.members);
                 Ok(())
             }
-            None if changed_fields.is_empty() => Ok(()),
+            None if extra.is_empty() => Ok(()),
             None => block.keep(wire),
         }
     }

@@ -129,11 +129,11 @@ pub(crate) fn cut(payload: &str, choice: i32, learnable: LearnableChunk<'_>) -> 
         .map(|(_, start, _)| *start)
         .chain([payload.len()]);
     let mut fixed = Vec::with_capacity(payload.len() + BETWEEN.len() + DATA.len());
-    let mut ends_of_holes = Vec::with_capacity(holes.len());
+    let mut template_holes = Vec::with_capacity(holes.len());
     for ((hole, _, end), next) in holes.iter().zip(ends) {
         let bytes = payload.as_bytes().get(*end..next)?;
         fixed.extend_from_slice(bytes);
-        ends_of_holes.push((*hole, bytes.len()));
+        template_holes.push((*hole, bytes.len()));
     }
     fixed.extend_from_slice(BETWEEN);
     fixed.extend_from_slice(DATA.as_bytes());
@@ -143,7 +143,7 @@ pub(crate) fn cut(payload: &str, choice: i32, learnable: LearnableChunk<'_>) -> 
     Some(Template {
         one_line,
         plain: one_line
-            && matches!(ends_of_holes.as_slice(), [(Hole::Text, _)])
+            && matches!(template_holes.as_slice(), [(Hole::Text, _)])
             && learnable.what == ChunkKind::Text
             && learnable.metadata.is_none()
             && details.is_none()
@@ -154,7 +154,7 @@ pub(crate) fn cut(payload: &str, choice: i32, learnable: LearnableChunk<'_>) -> 
         metadata: learnable.metadata,
         fixed: fixed.into_boxed_slice(),
         head,
-        holes: ends_of_holes.into_boxed_slice(),
+        holes: template_holes.into_boxed_slice(),
         details,
         usage,
     })
@@ -208,8 +208,8 @@ impl Template {
         let rest = input.strip_prefix(self.head())?;
         let (length, escaped) = string_end(rest, 0)?;
         let (text, after) = rest.split_at_checked(length)?;
-        let ends_of_holes = self.head - DATA.len() - BETWEEN.len();
-        let after = after.strip_prefix(self.fixed.get(..ends_of_holes)?)?;
+        let tail_length = self.head - DATA.len() - BETWEEN.len();
+        let after = after.strip_prefix(self.fixed.get(..tail_length)?)?;
         let end = ending.length(after).filter(|_| !escaped)?;
         let text = std::str::from_utf8(text).ok()?;
         Some((text, input.len() - after.len() + end))
@@ -227,7 +227,7 @@ impl Template {
         let mut rest = input.strip_prefix(self.head())?;
         let mut fixed = &*self.fixed;
         let mut same: Option<&[u8]> = None;
-        for (hole, ends_of_holes) in &*self.holes {
+        for (hole, fixed_length) in &*self.holes {
             let after = match hole {
                 Hole::Text => {
                     let (value, escaped, after) = string(rest)?;
@@ -267,8 +267,8 @@ impl Template {
                     after
                 }
             };
-            let (ends_of_holes, others) = fixed.split_at_checked(*ends_of_holes)?;
-            (rest, fixed) = (after.strip_prefix(ends_of_holes)?, others);
+            let (expected, others) = fixed.split_at_checked(*fixed_length)?;
+            (rest, fixed) = (after.strip_prefix(expected)?, others);
         }
         if same.is_some_and(|same| same != found.text.as_bytes()) {
             return None;
@@ -286,13 +286,13 @@ impl Template {
     fn parts<'p>(&self, payload: &'p [u8], found: &mut VaryingMembers<'p>) -> Option<()> {
         let mut lengths = [0; HOLES];
         let mut at = self.head().len();
-        for ((hole, ends_of_holes), slot) in self.holes.iter().zip(&mut lengths) {
+        for ((hole, fixed_length), slot) in self.holes.iter().zip(&mut lengths) {
             let rest = payload.get(at..)?;
             *slot = match hole {
                 Hole::Index | Hole::Count => digits(rest),
                 _ => string_end(rest, 0)?.0,
             };
-            at += *slot + *ends_of_holes;
+            at += *slot + *fixed_length;
         }
         let part = |[start, end]: &[Mark; 2]| {
             let position = |mark: Mark| mark.fixed + lengths.iter().take(mark.holes).sum::<usize>();

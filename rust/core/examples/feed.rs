@@ -3,9 +3,9 @@
 //!
 //! Reads each file as one stream (a Chat stream unless `-d` is given) in reads of a fixed size, without building
 //! events. Prints ns per event (counted as blank-line blocks) and MB/s for the fastest round. `--scan` disables the
-//! template cache. `--total` prints one line for all files instead. Between reading the files and printing, it only
-//! parses, so `valgrind --tool=callgrind` counts just the instructions of the core. `-t` promotes text calls using the
-//! settings in that file, which must be the output of `settings_text` in `_pure/text_calls/table.py`.
+//! template cache. `--total` prints one line for all files instead; between reading the files and printing, the program
+//! then only parses, so `valgrind --tool=callgrind` counts only the instructions of the core. `-t` promotes text calls
+//! using the settings in that file, which must be the output of `settings_text` in `_pure/text_calls/table.py`.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use streamweld_core::model::delta::InputEnd;
 use streamweld_core::model::event::Event;
 use streamweld_core::model::event::Sink;
 
-/// Visits every event, but does as little with it as a consumer can.
+/// Visits every event, with as little work per event as possible.
 #[derive(Default)]
 struct Count {
     events: u64,

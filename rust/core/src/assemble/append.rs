@@ -43,9 +43,9 @@ impl Assembler {
         under_way.is_some_and(|(choice, _)| choice.textual.goes_on())
     }
 
-    /// Appends the first of several plain pieces of text, none of them empty; `ends` holds the end offset of each piece
-    /// in `texts`. Returns how many were appended; it stops at the first piece that may be held back. Returns 0 and
-    /// changes nothing if any piece does more than continue the open part.
+    /// Appends several plain pieces of text, none of them empty, until one may be held back; `ends` holds the end
+    /// offset of each piece in `texts`. Returns how many were appended. Returns 0 and changes nothing if any piece does
+    /// more than continue the open part.
     pub fn more_texts(
         &mut self,
         out: &mut Output<'_>,

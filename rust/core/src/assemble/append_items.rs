@@ -27,7 +27,7 @@ use crate::model::delta::ItemKind;
 use crate::model::delta::PartAt;
 use crate::model::output::Output;
 
-/// The part or call that an address leads to, and counts that change if a delta does more than extend a text.
+/// The part or call that an address leads to, and sizes that change if a delta does more than extend a text.
 #[derive(Debug, PartialEq, Eq)]
 struct View {
     spot: Spot,

@@ -1,7 +1,7 @@
 //! Assembles the content of a response that is neither text nor a call: files, sources, tool results and unmodeled
 //! items.
 //!
-//! Each one is emitted once and kept for the snapshot. If a call has several results, the last one counts.
+//! Each one is emitted once and kept for the snapshot. If a call has several results, the last one is used.
 
 use crate::assemble::Assembler;
 use crate::assemble::At;
@@ -13,8 +13,8 @@ use crate::assemble::rule_context::RuleContext;
 use crate::model::output::Output;
 
 impl Assembler {
-    /// Returns the id of the call that was addressed last, if that call was emitted as final. It is needed because the
-    /// result may lack an id.
+    /// Returns the id of the call that was addressed last, if that call was emitted as final. Used for a result that
+    /// lacks an id.
     pub fn last_closed_call(&self, index: i32) -> Option<&str> {
         let choice = self.choices.find(index)?;
         let verdict = choice.get(choice.latest?)?.verdict.as_ref()?;

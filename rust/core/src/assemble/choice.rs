@@ -25,7 +25,7 @@ use std::collections::HashMap;
 use std::collections::HashSet;
 use std::collections::VecDeque;
 
-/// Internal index of the single call that `function_call` sends.
+/// Internal index of the call that `function_call` sends.
 pub const LEGACY_INDEX: i64 = -1;
 /// Maximum number of unfinished calls that are checked for a fragment without a usable index.
 const CANDIDATES: usize = 8;
@@ -40,7 +40,7 @@ pub struct FinishState {
     pub raw: Option<String>,
     /// The mapped reason.
     pub reason: Option<&'static str>,
-    /// The word means neither `stop` nor `tool_calls`, only that the end was not forced.
+    /// The word means only that the end was not forced; it does not distinguish `stop` from `tool_calls`.
     pub natural: bool,
     /// A second finish reason was already reported.
     pub repeated: bool,
@@ -113,7 +113,7 @@ impl ByIndex {
 #[derive(Clone, Debug, Default)]
 pub struct OpenCalls {
     pub unfinished: CallList,
-    /// Subset of `unfinished`: named calls without any argument text.
+    /// Subset of `unfinished`: the named calls without argument text.
     pub waiting: LazyBox<CallList>,
 }
 
@@ -147,7 +147,7 @@ pub struct Choice {
     pub by_index: ByIndex,
     /// The call that was addressed last.
     pub latest: Option<usize>,
-    /// R3c3: the call at each position in the last list with several entries.
+    /// R3c3: the call at each position in the last list with several fragments.
     pub multi: LazyBox<Map<u32, usize>>,
     /// R1d, R3a3: calls that lost their id or index, keyed by that id or index, the name and the canonical arguments.
     pub payloads: LazyBox<Set<(DisplacedKey, String, String)>>,
@@ -171,7 +171,7 @@ pub struct Choice {
     /// Item parts with accepted text that no event has shown yet.
     partly: LazyBox<Set<Spot>>,
     /// Calls that are not dropped, keyed by first id. `None` until `list_owners` is called.
-    #[allow(clippy::box_collection)] // only few choices need it
+    #[allow(clippy::box_collection)] // few choices need it
     owners: Option<Box<HashMap<Id, BTreeSet<usize>>>>,
     /// Calls that changed since a complete message last omitted them. Filled only once the first complete message has
     /// arrived.
@@ -365,8 +365,8 @@ impl Choice {
 
     /// Returns true if a `function_call` call repeats one of the last calls from `tool_calls`.
     ///
-    /// Only complete arguments can show that it is a different call with that name, because no gateway spreads its
-    /// calls over both forms.
+    /// A call with the same name is considered different only if its complete arguments differ, because no gateway
+    /// distributes its calls over both forms.
     pub fn mirrors(&mut self, name: &str, arguments: &[u8]) -> bool {
         let whole = is_whole(arguments);
         let last = self.calls.iter_mut().rev().take(MIRRORED);
@@ -380,7 +380,7 @@ impl Choice {
     }
 
     /// Marks the other open calls as ambiguous after one of them received a fragment that may belong to another call.
-    /// Their next pieces may be misplaced, too.
+    /// Their next pieces may also be misplaced.
     pub fn mark_ambiguous(&mut self, chosen: usize, code: Code) {
         let custom = self.get(chosen).is_some_and(|call| call.custom);
         let open = self.open_calls(custom).unfinished.latest();
@@ -513,8 +513,8 @@ impl Choice {
         undecided.map(|call| call.slot).collect()
     }
 
-    /// Returns the calls that are not dropped, in their final order: by index if each call has an index of its own and
-    /// no index moved between calls, otherwise in order of arrival. The call of `function_call` has no index.
+    /// Returns the calls that are not dropped, in their final order: by index if each call has its own index and no
+    /// index moved between calls, otherwise in order of arrival. The call of `function_call` has no index.
     pub fn in_order(&self) -> Vec<usize> {
         let mut slots = self.live();
         let index = |slot: usize| {

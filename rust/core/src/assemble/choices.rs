@@ -25,7 +25,7 @@ pub struct Choices {
     at: usize,
     /// Positions of the other choices that hold back input.
     pending: Set<usize>,
-    /// Set when all choices close, because any of them may change then. Caches the result of `has_pending`.
+    /// Set once all choices are being closed, when any of them may change. Caches the result of `has_pending`.
     ended: Option<Cell<Option<bool>>>,
 }
 
@@ -76,7 +76,7 @@ impl Choices {
         self.at = position;
     }
 
-    /// Returns true if a choice holds back input that no event has shown.
+    /// Returns true if any choice holds back input that no event has shown.
     pub fn has_pending(&self) -> bool {
         let Some(ended) = &self.ended else {
             return !self.pending.is_empty()

@@ -10,7 +10,8 @@ use crate::model::event::WireFact;
 use crate::model::output::Output;
 use crate::model::spec::Code;
 
-/// Rank of a finish reason by how incomplete it leaves the response. Of two reasons, the one with the higher rank wins.
+/// Returns the rank of a finish reason, which is higher the more incomplete it leaves the response. Of two reasons, the
+/// one with the higher rank wins.
 fn weight(reason: &str) -> u8 {
     match reason {
         "stop" | "tool_calls" => 0,

@@ -1,6 +1,6 @@
 //! Applies the list of parts from the close of an item or from a terminal list.
 //!
-//! The entries of one kind are matched with the parts all at once, in `resolve/listed_parts`.
+//! The listed parts of one kind are matched with the item's parts all at once, in `resolve/listed_parts`.
 
 use crate::assemble::Assembler;
 use crate::assemble::At;
@@ -27,11 +27,11 @@ const MAX_LISTS: u8 = 16;
 
 type Sort = (ItemKind, Channel, &'static str);
 
-/// The entries of one kind.
+/// The listed parts of one kind.
 #[derive(Debug)]
 struct Group {
     entries: Vec<usize>,
-    /// `None`: each entry is matched with a part individually.
+    /// `None`: each listed part is matched individually.
     list: Option<TextList>,
     next_entry: usize,
 }
@@ -103,7 +103,7 @@ impl Assembler {
             .try_for_each(|list| list.end(&mut ctx, choice))
     }
 
-    /// Applies an entry of a terminal list whose item cannot be found by its id.
+    /// Applies a part in a terminal list whose item cannot be found by its id.
     fn restate_alone(
         &mut self,
         out: &mut Output<'_>,
@@ -122,8 +122,8 @@ impl Assembler {
     }
 }
 
-/// Matches the entries of one kind with the parts of their item. Returns `None` if they cannot be matched together.
-/// Each entry of a terminal list is then applied individually, and the entries of a closing event are ignored.
+/// Matches the listed parts of one kind with the parts of their item. Returns `None` if they cannot be matched
+/// together; each part in a terminal list is then applied individually, and the parts in a closing event are ignored.
 fn list_of(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -163,8 +163,8 @@ fn list_of(
     Ok(Some(TextList::new(choice, item, first, &texts)))
 }
 
-/// Returns the item at the index of the list, or the latest open one, if its parts have exactly the text of the
-/// entries. Its id may differ from the one in the list. Requires several entries or parts.
+/// Returns the item at the index of the list, or the latest open one, if its parts have exactly the text of the listed
+/// parts. Its id may differ from the one in the list. Requires several parts, in the list or in the item.
 fn same_text(choice: &Choice, entry: &ListedPart<'_>, texts: &[&str]) -> Option<usize> {
     let item_index = &choice.item_index;
     let here = [

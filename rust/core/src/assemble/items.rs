@@ -255,8 +255,7 @@ impl Assembler {
             None if text.is_none() => return Ok(()),
             None => opened(&mut ctx, choice, item, make(&at))?,
         };
-        // An item that was opened by an event of its own, or whose parts are numbered, also has a closing event of its
-        // own.
+        // An item that had its own opening event, or whose parts are numbered, also has its own closing event.
         let alone = choice
             .item_index
             .get(item)
@@ -319,7 +318,7 @@ impl Assembler {
         let Some(index) = address.index.filter(|_| kind.is_none()) else {
             return Ok(());
         };
-        // Deltas of another type may have opened parts of their own in the same block.
+        // Deltas of another type may have opened other parts in the same block.
         choice
             .item_index
             .open_at(index)

@@ -89,7 +89,7 @@ enum EndOnWire {
     BrokenOff,
 }
 
-/// A choice and the context that its rules run in.
+/// A choice and the context in which its rules run.
 pub(crate) struct At<'a, 'o> {
     choice: &'a mut Choice,
     ctx: RuleContext<'a, 'o>,
@@ -122,7 +122,7 @@ impl Assembler {
             }
         };
         let choice = self.choices.turn(position);
-        // Cannot fail, because the entry was just found or inserted.
+        // Cannot fail, because the choice was just found or inserted.
         let choice = choice.ok_or_else(|| Fault::new(Class::Internal, "internal"))?;
         Ok(At { choice, ctx })
     }
@@ -322,7 +322,7 @@ impl Assembler {
 
     // Calls
 
-    /// Handles one entry of a list of tool-call deltas.
+    /// Handles one fragment in a list of tool-call deltas.
     #[inline]
     pub fn call(
         &mut self,
@@ -458,7 +458,7 @@ impl Assembler {
         ctx.spend_growth(growth)
     }
 
-    /// Records that the wire reported that the stream broke off: the response is truncated, even if everything was
+    /// Records that the stream broke off according to the wire: the response is truncated, even if everything was
     /// closed.
     pub fn cut(&mut self) {
         self.end_on_wire = EndOnWire::BrokenOff;

@@ -25,8 +25,8 @@ const ENTRY_BYTES: i64 = 640;
 /// `max_text_bytes`.
 const FREE_ENTRIES: i64 = 512;
 
-/// Bytes counted for each part besides its text: its record, its copy in a converter, and its ending, which is written
-/// when the stream ends.
+/// Bytes counted for each part in addition to its text: its record, its copy in a converter, and its ending, which is
+/// written when the stream ends.
 const PART_BYTES: i64 = 2560;
 /// Bytes counted for each item that contains parts.
 const ITEM_BYTES: i64 = 1024;
@@ -73,7 +73,7 @@ impl RuleContext<'_, '_> {
         self.out.diagnose(code, Some(part), "")
     }
 
-    /// Returns a fault if the limit is exceeded.
+    /// Returns the fault for a limit if it is exceeded.
     fn cap(&self, name: LimitName, beyond: impl Fn(u64) -> bool) -> ParseResult {
         match self.out.config.limits.value(name) {
             Some(limit) if beyond(limit) => Err(Fault::limit(name, limit)),
@@ -189,8 +189,8 @@ impl RuleContext<'_, '_> {
 
 impl Shared {
     /// Returns true if token counts arrived after the last call fragment, which shows that the gateway counted a
-    /// complete response. Counts in the same payload as a fragment prove nothing, because some gateways send counts in
-    /// every chunk.
+    /// complete response. Counts in the same payload as a fragment do not show this, because some gateways send counts
+    /// in every chunk.
     pub fn is_counted(&self) -> bool {
         self.counted_at.is_some_and(|at| at > self.called_at)
     }
@@ -208,7 +208,7 @@ impl Shared {
         }
     }
 
-    /// Returns an id for a call that received none. It is the same in every run.
+    /// Returns an id for a call that received none. The id is the same in every run.
     pub fn minted_id(&self, part: u32) -> String {
         let seed = self.settings.seed.as_deref().unwrap_or("sw");
         format!("call_{seed}_{part}")

@@ -2,9 +2,9 @@
 //! completes the streamed content instead of being appended to it.
 //!
 //! If a gateway responds to a streaming request with a complete body, the message is the only content. What the message
-//! omits is kept. Where the message differs, it wins, unless its arguments are empty, shrink to `{}`, or are not a JSON
-//! object although the streamed arguments are one. Each entry names its call, so the identity rules for deltas are not
-//! used.
+//! omits is kept. Where the message differs, it takes precedence, unless its arguments are empty, shrink to `{}`, or
+//! are not a JSON object although the streamed arguments are one. Each call in the message is complete, so the identity
+//! rules for deltas are not used.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::append_arguments::give;
@@ -86,7 +86,8 @@ fn calls(
 ) -> ParseResult {
     choice.list_owners();
     let count = choice.calls.len();
-    // A message with n entries examines at most n streamed calls. Otherwise many messages would each scan all calls.
+    // For a message with n calls, at most n streamed calls are examined. Otherwise, each of many messages would scan
+    // all calls.
     let streamed = choice.calls.iter().filter(|call| was_streamed(call));
     let streamed = streamed.take(fragments.len()).map(|call| call.slot);
     let streamed: Vec<usize> = streamed.collect();
@@ -142,7 +143,7 @@ fn calls(
     Ok(())
 }
 
-/// Reads one entry of the message. Its index is ignored, because it can only repeat the position in the list.
+/// Reads one call of the message. Its index is ignored, because it can only repeat the position in the list.
 fn read<'a>(
     ctx: &RuleContext<'_, '_>,
     fragment: &'a Fragment<'_>,
@@ -178,7 +179,7 @@ fn was_streamed(call: &Call) -> bool {
     !(call.dropped || call.tentative && call.is_empty())
 }
 
-/// Returns the first call from slot `from` on that has the id of the entry and that no earlier entry matched.
+/// Returns the first streamed call from slot `from` on that has the id of the incoming call and was not matched yet.
 fn named(
     choice: &Choice,
     incoming: &Incoming<'_>,
@@ -193,8 +194,8 @@ fn named(
     })
 }
 
-/// Returns the streamed call that the entry refers to under another first id, found by an id that changed or by its
-/// position.
+/// Returns the streamed call that the incoming call refers to although its first id differs. It is found by an id that
+/// changed or by its position.
 fn find(
     choice: &mut Choice,
     incoming: &Incoming<'_>,

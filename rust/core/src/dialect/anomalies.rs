@@ -80,7 +80,7 @@ pub(crate) struct Anomalies<'a> {
     more_shapes: usize,
     /// True if a text contained a lone surrogate that no later text can complete.
     pub(crate) lone: bool,
-    /// The first reason not yet reported why official clients would read the payload differently.
+    /// The first unreported reason why official clients would read the payload differently.
     misread: Option<&'static str>,
     /// True if there was any such reason, whether reported or not.
     odd: bool,
@@ -146,7 +146,7 @@ impl<'a> Anomalies<'a> {
         found.unwrap_or_default()
     }
 
-    /// Replaces lone surrogates in a text that no later text can complete, and records that there were some.
+    /// Replaces lone surrogates in a text that no later text can complete, and records whether there were any.
     #[inline]
     pub(crate) fn clean<'t>(&mut self, text: Text<'t>) -> Cow<'t, str> {
         let (text, lone) = text.into_whole();
@@ -201,8 +201,8 @@ impl<'a> Anomalies<'a> {
     }
 }
 
-/// Reports duplicate keys among the members that a decoder reads. `is_read` receives the path relative to `base`; an
-/// array item is `None` in it.
+/// Reports duplicate keys among the members that a decoder reads. `is_read` receives the path relative to `base`; in
+/// that path, an array item is `None`.
 #[cold]
 pub(crate) fn report_duplicate_keys(
     wire: &mut DecodeContext<'_, '_>,

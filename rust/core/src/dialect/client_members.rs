@@ -26,7 +26,7 @@ struct NeededMember {
 
 #[derive(Debug)]
 enum MemberKind {
-    /// One of these texts.
+    /// One of these strings.
     Word(Vec<&'static str>),
     String,
     Number,
@@ -50,7 +50,8 @@ impl ClientMembers {
         }
     }
 
-    /// Returns true if clients can read an object of the type `name`. A type without an entry is always readable.
+    /// Returns true if clients can read an object of the type `name`. A type that is not in the table is always
+    /// readable.
     pub(crate) fn suit(&self, name: &str, members: &[Member<'_>]) -> bool {
         let found = self.types.iter().find(|(known, _)| *known == name);
         found.is_none_or(|(_, needed)| needed.iter().all(|one| one.suits(members)))

@@ -20,7 +20,7 @@ pub(crate) struct DecodeContext<'w, 'o> {
     pub(crate) out: &'w mut Output<'o>,
 }
 
-/// A payload, with its event name and where it came from.
+/// A payload, with its event name and its position in the input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Payload<'a> {
     pub(crate) text: &'a str,
@@ -67,8 +67,8 @@ pub(crate) fn unknown(wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) ->
         .unknown(wire.out, payload.event, payload.text.as_bytes())
 }
 
-/// Returns the event name (empty if there is none) and the input after `data: `. Returns `None` if the lines have
-/// another form.
+/// Returns the event name (empty if there is none) and the input after `data: `. Returns `None` if the lines have a
+/// different form.
 #[inline]
 pub(crate) fn one_line_of_data(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     if let Some(payload) = rest.strip_prefix(DATA.as_bytes()) {

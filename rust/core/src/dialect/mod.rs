@@ -116,12 +116,12 @@ impl Dialect {
         row(&KEEP_ALIVE, self)
     }
 
-    /// Returns the prefixes of event names that make official clients wrap the data in another object.
+    /// Returns the prefixes of event names; official clients wrap the data of such events in another object.
     pub(crate) fn wrapped_names(self) -> &'static [&'static str] {
         row(&WRAPPED, self)
     }
 
-    /// Returns the keys of the lists whose entries are decoded, and the keys of the objects that contain such lists.
+    /// Returns the keys of the lists whose items are decoded, and the keys of the objects that contain such lists.
     fn walked(self) -> Walked {
         let found = WALKED.iter().find(|(dialect, _)| *dialect == self);
         found.map_or_else(Walked::default, |(_, walked)| *walked)
@@ -310,9 +310,9 @@ pub(crate) fn detect(
 #[derive(Debug)]
 struct DetectRow {
     dialect: Dialect,
-    /// A sign that an earlier payload must have shown.
+    /// A condition that an earlier payload must have met.
     after: Option<Condition>,
-    /// Lists of signs. At least one of the lists must match completely.
+    /// Lists of conditions. All conditions of at least one list must hold.
     any: Vec<Vec<Condition>>,
 }
 
@@ -358,7 +358,8 @@ impl Condition {
     }
 }
 
-/// Looks up signs in one object. Caches the last member, because most signs in a row concern the same member.
+/// Evaluates conditions on one object. Caches the last member, because most conditions in a row of the table concern
+/// the same member.
 struct ConditionReader<'o, 'a> {
     object: &'o Object<'a>,
     /// The member that was looked up last; the fields below hold its value.
@@ -403,7 +404,7 @@ impl<'o, 'a> ConditionReader<'o, 'a> {
     }
 }
 
-/// Returns the event names that are heartbeats in every dialect.
+/// Returns the event names that are keep-alives in every dialect.
 pub(crate) fn keep_alive_anywhere() -> &'static [&'static str] {
     static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         let everywhere = |name: &&&str| {

@@ -49,7 +49,7 @@ impl<'a> LocatedPayload<'a> {
 pub(crate) struct DocumentContext {
     /// True if the document is outside any SSE field.
     pub(crate) stray: bool,
-    /// True if nothing came before the document.
+    /// True if this is the first document of the stream.
     pub(crate) first: bool,
     pub(crate) one_line: bool,
 }

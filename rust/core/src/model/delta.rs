@@ -5,7 +5,7 @@
 use crate::json::Text;
 use std::borrow::Cow;
 
-/// One entry of a list of tool-call deltas, normalized: absent, null and blank members are `None`.
+/// One element of a list of tool-call deltas, normalized: absent, null and blank members are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fragment<'a> {
     /// The index, if it is usable.
@@ -22,11 +22,11 @@ pub struct Fragment<'a> {
     /// Position in the list of fragments; `array_len` is the length of that list.
     pub position: u32,
     pub array_len: u32,
-    /// The fragment is the single call of the legacy `function_call` member.
+    /// True if the fragment is the call in the legacy `function_call` member.
     pub legacy: bool,
     /// Call of a free-form tool: its input is text, not JSON.
     pub custom: bool,
-    /// Members of the entry that are not modeled, as the text of a JSON object.
+    /// Unmodeled members of the element, as the text of a JSON object.
     pub metadata: Option<Cow<'a, str>>,
 }
 
@@ -67,7 +67,7 @@ impl Channel {
     }
 }
 
-/// Kind of content that an item on the wire has.
+/// Kind of content in a wire item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ItemKind {
     Message,
@@ -112,7 +112,7 @@ pub struct PartAttributes<'a> {
     pub metadata: Option<&'a str>,
 }
 
-/// One entry of an item's content list. `at.address.sub`: its position there.
+/// One part in an item's content list. `at.address.sub` is its position in that list.
 #[derive(Clone, Debug)]
 pub struct ListedPart<'a> {
     pub at: PartAt<'a>,
@@ -161,7 +161,7 @@ impl InputEnd {
 /// What was left unfinished when the input ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnfinishedInput {
-    /// None: the last event was complete.
+    /// Nothing: the last event was complete.
     #[default]
     Nothing,
     /// There was no payload at all.

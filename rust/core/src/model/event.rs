@@ -309,7 +309,7 @@ impl Parts<'_> {
     }
 }
 
-/// Token counts, and the wire's own usage object as text.
+/// Token counts, and the usage object as received, as JSON text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage<'a> {
     pub input_tokens: Option<i64>,
@@ -358,7 +358,8 @@ pub enum WireFact<'a> {
     Emptied,
     /// Like `Emptied`, but clients would reject the payload, for the given reason. No diagnostic reports it.
     LeftOut(&'static str),
-    /// A diagnostic reports that clients do not expect the payload. `emptied`: it produced no events.
+    /// A diagnostic reports that clients do not expect the payload. `emptied` is true if the payload produced no
+    /// events.
     Mended { emptied: bool },
     /// The payload is an element of an array, which clients do not expect. Further elements may follow before anything
     /// is passed through.
@@ -416,7 +417,7 @@ pub trait Sink {
     /// Reports that the input was truncated: from now on, parts and calls close for this reason.
     fn cut(&mut self) {}
 
-    /// Reports that a fault is certain: later diagnostics are recorded, not raised.
+    /// Reports that a fault will follow: later diagnostics are recorded, not raised.
     fn faulted(&mut self) {}
 
     /// Receives a fact that no event contains.

@@ -88,7 +88,7 @@ impl Where {
     }
 }
 
-/// Fields that only one exception class has.
+/// Fields that are specific to one exception class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Extra {
     #[default]

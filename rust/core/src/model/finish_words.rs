@@ -26,8 +26,8 @@ static TABLES: LazyLock<BTreeMap<&'static str, Table>> = LazyLock::new(|| {
     tables.collect()
 });
 
-/// By dialect: all words without case and separators. The dialect's own words take precedence; the others follow in
-/// order of dialect name.
+/// For each dialect: all words, without case and separators. The dialect's own words take precedence; the others follow
+/// in order of dialect name.
 static FOLDED: LazyLock<HashMap<&'static str, HashMap<String, &'static str>>> =
     LazyLock::new(|| {
         let folded = TABLES.iter().map(|(dialect, own)| {
@@ -44,7 +44,8 @@ static FOLDED: LazyLock<HashMap<&'static str, HashMap<String, &'static str>>> =
         folded.collect()
     });
 
-/// Returns the meaning of the reason, or `None` if no table has it. "natural" stands for every end that was not forced.
+/// Returns the meaning of the reason, or `None` if no table contains it. "natural" stands for every end that was not
+/// forced.
 pub(crate) fn meaning(dialect: &str, raw: &str) -> Option<&'static str> {
     let known = TABLES.get(dialect)?.get(raw).and_then(Value::as_str);
     if known.is_some() || raw.len() > LONGEST || !raw.is_ascii() {

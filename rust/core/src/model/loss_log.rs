@@ -1,4 +1,4 @@
-//! Conversion losses of a rewritten stream, in order with the diagnostics of the parser.
+//! Conversion losses of a rewritten stream, merged in order with the parser's diagnostics.
 
 use crate::model::output::Diagnostic;
 use crate::model::spec::Code;

@@ -16,7 +16,8 @@ use crate::model::policy::Action;
 use crate::model::spec::Code;
 use std::mem;
 
-/// Maximum length of a diagnostic's detail, in characters, because it contains names and paths chosen by the sender.
+/// Maximum length of a diagnostic's detail, in characters. It is limited because a detail contains names and paths
+/// chosen by the sender.
 const DETAIL: usize = 256;
 /// Maximum number of diagnostics and `Unknown` events per payload. The size of a payload does not bound their cost.
 pub(crate) const MAX_NOTES: usize = 1024;
@@ -55,12 +56,12 @@ pub struct Ledger {
     /// Byte offset of the current payload. Its events and diagnostics carry this place.
     pub offset: u64,
     pub ordinal: u64,
-    /// A fault is certain: later diagnostics are recorded, not raised.
+    /// True if a fault will follow: later diagnostics are recorded, not raised.
     faulted: bool,
     diagnostic_count: u64,
     kept: Vec<Diagnostic>,
     dropped: u64,
-    /// Ordinal of the payload that `noted` counts for.
+    /// Ordinal of the payload whose notes `noted` counts.
     noted_at: u64,
     noted: usize,
     /// Number of notes beyond `MAX_NOTES`.
@@ -171,7 +172,7 @@ impl<'a> Output<'a> {
             .is_none_or(|filter| filter.takes_rows())
     }
 
-    /// Returns the first of these consecutive pieces that may be emitted at once: their text and their end offsets.
+    /// Returns the leading pieces that may be emitted together: their text and their end offsets.
     #[inline]
     pub fn passes<'t>(
         &mut self,
@@ -189,7 +190,7 @@ impl<'a> Output<'a> {
         (texts.get(..end).unwrap_or_default(), ends)
     }
 
-    /// Stores a fault of the filter. The first one counts.
+    /// Stores a fault from the filter. Only the first one is kept.
     pub fn fail(&mut self, fault: Fault) {
         self.fault.get_or_insert(fault);
     }
@@ -239,7 +240,7 @@ impl<'a> Output<'a> {
         self.sink.cut();
     }
 
-    /// Passes a fact to the sink that no event contains.
+    /// Passes to the sink a fact that no event contains.
     #[inline]
     pub fn record_fact(&mut self, fact: WireFact<'_>) {
         self.sink.record_fact(fact);
@@ -288,7 +289,7 @@ impl<'a> Output<'a> {
         (self.ledger.offset, self.ledger.ordinal)
     }
 
-    /// Returns true if the policy raises that code; then no other diagnostic is raised from here on.
+    /// Returns true if the policy raises this code. In that case, no other diagnostic is raised from then on.
     pub fn will_raise(&mut self, code: Code) -> bool {
         self.ledger.faulted = self.config.policy.raises(code);
         if self.ledger.faulted {

@@ -44,19 +44,19 @@ words! {
         Done = "done",
         Finish = "finish",
     }
-    /// AM1: a new id on the index of a call of the same name that is still empty.
+    /// AM1: a new id arrives on the index of a call with the same name that has no arguments yet.
     SameIndexNewId {
         New = "new",
         Merge = "merge",
     }
-    /// AM2: arguments on an index that no call opened, while several calls have no arguments yet.
+    /// AM2: arguments arrive on an index without an opened call, while several calls have no arguments yet.
     OrphanIndex {
         Fifo = "fifo",
         Latest = "latest",
     }
     /// AM3: one id announced on two indexes.
     ParallelHeaders {
-        /// Split only if the joined text breaks JSON while the text of each index is valid.
+        /// Split only if the joined text is not valid JSON but the text of each index is.
         Auto = "auto",
         Join = "join",
         Split = "split",
@@ -100,9 +100,9 @@ words! {
     }
     /// A stream that ends with nothing open, but without any end signal.
     MissingTerminal {
-        /// The stream was cut.
+        /// The stream was truncated.
         Truncate = "truncate",
-        /// The gateway is known to omit the end: the stream counts as ended.
+        /// The gateway is known to omit the end signal: the stream counts as complete.
         Assume = "assume",
     }
 }
@@ -120,7 +120,7 @@ pub struct Switches {
     pub content_mode: ContentMode,
     /// AM9: the closing chunk repeats the text.
     pub drop_restated_content: bool,
-    /// AM10: a new chunk id and role in mid-stream.
+    /// AM10: a new chunk id and role mid-stream.
     pub restart_on_new_stream_id: bool,
     /// AM11: tool calls arrive in a different choice from the text. True merges all choices into choice 0.
     pub merge_choices: bool,

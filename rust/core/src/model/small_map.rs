@@ -242,7 +242,7 @@ impl<K: Eq + Hash> FromIterator<K> for Set<K> {
     }
 }
 
-/// A value that is identified by a number of its own.
+/// A value with a unique number.
 pub trait Numbered {
     type Number: Copy + Eq + Hash;
 

@@ -59,7 +59,7 @@ pub fn diagnostics() -> &'static Map<String, Value> {
     object(&DIAGNOSTICS, "codes")
 }
 
-/// Returns the facts about writing a dialect, for a key: finish words, usage conventions, faults, losses.
+/// Returns the facts about converting to a dialect, for a key: finish words, usage conventions, faults, losses.
 pub(crate) fn conversion(key: &str) -> Option<&'static Value> {
     CONVERSIONS.get(key)
 }
@@ -189,7 +189,7 @@ codes! {
     TEXT_CALL_REFUSED = "text_call_refused",
 }
 
-/// The entry of one code in the file.
+/// The data of one code in the file.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     severity: Severity,
@@ -263,8 +263,8 @@ impl Code {
         self.row().severity
     }
 
-    /// Returns the Python name of the exception that is raised for this code. Codes with severity `info` do not name an
-    /// exception; if a caller's policy raises one anyway, the base class is used.
+    /// Returns the Python name of the exception that is raised for this code. Codes with severity `info` have no
+    /// exception of their own; if a caller's policy raises such a code anyway, the base class is used.
     pub fn raises(self) -> &'static str {
         self.row().raises.unwrap_or("StreamError")
     }
@@ -274,13 +274,13 @@ impl Code {
         self.row().skippable
     }
 
-    /// Returns how repair handles the code: drops the `payload`, or rewrites the `stream` from there on. `None`: the
-    /// payload passes through.
+    /// Returns how repair handles the code: drops the `payload`, or rewrites the `stream` from that point on. `None`:
+    /// the payload passes through.
     pub(crate) fn mends(self) -> Option<&'static str> {
         self.row().mends
     }
 
-    /// Returns the message in the file.
+    /// Returns the code's message from the file.
     pub fn text(self) -> &'static str {
         self.row().text
     }

@@ -110,7 +110,7 @@ impl Look<'_> {
     }
 }
 
-/// Returns true if a payload that produced no event is of a type without content for any part.
+/// Returns true if a payload that produced no event has a type that carries no content for any part.
 pub(crate) fn is_beside(dialect: &str, payload: &[u8]) -> bool {
     let known = spec::conversion("beside").and_then(|table| table.get(dialect));
     let known = spec::words(known);

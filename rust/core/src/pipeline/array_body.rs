@@ -1,8 +1,8 @@
 //! Splits a body that is one JSON array (Gemini without `alt=sse`) into its elements as soon as each is complete.
 //!
 //! Accepts bytes in reads of any size, and returns elements with their offsets. The first bytes decide whether the body
-//! is an array. Until then they are held; if the body is not an array, they are returned. Tracks only brackets and
-//! strings, so the caller must check whether an element is valid JSON.
+//! is an array. Until that is decided, they are held; if the body is not an array, they are returned. Tracks only
+//! brackets and strings, so the caller must check whether an element is valid JSON.
 
 use crate::model::fault::Fault;
 use crate::model::limits::LimitName;

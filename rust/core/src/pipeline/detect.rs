@@ -34,7 +34,7 @@ impl PayloadPipeline {
             return Ok(true);
         }
         if self.done {
-            // The marker is the end in every dialect. The caller reports any data after it.
+            // The marker ends the stream in every dialect. The caller reports any data after it.
             return Ok(false);
         }
         if text == MARKER && !self.waiting.is_empty() {
@@ -159,7 +159,7 @@ impl PayloadPipeline {
         out.diagnose_at(position, Code::OTHER_DIALECT, dialect.name())
     }
 
-    /// Reports JSON Lines if a second document follows one that could have been the whole answer.
+    /// Reports JSON Lines if a second document follows one that could have been the whole response.
     pub(crate) fn several(&mut self, out: &mut Output<'_>, first: &HeldPayload) -> ParseResult {
         self.lines = true;
         report_at(out, first, Code::JSON_LINES_BODY)

@@ -228,7 +228,8 @@ impl Parser {
         array.is_some_and(|array| array.may_open(next))
     }
 
-    /// Returns the fault that these next bytes would cause; they must not complete a payload. Does not consume them.
+    /// Returns the fault that these next bytes would cause, without consuming them. The bytes must not complete a
+    /// payload.
     pub(crate) fn probe(&self, next: &[&[u8]]) -> ParseResult {
         let limit = self.config.limits.max_stream_bytes;
         let room = limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.total));
@@ -347,12 +348,12 @@ impl Parser {
         self.framer.ordinal() + elements
     }
 
-    /// Returns true if the dialect's terminal marker was read, even if the answer is incomplete.
+    /// Returns true if the dialect's terminal marker was read, even if the response is incomplete.
     pub(crate) fn has_ended(&self) -> bool {
         self.stage.done
     }
 
-    /// Returns the completeness of the answer so far, even before the end of the input.
+    /// Returns the completeness of the response so far, even before the end of the input.
     pub(crate) fn completeness_so_far(&self) -> Completeness {
         self.stage.assembler.completeness()
     }
@@ -367,7 +368,7 @@ impl Parser {
         self.ledger.dropped()
     }
 
-    /// Returns the completeness of the answer, which is open until the terminal marker, the end of the input or a
+    /// Returns the completeness of the response, which is open until the terminal marker, the end of the input or a
     /// fault.
     pub fn completeness(&self) -> Completeness {
         match self.stage.assembler.completeness() {
@@ -388,7 +389,8 @@ impl Parser {
         self.stage.assembler.shown_arguments(part)
     }
 
-    /// Emits the close events that rebuild the answer. Open parts contain what has arrived so far.
+    /// Emits the close events from which the current response can be rebuilt. Open parts contain what has arrived so
+    /// far.
     pub fn snapshot(&self, sink: &mut dyn Sink) {
         match &self.text_calls {
             None => self.stage.assembler.snapshot(sink),

@@ -48,7 +48,7 @@ pub(crate) struct PayloadPipeline {
     pub(crate) other: Option<Box<dyn Decoder>>,
     /// Event names of keep-alives, which carry no content.
     pub(crate) keep_alive: &'static [&'static str],
-    /// Prefixes of event names that make clients wrap the data in another object.
+    /// Prefixes of event names; clients wrap the data of such events in another object.
     pub(crate) wrapped: &'static [&'static str],
     pub(crate) assembler: Assembler,
     /// The first bytes of the body, kept until the first payload.
@@ -69,7 +69,7 @@ pub(crate) struct PayloadPipeline {
     pub(crate) waiting: LazyBox<UndetectedPayloads>,
     /// Watches for other dialects if the caller specified one.
     pub(crate) watch: Option<Box<DialectWatch>>,
-    /// A lone document that may be the whole answer or the first of several lines.
+    /// A lone document that may be the whole response or the first of several lines.
     pub(crate) undecided: Option<Box<HeldPayload>>,
     /// True if each document is on a separate line (JSON Lines).
     pub(crate) lines: bool,
@@ -241,8 +241,8 @@ impl PayloadPipeline {
         }
     }
 
-    /// Checks whether the payload belongs to a dialect other than the specified one. Stops with the first payload that
-    /// produces content, because a stream that was partly understood is in the specified dialect.
+    /// Checks whether the payload belongs to a dialect other than the specified one. Stops at the first payload that
+    /// produces content, because a stream from which content was decoded is in the specified dialect.
     fn watch_dialect(&mut self, arrival: LocatedPayload<'_>, text: &str) {
         let Some(watch) = &mut self.watch else {
             return;

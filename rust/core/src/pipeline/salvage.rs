@@ -1,8 +1,8 @@
 //! Classifies a payload as a marker, a document, or broken data, and salvages the usable part of broken data.
 //!
 //! Salvage is tried only if the data is not JSON and the policy is not strict. Runs between framing and decoding, works
-//! on lines and documents, and does not look at their contents. Linear, because each byte is read a fixed number of
-//! times.
+//! on lines and documents, and does not look at their contents. Takes linear time, because each byte is read at most a
+//! fixed number of times.
 
 use crate::dialect::Read;
 use crate::dialect::Reader;
@@ -156,7 +156,7 @@ fn tails(text: &str, reader: Reader) -> Vec<&str> {
     out
 }
 
-/// Returns the document after a `data:` inside a line. If several are followed by a document, the last `data:` is used.
+/// Returns the document after a `data:` inside a line. If a document follows several of them, the last `data:` is used.
 fn glued(line: &str, reader: Reader) -> Option<(&str, Read<'_>)> {
     line.rmatch_indices("data:")
         .take(TAILS)

@@ -1,4 +1,4 @@
-//! Holds back answer text as long as it may turn out to be a tool call, and emits the calls found in it.
+//! Holds back response text as long as it may turn out to be a tool call, and emits the calls found in it.
 //!
 //! An event filter between the assembler and the sink. `python/streamweld/_pure/text_calls/__init__.py` specifies its
 //! behavior.
@@ -92,12 +92,12 @@ pub(crate) struct TextCalls {
 /// Whether the next piece of text can be emitted unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Streak {
-    /// No: something is held, or the position is unknown.
+    /// No: some content is held, or the position is unknown.
     #[default]
     None,
-    /// Yes: nothing of this part is held, and its text ends at the start of a line.
+    /// Yes: this part has no held content, and its text ends at the start of a line.
     LineStart(u32),
-    /// Yes: nothing of this part is held, and its text ends inside a line.
+    /// Yes: this part has no held content, and its text ends inside a line.
     InLine(u32),
 }
 
@@ -109,7 +109,7 @@ struct Choice {
     streak: Streak,
     /// Parts with held content, in order.
     parts: VecDeque<Part>,
-    /// The part without text that was started and whose start event is held, if any.
+    /// The part that was started without text and whose start event is held, if any.
     empty: Option<u32>,
     /// Number of the part that is being scanned.
     current: Option<u32>,
@@ -306,7 +306,7 @@ impl TextCalls {
             .any(|part| part.part == delta.part);
         let is_free = free == choice.scanner.text.len();
         if !holds && is_free {
-            // If nothing of this part is held, nothing of earlier parts can be held either.
+            // If this part has no held content, earlier parts have none either.
             choice.release(out, usize::MAX);
             out.emit(event);
             return;
@@ -359,8 +359,8 @@ impl TextCalls {
         });
     }
 
-    /// Handles the end of a part. `done` copies the part's done event; a copy is needed only if something of the part
-    /// is held.
+    /// Handles the end of a part. `done` copies the part's done event; a copy is needed only if content of the part is
+    /// held.
     fn done(
         &mut self,
         out: &mut Output<'_>,
@@ -447,7 +447,7 @@ impl TextCalls {
         });
     }
 
-    /// Returns true if the limits allow that many more calls.
+    /// Returns true if the limits allow this number of additional calls.
     fn has_room(&self, out: &Output<'_>, calls: usize) -> bool {
         self.calls + calls <= self.max_calls && out.has_room(2 * calls)
     }
@@ -495,8 +495,8 @@ impl TextCalls {
         let end = between.end.unwrap_or(done.text.len());
         let text = done.text.get(between.start.unwrap_or(0)..end);
         let text = text.unwrap_or_default();
-        // Text after a block is stripped of its end-of-turn tokens. A part that contains no block follows a block of
-        // another part.
+        // Text after a block is stripped of its end-of-turn tokens. A part without a block follows a block in another
+        // part.
         let text = match (is_first, between.end) {
             (true, Some(_)) => text,
             (true, None) if was_shown => text,
@@ -627,7 +627,7 @@ impl TextCalls {
         promoted
     }
 
-    /// Generates a unique call id in the same form as for calls without an id.
+    /// Generates a unique call id in the same form as the ids minted for structured calls without an id.
     fn mint(&mut self, part: u32) -> String {
         let wanted = format!("call_{}_{part}", self.seed);
         let mut id = wanted.clone();
@@ -652,8 +652,8 @@ fn diagnose(out: &mut Output<'_>, code: Code, span: &Span, part: Option<u32>, wh
 }
 
 impl Choice {
-    /// Switches to the part that the next text belongs to. If more text of an earlier part follows, this choice is no
-    /// longer scanned, because positions within lines are unknown.
+    /// Switches to the part that the next text belongs to. If that is an earlier part, this choice is no longer
+    /// scanned, because the position within the line is unknown.
     fn turn_to(&mut self, out: &mut Output<'_>, part: u32, context: &Context<'_>) {
         let before = self.current.replace(part);
         if before == Some(part) {
@@ -1116,14 +1116,14 @@ fn position_of(choices: &List<Choice>, index: i32) -> Option<usize> {
     choices.position(index)
 }
 
-/// Minimum number of deltas for which it pays off to prepare a row.
+/// Minimum number of deltas for which preparing a row is worthwhile.
 const WORTHWHILE: usize = 6;
-/// Number of deltas to process one by one after fewer of a row passed.
+/// Number of deltas to process one by one after a row of fewer than `WORTHWHILE` deltas.
 const SINGLES: usize = 16;
-/// Number of deltas to process one by one after a row ended: the delta that is held, and the delta that releases it.
+/// Number of deltas to process one by one after a row ended: the held delta, and the delta that releases it.
 const HELD: usize = 2;
 
-/// Shows a snapshot of the answer with its parts replaced. Added parts follow all parts of the assembler.
+/// Emits a snapshot of the response with its parts replaced. Added parts come after all parts of the assembler.
 pub(crate) struct ShownSink<'s> {
     stage: &'s TextCalls,
     sink: &'s mut dyn Sink,

@@ -198,7 +198,7 @@ pub(crate) fn put_name(block: &mut Vec<u8>, name: &str) {
 /// The comments that a block had.
 #[derive(Debug)]
 pub(crate) struct DroppedComments {
-    /// Size of the block before they were dropped.
+    /// Size of the block before the comments were dropped.
     pub(crate) size: usize,
     pub(crate) any: bool,
     /// True if the last line of the block was a comment.

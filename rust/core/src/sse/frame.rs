@@ -23,10 +23,10 @@ pub struct Frame<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stray<'a> {
     pub data: &'a [u8],
-    /// Absolute offset of the first byte of its first line.
+    /// Absolute offset of the first byte of the payload's first line.
     pub offset: u64,
     pub ordinal: u64,
-    /// True if its block has a data line, too.
+    /// True if the payload's block also has a data line.
     pub beside_data: bool,
 }
 

@@ -78,7 +78,7 @@ pub struct Framer {
     head: Vec<u8>,
     /// Length of the partial line's value so far, without its leading space.
     value_len: usize,
-    /// True until the value has its first byte: one leading space is not part of it.
+    /// True until the value has its first byte: one leading space is not part of the value.
     value_fresh: bool,
 
     /// Offset of the first field or stray line in the open event.
@@ -99,7 +99,7 @@ pub struct Framer {
 }
 
 impl Framer {
-    /// Creates a framer. With `keep_stray`, payloads outside any field are emitted, too.
+    /// Creates a framer. With `keep_stray`, payloads outside any field are also emitted.
     pub fn new(limits: &Limits, keep_stray: bool) -> Framer {
         Framer {
             max_event: as_len(limits.max_event_bytes),
@@ -129,7 +129,7 @@ impl Framer {
         }
     }
 
-    /// Sets the last event id after a reconnect. It applies until the stream sends one.
+    /// Sets the last event id after a reconnect. It applies until the stream sends an id.
     pub fn set_last_event_id(&mut self, id: &[u8]) {
         self.seldom.last_id = id.to_vec();
     }

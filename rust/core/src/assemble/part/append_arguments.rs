@@ -96,7 +96,7 @@ fn append_bytes(
 ) -> ParseResult {
     let mut siblings = Vec::new();
     let mut spill = append_to_call(ctx, choice, slot, piece, identity)?;
-    // Each call may pass bytes on to another call, once per value in the piece.
+    // Each call may leave bytes for another call, once per value in the piece.
     while let Some(first) = spill.take() {
         let owned = first.piece.into_owned();
         let (mut piece, mut slot, mut is_sibling) =

@@ -55,8 +55,8 @@ pub struct ArgumentText {
     pub plain: bool,
     /// Text after a complete value, if it belongs to no other call.
     pub overflow: crate::model::lazy_box::LazyBox<Vec<u8>>,
-    /// Number of bytes at the beginning of the text that were received again and are held back (A6). 0: nothing is held
-    /// back.
+    /// Number of bytes at the beginning of the text that were received again and are held back (A6). 0 if nothing is
+    /// held back.
     pub replayed: usize,
     /// The repetition began with a fragment that carried the call's name.
     pub replay_has_header: bool,
@@ -137,7 +137,8 @@ impl ArgumentText {
         self.data.len() <= LONGEST_PLACEHOLDER && PLACEHOLDERS.contains(&trim(&self.data))
     }
 
-    /// Returns true if an object may replace the text (A3). `{}` counts only if it arrived in a single fragment.
+    /// Returns true if the text is a placeholder that an object may replace (A3). `{}` counts only if it arrived in a
+    /// single fragment.
     pub fn gives_way(&self) -> bool {
         if !self.is_placeholder() {
             return false;
@@ -242,15 +243,15 @@ impl ArgumentText {
         self.doubling.alive = false;
     }
 
-    /// Drops everything beyond `size` after a limit was exceeded. Other fields are not updated, because the stream is
-    /// over.
+    /// Drops everything beyond `size` after a limit was exceeded. Other fields are not updated, because the stream has
+    /// ended.
     pub fn undo(&mut self, size: usize) {
         self.overflow.truncate(size.saturating_sub(self.data.len()));
         self.data.truncate(size);
         self.shown = self.shown.min(self.data.len());
     }
 
-    /// Ends the text: applies the cumulative and doubled hypotheses (A4', A5') to an unfinished text, and resolves
+    /// Ends the text: applies the cumulative and doubled hypotheses (A4', A5') to an unfinished text, and resolves the
     /// held-back text.
     pub fn end(&mut self) -> Push<'static> {
         let doubled = self.doubling.whole_at_the_end(self.count);

@@ -10,7 +10,7 @@ pub struct Attachments {
     pub records: BTreeMap<u32, Record>,
     /// Part number of a tool result, by choice and call id.
     pub(crate) results: Map<(i32, String), u32>,
-    /// Part number of an attachment, by choice and the key it was stored under.
+    /// Part number of an attachment, by choice and its storage key.
     pub(crate) keyed: Map<(i32, String), u32>,
 }
 blank!(Attachments);

@@ -18,7 +18,7 @@ use crate::model::spec::Code;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// An id from the wire, shared between the object it addresses and the indexes that find it.
+/// An id from the wire, shared between the call or item that it addresses and the lookup tables.
 pub type Id = Arc<str>;
 
 /// Maximum number of aliases of a call. Bounds the memory for a stream with a new id in every delta. Such a call can

@@ -24,7 +24,7 @@ pub fn named(choice: &mut Choice, slot: usize) {
     }
 }
 
-/// Emits the queued calls, whose names are final now that another part of the choice receives data.
+/// Emits the queued calls. Their names are final, because another part of the choice receives data.
 #[inline]
 pub fn flush_unstarted(out: &mut Output<'_>, choice: &mut Choice, other_than: Option<usize>) {
     if !choice.unstarted.is_empty() {
@@ -32,7 +32,7 @@ pub fn flush_unstarted(out: &mut Output<'_>, choice: &mut Choice, other_than: Op
     }
 }
 
-/// Emits the queued calls before a call that receives data. Returns the call that later calls wait for.
+/// Emits the queued calls when a call receives data. Returns the call that later calls wait for.
 #[inline]
 pub fn flush_for_call(out: &mut Output<'_>, choice: &mut Choice) -> Option<usize> {
     if choice.unstarted.is_empty() {

@@ -94,7 +94,7 @@ pub fn classify(
     })
 }
 
-/// Returns why a closed call is invalid, or `None`. An unfinished text is not invalid here.
+/// Returns why a closed call is invalid, or `None`. An unfinished text does not make the call invalid.
 fn fault(
     ctx: &mut RuleContext<'_, '_>,
     call: &Call,

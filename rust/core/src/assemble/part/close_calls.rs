@@ -5,7 +5,7 @@
 //! echo       drop a nameless call that only repeats the arguments of a named one
 //! pair       give the arguments of the only nameless call to the only named call without arguments
 //! drop       drop tentative calls without arguments, and nameless calls without any text
-//! unwrap     treat null and "" as no arguments; replace a JSON string of JSON by that JSON
+//! unwrap     treat null and "" as no arguments; replace a JSON string that contains JSON with that JSON
 //! dedupe     drop the later of two calls with the same name, arguments and id (AM5: without an id, the same index)
 //! opening    drop the duplicate of a call that was opened under one id and closed under another
 //! ignore     leave out a placeholder if the response ended without a reason
@@ -281,8 +281,8 @@ fn pair(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
         .diagnose(Code::ARGS_PAIRED, Some(part), &other.to_string())
 }
 
-/// Replaces text that stands for something else: white space, null and "" stand for no arguments, a JSON string for the
-/// JSON in it.
+/// Replaces text that stands for something else: white space, null and "" stand for no arguments, a JSON string stands
+/// for the JSON that it contains.
 fn unwrap(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> ParseResult {
     let Some(call) = choice.get_mut(slot) else {
         return Ok(());
@@ -314,8 +314,8 @@ fn unwrap(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> Pa
     ctx.report(code, part)
 }
 
-/// Ignores a placeholder if the response has no finish reason, because the arguments may have been cut off after it. If
-/// token counts show that the response was complete, the placeholder is kept.
+/// Ignores a placeholder if the response has no finish reason, because the arguments after it may have been truncated.
+/// If token counts show that the response was complete, the placeholder is kept.
 fn ignore_placeholder(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) {
     let runs = ctx.switches().empty_call_without_reason == EmptyCall::Run;
     if runs || ctx.shared.is_counted() {
@@ -329,7 +329,7 @@ fn ignore_placeholder(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: 
     }
 }
 
-/// Drops the later of two calls that have the same content and either the same id, or no id and the same index.
+/// Drops the later of two calls that have the same content and either the same id, or the same index and no id.
 fn dedupe(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
     let drops_twins = ctx.switches().identical_idless_same_index == IdenticalCall::Drop;
     let mut groups: Vec<Vec<usize>> = Vec::new();
@@ -393,7 +393,7 @@ fn identify(
             first.verdict.is_none() && first.wire_id(last) == Some(wire.as_str())
         });
         let free = !ctx.shared.is_taken(&wire);
-        // A reused id, even if it is only an alias of the first call.
+        // The id is reused, even if it is only an alias of the first call.
         ctx.shared.ids_given.insert(wire);
         (first, own && free)
     });

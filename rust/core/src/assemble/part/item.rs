@@ -119,7 +119,7 @@ impl SubIndexTable {
         self.sorts(channel, kind).filter_map(last).max()
     }
 
-    /// Returns the sorts in use that match. There are at most two more than kinds of reasoning.
+    /// Returns the sorts in use that match. Their number is at most the number of reasoning kinds plus two.
     fn sorts(&self, channel: Channel, kind: Option<&str>) -> impl Iterator<Item = Sort> {
         let fits = move |(other, known): &&Sort| {
             *other == channel && kind.is_none_or(|kind| kind == *known)
@@ -140,7 +140,7 @@ pub struct Item {
     pub public_id: Option<Id>,
     /// The wire opened the item. Otherwise, the item was created because something addressed it.
     pub announced: bool,
-    /// The wire opened the item without a part, so its closing event carries more than those of its parts.
+    /// The wire opened the item without a part, so its closing event carries more than the closing events of its parts.
     pub opened_bare: bool,
     pub open: bool,
     pub parts: Vec<ItemPart>,
@@ -165,7 +165,7 @@ pub struct Item {
     pub alias_reported: bool,
     pub late_reported: bool,
     pub conflict_reported: bool,
-    /// Number of lists that repeated its parts.
+    /// Number of lists that repeated the item's parts.
     pub lists: u8,
     aliases: u8,
 }
@@ -227,8 +227,8 @@ impl Item {
         self.parts.push(one);
     }
 
-    /// Counts one more id for the item; returns false if there are too many. Bounds the memory for a stream with a new
-    /// id in every delta.
+    /// Counts an additional id of the item; returns false if there are too many. Bounds the memory for a stream with a
+    /// new id in every delta.
     pub fn count_alias(&mut self) -> bool {
         self.aliases = self.aliases.saturating_add(1);
         usize::from(self.aliases) <= MAX_ALIASES

@@ -1,6 +1,6 @@
 //! Tool calls that the wire opens and closes: combines snapshot, deltas and final value, and closes the call.
 //!
-//! opening   its arguments are a snapshot: the deltas repeat it, continue it, or do not mention it
+//! opening   its arguments are a snapshot: the deltas repeat it, continue it, or are independent of it
 //! deltas    go through the argument rules of `arguments`, as in Chat
 //! value     replaces the streamed text, unless it is empty, or the streamed arguments are complete and the value is a
 //!           placeholder or not an object
@@ -33,7 +33,7 @@ use crate::model::event::WireFact;
 use crate::model::fault::Fault;
 use crate::model::spec::Code;
 
-/// Length limit in bytes for an empty object with white space in it.
+/// Maximum length in bytes of an empty object that contains white space.
 const SHORT: usize = 64;
 /// Bytes that a gateway loses when it drops the first fragment.
 const LOST: &[u8] = b"{\"";
@@ -361,7 +361,7 @@ pub fn report_conflict(
     ctx.report(Code::CONFLICT, part)
 }
 
-/// Returns true if the arguments equal the call's own, or are empty or a placeholder.
+/// Returns true if the given arguments equal those of the call, or are empty or a placeholder.
 pub fn is_same_or_empty(call: &mut Call, arguments: &str) -> bool {
     let payload = arguments.as_bytes();
     payload.is_empty()

@@ -1,4 +1,4 @@
-//! Ends an item when the wire closes it, and all open items when the choice is over.
+//! Ends an item when the wire closes it, and all open items when the choice has ended.
 //!
 //! `item_text` closes the parts of an item; `item_call` and `close_calls` close tool calls.
 
@@ -43,7 +43,7 @@ pub fn end_item(
     Ok(())
 }
 
-/// Ends all open items because the choice is over. `ended`: the choice was not truncated. The calls are closed
+/// Ends all open items because the choice has ended. `ended`: the choice was not truncated. The calls are closed
 /// together, in `close_calls`.
 pub fn end_items(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, ended: bool) -> ParseResult {
     for item in choice.item_index.opened() {

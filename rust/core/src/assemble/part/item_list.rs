@@ -1,11 +1,13 @@
-//! Applies the content list of a closed item to its streamed parts, entry by entry, as planned by `listed_parts`.
+//! Applies the content list of a closed item to its streamed parts, one listed part at a time, as planned by
+//! `listed_parts`.
 //!
 //! Events are emitted in the order of the list, so that a reader sees the parts in the order of the item:
 //!
-//! 1  An entry attaches its annotations and metadata to its part; an entry without a streamed part opens one.
-//! 2  The last entry for a part corrects the text of the part and closes it.
-//! 3  After all entries, parts that the list omits are retracted in the order in which they opened, and close with the
-//!    item. Retractions come last because a later entry may still match the part.
+//! 1  A listed part adds its annotations and metadata to the streamed part that it matches. If it matches none, it
+//!    opens a new part.
+//! 2  The last listed part that matches a streamed part corrects the text of that part and closes it.
+//! 3  At the end of the list, streamed parts that it omits are retracted in the order in which they opened, and close
+//!    with the item. Retractions come last because a later listed part may still match.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::item::Spot;
@@ -34,12 +36,12 @@ pub struct TextList {
     item: usize,
     spots: Vec<Spot>,
     plan: Plan,
-    /// Number of remaining entries for each part.
+    /// For each part, the number of listed parts still to be applied to it.
     to_come: Vec<usize>,
 }
 
 impl TextList {
-    /// Plans how the entries match the parts. `texts`: the texts of the entries.
+    /// Plans how the listed parts match the streamed parts. `texts`: the texts of the listed parts.
     pub fn new(choice: &Choice, item: usize, entry: &ListedPart<'_>, texts: &[&str]) -> TextList {
         let spots: Vec<Spot> = spots_like(choice, item, entry).collect();
         let parts: Vec<StreamedPart> = spots
@@ -71,7 +73,7 @@ impl TextList {
         }
     }
 
-    /// Applies the next entry of this kind.
+    /// Applies the next listed part of this kind.
     pub fn apply_entry(
         &mut self,
         ctx: &mut RuleContext<'_, '_>,
@@ -168,7 +170,7 @@ impl TextList {
     }
 }
 
-/// Returns the parts of the item that are of the same kind as the entry.
+/// Returns the parts of the item that are of the same kind as the listed part.
 pub fn spots_like(
     choice: &Choice,
     item: usize,

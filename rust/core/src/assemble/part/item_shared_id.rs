@@ -50,7 +50,7 @@ pub fn share_id(
     call.announced_again.insert(Some(index));
 }
 
-/// Appends text to the item's call. If that reveals two calls, the item continues with the second one.
+/// Appends text to the item's call. If the text shows that there are two calls, the item continues with the second one.
 pub fn push_item(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

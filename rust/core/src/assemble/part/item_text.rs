@@ -437,7 +437,7 @@ pub fn conflict(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, spot: Spot) 
         .diagnose(Code::CONFLICT, Some(part.part), part.channel.name())
 }
 
-/// Closes a part that the wire closed. `alone`: nothing more of its item follows.
+/// Closes a part that the wire closed. `alone`: its item has no further content.
 pub fn close_part(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -539,7 +539,7 @@ pub fn finish_item(
         .try_for_each(|spot| end_part(ctx, choice, spot))
 }
 
-/// Closes the open parts of an item with empty text, because the response starts again.
+/// Closes the open parts of an item with empty text, because the response restarts.
 pub fn take_back(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) {
     let index = choice.index;
     for spot in choice.spots(item) {

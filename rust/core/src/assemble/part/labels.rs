@@ -1,7 +1,7 @@
 //! Sub-indexes ("labels") of the deltas of one text part, and the closing texts received under them.
 //!
-//! Some gateways number every delta; others number parts that no event announced. Both are parsed as one part; only a
-//! close or the content list of the item shows what a label means.
+//! Some gateways number every delta; others use the numbers for parts that no event announced. Both are parsed as one
+//! part; only a close or the content list of the item shows what a label means.
 
 /// Maximum number of runs. A part with more runs has a new label in every delta, so its labels mean nothing.
 const MAX_RUNS: usize = 64;
@@ -111,8 +111,8 @@ impl Labels {
         matches!(self, Labels::Several(all) if !all.closes.is_empty())
     }
 
-    /// Returns the text of the part with the closing texts inserted. A single closing text that differs from its
-    /// label's own text is the text of the whole part.
+    /// Returns the text of the part with the closing texts inserted. If there is only one closing text and it differs
+    /// from the streamed text of its label, it is the text of the whole part.
     pub fn closed_text(&self, text: &str) -> Option<String> {
         let Labels::Several(all) = self else {
             return None;

@@ -16,7 +16,7 @@ use crate::model::lazy_box::blank;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Returns the key and text of each member, in order. If a key is repeated, its last value counts, at the position of
+/// Returns the key and text of each member, in order. If a key is repeated, its last value is used, at the position of
 /// the first.
 fn members(raw: &str) -> Vec<(Cow<'_, str>, &str)> {
     let mut found = Keyed::default();

@@ -1,11 +1,12 @@
-//! Handles a tool call that is announced again: the same call under another id, or a second call with its id.
+//! Handles a tool call that is announced again: the same call with another id, or a second call with the same id.
 //!
 //! open    the same call: ids become aliases; the text goes through the argument rules, and an overflow is a second
 //!         call
 //! closed  the text is collected without events. At its close, or at the end, the new call is dropped if it has no text
-//!         or the same name and arguments; the first call takes its text if it has none; otherwise it is a second
-//!         call
-//! another name under the same id: a second call at once, unless it is the close of an open call with that name
+//!         or the same name and arguments; if the first call has no text, it takes this text; otherwise there are two
+//!         calls
+//! If the same id is announced with another name, it is a second call at once, unless the announcement is the close of
+//! an open call with that name.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::call::Call;
@@ -22,7 +23,7 @@ use crate::assemble::rule_context::RuleContext;
 use crate::model::delta::Address;
 use crate::model::spec::Code;
 
-/// Returns true if the announcement means a second call: it has a different name, or a different id after the first
+/// Returns true if the announcement opens a second call: it has a different name, or a different id after the first
 /// call is finished.
 pub fn is_another(call: &Call, address: &Address<'_>, name: Option<&str>) -> bool {
     if name.is_some_and(|name| !call.name.is_empty() && name != call.name) {
@@ -33,7 +34,7 @@ pub fn is_another(call: &Call, address: &Address<'_>, name: Option<&str>) -> boo
     other_id && (call.verdict.is_some() || call.is_complete())
 }
 
-/// Returns true if a close with the ids of an open call closes that call, even under another name.
+/// Returns true if a close with the ids of an open call closes that call, even with another name.
 ///
 /// An announcement creates a call and a close ends it. The AI SDK's own repair may rename the call in between.
 pub fn is_own_close(choice: &Choice, item: usize, address: &Address<'_>) -> bool {

@@ -1,6 +1,6 @@
 //! Detectors for replayed argument fragments: cumulative text (A4') and doubled fragments (A5').
 //!
-//! Both hypotheses start out possible; a conformant stream refutes both with its second fragment.
+//! Both hypotheses are possible at first; a conformant stream refutes both with its second fragment.
 
 use crate::json::Automaton;
 use crate::model::spec::Code;
@@ -100,7 +100,7 @@ impl Doubling {
         self.single = None;
     }
 
-    /// Returns the text of one fragment per pair at the end, if it is a complete object and there were at least two
+    /// At the end, returns the text of one fragment per pair, if it is a complete object and there were at least two
     /// pairs.
     pub fn whole_at_the_end(&self, count: usize) -> Option<Vec<u8>> {
         let single = self.single.as_deref()?;
@@ -108,8 +108,8 @@ impl Doubling {
         whole.then(|| single.data.clone())
     }
 
-    /// Returns the text of one fragment per pair if it can continue where the full text, of that length, would break.
-    /// After that, the second fragment of each pair is dropped.
+    /// Returns the text of one fragment per pair if it can continue where the full text, which has this length, would
+    /// break. After that, the second fragment of each pair is dropped.
     pub fn take_on_break(&mut self, count: usize, length: usize, piece: &[u8]) -> Option<Vec<u8>> {
         let single = self.single.as_deref()?;
         if single.data.len() == length {

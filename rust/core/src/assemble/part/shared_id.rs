@@ -38,7 +38,7 @@ pub struct SharedId {
     /// Number of indexes with text, and number of indexes whose text is a complete object.
     filled: usize,
     whole: usize,
-    /// It is one call after all, so nothing more is collected.
+    /// There is only one call after all, so no more text is collected.
     pub closed: bool,
 }
 
@@ -92,12 +92,12 @@ impl SharedId {
         !self.closed && self.filled > 1
     }
 
-    /// Returns true if `divides` and the text of each index is a complete object.
+    /// Returns true if `divides` returns true and the text of each index is a complete object.
     pub fn divides_whole(&self) -> bool {
         self.divides() && self.whole == self.filled
     }
 
-    /// Returns true if `divides` and at least one of the texts is a complete object.
+    /// Returns true if `divides` returns true and at least one of the texts is a complete object.
     pub fn divides_in_part(&self) -> bool {
         self.divides() && self.whole > 0
     }

@@ -197,7 +197,7 @@ impl TextParts {
         self.length_of(channel).length
     }
 
-    /// Returns all text received in a channel. Costs its length.
+    /// Returns all text received in a channel. The cost is proportional to its length.
     pub fn whole(&self, channel: Channel) -> String {
         let parts = self.parts.iter();
         let parts = parts.filter(|part| part.channel == channel && !part.void);
@@ -292,8 +292,8 @@ impl TextParts {
         }
     }
 
-    /// Closes the parts at the end of the choice, including half a surrogate pair without a part. Returns what belongs
-    /// to no part, as a member name and a raw array.
+    /// Closes the parts at the end of the choice, including a pending half of a surrogate pair without a part. Returns
+    /// the annotations or details that belong to no part, as a member name and a raw array.
     pub fn end(
         &mut self,
         ctx: &mut RuleContext<'_, '_>,
@@ -403,7 +403,7 @@ impl TextParts {
         Some(part.part)
     }
 
-    /// Appends text to the open part, which belongs to that channel.
+    /// Appends text to the open part, which must belong to this channel.
     #[inline]
     fn grow(
         &mut self,

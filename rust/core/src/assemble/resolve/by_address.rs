@@ -60,7 +60,7 @@ fn make_room(
         if !record.open || record.item_id.is_some() {
             continue;
         }
-        // A partly streamed call stays open: the wire may still send all of it, under its call id.
+        // A partly streamed call stays open: the wire may still send the rest of it, with its call id.
         let half = choice.call_of(before).is_some_and(|call| {
             record.first.is_some() || (call.text.is_unfinished() && !call.is_empty())
         });

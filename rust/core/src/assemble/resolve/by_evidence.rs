@@ -246,7 +246,7 @@ fn bound(
     let texts = !call.is_empty() && !payload.is_empty();
     let two_headers = call.custom && incoming.name.is_some() && texts;
     if two_headers || !call.suits(payload, incoming.custom) {
-        return Decision::new("R3a2"); // a call cannot mix free-form text and JSON, nor have two headers with text
+        return Decision::new("R3a2"); // a call cannot mix free-form text and JSON or have two headers with text
     }
     if !call.is_complete() {
         if relation == Some(Relation::Other) {
@@ -410,7 +410,7 @@ fn one_of_several(choice: &Choice, incoming: &Incoming<'_>) -> Option<Code> {
     (several && !incoming.payload.is_empty()).then_some(Code::AMBIGUOUS_ORPHAN_INDEX)
 }
 
-/// Routes a fragment that has only extra members to the latest call, if any.
+/// Routes a fragment that contains only extra members to the latest call, if any.
 fn latest_or_nothing(choice: &Choice, rule: &'static str) -> Decision {
     match choice.latest.and_then(|slot| choice.get(slot)) {
         Some(latest) if !latest.dropped => Decision::join(rule, latest.slot),

@@ -1,10 +1,10 @@
 //! An ordered set of calls. Adding and removing a call, counting, and access to the first and last calls take constant
 //! time.
 //!
-//! It is a doubly linked list over slot numbers, so that no fragment or removal scans thousands of calls. A call that
-//! is removed and added again moves to the end.
+//! It is a doubly linked list over slot numbers, so that neither routing a fragment nor removing a call scans thousands
+//! of calls. A call that is removed and added again moves to the end.
 
-/// Marks the end of the list. No slot number gets this large, because so many calls would not fit in memory.
+/// Marks the end of the list. No slot number can be this large, because so many calls would not fit in memory.
 const NONE: u32 = u32::MAX;
 /// Value of `before` for a number that is not in the list.
 const ABSENT: u32 = u32::MAX - 1;

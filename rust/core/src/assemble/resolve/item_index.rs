@@ -41,9 +41,9 @@ pub struct ItemIndex {
     open_of: [LazyBox<CallList>; 3],
     by_id: Map<ItemKind, Map<Id, usize>>,
     pub by_call: Map<Id, usize>,
-    /// Entries of `by_call` from earlier steps, kept because results may arrive later.
+    /// The contents of `by_call` from earlier steps, kept because results may arrive later.
     earlier: LazyBox<Map<Id, usize>>,
-    /// Calls whose id a later call took over, keyed by id and name.
+    /// Calls whose id was taken over by a later call, keyed by id and name.
     namesakes: LazyBox<Map<(String, String), usize>>,
     by_index: Map<(ItemKind, i64), usize>,
     /// Items that have a part or a call, in order.
@@ -77,8 +77,8 @@ impl ItemIndex {
         !self.items.is_empty()
     }
 
-    /// Returns true if the wire closed everything that it opened, and the last item is not reasoning, which alone is
-    /// not a response.
+    /// Returns true if the wire closed everything that it opened, and the last item is not reasoning, because reasoning
+    /// alone is not a response.
     pub fn all_closed(&self) -> bool {
         self.is_used() && self.open.len() == 0 && self.last_kind != Some(ItemKind::Reasoning)
     }
@@ -152,8 +152,8 @@ impl ItemIndex {
         }
     }
 
-    /// Records the ids of an address that led to the item. The first time that an id differs from the item's own,
-    /// returns that id.
+    /// Records the ids of an address that led to the item. Returns an id that differs from the item's own the first
+    /// time that it occurs.
     pub fn learn(
         &mut self,
         ctx: &mut RuleContext<'_, '_>,

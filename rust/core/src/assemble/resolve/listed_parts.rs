@@ -1,13 +1,15 @@
-//! Matches the entries of an item's list with its streamed parts. Works on texts only: no events, no items.
+//! Matches the texts in an item's list with the item's streamed parts. Works on texts only: no events, no items.
 //!
-//! 1  If the parts and the entries join to the same text, they agree, however that text is divided.
-//! 2  A part whose Done event was emitted takes an entry with the same text: the one at its own position, otherwise the
-//!    first free one. If there is no such entry and parts are still open, it takes the start of an entry (the one at
+//! 1  If the listed texts and the streamed parts concatenate to the same text, they agree, regardless of how that text
+//!    is divided.
+//! 2  A part whose Done event was emitted takes a listed text that equals its own: the one at its position, otherwise
+//!    the first free one. If there is none and parts are still open, it takes the start of a listed text (the one at
 //!    its position, otherwise the first free one), and the open parts get the rest. Otherwise it keeps its text, and
-//!    the entry at its position is used up, unless an open part has that text.
-//! 3  Open parts take the other entries in order, equal texts first. An entry between two parts joins the part before
-//!    it. Entries at the end are new parts, or join the last part if its deltas came under several labels.
-//! 4  A part without an entry becomes empty, unless an empty entry is at its position.
+//!    the listed text at its position is used up, unless an open part has that text.
+//! 3  Open parts take the other listed texts in order, equal texts first. A listed text between two parts is added to
+//!    the part before it. Listed texts at the end become new parts, or are added to the last part if its deltas came
+//!    under several labels.
+//! 4  A part without a listed text becomes empty, unless the listed text at its position is empty.
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -32,16 +34,16 @@ pub enum Verdict {
     Text(String),
     /// The part's Done event was emitted, but the list has a different text for it or omits it.
     Contradicted,
-    /// The list omits the part.
+    /// The list does not contain the part.
     Left,
 }
 
-/// The part that an entry belongs to.
+/// The part to which a listed text is assigned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Assignment {
     Part(usize),
     New,
-    /// The entry belongs to no part, and none is created for it.
+    /// The listed text belongs to no part, and no part is created for it.
     Unassigned,
 }
 
@@ -49,7 +51,7 @@ pub enum Assignment {
 pub struct Plan {
     /// Verdict for each streamed part.
     pub verdicts: Vec<Verdict>,
-    /// Assignment of each entry of the list to a part.
+    /// Assignment of each listed text to a part.
     pub assignments: Vec<Assignment>,
 }
 
@@ -68,7 +70,7 @@ impl Plan {
             plan.take_open(parts, &left, &free);
             plan.check_order(parts);
         }
-        // An empty entry does not change the part at its position.
+        // An empty listed text does not change the part at its position.
         for (position, (text, assignment)) in entries.iter().zip(&mut plan.assignments).enumerate()
         {
             if let Some(verdict) = plan.verdicts.get_mut(position)
@@ -83,7 +85,7 @@ impl Plan {
         plan
     }
 
-    /// Rule 1: assigns each entry to the part in which it starts.
+    /// Rule 1: assigns each listed text to the part in which it starts.
     fn divide(&mut self, parts: &[StreamedPart], entries: &[&str]) {
         for (part, verdict) in parts.iter().zip(&mut self.verdicts) {
             if !(part.done || part.text.is_empty()) {
@@ -106,8 +108,8 @@ impl Plan {
         }
     }
 
-    /// Rule 2: assigns entries to closed parts. Returns the free entries and stores the remaining text of each in
-    /// `left`.
+    /// Rule 2: assigns listed texts to closed parts. Returns the positions of the free ones and stores what remains of
+    /// each text in `left`.
     fn take_done<'a>(
         &mut self,
         parts: &[StreamedPart],
@@ -177,8 +179,8 @@ impl Plan {
         free.map(|(entry, _)| entry).collect()
     }
 
-    /// Rules 3 and 4: assigns entries to open parts. `free` lists the entries that no closed part took; `left` has the
-    /// remaining text of each entry.
+    /// Rules 3 and 4: assigns listed texts to open parts. `free` holds the positions of those that no closed part took;
+    /// `left` holds what remains of each text.
     fn take_open(&mut self, parts: &[StreamedPart], left: &[&str], free: &[usize]) {
         let open: Vec<usize> = (0..parts.len())
             .filter(|position| parts.get(*position).is_some_and(|part| !part.done))

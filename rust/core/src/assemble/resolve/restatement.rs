@@ -1,14 +1,15 @@
-//! Lookup tables for matching the entries of a terminal list with streamed parts and calls that have equal content.
+//! Lookup tables for matching the parts and calls in a terminal list with streamed ones that have equal content.
 
 use crate::assemble::part::item::Spot;
 use crate::model::delta::Channel;
 use crate::model::delta::ItemKind;
 use std::collections::HashMap;
-/// Streamed parts and calls by content. Built once, when the list begins, so that no entry scans all of them.
+/// Streamed parts and calls by content. Built once, when the list begins, so that matching does not scan all of them
+/// for each listed part.
 #[derive(Clone, Debug, Default)]
 pub struct Restatement {
-    /// Content that is not in the tables yet. It is added when an entry cannot be found by its address; most entries
-    /// can.
+    /// Content that is not in the tables yet. It is added once a listed part or call cannot be found by its address,
+    /// which is rare.
     pub(crate) streamed: Vec<StreamedContent>,
     pub(crate) parts: HashMap<(ItemKind, Channel, String), Vec<Spot>>,
     pub(crate) calls: HashMap<(String, String), Vec<usize>>,

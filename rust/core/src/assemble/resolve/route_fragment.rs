@@ -203,8 +203,8 @@ fn route(
     Ok(Some(slot))
 }
 
-/// Returns true if clients would misread the fragment. They go by the index alone and concatenate a repeated id or
-/// name, as they do with the pieces of a name.
+/// Returns true if clients would misread the fragment. Clients identify a call by its index alone and concatenate a
+/// repeated id or name, as they do with the pieces of a name.
 fn means_another(
     ctx: &RuleContext<'_, '_>,
     choice: &Choice,
@@ -220,7 +220,8 @@ fn means_another(
     relation(ctx, call, incoming).is_some_and(|relation| relation != Relation::Fragment)
 }
 
-/// R3c3: records the position of the call in a list with several entries, however the fragment addressed it.
+/// R3c3: records the position of the call in a list with several fragments, regardless of how the fragment addressed
+/// it.
 #[inline]
 fn record_position(choice: &mut Choice, slot: usize, position: u32, array_len: u32) {
     if array_len > 1 && position < MAX_POSITIONS {
@@ -228,7 +229,7 @@ fn record_position(choice: &mut Choice, slot: usize, position: u32, array_len: u
     }
 }
 
-/// Returns the index, or `None` and the unusable value that was sent.
+/// Returns the index, or `None` together with the unusable value that was sent.
 #[inline]
 fn usable_index(
     ctx: &RuleContext<'_, '_>,

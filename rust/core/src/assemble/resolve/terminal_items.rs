@@ -1,10 +1,10 @@
-//! Matches the entries of a terminal list with the streamed parts and calls that they repeat, so that nothing appears
+//! Matches the parts and calls in a terminal list with the streamed ones that they repeat, so that nothing appears
 //! twice.
 //!
-//! An entry is matched by its address if possible. Otherwise it is matched, under any id, with a part that has the same
-//! channel and text, or with a call that has the same name and arguments, unless an earlier entry matched that part or
-//! call. Otherwise it is matched with an open part or call if the entry begins with its text. The caller creates what
-//! is missing. Parts and calls are not changed here.
+//! A listed part or call is matched by its address if possible. Otherwise it is matched, regardless of its id, with a
+//! streamed part that has the same channel and text, or with a streamed call that has the same name and arguments,
+//! unless that one was already matched. Otherwise it is matched with an open part or call whose text is the beginning
+//! of its own. The caller creates what is missing. Parts and calls are not changed here.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::canonical_json::canonical;
@@ -81,7 +81,7 @@ impl Restatement {
         }
     }
 
-    /// Returns the item and the part that an entry repeats; either is `None` if it does not exist.
+    /// Returns the item and the part that a listed part repeats; either is `None` if it does not exist.
     pub fn part(
         &mut self,
         choice: &mut Choice,
@@ -130,7 +130,7 @@ impl Restatement {
         (None, None)
     }
 
-    /// Returns the item whose call an entry repeats.
+    /// Returns the item whose call a listed call repeats.
     pub fn call(
         &mut self,
         choice: &mut Choice,
@@ -146,7 +146,7 @@ impl Restatement {
                 .item_index
                 .get(named)
                 .is_some_and(|item| item.restated);
-            // An item that an earlier entry matched must have the same content; otherwise the list has two calls with
+            // An item that was already matched must have the same content; otherwise the list contains two calls with
             // one id.
             return (!again || matches_call(choice, named, name, arguments)).then_some(named);
         }

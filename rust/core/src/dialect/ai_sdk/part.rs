@@ -38,7 +38,7 @@ const COMMON: [&str; 2] = ["type", PROVIDER];
 /// Maximum number of members whose keys are compared pairwise.
 const FEW: usize = 16;
 
-/// The entries of one dialect in `_spec/dialects.json`.
+/// The data of one dialect in `_spec/dialects.json`.
 #[derive(Debug)]
 pub(crate) struct Schema {
     /// Sorted by name.
@@ -51,7 +51,7 @@ pub(crate) struct Schema {
     pub(crate) counts: Counts,
 }
 
-/// The entries of one type in `_spec/dialects.json`.
+/// The data of one type in `_spec/dialects.json`.
 #[derive(Debug)]
 pub(crate) struct Type {
     name: &'static str,
@@ -173,7 +173,7 @@ impl<'a> TypedPart<'_, 'a> {
         self.notes.shape(raw, Pointer::ROOT.member(key));
     }
 
-    /// Replaces lone surrogates in a text that no later text can complete, and records that there were some.
+    /// Replaces lone surrogates in a text that no later text can complete, and records whether there were any.
     pub(crate) fn clean(&mut self, text: Text<'a>) -> Cow<'a, str> {
         let (text, lone) = text.into_whole();
         self.notes.lone |= lone;
@@ -316,8 +316,8 @@ impl<'a> TypedPart<'_, 'a> {
         Some(out)
     }
 
-    /// Returns the metadata of a part that surrounds the content. Without `providerMetadata`, empty lists and objects
-    /// are dropped.
+    /// Returns the metadata of a part that comes before, between or after the content. Without `providerMetadata`,
+    /// empty lists and objects are dropped.
     pub(crate) fn worth_keeping(&mut self) -> Option<String> {
         if self
             .get(PROVIDER)
@@ -425,7 +425,7 @@ pub(crate) fn is_typed(object: &Object<'_>) -> bool {
         .is_some_and(|raw| raw.kind == Kind::String)
 }
 
-/// Reads an object that as a whole is an error.
+/// Reads an object that is an error as a whole.
 pub(crate) fn whole_error<'a>(object: &Object<'a>) -> UpstreamErrorFields<'a> {
     UpstreamErrorFields::of_members(&object.members, object.raw)
 }

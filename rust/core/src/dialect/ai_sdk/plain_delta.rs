@@ -19,7 +19,7 @@ pub(crate) struct PlainDelta<'a> {
 }
 
 impl<'a> PlainDelta<'a> {
-    /// Reads a plain delta. Returns `None` if the delta has other members or anything is unusual.
+    /// Reads a plain delta. Returns `None` if the delta has other members or is unusual in any way.
     pub(crate) fn of(object: &Object<'a>) -> Option<PlainDelta<'a>> {
         if object.members.len() != 3 || object.wide_integer {
             return None;

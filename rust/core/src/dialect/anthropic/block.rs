@@ -213,8 +213,8 @@ fn call<'a>(
     })
 }
 
-/// Emits a tool's result, or passes on the block unchanged. Returns a block whose content comes in deltas and that a
-/// later turn must send back.
+/// Emits a tool's result, or passes on the block unchanged. Returns the block if its content comes in deltas and a
+/// later turn must send it back.
 pub(crate) fn other<'a>(
     wire: &mut DecodeContext<'_, '_>,
     block: &Block<'a, '_>,

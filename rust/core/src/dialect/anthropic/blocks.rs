@@ -48,7 +48,7 @@ use crate::model::small_map::Set;
 use crate::model::spec::Code;
 use std::mem;
 
-/// Maximum number of characters of an unusable index to report.
+/// Maximum number of characters of an unusable index that are reported.
 const INDEX_HEAD: usize = 64;
 /// Maximum index when the limit is disabled.
 const INDEX_CAP: u64 = u32::MAX as u64;
@@ -75,7 +75,7 @@ pub(crate) struct Blocks {
     last: Option<i64>,
     /// True if a turn cannot end with the block that started last.
     at_work: bool,
-    /// One more than the highest index that was started.
+    /// One more than the highest index of any started block.
     fresh: i64,
     held: Vec<StartBlock>,
     /// Number of held blocks that were already handled.
@@ -106,7 +106,8 @@ impl Blocks {
         };
     }
 
-    /// Returns true if a turn may end with the latest block: it is neither the provider's own work nor reasoning.
+    /// Returns true if a turn may end with the latest block: it is neither reasoning nor the call or result of a
+    /// provider tool.
     pub(crate) fn ends_with_answer(&self) -> bool {
         !self.at_work
     }
@@ -147,8 +148,8 @@ impl Blocks {
         Ok(usable)
     }
 
-    /// Holds the blocks that `message_start` contained. Each held block is used unless a `content_block_start`, before
-    /// or after, has its index.
+    /// Holds the blocks that `message_start` contained. Each held block is used unless an earlier or later
+    /// `content_block_start` has its index.
     pub(crate) fn hold(&mut self, blocks: Vec<StartBlock>) {
         let streamed = usize::try_from(self.fresh).unwrap_or_default();
         for position in 0..streamed.min(blocks.len()) {

@@ -101,9 +101,9 @@ impl Facts {
         row(&self.deltas, kind)
     }
 
-    /// Returns the type to read a delta as: its own, or the equivalent of a missing or gateway-specific type.
-    /// `tool_use`, `server_tool_use` and `mcp_tool_use` mark deltas that contain a call; an unknown type is returned
-    /// unchanged.
+    /// Returns the type that determines how a delta is decoded: its own, or the equivalent of a missing or
+    /// gateway-specific type. `tool_use`, `server_tool_use` and `mcp_tool_use` mark deltas that contain a call; an
+    /// unknown type is returned unchanged.
     #[inline]
     pub(crate) fn delta_type<'a>(&self, delta: &[Member<'a>]) -> Cow<'a, str> {
         let kind = type_of(delta);
@@ -223,7 +223,8 @@ pub(crate) fn is_blank(text: &Text<'_>) -> bool {
         && text.body.trim_matches(is_white).is_empty()
 }
 
-/// Returns arguments as text, whatever type they were sent as. An empty object only opens the call, so it is ignored.
+/// Returns arguments as text, regardless of the type in which they were sent. An empty object only opens the call, so
+/// it is ignored.
 pub(crate) fn arguments<'a>(holder: &[Member<'a>], key: &str) -> Option<Text<'a>> {
     let raw = present(find(holder, key))?;
     match raw.kind {
@@ -259,8 +260,8 @@ pub(crate) fn is_read(path: &[Option<&str>]) -> bool {
     }
 }
 
-/// Returns true if a tool result is a failure. MCP results have a flag for this; results of other tools have an error
-/// type in their content.
+/// Returns true if a tool result reports a failure. MCP results have a flag for this; results of other tools have an
+/// error type in their content.
 pub(crate) fn is_error(block: &Object<'_>) -> bool {
     let given = block.get("is_error").map(|raw| raw.kind);
     let content = || block.object("content");

@@ -202,8 +202,8 @@ fn content<'a>(
     out
 }
 
-/// Merges a usage object. Usage objects are cumulative, so a missing count keeps its earlier value. `checked`: the
-/// entry of `client_members` that the object must satisfy.
+/// Merges a usage object. Usage objects are cumulative, so a missing count keeps its earlier value. `checked`: the name
+/// in `client_members` of the requirements that the object must meet.
 fn usage<'a>(
     wire: &mut DecodeContext<'_, '_>,
     holder: &[Member<'a>],

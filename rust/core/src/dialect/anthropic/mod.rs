@@ -48,7 +48,7 @@ use crate::model::fault::Fault;
 use crate::model::spec::Code;
 use crate::sse::WholeEvents;
 
-/// Decodes the payloads of one stream, which always has a single choice.
+/// Decodes the payloads of one stream, which always has exactly one choice.
 #[derive(Debug)]
 pub(crate) struct Anthropic {
     blocks: Blocks,
@@ -337,7 +337,7 @@ fn name(wire: &mut DecodeContext<'_, '_>, name: &'static str, is_good: bool) {
     }
 }
 
-/// Returns false only if none of the members that are read has a duplicate key.
+/// Returns false only if no member that is read has a duplicate key; true means that one may have.
 #[inline]
 fn may_repeat_inside(members: &[Member<'_>], delta: Option<&Object<'_>>) -> bool {
     let unread = |member: &Member<'_>| {

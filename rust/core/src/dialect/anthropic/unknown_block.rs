@@ -22,7 +22,7 @@ impl UnknownBlock {
             positions: HashMap::new(),
         };
         for member in members {
-            // If the block has duplicate keys, the last one counts, at its own position.
+            // If the block has duplicate keys, the last one is used, at its own position.
             let key = key_text(member.key.raw);
             if let Some(before) = kept.positions.get(&key) {
                 if let Some(before) = kept.members.get_mut(*before) {

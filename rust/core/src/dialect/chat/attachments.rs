@@ -1,4 +1,4 @@
-//! Decodes what a delta or message contains besides text and calls: annotations, a refusal, images and audio.
+//! Decodes the content of a delta or message other than text and calls: annotations, a refusal, images and audio.
 
 use crate::assemble::part::object_merge::Growth;
 use crate::dialect::anomalies::Anomalies;

@@ -43,10 +43,10 @@ static ABSENT: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Maximum number of characters of an unusable index to report.
+/// Maximum number of characters of an unusable index that are reported.
 const INDEX_CHARS: usize = 64;
 
-/// Returns the fragments in a list of entries, or in a single entry without a list.
+/// Returns the fragments in a `tool_calls` list, or the fragment in a call object that was sent without a list.
 pub(crate) fn fragments<'a>(
     entries: &[Walk<'a, Call<'a>>],
     listed: bool,
@@ -96,7 +96,7 @@ pub(crate) fn legacy<'a>(
     out
 }
 
-/// Returns true if the legacy fragment repeats an entry of `tool_calls` in the same delta or message.
+/// Returns true if the legacy fragment repeats a call of `tool_calls` in the same delta or message.
 pub(crate) fn is_repeated(legacy: &Fragment<'_>, entries: &[Fragment<'_>]) -> bool {
     let sent = content(legacy);
     entries.iter().any(|entry| content(entry) == sent)
@@ -114,13 +114,13 @@ fn content<'f>(fragment: &'f Fragment<'_>) -> (&'f str, Option<&'f Text<'f>>, &'
 /// Members of a delta that is itself a call fragment, as Snowflake sends it.
 static TOOL_USE_FIELDS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| spec::words(spec::fact("chat", "tool_use_fields")));
-/// Members with the arguments.
+/// Members that may contain the arguments.
 const TOOL_USE_TEXTS: [&str; 3] = ["input", "partial_json", "arguments"];
 
 /// Members that some gateways send instead of `arguments`.
 const OTHER_ARGUMENTS: [&str; 2] = ["parameters", "input"];
 
-/// Names under which gateways send the id of a call.
+/// Member names that gateways use for the id of a call.
 const TOOL_USE_IDS: [&str; 3] = ["tool_use_id", "toolUseId", "id"];
 /// Lists in which every object is a call.
 const TOOL_USE_CALLS: [&str; 2] = ["tool_use", "tool_uses"];
@@ -169,7 +169,7 @@ pub(crate) fn has_list(holder: &Delta<'_>) -> bool {
 }
 
 /// Returns calls that are objects of type `tool_use` (Snowflake) and have no index. `is_call`: true if the holder
-/// itself is such a call. Otherwise, or if the holder has no members of a call, its lists are read.
+/// itself is such a call. If it is not, or if it has no members of a call, its lists are read.
 pub(crate) fn tool_uses<'a>(
     holder: &Delta<'a>,
     is_call: bool,
@@ -264,7 +264,8 @@ fn fragment<'a>(
         Some(Walk::Other(raw)) => notes.unless_null(*raw, at.member(wrapper)),
         None => {}
     }
-    // Without a wrapper, the entry itself contains the name, and either the arguments or the input of a free-form tool.
+    // Without a wrapper, the call object itself contains the name, and either the arguments or the input of a free-form
+    // tool.
     if out.name.is_none() {
         out.name = name(call.name, notes, at.member("name"));
     }

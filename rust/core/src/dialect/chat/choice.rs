@@ -52,7 +52,7 @@ use std::sync::LazyLock;
 static ABSENT_REASONS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| spec::words(spec::fact("chat", "absent_reasons")));
 
-/// How to read the choices of a chunk.
+/// How to decode the choices of a chunk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
     /// True after a broken document: only the text, finish reason, usage and errors are read.
@@ -111,7 +111,7 @@ pub(crate) struct ChoiceState {
     /// Pieces of audio, which the last event carries.
     pub(crate) audio: Vec<String>,
     pub(crate) audio_size: Growth,
-    /// True if files or annotations came in deltas. A whole message only repeats these.
+    /// True if files or annotations came in deltas. A whole message then only repeats them.
     pub(crate) attached: bool,
     /// True once repeated reasoning was reported. It is reported only once, because a gateway that repeats reasoning
     /// does so in every chunk.
@@ -448,9 +448,10 @@ impl ChoiceState {
 pub(crate) enum LegacyForm {
     /// No name was sent in `function_call` yet.
     Unknown,
-    /// It repeats a call in `tool_calls`. If it were read as a separate call, that call would run twice.
+    /// `function_call` repeats a call in `tool_calls`. If it were decoded as a separate call, that call would run
+    /// twice.
     Repeated,
-    /// It is a separate call.
+    /// `function_call` is a separate call.
     Own,
 }
 
@@ -524,8 +525,8 @@ fn object<'c, 'a>(
     }
 }
 
-/// Returns the finish reason under either of its names, unless it is blank or a word that means none; and whether it
-/// contained a lone surrogate.
+/// Returns the finish reason, from either of the members that may contain it, unless it is blank or a word that means
+/// "none". Also returns whether it contained a lone surrogate.
 fn finish<'a>(
     choice: &Choice<'a>,
     notes: &mut Anomalies<'a>,
@@ -554,9 +555,9 @@ fn finish<'a>(
 
 /// Metadata for the first event of a choice in a chunk.
 pub(crate) struct Carry<'c, 'a> {
-    /// The chunk's metadata, which its choices share: the first event of any of them carries it.
+    /// The chunk's metadata, which its choices share: the first event of any choice carries it.
     pub(crate) chunk: &'c mut ExtraFields<'a>,
-    /// Metadata of the choice, and of its delta and message. The inner level wins.
+    /// Metadata of the choice, and of its delta and message. The inner level takes precedence.
     pub(crate) own: ExtraFields<'a>,
     pub(crate) text: Option<String>,
 }
@@ -703,7 +704,7 @@ impl ChoiceState {
     }
 }
 
-/// Emits what the tag splitter has released.
+/// Emits the text that the tag splitter has released.
 pub(crate) fn emit_released(
     wire: &mut DecodeContext<'_, '_>,
     index: i32,

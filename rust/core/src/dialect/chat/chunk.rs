@@ -31,7 +31,7 @@ use crate::model::limits::LimitName;
 use crate::model::spec::Code;
 
 impl Chat {
-    /// Decodes the members of a chunk. Returns a choice's error, if it has one.
+    /// Decodes the members of a chunk. Returns the first error of a choice, if any.
     pub(crate) fn chunk<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -135,8 +135,8 @@ impl Chat {
         changed
     }
 
-    /// Returns the choice that an entry addresses. If its index is missing or invalid, the entry's position is used as
-    /// the index.
+    /// Returns the state of the choice at an index. If the index is missing or invalid, the position in the list is
+    /// used as the index.
     fn choice<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

@@ -186,7 +186,7 @@ fn reasoning_texts<'a>(part: &[Member<'a>]) -> Option<Vec<Text<'a>>> {
     found
 }
 
-/// Returns the last signature in a part and its entries.
+/// Returns the last signature in a part and in its list items.
 fn signature<'a>(part: &[Member<'a>]) -> Option<Text<'a>> {
     let of = |holder: &[Member<'a>]| {
         find(holder, "signature")

@@ -1,4 +1,4 @@
-//! Finds the errors in a chunk, and recognizes documents that as a whole are an error.
+//! Finds the errors in a chunk, and recognizes documents that are an error as a whole.
 
 use crate::dialect::chat::read::Chunk;
 use crate::dialect::chat::read::Document;
@@ -23,7 +23,7 @@ impl<'a> UpstreamErrorFields<'a> {
             .map(UpstreamErrorFields::of_value)
     }
 
-    /// Reads an object that is an error or has one. `named`: its event is called `error`.
+    /// Reads the error in an object that is or contains an error. `named`: its event is called `error`.
     pub(crate) fn of_chunk(
         chunk: &Chunk<'a>,
         whole: Raw<'a>,
@@ -39,8 +39,8 @@ impl<'a> UpstreamErrorFields<'a> {
     }
 }
 
-/// Returns true if a body that is not an event stream and matches no dialect is an error in a gateway-specific shape: a
-/// message with a code, or only a message.
+/// Returns true if the body is an error in a gateway-specific shape; it is not an event stream and matches no dialect.
+/// Such an error is a message with a code, or only a message.
 pub(crate) fn is_error_body(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;

@@ -21,7 +21,7 @@ use crate::json::Text;
 use crate::model::delta::Message;
 
 impl ChoiceState {
-    /// Reconciles a whole message with what was streamed. Never appends.
+    /// Reconciles a whole message with the streamed content, without appending to it.
     pub(crate) fn message<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

@@ -36,7 +36,7 @@ pub(crate) fn wrapped<'a>(chunk: &Chunk<'a>, max_depth: Option<u64>) -> Option<W
     }
 }
 
-/// Returns an error object that a gateway put into an array.
+/// Returns an error object that a gateway wrapped in an array.
 pub(crate) fn lone_error<'a>(raw: Raw<'a>, max_depth: Option<u64>) -> Option<(Chunk<'a>, Raw<'a>)> {
     let first = read::first_item(raw).filter(|item| item.kind == Kind::Object)?;
     match read::document(first.text, max_depth) {

@@ -1,7 +1,7 @@
 //! Parses a Chat payload in one pass: known members into fields, and all others into a list.
 //!
 //! Validates all of the JSON and limits its nesting depth. Does not interpret values; the code that uses a member
-//! checks its type. If a key is duplicated, the last value wins.
+//! checks its type. If a key is duplicated, the last value is used.
 
 use crate::json::Key;
 use crate::json::Kind;
@@ -16,7 +16,7 @@ pub(crate) use crate::json::members::first_item;
 type Scan<T> = Result<T, ScanError>;
 
 impl<'a, T> Walk<'a, T> {
-    /// Returns its raw text.
+    /// Returns the raw text of the value.
     pub(crate) fn raw(&self) -> Raw<'a> {
         match self {
             Walk::Read(_, raw) | Walk::Other(raw) => *raw,
@@ -90,7 +90,7 @@ pub(crate) struct Delta<'a> {
     pub(crate) rest: Vec<Member<'a>>,
 }
 
-/// One entry of `tool_calls`.
+/// One call object in `tool_calls`.
 #[derive(Debug, Default)]
 pub(crate) struct Call<'a> {
     pub(crate) index: Slot<'a>,
@@ -326,7 +326,7 @@ impl<'a> Reader<'a> {
         Ok(delta)
     }
 
-    /// Parses a list of entries. A single entry without a list is parsed as a list of one.
+    /// Parses a list of call objects. A call object without a list is parsed as a list of one.
     fn tool_calls(&mut self) -> Scan<Walk<'a, Vec<Walk<'a, Call<'a>>>>> {
         if self.scanner.kind()? != Kind::Object {
             return self.walk(Kind::Array, |reader| reader.list(Self::call));

@@ -152,7 +152,8 @@ impl Readers {
             && index.is_none_or(|index| i64::from(index) < self.calls)
     }
 
-    /// Checks the members of a delta. `typed`: as for `begin`, and also for the type of a call.
+    /// Checks the members of a delta. `typed`: as for `begin`; other chunks are also not rewritten to add the type of a
+    /// call.
     pub(crate) fn delta(&mut self, delta: &Delta<'_>, typed: bool, notes: &mut Anomalies<'_>) {
         let is_text = |raw: Raw<'_>| matches!(raw.kind, Kind::String | Kind::Null);
         if delta.content.is_some_and(|raw| !is_text(raw)) {
@@ -270,7 +271,7 @@ impl Readers {
             notes.mark_misread("empty_entry");
         }
         if !self.blank.is_empty() && custom.is_some_and(|custom| is_filled(custom.arguments)) {
-            self.blank.remove(&index); // a free-form call, whose header did not show it
+            self.blank.remove(&index); // a free-form call, although its header did not show that
         }
     }
 

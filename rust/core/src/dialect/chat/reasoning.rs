@@ -21,7 +21,7 @@ use crate::json::members::present;
 use crate::json::members::text;
 use std::borrow::Cow;
 
-/// Minimum length of the text so far for a text that begins with it to count as a repetition.
+/// Minimum length of the text so far. A text that begins with a shorter one is not treated as a repetition.
 const PREFIX_CHARS: usize = 4;
 
 /// The reasoning in one delta.
@@ -30,7 +30,7 @@ pub(crate) struct Thought<'a> {
     pub(crate) text: Option<Text<'a>>,
     /// The plain field that contained the text.
     pub(crate) field: Option<Raw<'a>>,
-    /// True if the same text came twice and was used once.
+    /// True if the same text arrived twice and was used only once.
     pub(crate) repeated: bool,
     /// Other fields that contain the same text.
     pub(crate) again: Vec<Raw<'a>>,
@@ -41,7 +41,7 @@ pub(crate) struct Thought<'a> {
     pub(crate) signature: Option<Cow<'a, str>>,
 }
 
-/// `reasoning_details`: entries with text, signatures or encrypted content.
+/// `reasoning_details`: objects with text, signatures or encrypted content.
 #[derive(Debug)]
 pub(crate) struct Details<'a> {
     pub(crate) text: Text<'a>,
@@ -143,12 +143,12 @@ fn details<'a>(raw: Raw<'a>, notes: &mut Anomalies<'a>) -> Option<Details<'a>> {
     Some(out)
 }
 
-/// Text of `reasoning_details` so far, if they are the only source. Returns what is new in the next text.
+/// Text of `reasoning_details` so far, if they are the only source. Returns the part of each text that is new.
 #[derive(Debug)]
 pub(crate) struct Progress {
     seen: String,
     doubted: bool,
-    /// Minimum length of the text so far from which a text that begins with it is a repetition.
+    /// Minimum length of the text so far. A text that begins with a shorter one is not treated as a repetition.
     least: usize,
 }
 
@@ -159,8 +159,8 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// Returns a state in which texts count as repetitions once the text so far has `least` characters, but at least
-    /// one.
+    /// Returns a state in which texts are treated as repetitions once the text so far has `least` characters, and at
+    /// least one.
     pub(crate) fn from(least: usize) -> Progress {
         Progress {
             seen: String::new(),
@@ -179,7 +179,7 @@ impl Progress {
         self.is_long() && text.body.starts_with(self.seen.as_str())
     }
 
-    /// AM13: returns true, once, if the text begins with all earlier text, so that it can be read in two ways.
+    /// AM13: returns true, once, if the text begins with all earlier text, so that it may be new text or a repetition.
     pub(crate) fn is_doubtful(&mut self, text: &Text<'_>) -> bool {
         let Some(new) = text.body.strip_prefix(self.seen.as_str()) else {
             return false;

@@ -79,8 +79,8 @@ impl Calls {
         }
     }
 
-    /// Decodes the functionCall of a part. `position`: the part's position in its candidate. `extra`: the other members
-    /// of the part.
+    /// Decodes the `functionCall` of a part. `position`: the part's position in its candidate. `extra`: the other
+    /// members of the part.
     pub(crate) fn read<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

@@ -61,19 +61,19 @@ pub(crate) struct Candidate {
     pub(crate) ran_on: bool,
 }
 
-/// An entry in a chunk's `candidates`, with the members that are read already parsed.
+/// A candidate in a chunk, in which the members that the decoder needs are already parsed.
 #[derive(Debug)]
 pub(crate) struct OpenedCandidate<'a> {
     pub(crate) raw: Raw<'a>,
-    /// `None` if the entry is not an object.
+    /// `None` if the candidate is not an object.
     pub(crate) object: Option<Object<'a>>,
     content: Option<Object<'a>>,
     parts: Vec<OpenedPart<'a>>,
 }
 
 impl<'a> OpenedCandidate<'a> {
-    /// Parses the entries of `candidates` and everything that is read from them, in one pass. The list is empty for any
-    /// other value.
+    /// Parses the items of `candidates`, with all members that the decoder needs, in one pass. Returns an empty list if
+    /// the value is not an array.
     pub(crate) fn list(raw: Raw<'a>) -> Vec<OpenedCandidate<'a>> {
         let mut out = Vec::new();
         let mut scanner = Scanner::again(raw.text);
@@ -88,7 +88,7 @@ impl<'a> OpenedCandidate<'a> {
         out
     }
 
-    /// Parses the entry at the cursor.
+    /// Parses the candidate at the cursor.
     fn at(scanner: &mut Scanner<'a>) -> Scan<OpenedCandidate<'a>> {
         let (mut content, mut parts) = (None, Vec::new());
         if scanner.kind()? != Kind::Object {
@@ -103,7 +103,7 @@ impl<'a> OpenedCandidate<'a> {
             if !key.is("content") {
                 return scanner.skip();
             }
-            // Of duplicate keys, the last one counts.
+            // If a key is duplicated, the last value is used.
             content = None;
             parts.clear();
             if scanner.kind()? != Kind::Object {
@@ -136,7 +136,7 @@ impl<'a> OpenedCandidate<'a> {
         })
     }
 
-    /// Returns true if a member that is read may have a duplicate key; false means there is certainly none.
+    /// Returns false only if no member that is read has a duplicate key; true means that one may have.
     pub(crate) fn may_repeat(&self) -> bool {
         let call_repeats = |part: &Object<'_>| {
             let Some(call) = part.object(CALL) else {
@@ -205,7 +205,7 @@ impl Candidate {
         })
     }
 
-    /// Decodes one entry in a chunk's `candidates`.
+    /// Decodes one item of a chunk's `candidates`.
     pub(crate) fn read<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -252,8 +252,8 @@ impl Candidate {
         self.open
     }
 
-    /// Returns the text of an entry that contained nothing else, and its part. The same entry with another text belongs
-    /// to the same part.
+    /// Returns the text of a candidate that contains nothing else, and the part that the text belongs to. The same
+    /// candidate with a different text belongs to the same part.
     pub(crate) fn lone_text<'a>(
         &self,
         entry: &OpenedCandidate<'a>,
@@ -277,7 +277,8 @@ impl Candidate {
         Some((self.at(kind, position), text))
     }
 
-    /// Records a finish reason. The last reason counts, unless only an earlier one means that the answer was truncated.
+    /// Records a finish reason. The last reason is used, unless only an earlier one means that the response was
+    /// truncated.
     pub(crate) fn take(&mut self, wire: &mut DecodeContext<'_, '_>, reason: &str) -> ParseResult {
         let cut = |reason| {
             let meaning = FACTS.reason(reason);
@@ -470,7 +471,7 @@ impl Candidate {
         };
         wire.assembler.part_attributes(wire.out, at, attributes)?;
         match signature {
-            // The signature covers the text so far, so a later turn must not join that text with what follows.
+            // The signature covers the text so far, so a later turn must not join that text with the text that follows.
             Some(_) => self.close(wire),
             None => Ok(()),
         }

@@ -1,6 +1,6 @@
 //! Decodes chunks from streamGenerateContent, and whole GenerateContentResponse bodies, into wire deltas.
 //!
-//! Reads the members of a chunk; the `candidate` module reads its candidates. Decides when the answer is complete,
+//! Reads the members of a chunk; the `candidate` module reads its candidates. Decides when the response is complete,
 //! because there is no terminal marker (`_spec/dialects.json` explains why).
 
 pub(crate) mod calls;
@@ -84,8 +84,8 @@ pub(crate) struct Gemini {
     templates: ItemTemplates,
 }
 
-/// If a limit is below these values, every payload is parsed in full, because everything that a template allows must
-/// stay within the limits.
+/// If a limit is below one of these values, every payload is parsed in full, because a payload that matches a template
+/// must not exceed any limit.
 const LEAST_DEPTH: u64 = 4 * OBJECT_DEPTH;
 const LEAST_VALUES: u64 = 1 << 16;
 
@@ -469,8 +469,7 @@ fn chunks(raw: Raw<'_>) -> Option<Vec<Object<'_>>> {
     items.into_iter().map(chunk).collect()
 }
 
-/// Returns the index of the candidate that an entry belongs to: the entry's `index`, or its position if `index` is
-/// missing or invalid.
+/// Returns the index of a candidate: its `index` member, or its position if that member is missing or invalid.
 fn index<'a>(
     item: &Object<'a>,
     position: usize,

@@ -75,7 +75,7 @@ fn quoted(text: &str, quote: char) -> Option<(Step, &str)> {
 struct Level {
     is_array: bool,
     count: u32,
-    /// Step that leads to the entry that was written last.
+    /// Step that leads to the member or element that was written last.
     key: Option<Step>,
     keys: HashSet<String>,
 }

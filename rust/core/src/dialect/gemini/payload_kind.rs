@@ -14,7 +14,7 @@ use crate::json::members::Object;
 use crate::json::members::items;
 use crate::json::members::text;
 
-/// Members that identify a chunk, under both their JSON names and their proto names.
+/// Members that identify a chunk, by JSON name and by proto name.
 const USED: [&str; 9] = [
     "candidates",
     "promptFeedback",
@@ -70,8 +70,8 @@ pub(crate) fn is_used(object: &Object<'_>) -> bool {
     object.members.iter().any(|member| used(&member.key.name()))
 }
 
-/// Returns true if the chunk contains the reason why the answer ends. Any other chunk outside an event stream is one of
-/// several documents, one per line.
+/// Returns true if the chunk contains the reason why the response ends. Any other chunk outside an event stream is one
+/// of several documents, one per line.
 fn ends(object: &Object<'_>) -> bool {
     let has_value = |holder: &Object<'_>, json_name, proto_name| {
         either(holder, json_name, proto_name)

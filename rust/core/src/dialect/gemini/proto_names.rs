@@ -11,7 +11,7 @@ use crate::json::Scanner;
 use memchr::memchr_iter;
 use std::ops::Range;
 
-/// Objects with members that the API does not define: `HELD`.
+/// Objects that contain members that the API does not define (`HELD`).
 const HOLDERS: [&str; 4] = [
     "functionCall",
     "functionResponse",

@@ -1,7 +1,6 @@
 //! Decodes the sources of one candidate: its grounding chunks, each of which is emitted once.
 //!
-//! The chunks of a stream repeat the grounding metadata or add to it. The `candidate` module keeps the metadata as a
-//! whole.
+//! The chunks of a stream repeat the grounding metadata or add to it. The `candidate` module keeps all of the metadata.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::decode_context::DecodeContext;
@@ -25,7 +24,7 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    /// Emits the new entries of a candidate's `groundingMetadata.groundingChunks`.
+    /// Emits the new chunks in a candidate's `groundingMetadata.groundingChunks`.
     pub(crate) fn read<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

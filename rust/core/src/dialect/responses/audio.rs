@@ -16,7 +16,8 @@ pub(crate) struct Audio {
 }
 
 impl Audio {
-    /// Stores the piece in an event under the name of a member of `audio`. Returns false if the event has no piece.
+    /// Stores the piece that an event contains, under the name of a member of `audio`. Returns false if the event
+    /// contains no piece.
     pub(crate) fn delta(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

@@ -109,8 +109,8 @@ pub(crate) fn read_call<'a>(
     }
 }
 
-/// Handles `output_item.added`. Ignores the members of a wrapped call, because they are complete only when the item is
-/// done, so they are not the beginning of its arguments.
+/// Handles `output_item.added`. Ignores the members of a wrapped call: they are complete only when the item is done, so
+/// they are not the beginning of its arguments.
 pub(crate) fn open_call(
     wire: &mut DecodeContext<'_, '_>,
     call: &CallItem<'_>,

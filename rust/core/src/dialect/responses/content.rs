@@ -153,7 +153,7 @@ fn of_content<'a>(
         return None;
     };
     let (own, _) = *FACTS.content.get(name.as_ref())?;
-    // Text inside a reasoning item is reasoning, whatever the type of its part.
+    // Text inside a reasoning item is reasoning, regardless of the type of its part.
     let inner = reasons && own.item == ItemKind::Message;
     Some(if inner { sort } else { own })
 }

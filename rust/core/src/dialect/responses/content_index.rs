@@ -1,4 +1,4 @@
-//! Computes the position of a part in its item, whatever `content_index` or `summary_index` the events have.
+//! Computes the position of a part in its item, regardless of the `content_index` or `summary_index` in the events.
 //!
 //! Clients store the parts of an item in a list. Some gateways never reset the index, skip numbers, or use the same
 //! number for two parts. The number in an event is therefore only a label: the first part of an item has position 0,
@@ -104,7 +104,7 @@ pub(crate) struct ContentIndexes {
     by_index: Map<i64, Message>,
     /// Ids of the messages in `by_id`, by output index.
     ids: Map<i64, String>,
-    /// True if a label came to refer to another part since the last `take_renamed`.
+    /// True if a label has changed the part that it refers to since the last call of `take_renamed`.
     renamed: bool,
 }
 
@@ -116,7 +116,7 @@ enum MessageKey {
 }
 
 impl ContentIndexes {
-    /// Returns true if a label came to refer to another part since the last call.
+    /// Returns true if a label has changed the part that it refers to since the last call.
     #[inline]
     pub(crate) fn take_renamed(&mut self) -> bool {
         mem::take(&mut self.renamed)

@@ -75,7 +75,7 @@ struct ItemOccurrence<'p> {
 }
 
 impl Items {
-    /// Discards all state because the answer starts over, so that indexes now refer to other items.
+    /// Discards all state because the response restarts, so that indexes now refer to other items.
     pub(crate) fn begin_again(&mut self) {
         self.texts = LazyBox::default();
         self.types.clear();
@@ -291,7 +291,7 @@ impl Items {
         assembler.result(out, 0, id, raw.text, error.is_some(), None)
     }
 
-    /// Emits a finished image as a file in the answer. Previews that were sent earlier are not files (they stay
+    /// Emits a finished image as a file of the response. Previews that were sent earlier are not files (they stay
     /// `Unknown`).
     fn image<'a>(
         &mut self,
@@ -427,8 +427,8 @@ fn text_kind(item: &Object<'_>) -> Option<ItemKind> {
     }
 }
 
-/// Returns true if a response may end with this item. Reasoning, commentary, and the provider's own calls and lists
-/// are always followed by more.
+/// Returns true if a response may end with this item. Reasoning, commentary, and the provider's own calls and lists are
+/// always followed by other items.
 fn is_answer(item: &Object<'_>) -> bool {
     let Some(kind) = item.string("type") else {
         return true;

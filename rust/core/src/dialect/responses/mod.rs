@@ -64,7 +64,7 @@ use crate::model::fault::Fault;
 use crate::model::spec::Code;
 use crate::sse::WholeEvents;
 
-/// Decoder of one stream. The choice is always 0, because a response contains one answer.
+/// Decoder of one stream. The choice is always 0, because a response has only one choice.
 #[derive(Debug)]
 pub(crate) struct Responses {
     items: Items,
@@ -261,7 +261,7 @@ impl Responses {
         Ok(())
     }
 
-    /// Decodes one event of a response. Returns false if the event concerns something of unknown type.
+    /// Decodes one event of a response. Returns false if the event concerns an item or a part of unknown type.
     #[inline]
     fn step<'a>(
         &mut self,
@@ -325,8 +325,8 @@ impl Responses {
     }
 }
 
-/// Returns the values in a text delta that differ in the next event of the same type, or `None` if its delta is not a
-/// string.
+/// Returns the values in a text delta that may differ in the next event of the same type, or `None` if its `delta` is
+/// not a string.
 fn varying<'a>(event: &Object<'a>, slots: &Slots<'a>) -> Option<Varying<'a>> {
     let fields = &FACTS.fields;
     let text = |raw: &Raw<'_>| raw.kind == Kind::String;
@@ -413,7 +413,7 @@ impl Decoder for Responses {
     }
 
     /// Marks the stream as truncated if it ends after a provider's call or another item that cannot be the last,
-    /// whatever the policy assumes about a missing end.
+    /// regardless of what the policy assumes about a missing end.
     fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.audio.leave(wire)?;
         if !self.ended && !self.items.ends_with_answer {

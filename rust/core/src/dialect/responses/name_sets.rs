@@ -7,7 +7,7 @@ use crate::json::members::Member;
 use crate::json::members::Slot;
 use crate::json::members::present;
 
-/// A set of names grouped by length, because few names have the same length. Each entry contains the name's first eight
+/// A set of names grouped by length, because few names have the same length. For each name, contains its first eight
 /// bytes and its number.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
@@ -24,7 +24,7 @@ pub(crate) struct Field {
 /// Maximum number of members that `Slots` can hold.
 const SLOTS: usize = 32;
 
-/// The members of one object, indexed by the numbers of their names. If a key is duplicated, the last member counts.
+/// The members of one object, indexed by the numbers of their names. If a key is duplicated, the last member is used.
 #[derive(Debug, Default)]
 pub(crate) struct Slots<'a> {
     slots: [Slot<'a>; SLOTS],

@@ -204,8 +204,8 @@ impl AiSdkParts {
         }
     }
 
-    /// Handles the end of a `streamText` step. The step's reason becomes the finish reason of the stream only if
-    /// nothing follows. The ids of the step may be reused.
+    /// Handles the end of a `streamText` step. The step's reason becomes the finish reason of the stream only if no
+    /// other part follows. The ids of the step may be reused.
     fn finish_step(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

@@ -106,8 +106,8 @@ impl StartReader {
     }
 }
 
-/// Parses a timestamp in the format that JavaScript writes (`Date.prototype.toJSON`). Returns the seconds since 1970
-/// and whether they are exact.
+/// Parses a timestamp in the format that JavaScript writes (`Date.prototype.toJSON`). Returns the seconds since 1970,
+/// and whether that number is exact.
 fn seconds(text: &str) -> Option<(i64, bool)> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let (time, fraction) = match time.split_once('.') {

@@ -1,5 +1,5 @@
-//! Checks that a conversion writes the same bytes however the input is split, that its output can be parsed, and that a
-//! truncated source is never reported as a success.
+//! Checks that a conversion writes the same bytes regardless of how the input is split, that its output can be parsed,
+//! and that a truncated source is never reported as a success.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};

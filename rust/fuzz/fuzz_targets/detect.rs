@@ -1,5 +1,5 @@
-//! Checks that detection produces the same dialect and events however the input is split, and that events follow their
-//! lifecycle.
+//! Checks that detection produces the same dialect and events regardless of how the input is split, and that events
+//! follow their lifecycle.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};

@@ -1,5 +1,5 @@
 //! Checks that, for any bytes, the framer emits the same events and reports the same limits and unfinished input,
-//! however the bytes are split.
+//! regardless of how the bytes are split.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};

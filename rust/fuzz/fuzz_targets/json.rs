@@ -1,4 +1,4 @@
-//! Checks that the automaton, the scanner and serde_json agree on any text, however it is split.
+//! Checks that the automaton, the scanner and serde_json agree on any text, regardless of how it is split.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

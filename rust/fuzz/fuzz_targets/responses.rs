@@ -1,5 +1,5 @@
-//! Checks that the `responses` decoder emits the same events however the input is split, and that events follow their
-//! lifecycle.
+//! Checks that the `responses` decoder emits the same events regardless of how the input is split, and that events
+//! follow their lifecycle.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};

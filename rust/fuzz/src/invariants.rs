@@ -8,7 +8,7 @@ use streamweld_core::model::delta::InputEnd;
 use streamweld_core::model::event::{Event, Sink};
 use streamweld_core::{Config, Dialect, Parser};
 
-/// Everything that a caller sees, as text.
+/// All results that a caller sees, as text.
 #[derive(Default)]
 pub struct Log(pub String);
 

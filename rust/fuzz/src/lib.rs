@@ -1,7 +1,8 @@
 //! Code that all fuzz targets use: the layout of an input, the structure-aware mutator, and the invariants.
 //!
 //! An input consists of one byte with options, one byte with the number of read sizes, the read sizes, and the body.
-//! The fuzzer thus chooses how the body is split, as in h2's end-to-end target. Use `case` to split an input.
+//! The fuzzer thus chooses how the body is split, as in h2's end-to-end target. `case` splits an input into these
+//! components.
 
 pub mod invariants;
 pub mod mutate;

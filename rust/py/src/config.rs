@@ -55,7 +55,7 @@ static RESOLVED: Mutex<Vec<(Py<PyDict>, Arc<Config>)>> = Mutex::new(Vec::new());
 /// Maximum number of configurations to keep. Most processes use one or two sets of options.
 const KEPT: usize = 8;
 
-/// Locks `RESOLVED`. The lock is held only while an entry is read or stored.
+/// Locks `RESOLVED`. The lock is held only while a configuration is read or stored.
 fn resolved() -> MutexGuard<'static, Vec<(Py<PyDict>, Arc<Config>)>> {
     RESOLVED.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -75,14 +75,14 @@ pub(crate) fn read(config: &Bound<'_, PyDict>) -> PyResult<Arc<Config>> {
         let mut tables = resolved();
         let oldest = (tables.len() == KEPT).then(|| tables.remove(0));
         tables.push((config.clone().unbind(), Arc::clone(&made)));
-        // Release the lock before the oldest entry is dropped.
+        // Release the lock before the oldest configuration is dropped.
         drop(tables);
         drop(oldest);
     }
     Ok(made)
 }
 
-/// Reads the whole table. An unknown name or value is a mistake of the caller.
+/// Reads the whole table. An unknown name or value is a mistake by the caller.
 fn read_table(config: &Bound<'_, PyDict>) -> PyResult<Arc<Config>> {
     let py = config.py();
     let config = Config {
@@ -126,7 +126,7 @@ fn word(config: &Bound<'_, PyDict>, name: &Bound<'_, PyString>) -> PyResult<Opti
 /// Strings that `shared_text` returned, most recent first. A policy always returns the same string.
 static TEXTS: Mutex<Vec<(Py<PyString>, Arc<str>)>> = Mutex::new(Vec::new());
 
-/// Returns a long text, of which all streams that use a policy share one copy.
+/// Returns a long text; all streams that use the same policy share one copy.
 fn shared_text(
     config: &Bound<'_, PyDict>,
     name: &Bound<'_, PyString>,

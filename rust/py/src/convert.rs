@@ -82,7 +82,7 @@ struct State {
     core: Core,
     target: &'static str,
     load: Load,
-    /// Bytes that the current call writes. The buffer is reused.
+    /// The output bytes of the current call. The buffer is reused.
     out: Vec<u8>,
     /// The exception for the core's fault, built at the first access and reused by later ones.
     error: Option<Py<PyAny>>,
@@ -121,7 +121,7 @@ impl Converter {
         })))
     }
 
-    /// Feeds the next bytes. Returns the target's bytes that the input completes.
+    /// Feeds the next bytes. Returns the target bytes that can be written after this input.
     #[pyo3(signature = (data, /))]
     fn feed<'py>(&self, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let py = data.py();
@@ -154,8 +154,8 @@ impl Converter {
         self.write(py, None, |core, out| core.exceed(name, out))
     }
 
-    /// Returns the close events that rebuild the response, the completeness of the response, and the number of dropped
-    /// diagnostics.
+    /// Returns the close events from which the response can be rebuilt, the completeness of the response, and the
+    /// number of dropped diagnostics.
     fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, &'static str, u64)> {
         let state = self.lock(py)?;
         let mut sink = Collector::new(py, 0)?;

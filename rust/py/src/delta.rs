@@ -2,8 +2,8 @@
 //!
 //! To callers, they behave like the classes in `events`. They are built directly on the C API, because an ordinary
 //! extension object costs twice as much to create and drop, and the garbage collector would track it. These objects
-//! contain a string and sometimes plain data, so they need no tracking. All `unsafe` code in the bindings is in this
-//! module, in `freelist` (memory reuse), in `string_cache` (string creation) and in `arrow/capsule`.
+//! contain only a string and sometimes plain data, so they need no tracking. All `unsafe` code in the bindings is in
+//! this module, in `freelist` (memory reuse), in `string_cache` (string creation) and in `arrow/capsule`.
 //!
 //! Soundness: `Object` has C layout. The interpreter's object head comes first, and the type spec contains the object's
 //! size. `make` returns a fully initialized object; its two references are owned and never null. Only `get_metadata`
@@ -316,7 +316,7 @@ unsafe fn borrowed<'py>(py: Python<'py>, object: *mut ffi::PyObject) -> Option<B
     unsafe { Bound::from_borrowed_ptr_or_opt(py, object) }
 }
 
-/// Borrows the object that a method was called on, which is never null.
+/// Borrows the object on which a method was called, which is never null.
 ///
 /// # Safety
 ///

@@ -47,8 +47,8 @@ pub(crate) fn internal(py: Python<'_>, detail: &str, events: Vec<Py<PyAny>>) -> 
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
-/// Runs a call into the core and returns a panic as its message. PyO3 would otherwise raise the panic as a
-/// `BaseException`.
+/// Runs a call into the core. If the call panics, returns the panic message as the error. PyO3 would otherwise raise
+/// the panic as a `BaseException`.
 pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
         let words = panic

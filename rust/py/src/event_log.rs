@@ -40,7 +40,7 @@ struct Piece {
     kind: Kind,
     part: u32,
     choice: i32,
-    /// End of its text.
+    /// End of the delta's text.
     end: usize,
 }
 
@@ -51,7 +51,7 @@ struct Kept {
     event: Event<'static>,
     /// Number of pieces before this event.
     pieces: usize,
-    /// Index of its first text in `ends`.
+    /// Index of the event's first text in `ends`.
     first: usize,
     bytes: Range<usize>,
     names: Range<usize>,
@@ -157,7 +157,7 @@ impl EventLog {
         pass(sink, self.pieces.len());
     }
 
-    /// Returns the event at this position, where deltas without metadata do not count.
+    /// Returns the event at this position; deltas without metadata are not counted.
     pub(crate) fn other(&self, position: usize) -> Option<Event<'_>> {
         self.others.get(position).map(|kept| self.restored(kept))
     }
@@ -295,7 +295,7 @@ impl Values<'static> for Writing<'_> {
 struct Reading<'l> {
     log: &'l EventLog,
     kept: &'l Kept,
-    /// The start of the next text, and the ends from there on.
+    /// The start of the next text, and the ends of that text and the later ones.
     start: usize,
     ends: slice::Iter<'l, usize>,
 }

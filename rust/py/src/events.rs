@@ -206,14 +206,14 @@ event!(
 );
 
 event!(
-    /// A source that the answer cites.
+    /// A source that the response cites.
     Source = "source",
     (part: u32, url: OptStr, title: OptStr, document: Json, choice: i32, provider_metadata: Json),
     (part, url=None, title=None, document=None, choice=0, provider_metadata=None)
 );
 
 event!(
-    /// A file or image in the answer, as base64 `data` or a `url`.
+    /// A file or image in the response, as base64 `data` or a `url`.
     File = "file",
     (part: u32, media_type: OptStr, data: OptStr, url: OptStr, choice: i32, provider_metadata: Json),
     (part, media_type=None, data=None, url=None, choice=0, provider_metadata=None)

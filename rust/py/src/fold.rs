@@ -1,9 +1,9 @@
-//! The members of a response: does for the events from this extension's parsers what `response._Fold` does for event
-//! objects.
+//! The members of a response, collected from the events of this extension's parsers. `response._Fold` does the same for
+//! event objects.
 //!
-//! A fold stores what was read as Rust values. Each Python object is built when it is first read. The values of an
-//! ended stream are collected at the first read. The values of an open stream are collected when `parser.response` is
-//! read, because later events would change them.
+//! A fold stores the events as Rust values. Each Python object is built when it is first read. The values of an ended
+//! stream are collected at the first read. The values of an open stream are collected when `parser.response` is read,
+//! because later events would change them.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,7 @@ use crate::events::{ReasoningDone, RefusalDone, TextDone};
 use crate::objects::{build, word};
 use crate::string_cache::string;
 
-/// What was read from a stream up to one moment.
+/// The state of a stream at one moment.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     events: EventLog,
@@ -191,7 +191,7 @@ struct Entry {
 /// The values of a response.
 struct Members {
     snapshot: Snapshot,
-    /// One entry for each event in the snapshot.
+    /// One `Entry` for each event in the snapshot.
     entries: Vec<Entry>,
     /// The lowest choice.
     first: Option<i32>,
@@ -242,7 +242,7 @@ impl Members {
         Ok(object.bind(py).clone())
     }
 
-    /// Yields the positions and entries in the first choice that have such a role.
+    /// Yields the positions and entries in the first choice for whose role `has_role` returns true.
     fn of_first(&self, has_role: impl Fn(Role) -> bool) -> impl Iterator<Item = (usize, &Entry)> {
         self.entries
             .iter()
@@ -250,7 +250,7 @@ impl Members {
             .filter(move |(_, entry)| Some(entry.choice) == self.first && has_role(entry.role))
     }
 
-    /// Returns the objects in the first choice that have such a role.
+    /// Returns the objects in the first choice for whose role `has_role` returns true.
     fn objects<'py>(
         &self,
         py: Python<'py>,
@@ -423,7 +423,7 @@ impl Members {
 pub(crate) struct Fold {
     class: Py<PyAny>,
     members: PyOnceLock<Members>,
-    /// An ended stream, as long as its values are not collected.
+    /// An ended stream, until its values are collected.
     ended: Mutex<Option<Arc<dyn Ended>>>,
 }
 
@@ -566,7 +566,7 @@ impl Fold {
         Ok(self.get(py)?.snapshot.diagnostics_dropped)
     }
 
-    /// If true, the parts are in order and `Unknown` counts as a part.
+    /// True if the parts are in order and `Unknown` is treated as a part.
     #[getter]
     fn ordered(&self) -> bool {
         true

@@ -19,8 +19,8 @@ const SPARE: usize = 256;
 const LOCKED: bool = size_of::<ffi::PyObject>() == size_of::<[usize; 2]>();
 
 /// The dead objects of one class, as a linked list. They keep their head, which contains the type and one reference;
-/// that reference belongs to the freelist. Accessed only under the global lock; using atomics avoids a `static mut` and
-/// costs nothing.
+/// that reference belongs to the freelist. Accessed only while the global lock is held; atomics are used to avoid a
+/// `static mut` and cost nothing.
 #[derive(Debug)]
 pub(crate) struct Freelist<T> {
     first: AtomicPtr<T>,

@@ -62,7 +62,7 @@ impl Lazy {
     }
 
     /// Returns the value. The lock is not held while the value is built, because that runs Python code. If two threads
-    /// build the value at once, both get the one that was stored first.
+    /// build the value at once, both get the value that was stored first.
     fn get<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let pending = match &*self.locked() {
             State::Built(value) => return Ok(value.bind(py).clone()),
@@ -138,8 +138,8 @@ impl<'py> FromPyObject<'_, 'py> for LazyItems {
     }
 }
 
-/// A delta's metadata that was not read yet. A delta has room for only one object, so the text is stored in the place
-/// of the value.
+/// A delta's metadata that was not read yet. A delta has room for only one object, so the text is stored in place of
+/// the value.
 #[pyclass(frozen, module = "streamweld._native")]
 #[derive(Debug)]
 pub(crate) struct UnreadJson(Box<str>);

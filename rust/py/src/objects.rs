@@ -1,7 +1,7 @@
 //! Converts core events to Python objects, one by one. `sink` converts the three kinds of deltas.
 //!
-//! Words from small sets are interned, and JSON values are built when they are first read (`lazy`). The caller handles
-//! errors.
+//! Words from small sets are interned, and JSON values are built when they are first read (`lazy`). Errors are handled
+//! by the caller.
 
 use std::ptr;
 use std::sync::{Mutex, PoisonError};

@@ -21,7 +21,8 @@ use crate::fold::{Ended, Fold, Snapshot};
 use crate::sink::Collector;
 use crate::{config, errors, input};
 
-/// Smaller than most events on the wire, so that the list does not have to grow while it is filled.
+/// Assumed size of an event on the wire. It is smaller than most events, so that the list does not have to grow while
+/// it is filled.
 const USUAL_EVENT: usize = 128;
 
 /// Parses one stream. `dialect`: `auto` or the name of a dialect. `config`: the result of `options.to_config`.
@@ -96,8 +97,8 @@ impl Parser {
         })
     }
 
-    /// Returns the close events that rebuild the response, the completeness of the response, and the number of dropped
-    /// diagnostics.
+    /// Returns the close events from which the response can be rebuilt, the completeness of the response, and the
+    /// number of dropped diagnostics.
     fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, &'static str, u64)> {
         let State { core, .. } = &*self.lock(py)?;
         let mut sink = Collector::new(py, 0)?;
@@ -149,7 +150,7 @@ impl Parser {
 }
 
 impl Parser {
-    /// Returns what was read so far.
+    /// Returns a snapshot of the stream so far.
     fn snapshot_now(&self, py: Python<'_>) -> PyResult<Snapshot> {
         let State { core, .. } = &*self.lock(py)?;
         Snapshot::of(

@@ -30,7 +30,7 @@ const KEPT: usize = 1 << 16;
 struct State {
     core: Core,
     load: Load,
-    /// Bytes that the current call writes. The buffer is reused.
+    /// The output bytes of the current call. The buffer is reused.
     out: Vec<u8>,
     /// The exception for the core's fault, built at the first access and reused by later ones.
     error: Option<Py<PyAny>>,
@@ -64,7 +64,7 @@ impl Repairer {
         })))
     }
 
-    /// Feeds the next bytes. Returns the bytes to forward; if nothing changed, this is `data` itself.
+    /// Feeds the next bytes. Returns the bytes to forward, which are `data` itself if nothing changed.
     #[pyo3(signature = (data, /))]
     fn feed<'py>(&self, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let py = data.py();
@@ -91,8 +91,8 @@ impl Repairer {
         })
     }
 
-    /// Returns the close events that rebuild the response, the completeness of the response, and the number of dropped
-    /// diagnostics.
+    /// Returns the close events from which the response can be rebuilt, the completeness of the response, and the
+    /// number of dropped diagnostics.
     fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, &'static str, u64)> {
         let state = self.lock(py)?;
         let mut sink = Collector::new(py, 0)?;

@@ -1,8 +1,8 @@
 //! Collects the events from one call in a list. The core delivers events one by one; deltas may come in runs.
 //!
-//! Creates exactly one object per event. An error that occurs in the process (out of memory, an unusable
-//! `streamweld._json`) is stored, and the caller raises it. Deltas, the most frequent events, are built here; `objects`
-//! builds all other events.
+//! Creates exactly one object per event. If that fails (out of memory, an unusable `streamweld._json`), the error is
+//! stored, and the caller raises it. Deltas, the most frequent events, are built here; `objects` builds all other
+//! events.
 
 use std::iter;
 

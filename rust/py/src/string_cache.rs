@@ -1,4 +1,4 @@
-//! Cache of short strings. Half of the pieces in an answer are words that occurred before. A cached string costs a
+//! Cache of short strings. Half of the pieces in a response are words that occurred before. A cached string costs a
 //! tenth as much as a new one and is stored only once. Independent of events.
 //!
 //! All streams share the cache, so an open stream does not keep strings alive: each call borrows the cache and returns
@@ -110,7 +110,7 @@ fn key(text: &[u8]) -> Option<u64> {
         [a, b] => u64::from(u16::from_le_bytes([a, b])),
         [a, b, c] => u64::from(u32::from_le_bytes([a, b, c, 0])),
         _ => {
-            // Bytes that are in both halves are equal.
+            // If the halves overlap, the shared bytes are equal.
             let (first, last) = (text.first_chunk()?, text.last_chunk()?);
             let tail_start = text
                 .len()

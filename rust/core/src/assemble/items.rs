@@ -269,7 +269,8 @@ impl Assembler {
         Ok(())
     }
 
-    /// Closes an item and everything in it. If `kind` is missing, closes whichever item is open at the address.
+    /// Closes an item and all of its parts or its call. If `kind` is missing, closes the item that is open at the
+    /// address, regardless of its kind.
     pub fn item_closed(
         &mut self,
         out: &mut Output<'_>,

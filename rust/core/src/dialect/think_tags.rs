@@ -1,6 +1,6 @@
-//! Splits text with inline `<think>` tags into reasoning and answer text as it arrives.
+//! Splits text with inline `<think>` tags into reasoning and response text as it arrives.
 //!
-//! Opt-in. A tag may be split across deltas. A `</think>` before any other tag is an orphan. The opening tag was in the
+//! Opt-in. A tag may be split across deltas. A `</think>` before any other tag is an orphan: the opening tag was in the
 //! prompt template, so all text before the orphan is reasoning. A block is dropped if it repeats the text of a separate
 //! reasoning field (white space at both ends is ignored).
 
@@ -56,7 +56,7 @@ impl Think {
         let mut rest = joined.as_deref().unwrap_or(&text.body);
         loop {
             let Some((before, tag, after)) = self.next_tag(rest) else {
-                // Hold back what may be the beginning of a tag. It cannot be one if half of a surrogate pair follows.
+                // Hold back text that may be the beginning of a tag, unless half of a surrogate pair follows it.
                 let keep = if text.tail_high.is_none() {
                     partial(rest)
                 } else {
@@ -104,7 +104,7 @@ impl Think {
         out
     }
 
-    /// Returns the text before the next tag that counts, the tag, and the text after it.
+    /// Returns the text before the next effective tag, the tag, and the text after it.
     fn next_tag<'t>(&self, text: &'t str) -> Option<(&'t str, &'static str, &'t str)> {
         let cut = |tag: &'static str| {
             text.split_once(tag)
@@ -152,7 +152,7 @@ fn partial(text: &str) -> usize {
     if begins { end.len() } else { 0 }
 }
 
-/// Splits a complete text into reasoning and answer text.
+/// Splits a complete text into reasoning and response text.
 pub(crate) fn split_whole(text: &str) -> (String, String) {
     let (mut thought, mut shown) = (String::new(), String::new());
     let mut rest = text;
@@ -186,7 +186,7 @@ pub(crate) fn is_white(c: char) -> bool {
 struct Twin {
     /// Text from the field that no block has repeated yet.
     expected: VecDeque<String>,
-    /// Number of bytes of the first of these texts that were already repeated.
+    /// Number of bytes in the first expected text that were already repeated.
     offset: usize,
     /// Text of the block, as long as it only repeats the field.
     held: String,

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 
 /// Maximum length, in characters, of a message taken from text that is not JSON.
 const MESSAGE_CHARS: usize = 512;
-/// The lowest HTTP status that is an error.
+/// The lowest HTTP status that indicates an error.
 const HTTP_ERROR: i64 = 400;
 /// Exclusive upper bound of an HTTP status.
 const STATUS_LIMIT: i64 = 1_000_000_000;
@@ -79,7 +79,7 @@ const WORDS: [&str; 7] = [
     "message", "msg", "detail", "title", "errmsg", "err_msg", "reason",
 ];
 const STATUSES: [&str; 4] = ["code", "statusCode", "status_code", "status"];
-/// Result codes. Zero means success.
+/// Members with a result code. Zero means success.
 const RESULTS: [&str; 5] = ["errcode", "err_code", "errno", "retcode", "ret"];
 const FAILED: [&str; 4] = ["error", "failed", "fail", "failure"];
 
@@ -88,7 +88,7 @@ pub(crate) struct UpstreamErrorFields<'a> {
     pub(crate) code: Option<Cow<'a, str>>,
     pub(crate) kind: Option<Cow<'a, str>>,
     pub(crate) message: Cow<'a, str>,
-    /// True if one of the texts contained a lone surrogate.
+    /// True if any of the texts contained a lone surrogate.
     pub(crate) lone: bool,
 }
 
@@ -103,7 +103,7 @@ impl<'a> UpstreamErrorFields<'a> {
         UpstreamErrorFields::of_members(&members(raw), raw)
     }
 
-    /// Reads an object that as a whole is an error.
+    /// Reads an object that is an error as a whole.
     pub(crate) fn of_members(members: &[Member<'a>], whole: Raw<'a>) -> UpstreamErrorFields<'a> {
         let of = |name: &str| present(find(members, name));
         let mut out = UpstreamErrorFields::default();
@@ -117,7 +117,7 @@ impl<'a> UpstreamErrorFields<'a> {
         out
     }
 
-    /// Reads a value that is only the message. Other members are ignored.
+    /// Reads a value that is the whole message; an object is not searched for other members.
     pub(crate) fn of_message(raw: Raw<'a>) -> UpstreamErrorFields<'a> {
         let mut out = UpstreamErrorFields::default();
         out.message = out.plain(first(&members(raw), &MESSAGES).unwrap_or(raw));

@@ -1,6 +1,6 @@
 //! Reads the token counts from a usage object, using the table of dotted paths in `_spec/dialects.json`.
 //!
-//! The caller decides which of several usage objects counts.
+//! The caller decides which of several usage objects is used.
 
 use crate::json::Kind;
 use crate::json::Number;
@@ -50,7 +50,7 @@ impl Counts {
         self.read_members(raw, &members(raw))
     }
 
-    /// Does the same for an object whose members are already parsed.
+    /// Like `read`, for an object whose members are already parsed.
     pub(crate) fn read_members<'a>(&self, raw: Raw<'a>, object: &[Member<'a>]) -> Usage<'a> {
         let Counts([input, output, total, cached, written, reasoning]) = self;
         Usage {

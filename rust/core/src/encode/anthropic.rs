@@ -1,8 +1,8 @@
 //! Writes Messages streams: `message_start`, sequential blocks with consecutive indexes, `message_delta`,
 //! `message_stop`; or an `error` event, which is always last.
 //!
-//! The usage and stop reason that the upstream sent at its end go into `message_delta`; Anthropic's own clients merge
-//! that event into the message.
+//! The usage and stop reason that the upstream sent at the end of its stream are written to `message_delta`;
+//! Anthropic's own clients merge that event into the message.
 
 use crate::encode::common::block::Block;
 use crate::encode::common::block::Form;
@@ -38,7 +38,7 @@ pub(crate) struct Message {
     at: Map<u32, i64>,
 }
 
-/// Marks a block that another part interrupted and that continued in a second block.
+/// Marks a block that was interrupted by another part and continued in a second block.
 const BROKEN: &str = "broken";
 /// Part number of a call that is written in one step.
 const WHOLE: u32 = u32::MAX;
@@ -81,7 +81,8 @@ impl Answer for Message {
         frame(context, "message_stop").raw("}").end();
     }
 
-    /// Open blocks stay open, because a reader that runs a call at `content_block_stop` must not receive one here.
+    /// Open blocks stay open, because a client that runs a call at `content_block_stop` must not receive that event
+    /// here.
     fn fail(
         &mut self,
         context: &mut EncodeContext,
@@ -188,7 +189,7 @@ impl Form for Message {
     ) -> bool {
         note(context, call);
         if call.is_cut() {
-            return false; // the end of the answer decides whether the block may be closed
+            return false; // the end of the response decides whether the block may be closed
         }
         self.stop(context, block.part);
         true
@@ -212,7 +213,7 @@ impl Form for Message {
         });
     }
 
-    /// Writes nothing, because the error event alone shows that the answer ended inside the block.
+    /// Writes nothing, because the error event alone shows that the response ended inside the block.
     fn broken_off(&mut self, _: &mut EncodeContext, _: &mut Block) {}
 }
 

@@ -59,12 +59,12 @@ pub(crate) struct Choice {
     carriers: i64,
     /// Ids of the written calls that the client must run because the stream contains no result for them.
     pub(crate) waiting: Set<String>,
-    /// Index of the next call, higher than that of every started call; -1 before the choice itself was opened.
+    /// Index of the next call, higher than that of every started call; -1 if the choice itself was not opened yet.
     pub(crate) next: i64,
     /// Number of started calls, and their indexes if they are the source's own.
     pub(crate) written: usize,
     pub(crate) indexes: Set<i64>,
-    /// Call parts that are held until they are whole. No later call is written before them.
+    /// Call parts that are held until they are complete. No later call is written before them.
     held_parts: Set<u32>,
     /// True if a call was written without arguments although its arguments may be missing.
     has_empty_cut_call: bool,
@@ -124,7 +124,7 @@ impl Numbered for Choice {
 pub(crate) struct ChatPart {
     pub(crate) written_text: String,
     pub(crate) call: Option<Begun>,
-    /// True if log probabilities of the part were written.
+    /// True if log probabilities for the part were written.
     has_logprobs: bool,
 }
 
@@ -311,8 +311,8 @@ impl Chat {
         to.raw(LAST).end();
     }
 
-    /// Returns true if the event's metadata consists of a text's log probabilities, which are written or repeat what
-    /// was written.
+    /// Returns true if the event's metadata consists only of a text's log probabilities, which are written or were
+    /// already written.
     fn has_place_for_metadata(&self, context: &EncodeContext, event: &Event<'_>) -> bool {
         let metadata = match *event {
             Event::TextDelta(delta) if !delta.text.is_empty() => delta.metadata,
@@ -382,7 +382,7 @@ impl Chat {
         to.number(position).raw("}]}").raw(LAST).end();
     }
 
-    /// Stores the citations in the form for which every client has a type; @ai-sdk/openai rejects one without a
+    /// Stores the citations in the form for which every client has a type; @ai-sdk/openai rejects a citation without a
     /// position in the text.
     ///
     /// In Chat, positions count from the beginning of the message; in other dialects, from the beginning of the part.
@@ -444,7 +444,8 @@ impl Chat {
                 continue;
             }
             self.open(context, *index);
-            // All in one chunk, because openai-python raises at a second list and openai-node keeps only the last list.
+            // All citations are in one chunk, because openai-python raises at a second list and openai-node keeps only
+            // the last list.
             let cited = {
                 let pages = self.pages.get_mut(index).map(std::mem::take);
                 self.choice(*index).cited(pages.unwrap_or_default())
@@ -528,7 +529,7 @@ fn complete(context: &mut EncodeContext) {
     }
 }
 
-/// Returns the beginning of every chunk, including what is known about the answer.
+/// Returns the beginning of every chunk, including the known metadata of the response.
 fn head(context: &mut EncodeContext) -> String {
     if context.passed.own {
         complete(context);

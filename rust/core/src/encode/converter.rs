@@ -64,11 +64,11 @@ struct EncoderSink {
     lost: LossLog,
     /// True if the policy raises an exception for conversion losses.
     raises: bool,
-    /// Fault that ends the conversion: a loss that the policy raises, or written text that turned out to be wrong.
+    /// Fault that ends the conversion, because the policy raises a loss or because written text turned out to be wrong.
     /// Stored until the parser raises it.
     refusal: Option<Fault>,
     stopped: bool,
-    /// The upstream's error, if a policy continued after it.
+    /// The upstream's error, if the policy continues after it.
     upstream_error: Option<EndingError>,
     /// Number of carriers written for signatures of texts and calls; each one is a separate part.
     carriers: u32,
@@ -136,8 +136,8 @@ impl Sink for EncoderSink {
 }
 
 impl EncoderSink {
-    /// Writes an event that has data only its provider can use, with a carrier in place of that data. Returns false,
-    /// and writes nothing, if the event has no such data or the target has a member for it.
+    /// Writes an event with a carrier in place of the data that only its provider can use. Returns false, and writes
+    /// nothing, if the event has no such data or the target has a member for it.
     fn carried(&mut self, event: &Event<'_>) -> bool {
         let target = self.target.name();
         if !CARRYING.contains(&target) {
@@ -250,7 +250,7 @@ impl EncoderSink {
         }
     }
 
-    /// Stops the conversion with a fault. Only the first fault counts.
+    /// Stops the conversion with a fault. Only the first fault is kept.
     fn stop(&mut self, why: impl FnOnce() -> Fault) {
         if !mem::replace(&mut self.stopped, true) {
             self.refusal = Some(why());
@@ -387,7 +387,7 @@ impl Converter {
         taken
     }
 
-    /// Writes the ending, unless the encoder already has.
+    /// Writes the ending, unless the encoder has already written it.
     fn end(&mut self, result: Result<(), Fault>) -> Result<(), Refusal> {
         self.over = true;
         self.error = result.err();
@@ -431,12 +431,12 @@ impl Converter {
         self.parser.dialect()
     }
 
-    /// Returns the completeness of the answer.
+    /// Returns the completeness of the response.
     pub fn completeness(&self) -> Completeness {
         self.parser.completeness()
     }
 
-    /// Emits the close events that rebuild the answer; open parts contain what was received so far.
+    /// Emits the close events from which the response can be rebuilt; open parts contain what has arrived so far.
     pub fn snapshot(&self, sink: &mut dyn Sink) {
         self.parser.snapshot(sink);
     }
@@ -452,7 +452,7 @@ impl Converter {
         self.flow.lost.count() - self.diagnostics().len() as u64
     }
 
-    /// A call failed partway: ignore all further input.
+    /// Ignores all further input, because a call failed partway.
     pub fn give_up(&mut self) {
         self.over = true;
         self.parser.give_up();

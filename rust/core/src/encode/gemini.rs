@@ -200,7 +200,7 @@ impl Gemini {
         })
     }
 
-    /// Writes a chunk up to its only part.
+    /// Writes the beginning of a chunk, up to its only part.
     fn begin<'j>(&self, context: &'j mut EncodeContext) -> &'j mut Writer {
         context
             .writer
@@ -422,8 +422,8 @@ fn own_signature(context: &EncodeContext, metadata: Option<&str>) -> Option<Stri
     whole.string(SIGNATURE).map(Cow::into_owned)
 }
 
-/// Returns the thought signature that Google requires back, if the metadata came from Google, under the AI SDK's key.
-/// All other metadata of the part is lost.
+/// Returns the thought signature that Google requires back, if the AI SDK metadata contains it under Google's key.
+/// Records all other metadata of the part as lost.
 fn signature(context: &mut EncodeContext, metadata: Option<&str>) -> Option<String> {
     let whole = Object::of(Raw {
         text: metadata?,

@@ -1,5 +1,5 @@
 //! Fast path: learns a template (constant bytes with holes) from a fully decoded payload and matches later payloads
-//! against it. A match produces the same delta as the decoder would. Contains no parsing rules.
+//! against it. A match produces the same delta as the decoder would. Adds no parsing rules.
 
 pub(crate) mod chat;
 pub(crate) mod items;

@@ -12,7 +12,7 @@ pub(crate) fn number(bytes: &[u8]) -> Option<(u32, usize)> {
         return other_number(bytes);
     };
     let digits = u64::from_le_bytes(*word) ^ (ONES * u64::from(b'0'));
-    // Sets the top bit of each non-digit byte. Exact for the lowest non-digit byte, because digits produce no carry.
+    // Sets the top bit of each non-digit byte. The lowest such byte is found exactly, because digits produce no carry.
     let others = (digits.wrapping_add(ONES * 0x76) | digits) & (ONES << 7);
     let length = others.trailing_zeros() / 8;
     if length == 0 {

@@ -1,6 +1,7 @@
 //! Hashes of texts ("marks"): equal texts have equal marks, and different texts almost certainly have different ones.
 //!
-//! Not collision-resistant against an attacker, who gains nothing: the sender of a stream can also repeat a text.
+//! Not collision-resistant against an attacker. A collision has no more effect than a repeated text, which the sender
+//! of a stream can always send.
 
 use std::hash::DefaultHasher;
 use std::hash::Hash;
@@ -149,7 +150,7 @@ mod tests {
         assert_ne!(mark_of(("a", "b", "")), mark_of(("a", "", "b")));
     }
 
-    /// The mark of a piece does not depend on the bytes after it or on their number.
+    /// The mark of a piece does not depend on the bytes after the piece or on their number.
     #[test]
     fn pieces_are_marked_by_what_they_are() {
         let mut marks = HashSet::new();

@@ -1,7 +1,8 @@
 //! Bounds the number of values in a text before any value is read, by counting commas and opening brackets outside
 //! strings.
 //!
-//! Every value except the outermost follows one of these. Nothing is allocated. Text that is not JSON is also counted.
+//! Every value except the outermost follows one of these characters. Allocates nothing. Text that is not JSON is also
+//! counted.
 
 use memchr::memchr;
 use memchr::memchr2;
@@ -10,7 +11,7 @@ use memchr::memchr2;
 pub(crate) fn has_more(text: &str, limit: u64) -> bool {
     let mut rest = text.as_bytes();
     let mut count = 0;
-    // The remaining bytes cannot contain more such characters than there are bytes.
+    // The number of such characters in the remaining bytes cannot exceed the number of bytes.
     while count + rest.len() as u64 > limit {
         let quote = memchr(b'"', rest);
         let (outside, string) = rest.split_at(quote.unwrap_or(rest.len()));
@@ -24,7 +25,7 @@ pub(crate) fn has_more(text: &str, limit: u64) -> bool {
     false
 }
 
-/// Returns what follows a string whose opening quote was consumed; empty if the string does not end.
+/// Returns the bytes after a string whose opening quote was consumed, or an empty slice if the string does not end.
 fn after_string(string: &[u8]) -> &[u8] {
     let mut rest = string;
     while let Some(at) = memchr2(b'"', b'\\', rest) {

@@ -16,7 +16,7 @@ const FEW: usize = 32;
 /// One step of a path: the name of a member, or `None` for any item of an array.
 pub(crate) type PathStep<'a> = Option<Cow<'a, str>>;
 
-/// Returns true if a key may be duplicated among these members; false is certain.
+/// Returns false only if no key is duplicated among these members; true means that one may be.
 pub(crate) fn may_repeat(members: &[Member<'_>]) -> bool {
     members.len() > FEW
         || members.iter().enumerate().any(|(at, member)| {
@@ -33,7 +33,7 @@ const USUAL_LEVELS: usize = 12;
 const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Returns a hash that is compared instead of the key. Different keys hardly ever have equal hashes; if they do, they
-/// count as equal.
+/// are treated as equal.
 #[inline]
 fn mark(key: &str) -> u64 {
     let bytes = key.as_bytes();
@@ -68,7 +68,7 @@ fn joined(bytes: &[u8]) -> u64 {
     bytes.fold(0, |all, byte| all << 8 | u64::from(*byte))
 }
 
-/// Returns true if a key may be duplicated in some object of the text, at any depth; false is certain.
+/// Returns false only if no object of the text, at any depth, has a duplicate key; true means that one may have.
 pub(crate) fn may_repeat_in(text: &str) -> bool {
     let mut scanner = Scanner::again(text);
     // Hashes of the keys of all open objects and, for each open container, the position where its own keys begin

@@ -34,14 +34,15 @@ impl Escapes {
         Some(true)
     }
 
-    /// Handles text other than a surrogate, or the end of the string: a high surrogate before it stays unpaired.
+    /// Handles text other than a surrogate escape, or the end of the string. A high surrogate directly before it stays
+    /// unpaired.
     #[inline]
     pub(crate) fn other_text(&mut self) {
         self.lone |= self.high;
         self.high = false;
     }
 
-    /// Returns true if a high surrogate came directly before.
+    /// Returns true if the previous escape was a high surrogate.
     #[inline]
     pub(crate) fn half(&self) -> bool {
         self.high

@@ -1,7 +1,7 @@
 //! Members that streamweld does not model, collected as the text of one JSON object that an event can carry.
 //!
 //! The values stay raw text, in wire order. Null members are omitted. If a key occurs on several levels, the inner
-//! level wins.
+//! level takes precedence.
 
 use crate::json::Key;
 use crate::json::Kind;
@@ -9,16 +9,16 @@ use crate::json::duplicate_keys::may_repeat;
 use crate::json::members::Member;
 use std::collections::HashMap;
 
-/// Maximum number of chunk-level members that are remembered. Additional members and long members are carried every
-/// time.
+/// Maximum number of chunk-level members that are remembered. Additional members and long members are carried by every
+/// event.
 const REMEMBERED: usize = 64;
 const LONGEST_KEY: usize = 256;
 const LONGEST: usize = 4096;
 /// Number of members up to which a linear search is used.
 const FEW: usize = 16;
 
-/// Collects the members of one object from several nesting levels. If a key occurs on several levels, the inner
-/// one wins.
+/// Collects the members of one object from several nesting levels. If a key occurs on several levels, the inner one
+/// takes precedence.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExtraFields<'a> {
     pub(crate) members: Vec<Member<'a>>,
@@ -93,7 +93,7 @@ impl<'a> ExtraFields<'a> {
         }
     }
 
-    /// Returns these members combined with `later`, which wins.
+    /// Returns these members combined with `later`, which takes precedence.
     pub(crate) fn and(&self, later: &ExtraFields<'a>) -> ExtraFields<'a> {
         let mut out = self.clone();
         out.extend(&later.members);

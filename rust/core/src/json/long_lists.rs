@@ -1,27 +1,27 @@
-//! Checks whether lists whose entries are decoded one by one have more entries than a payload may have.
+//! Checks whether lists whose items are decoded one by one have more items than one payload may have.
 //!
-//! A decoded entry takes far more memory than its text: an entry `1` with its comma takes only two bytes in a list of
-//! tool calls. The entries are therefore counted before any of them is decoded.
+//! A decoded item takes far more memory than its text: in a list of tool calls, an item `1` with its comma takes only
+//! two bytes. The items are therefore counted before any of them is decoded.
 
 use crate::json::Kind;
 use crate::json::ScanError;
 use crate::json::Scanner;
 
-/// Number of values that one entry counts as.
+/// Number of values as which one item is counted.
 const WEIGHT: u64 = 32;
 
-/// Keys of lists whose entries are decoded, and of the objects that contain such lists.
+/// Keys of lists whose items are decoded, and of the objects that contain such lists.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Walked {
     pub(crate) lists: &'static [&'static str],
     pub(crate) objects: &'static [&'static str],
 }
 
-/// Returns true if such lists in a valid JSON document have, all together, more entries than `max_values` allows. The
-/// document itself may be a list. A duplicate key of such a list or object also counts as too many.
+/// Returns true if such lists in a valid JSON document together have more items than `max_values` allows. The document
+/// itself may be a list. A duplicate key of such a list or object is also treated as too many.
 pub(crate) fn has_long_lists(text: &str, walked: Walked, max_values: u64) -> bool {
     let most = max_values / WEIGHT;
-    // An entry takes at least two bytes.
+    // An item takes at least two bytes.
     text.len() as u64 / 2 > most
         && !walked.lists.is_empty()
         && has_more_entries(&mut Scanner::again(text), walked, most).unwrap_or(false)
@@ -40,7 +40,7 @@ fn has_more_entries(
     }
 }
 
-/// Returns true if the lists in the object have more than `room` entries, the number that is still allowed.
+/// Returns true if the lists in the object have more than `room` items, the number that is still allowed.
 fn object(scanner: &mut Scanner<'_>, walked: Walked, room: &mut u64) -> Result<bool, ScanError> {
     let mut seen = Vec::new();
     scanner.enter_object()?;
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn lists_that_are_decoded() {
-        let long = "1,".repeat(40) + "1"; // 41 entries
+        let long = "1,".repeat(40) + "1"; // 41 items
         let cases = [
             (format!("[{long}]"), true),
             (format!(r#"{{"l":[{long}]}}"#), true),

@@ -1,7 +1,7 @@
 //! Finds members and items of a value that was scanned as raw text, and splits a payload into its members.
 //!
 //! Every decoder uses these functions to find values, distinguish kinds and unescape strings. If a key is duplicated,
-//! the last one wins.
+//! the last value is used.
 
 use crate::json::Key;
 use crate::json::Kind;
@@ -19,8 +19,8 @@ const USUAL: usize = 12;
 /// Initial capacity for members of an object inside an event.
 const USUAL_NESTED: usize = 4;
 
-/// Typical size of a member in bytes, and the largest initial capacity. A vector that grows on demand starts with
-/// four members and is moved each time. A larger capacity would miss the allocator's fast path.
+/// Typical size of a member in bytes, and the largest initial capacity. A vector that grows on demand starts with four
+/// members and is moved each time. With a larger capacity, the allocator's fast path would not be used.
 const MEMBER: usize = 24;
 const MOST: usize = 1024 / size_of::<Member<'_>>();
 
@@ -47,7 +47,7 @@ pub(crate) enum Document<'a> {
 pub(crate) struct Object<'a> {
     pub(crate) raw: Raw<'a>,
     pub(crate) members: Vec<Member<'a>>,
-    /// True if it contains an integer outside 64 bits; set only for complete payloads.
+    /// True if the object contains an integer outside 64 bits; set only for complete payloads.
     pub(crate) wide_integer: bool,
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>>
     }))
 }
 
-/// Returns the members of an object that was scanned as raw text, in order; empty for any other value.
+/// Returns the members of an object that was scanned as raw text, in order; empty for a value of any other type.
 pub(crate) fn members(raw: Raw<'_>) -> Vec<Member<'_>> {
     let room = (raw.text.len() / MEMBER).min(MOST);
     let mut out = Vec::with_capacity(if raw.kind == Kind::Object { room } else { 0 });
@@ -153,7 +153,7 @@ pub(crate) fn object_at<'a>(
     })
 }
 
-/// Returns the items of an array that was scanned as raw text; empty for any other value.
+/// Returns the items of an array that was scanned as raw text; empty for a value of any other type.
 pub(crate) fn items(raw: Raw<'_>) -> Vec<Raw<'_>> {
     let mut out = Vec::new();
     let mut scanner = Scanner::again(raw.text);
@@ -190,7 +190,7 @@ pub(crate) fn present(slot: Slot<'_>) -> Slot<'_> {
     slot.filter(|raw| raw.kind != Kind::Null)
 }
 
-/// Returns true if the member is this string. `word` has no backslash.
+/// Returns true if the member is this string. `word` must not contain a backslash.
 pub(crate) fn is_string(slot: Slot<'_>, word: &str) -> bool {
     let Some(raw) = slot.filter(|raw| raw.kind == Kind::String) else {
         return false;

@@ -6,7 +6,7 @@
 /// 2^1024 - 2^970: from this value on, a decimal number rounds to infinity (the tie goes to the even neighbor).
 const INFINITE_FROM: &[u8] = b"179769313486231580793728971405303415079934132710037826936173778980444968292764750946649017977587207096330286416692887910946555547851940402630657488671505820681908902000708383676273854845817711531764475730270069855571366959622842914819860834936475292719074168444365510704342711559699508093042880177904174497792";
 
-/// Larger than any exponent that matters, and far from overflow.
+/// An exponent larger than any that affects the result, but far from overflow.
 const EXPONENT_CAP: i64 = 1 << 56;
 
 /// How the digits so far compare with those of `INFINITE_FROM`.
@@ -108,8 +108,8 @@ impl Magnitude {
         }
     }
 
-    /// Returns true if the number is a float that rounds to infinity. An integer never counts as infinite, because its
-    /// text is kept.
+    /// Returns true if the number is a float that rounds to infinity. An integer is never treated as infinite, because
+    /// its text is kept.
     pub(crate) fn is_infinite(&self) -> bool {
         if !self.float || !self.nonzero {
             return false;

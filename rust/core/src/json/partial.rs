@@ -1,8 +1,8 @@
-//! Completes a truncated JSON object: keeps what is finished and the beginning of an open string, and closes open
+//! Completes a truncated JSON object: keeps the finished values and the beginning of an open string, and closes open
 //! containers. Omits a number that may continue, a key without its value, and half an escape.
 //!
-//! The automaton determines how far the text is valid; this module only finds tokens. The pure-Python twin derives the
-//! same result from its events (`json/partial.py`); the live view exists only there.
+//! The automaton determines how much of the text is valid; this module only finds tokens. The pure-Python twin derives
+//! the same result from its events (`json/partial.py`); the live view exists only there.
 
 use crate::json::automaton::Automaton;
 use crate::json::token::string_end;
@@ -10,7 +10,7 @@ use crate::json::verdict::Root;
 use crate::json::verdict::Status;
 use memchr::memchr;
 
-/// Returns the completed object, or `None` if no object has started or if the text is some other value.
+/// Returns the completed object, or `None` if no object has started or if the text is a value of another type.
 pub fn complete_object(text: &str) -> Option<String> {
     let mut automaton = Automaton::new();
     let valid = match automaton.feed(text.as_bytes()) {
@@ -95,7 +95,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Handles the string in which the text ends. `start`: where its content begins.
+    /// Handles the string in which the text ends. `start`: the position at which its content begins.
     fn open_string(&mut self, start: usize) {
         if self.key {
             return;

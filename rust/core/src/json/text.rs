@@ -48,14 +48,14 @@ impl<'a> Text<'a> {
         self.body.is_empty() && self.lead_low.is_none() && self.tail_high.is_none()
     }
 
-    /// Returns true if no surrogate is separate or was replaced.
+    /// Returns true if no surrogate half is kept separate and none was replaced.
     #[inline]
     pub fn is_whole(&self) -> bool {
         self.lead_low.is_none() && self.tail_high.is_none() && !self.lone
     }
 
-    /// Returns the text when nothing can be joined to it: surrogate halves become U+FFFD. The flag is true if there
-    /// was an unpaired surrogate.
+    /// Returns the text as final, because no more text can be joined to it: surrogate halves become U+FFFD. The flag is
+    /// true if there was an unpaired surrogate.
     pub fn into_whole(self) -> (Cow<'a, str>, bool) {
         if self.lead_low.is_none() && self.tail_high.is_none() {
             return (self.body, self.lone);
@@ -186,7 +186,7 @@ fn short_escape(escape: &str) -> char {
     }
 }
 
-/// Surrogate half that one text channel keeps between its deltas.
+/// The surrogate half that one text channel keeps between its deltas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Surrogates {
     high: Option<u16>,
@@ -294,7 +294,8 @@ pub fn compact(raw: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Returns true if a text has a backslash. Most texts are so short that a call to search them costs more than this.
+/// Returns true if a text has a backslash. Most texts are so short that calling a search function would cost more than
+/// this loop.
 #[inline]
 pub(crate) fn has_backslash(text: &[u8]) -> bool {
     let among = |bytes: &[u8]| {

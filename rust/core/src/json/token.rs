@@ -37,9 +37,9 @@ fn string_end_at(bytes: &[u8], end: usize, calm: bool) -> Option<(usize, bool)> 
     Some((end_after_escapes(bytes, end, calm)?, true))
 }
 
-/// Returns true if a text has no control characters, whether or not it is JSON.
+/// Returns true if a text, which need not be JSON, has no control characters.
 pub(crate) fn is_calm(bytes: &[u8]) -> bool {
-    // No early exit, so that the compiler emits a few vector instructions.
+    // There is no early exit, so that the compiler emits a few vector instructions.
     !bytes
         .iter()
         .fold(false, |found, byte| found | (*byte < 0x20))
@@ -126,8 +126,8 @@ fn before_structure(bytes: &[u8]) -> usize {
     bytes.len() - rest.len() + rest.iter().take_while(other).count()
 }
 
-/// Returns the end of a number, and whether its size must be measured: it may be infinite, or an integer beyond 64
-/// bits.
+/// Returns the end of a number, and whether its size must be measured, because it may be infinite or an integer beyond
+/// 64 bits.
 #[inline(always)]
 pub(crate) fn number_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
     let mut at = start;
@@ -243,7 +243,7 @@ fn far_run(bytes: &[u8]) -> usize {
     let special = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
     let mut rest = bytes;
     while let Some((block, tail)) = rest.split_first_chunk::<64>() {
-        // No early exit, which would be a branch per byte.
+        // There is no early exit, because it would need a branch for each byte.
         if block
             .iter()
             .fold(false, |found, byte| found | special(*byte))
@@ -268,7 +268,7 @@ fn run_by_eights(bytes: &[u8]) -> usize {
     bytes.len() - rest.len() + short_run(rest)
 }
 
-/// Like `run_by_eights`, for fewer than eight bytes: most argument fragments are no longer than that.
+/// Like `run_by_eights`, for fewer than eight bytes: most argument fragments are that short.
 #[inline]
 fn short_run(rest: &[u8]) -> usize {
     if let (Some(head), Some(tail)) = (rest.first_chunk::<4>(), rest.last_chunk::<4>()) {
@@ -288,8 +288,8 @@ const ONES: u64 = u64::MAX / 255;
 /// Plain text in the upper four bytes of a word that holds four bytes of input.
 const PLAIN_TOP: u64 = (ONES * b'a' as u64) << 32;
 
-/// Returns the top bit of each byte that is a quote, a backslash or a control character. Exact for the lowest such
-/// byte: a borrow from it can only cause false positives above it.
+/// Returns the top bit of each byte that is a quote, a backslash or a control character. The lowest such byte is found
+/// exactly: a borrow from it can cause false positives only above it.
 #[inline]
 fn special(word: u64) -> u64 {
     let quote = word ^ (ONES * b'"' as u64);
@@ -384,7 +384,7 @@ mod tests {
                     _ => Some((end, false)),
                 };
                 assert_eq!(number_end(&text, 0), end, "{stop} after {digits}");
-                // The same at the end of the input.
+                // The same text at the end of the input.
                 let short = &text[..2 + digits];
                 assert_eq!(number_end(short, 0), Some((2 + digits, false)));
             }

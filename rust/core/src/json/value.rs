@@ -71,7 +71,8 @@ impl<'a> Key<'a> {
     }
 }
 
-/// Returns true if two names are equal. Names are short, and a call to compare memory costs more than this.
+/// Returns true if two names are equal. Names are so short that calling a memory comparison function would cost more
+/// than this loop.
 #[inline]
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     if one.len() != other.len() {

@@ -15,7 +15,7 @@ pub enum Root {
 pub enum Problem {
     Syntax,
     TooDeep,
-    /// It has more values than the limit allows.
+    /// The text has more values than the limit allows.
     TooMany,
     NumberTooBig,
 }

@@ -98,7 +98,7 @@ words! {
         First = "first",
         Last = "last",
     }
-    /// A stream that ends with nothing open, but without any end signal.
+    /// A stream that ends without an open part or call, but also without an end signal.
     MissingTerminal {
         /// The stream was truncated.
         Truncate = "truncate",

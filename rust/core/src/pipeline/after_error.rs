@@ -3,7 +3,7 @@
 //!
 //! Some dialects report a failure with two events (Responses: `error`, `response.failed`) or send a final event after
 //! it (AI SDK). Comments and the marker may also follow, but not an event that reports success. The types come from
-//! `_spec/conversions.json`; this file uses nothing else that is specific to a dialect.
+//! `_spec/conversions.json`; apart from that, this file does not depend on any dialect.
 
 use crate::json::members::Document;
 use crate::json::members::Object;
@@ -25,7 +25,7 @@ pub(crate) struct AfterError {
     /// Event types that may follow.
     may: Vec<&'static str>,
     success: Vec<&'static str>,
-    /// True if the current block is dropped, whatever else it contains.
+    /// True if the current block is dropped, regardless of the rest of its content.
     spoilt: bool,
 }
 

@@ -23,7 +23,7 @@ pub(crate) enum Salvaged<'t> {
     Null,
     Marker,
     Document(Read<'t>),
-    /// Lines, each of which is a document, a marker or blank.
+    /// Lines, each of which is a document, a marker, or blank.
     Lines(WholeLines<'t>),
     /// One document that had to be joined from several lines.
     Joined(String),

@@ -1,4 +1,4 @@
-//! Ends a repaired stream: either unchanged, with the ending that its source omitted, or with an error.
+//! Ends a repaired stream: without changes, with the ending that its source omitted, or with an error.
 //!
 //! The encoder of the dialect writes the ending itself.
 
@@ -12,11 +12,11 @@ use crate::repair::Repairer;
 use crate::repair::read_buffer::Read;
 use crate::repair::verdict::ParseResult;
 
-/// Dialects in which no event marks the end of an answer.
+/// Dialects in which no event marks the end of a response.
 const UNMARKED: [&str; 1] = ["gemini"];
 
 impl Repairer {
-    /// Writes out whatever remains at the end of the input.
+    /// Writes the remaining output at the end of the input.
     pub(crate) fn last(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         self.finish();
         if self.sink.rendering || self.sink.block.misread {
@@ -31,7 +31,7 @@ impl Repairer {
         Ok(())
     }
 
-    /// Ends the answer, whether it is complete or truncated.
+    /// Ends the response, whether it is complete or truncated.
     pub(crate) fn finish(&mut self) {
         if self.ended || self.sink.encoder.is_none() {
             return;
@@ -61,7 +61,7 @@ impl Repairer {
         self.sink.end(ending_error.or(cut));
     }
 
-    /// Ends the answer after a fault. An error that the upstream itself sent can pass through unchanged.
+    /// Ends the response after a fault. An error that the upstream itself sent can pass through unchanged.
     pub(crate) fn failed(&mut self, read: &mut Read<'_, '_>, fault: Fault) {
         self.over = true;
         let is_upstream = fault.class == Class::Upstream;
@@ -71,7 +71,7 @@ impl Repairer {
         }
         self.error = Some(fault);
         if is_upstream && self.sink.encoder.is_none() {
-            return self.pass(read); // an error before anything else: its dialect is unknown, so it cannot be rewritten
+            return self.pass(read); // the error came first, so the dialect is unknown and the error cannot be rewritten
         }
         if self.sink.encoder.is_none() || self.ended {
             return;

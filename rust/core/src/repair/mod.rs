@@ -71,7 +71,7 @@ pub struct Repairer {
     after_error: Option<Box<AfterError>>,
     /// Number of payloads before the current block.
     ordinal: u64,
-    /// True if the end of the answer was written or passed through.
+    /// True if the end of the response was written or passed through.
     ended: bool,
     /// True if further input is ignored.
     over: bool,
@@ -236,7 +236,7 @@ impl Repairer {
         }
     }
 
-    /// Parses as much of the current block as can already produce something.
+    /// Parses the part of the current block that can already produce events.
     fn read_on(&mut self, read: &mut Read<'_, '_>, position: PiecePosition) -> ParseResult {
         let ends = position == PiecePosition::End;
         if ends && self.seen == 0 && !self.block.is_empty() && self.is_alone() {
@@ -333,7 +333,7 @@ impl Repairer {
             self.sink.report_once("other_lines", &[])?;
         }
         self.decide_rest(read)?;
-        self.last_out &= !comments.last; // the LF of its line end may follow
+        self.last_out &= !comments.last; // the LF of its line ending may follow
         Ok(())
     }
 
@@ -341,7 +341,7 @@ impl Repairer {
     fn decide_rest(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         self.sink.open_choices();
         if self.parser.body() == Body::Array {
-            self.sink.block.mend(); // the bytes between two elements are misread as well
+            self.sink.block.mend(); // the bytes between two elements are also misread
         } else if self.is_read_empty(read) {
             self.last_out = false;
             self.repaired = true;
@@ -494,7 +494,7 @@ impl Repairer {
         self.repaired = true;
         self.sink.write_pieces();
         if self.ended && !self.sink.rendering && self.sink.context.writer.bytes.is_empty() {
-            return Ok(()); // after an end that passed through, there is nothing to continue
+            return Ok(()); // the end passed through, so there is no more output
         }
         self.sink.render();
         self.held.render(read);
@@ -533,12 +533,12 @@ impl Repairer {
         self.parser.dialect()
     }
 
-    /// Returns how complete the answer is.
+    /// Returns the completeness of the response.
     pub fn completeness(&self) -> Completeness {
         self.parser.completeness()
     }
 
-    /// Emits the close events that rebuild the answer; open parts contain what has arrived so far.
+    /// Emits the close events from which the response can be rebuilt; open parts contain what has arrived so far.
     pub fn snapshot(&self, sink: &mut dyn Sink) {
         self.parser.snapshot(sink);
     }

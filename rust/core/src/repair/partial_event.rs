@@ -11,7 +11,7 @@ use crate::repair::read_buffer::Read;
 use crate::repair::verdict::ParseResult;
 
 impl Repairer {
-    /// Returns the current length of the current block.
+    /// Returns the number of bytes of the current block so far.
     pub(crate) fn size(&self, read: &Read<'_, '_>) -> usize {
         self.block.len() + read.block().len()
     }
@@ -71,7 +71,7 @@ impl Repairer {
     /// have to copy them. `is_ready`: a payload ends with the bytes that have arrived.
     pub(crate) fn read_early(&mut self, read: &mut Read<'_, '_>, is_ready: bool) -> ParseResult {
         if self.sink.block.misread {
-            return self.catch_up(read); // nothing of the block is buffered here
+            return self.catch_up(read); // no bytes of the block are buffered here
         }
         match self.parser.body() {
             Body::Array => {

@@ -16,7 +16,7 @@ struct PendingDelta {
     kind: DeltaKind,
     part: u32,
     choice: i32,
-    /// Where its text ends in the joined texts.
+    /// Offset in the joined texts at which the delta's text ends.
     end: usize,
 }
 
@@ -62,7 +62,7 @@ impl PendingDeltas {
         true
     }
 
-    /// Buffers several deltas that clients read only as pieces of text.
+    /// Buffers several deltas that are only pieces of text to clients.
     pub(crate) fn keep_all(&mut self, deltas: &Deltas<'_>) {
         let (start, kind, choice) = (self.texts.len(), deltas.kind, deltas.choice);
         self.texts.push_str(deltas.texts);

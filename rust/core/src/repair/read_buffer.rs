@@ -12,7 +12,7 @@ pub(crate) struct Read<'i, 'o> {
     input: &'i [u8],
     /// Number of bytes consumed.
     at: usize,
-    /// Where the current block, or its continuation, starts in this read.
+    /// Offset at which the current block, or its continuation, starts in this read.
     block: usize,
     out: &'o mut Vec<u8>,
     /// The range of the input that is sent after the bytes in `out`.

@@ -47,7 +47,7 @@ pub(crate) struct RepairSink {
     pieces: PendingDeltas,
     /// Facts about the current block.
     pub(crate) block: Verdict,
-    /// The opening that the encoder wrote for an answer without one.
+    /// The opening that the encoder wrote for a response that has none.
     pub(crate) opening: Vec<u8>,
     /// Reasons that were already reported; each is reported once per stream.
     reported_reasons: Vec<&'static str>,
@@ -56,7 +56,7 @@ pub(crate) struct RepairSink {
     roleless: Vec<i32>,
     /// Ordinal of the last payload that clients would reject.
     rejected: Option<u64>,
-    /// True if the reason for rewriting the stream was reported or another diagnostic shows it.
+    /// True if the reason for rewriting the stream was reported, by repair or by another diagnostic.
     pub(crate) explained: bool,
     /// True if the encoder's output is sent.
     pub(crate) rendering: bool,
@@ -71,8 +71,8 @@ pub(crate) struct RepairSink {
     pub(crate) lost: LossLog,
     /// streamweld's own codes on which the policy raises.
     raises: Vec<Code>,
-    /// A fault that stops the stream, because the output cannot be repaired. The parser takes it from here; `stopped`
-    /// stays true afterwards.
+    /// A fault that stops the stream, because the output cannot be repaired. The parser takes the fault from this
+    /// field; `stopped` stays true afterwards.
     refusal: Option<Fault>,
     stopped: bool,
     /// Calls that are still open.
@@ -94,7 +94,7 @@ impl Sink for RepairSink {
             return;
         }
         if self.rejected == Some(self.position.1) && matches!(event, Event::Unknown { .. }) {
-            return; // it is left out with its payload
+            return; // the event is dropped together with its payload
         }
         self.block.brought = true;
         if self.rendering {
@@ -294,7 +294,7 @@ impl RepairSink {
     }
 
     /// Writes the missing opening before the block, once. `event`: the first event in the block. Returns true if that
-    /// event itself opens the answer.
+    /// event itself opens the response.
     pub(crate) fn write_opening(&mut self, event: Option<&Event<'_>>) -> bool {
         let Some(encoder) = &mut self.encoder else {
             return false;
@@ -326,7 +326,7 @@ impl RepairSink {
         if self.begun.is_empty() {
             return;
         }
-        self.write_pieces(); // what came before the choice began
+        self.write_pieces(); // the deltas that came before the choice began
         let Some(encoder) = &mut self.encoder else {
             return;
         };
@@ -480,7 +480,7 @@ impl RepairSink {
         self.context.losses.forget();
     }
 
-    /// Stops writing, because the end of the answer passes through.
+    /// Stops writing, because the end of the response passes through.
     pub(crate) fn rest(&mut self) {
         self.stopped = true;
     }
@@ -500,7 +500,8 @@ impl RepairSink {
         self.wire_facts.pass(&mut self.context.passed, numbered);
     }
 
-    /// Returns true if clients raise the upstream's error as it was sent. If not, marks the error for rewriting.
+    /// Returns true if clients raise an exception for the upstream's error as it was sent. If not, marks the error for
+    /// rewriting.
     pub(crate) fn keep_own_error(&mut self) -> bool {
         let is_own = own_error::is_own(self.context.source, &self.event_name, &self.payload);
         if !is_own {

@@ -66,7 +66,8 @@ impl Verdict {
         self.why.filter(|_| !self.mended)
     }
 
-    /// Records what the wire fact shows about how clients read the payload. Returns false for other wire facts.
+    /// Records what the wire fact indicates about how clients interpret the payload. Returns false for other wire
+    /// facts.
     pub(crate) fn record_fact(&mut self, fact: WireFact<'_>) -> bool {
         match fact {
             WireFact::Misread(why) => self.mark_misread(why),

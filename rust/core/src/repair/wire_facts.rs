@@ -4,14 +4,14 @@ use crate::encode::common::passed_through::PassedThrough;
 use crate::model::event::WireFact;
 use crate::model::small_map::Set;
 
-/// Facts of one stream.
+/// The wire facts of one stream.
 #[derive(Debug, Default)]
 pub(crate) struct WireFacts {
     /// Facts from blocks that have not passed yet.
     queued: Vec<QueuedFact>,
     /// Items that ended in these blocks.
     items: Vec<(i64, String)>,
-    /// The response id from the event that opened the answer.
+    /// The response id from the event that opened the response.
     created: Option<Option<String>>,
     /// Indexes of items that were opened without a part.
     announced: Set<i64>,

@@ -1,8 +1,8 @@
 //! Parses server-sent events (WHATWG HTML Standard, section 9.2.6) from bytes that arrive in pieces of any size.
 //!
 //! Data stays bytes; JSON is not parsed here. A frame borrows from the input unless it arrived in several reads or on
-//! several lines. The cost is linear: each byte is examined once, however the input is split. Comments and unknown
-//! lines are dropped as they arrive; limits are checked before bytes are stored.
+//! several lines. The cost is linear: each byte is examined once, regardless of how the input is split. Comments and
+//! unknown lines are dropped as they arrive; limits are checked before bytes are stored.
 
 pub(crate) mod block_splitter;
 pub(crate) mod fields;

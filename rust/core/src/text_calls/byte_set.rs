@@ -51,7 +51,8 @@ impl ByteSet {
         !self.all_long(text, |_| false)
     }
 
-    /// Returns true if `holds` returns true for the offset of every such byte in the text. The order is unspecified.
+    /// Returns true if `holds` returns true for the offset of every byte of the text that is in the set. The order of
+    /// the calls is unspecified.
     pub fn all(&self, text: &[u8], holds: impl Fn(usize) -> bool) -> bool {
         if text.len() >= ByteSet::LONG {
             return self.all_long(text, holds);
@@ -60,8 +61,8 @@ impl ByteSet {
         bytes.all(|(at, byte)| !self.has(*byte) || holds(at))
     }
 
-    /// Calls `found` with the offsets of such bytes in the text, and returns the smallest offset that it returns.
-    /// `found` never returns an offset before the one that it receives.
+    /// Calls `found` with the offsets of the bytes that are in the set, and returns the smallest offset that `found`
+    /// returns. `found` must not return an offset before the one that it receives.
     pub fn least(&self, text: &[u8], found: impl Fn(usize) -> Option<usize>) -> Option<usize> {
         let mut least = None;
         if text.len() < ByteSet::LONG {

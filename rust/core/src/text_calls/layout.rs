@@ -1,10 +1,10 @@
 //! Decides where in a Markdown text a call is allowed: outside fences, inline code, quotations, lists, diffs and
 //! tables.
 //!
-//! Blocks are skipped, so that a fence inside an argument does not count. A fence that is indented by four or more
-//! columns is a fence inside a list and indented code elsewhere. Both interpretations are tracked, and a call is
-//! allowed only if neither has an open fence. If a position is ambiguous, no call is allowed there, because a call that
-//! remains text is still readable.
+//! Blocks are skipped, so that a fence inside an argument is ignored. A fence that is indented by four or more columns
+//! is a fence inside a list and indented code elsewhere. Both interpretations are tracked, and a call is allowed only
+//! if neither has an open fence. If a position is ambiguous, no call is allowed there, because a call that remains text
+//! is still readable.
 
 use crate::text_calls::byte_set::ByteSet;
 use crate::text_calls::reading::is_blank;
@@ -28,7 +28,7 @@ struct Tag {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum TagKind {
     Opener(Closer),
-    /// `<name`, which matches only if the name ends there.
+    /// `<name`, which matches only if the tag name ends there.
     Element(Closer),
     ReasoningCloser,
 }
@@ -128,7 +128,8 @@ impl Words {
         })
     }
 
-    /// Returns the offset at which the end of the text may begin a tag, a run or `|>`, or else the text's length.
+    /// Returns the offset from which the text may be the beginning of a tag, a run or `|>`, or the text's length if
+    /// there is none.
     fn settled(&self, text: &str, at: usize, closer: Option<&Closer>) -> usize {
         let longest = closer.map_or(self.longest, |closer| closer.text.len());
         let from = (text.len() + 1).saturating_sub(longest).max(at);
@@ -257,8 +258,8 @@ struct Fence {
 pub(crate) struct Layout {
     /// Offset up to which the text was read.
     at: usize,
-    /// The open fence if fences with any indentation count, and if only fences indented by less than four columns
-    /// count.
+    /// The open fence under each interpretation: fences with any indentation, and only fences that are indented by less
+    /// than four columns.
     fences: [Option<Fence>; 2],
     /// The end of the open reasoning or quoting element.
     closer: Option<Closer>,
@@ -267,7 +268,7 @@ pub(crate) struct Layout {
     in_list: bool,
     in_diff: bool,
     in_quotation: bool,
-    /// True if there was no text so far except reasoning tags.
+    /// True if the text so far consists only of reasoning tags.
     pub is_empty: bool,
     /// Number of lines that ended.
     pub line: usize,
@@ -277,7 +278,7 @@ pub(crate) struct Layout {
     head: String,
     head_length: usize,
     before: Before,
-    /// A fence, unless the line contains another backtick.
+    /// A run that is a fence, unless the line contains another backtick.
     candidate: Option<Fence>,
     has_pipe: bool,
     last: Option<char>,
@@ -607,10 +608,10 @@ impl Layout {
             return;
         }
         // In Markdown, lines after a quotation or a list item belong to it until a blank line. A list item or another
-        // quoting line that contains a marker quotes a call, and what follows may be the rest of the quotation or its
-        // next call. A call that stays text is still readable, but a quoted call cannot be undone once it was run.
-        // Therefore, nothing is a call up to the blank line. After list items without a marker, a call is allowed,
-        // because models often list their steps just before they make a call.
+        // quoting line that contains a marker quotes a call, and the following lines may be the rest of the quotation
+        // or its next call. A call that stays text is still readable, but a quoted call cannot be undone once it was
+        // run. Therefore, no call is allowed before the blank line. After list items without a marker, a call is
+        // allowed, because models often list their steps just before they make a call.
         self.in_quotation = self.in_quotation
             || content.starts_with('>')
             || (self.is_quoting_line() && words.has_marker(line));

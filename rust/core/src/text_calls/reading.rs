@@ -73,7 +73,7 @@ pub(crate) enum GrammarState {
     AfterCall,
 }
 
-/// How far an unfinished value was scanned.
+/// Scan position in an unfinished value.
 #[derive(Clone, Copy, Debug, Default)]
 struct Scan {
     /// Number of bytes from the start of the value.
@@ -84,7 +84,7 @@ struct Scan {
     opening: Opening,
 }
 
-/// How far the beginning of a bracketed value was checked.
+/// Progress of checking the beginning of a bracketed value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Opening {
     #[default]
@@ -114,7 +114,7 @@ pub(crate) struct Reading {
     pub members: Vec<(String, Value)>,
     /// Keys of `members`.
     pub keys: HashSet<String>,
-    /// The current value as JSON, and the lists and objects that are open in it.
+    /// The current value as JSON; `nested` holds the lists and objects that are open in it.
     pub json: String,
     pub nested: Vec<Nested>,
     /// A call just ended.
@@ -174,7 +174,7 @@ impl Reading {
         self.calls.push(Found { name, arguments });
     }
 
-    /// Reads the literal if it comes next; returns true if it did.
+    /// Reads the literal if it comes next; returns true if it does.
     pub fn take(&mut self, text: &str, literal: &str) -> Parse<bool> {
         let rest = self.rest(text);
         if rest.starts_with(literal) {
@@ -214,7 +214,8 @@ impl Reading {
         Ok(())
     }
 
-    /// Reads a run of at least one and at most `MAX_NAME` such characters. A run at the end of the text may continue.
+    /// Reads a run of at least one and at most `MAX_NAME` characters for which `such` returns true. A run at the end of
+    /// the text may continue.
     pub fn run<'t>(&mut self, text: &'t str, such: impl Fn(char) -> bool) -> Parse<&'t str> {
         let rest = self.rest(text);
         let tail = rest.get(self.scan.length..).unwrap_or_default();
@@ -257,8 +258,9 @@ impl Reading {
         rest.get(..end).ok_or(Stop::Broken)
     }
 
-    /// Checks the beginning of a value whose opening bracket is here: `first` must follow the bracket. If `first` is a
-    /// parenthesis, a name may precede it. Any other text in brackets is not a call, so it is not read to the end.
+    /// Checks the beginning of a value whose opening bracket is at the current position: `first` must follow the
+    /// bracket. If `first` is a parenthesis, a name may precede it. Any other text in brackets is not a call, so it is
+    /// not read to the end.
     pub fn opens(&mut self, text: &str, first: u8) -> Parse<()> {
         let rest = self.rest(text).as_bytes();
         let scan = &mut self.scan;
@@ -271,7 +273,7 @@ impl Reading {
                     Opening::Inside
                 }
                 _ if byte == first => {
-                    // `balanced` reads it.
+                    // The value is read by `balanced`.
                     scan.opening = Opening::Checked;
                     break;
                 }

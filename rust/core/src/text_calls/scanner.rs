@@ -68,7 +68,7 @@ struct Open {
     marker: usize,
     after_prose: bool,
     line: usize,
-    /// First family that uses the marker. Diagnostics about a block without an end name this family.
+    /// First family that uses the marker. Diagnostics about a block without an end report this family.
     family: usize,
     /// True if a family that no longer matches had matched more than a name.
     has_matched: bool,
@@ -84,7 +84,7 @@ enum State {
     Block(Open),
     /// Only white space and end-of-turn literals since the last block.
     After,
-    /// Everything up to the end of the choice is text.
+    /// All remaining content of the choice is text.
     Off,
 }
 
@@ -120,7 +120,7 @@ impl Scanner {
         self.searched = 0;
     }
 
-    /// Treats everything up to the end of the choice as text.
+    /// Treats all remaining content of the choice as text.
     pub fn turn_off(&mut self) {
         self.state = State::Off;
     }
@@ -146,7 +146,7 @@ impl Scanner {
         }
     }
 
-    /// Returns true if nothing is held and text without a marker will not change that.
+    /// Returns true if no text is held, and text without a marker will not be held either.
     pub fn is_idle(&self, settings: &Settings) -> bool {
         match self.state {
             State::Off => true,
@@ -189,8 +189,8 @@ impl Scanner {
         }
     }
 
-    /// Returns true if only white space separates the position from the start of its line or from a literal that counts
-    /// as a line end.
+    /// Returns true if only white space separates the position from the start of its line or from a literal that is
+    /// treated as a line end.
     fn begins_line(&self, position: usize, settings: &Settings) -> bool {
         // Searches backwards over white space only, because the text may be long and contain no line end.
         let before = self.text.as_bytes().get(..position).unwrap_or_default();
@@ -245,8 +245,8 @@ impl Scanner {
         found.map(|at| self.searched + at)
     }
 
-    /// Returns what begins at an offset. If one marker is the beginning of another, the longer one takes precedence.
-    /// `again`: a family without a marker whose blocks may follow the previous block.
+    /// Returns which element begins at an offset. If one marker is the beginning of another, the longer one takes
+    /// precedence. `again`: a family without a marker whose blocks may follow the previous block.
     fn marker_at(
         &mut self,
         position: usize,
@@ -406,7 +406,7 @@ impl Scanner {
             }
         }
         if settings.after == After::End && had_pending {
-            // The answer quotes calls, so later calls may be quoted too.
+            // The response quotes calls, so later calls may also be quoted.
             self.state = State::Off;
         }
         if is_on_line {
@@ -434,7 +434,8 @@ impl Scanner {
                 }
                 Err(Stop::Cut) => true,
                 Err(Stop::Broken) => {
-                    // The bracket opens a family without a marker, so it counts only if its contents begin like a call.
+                    // The bracket opens a family without a marker, so it opens a block only if its contents begin like
+                    // a call.
                     let is_bare = family.tier == Tier::Markerless;
                     let is_value = reading.rest(&self.text).starts_with(['{', '[']);
                     *has_matched |= reading.has_matched || (is_value && !is_bare);
@@ -496,7 +497,7 @@ impl Scanner {
         characters
     }
 
-    /// Refuses a block whose end is unknown. Everything after it is text.
+    /// Refuses a block whose end is unknown. All text after it stays text.
     fn give_up(&mut self, span: Span, why: Refusal, settings: &Settings) {
         self.text_follows(span.start, settings);
         self.refused.push((span, self.part, why));
@@ -575,8 +576,8 @@ impl Pieces<'_> {
         self.ends.partition_point(|end| *end <= offset)
     }
 
-    /// Returns true if, judging by the rest of its piece, a marker may begin at the offset. The piece is then held,
-    /// whatever follows it.
+    /// Returns true if a marker may begin at the offset, according to the rest of the piece. The piece is then held,
+    /// regardless of the text after it.
     fn may_begin_at(&self, offset: usize, settings: &Settings) -> bool {
         let end = self.ends.get(self.before(offset)).copied();
         let piece = self.text.get(offset..end.unwrap_or(self.text.len()));
@@ -594,7 +595,7 @@ impl Pieces<'_> {
         (is_first && self.may_begin_at(offset, settings)).then_some(offset)
     }
 
-    /// Returns the first offset after the start of the text at which a marker may begin at an allowed position.
+    /// Returns the first offset after the start of the text at which a marker may begin and is allowed.
     fn marker(&self, settings: &Settings) -> Option<usize> {
         settings.marks.least(self.text, |at| {
             let byte = self.text.get(at)?;
@@ -632,7 +633,7 @@ fn calls_of(
     checked_block.collect()
 }
 
-/// What begins at an offset.
+/// The element that begins at an offset.
 enum At {
     Marker(Open),
     /// The possible beginning of a marker.
@@ -644,7 +645,7 @@ enum At {
 }
 
 impl Family {
-    /// Reads the block as far as the text goes, and returns the end of the block. An optional closer is not included.
+    /// Reads the available text of the block, and returns the end of the block. An optional closer is not included.
     fn read_block(&self, reading: &mut Reading, text: &str) -> Parse<usize> {
         self.grammar.read_block(reading, text, &self.close)?;
         Ok(reading.at)

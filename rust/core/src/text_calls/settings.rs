@@ -27,7 +27,7 @@ pub(crate) enum After {
 pub(crate) struct Marker {
     pub text: String,
     pub families: Vec<usize>,
-    /// True if all of its families are markerless, so that it is searched for only until the first text.
+    /// True if all families of the marker are markerless, so that it is searched for only until the first text.
     pub is_bare: bool,
     /// True if the marker contains another marker, which then does not open a block inside it.
     pub is_nesting: bool,
@@ -55,13 +55,13 @@ pub(crate) struct Settings {
     pub firsts: Vec<u8>,
     /// First bytes of the markers that must start a line, except those in `firsts`.
     pub line_firsts: Vec<u8>,
-    /// Last bytes of the literals that end a line or count as a line end.
+    /// Last bytes of the literals that end a line or are treated as a line end.
     pub line_ends: Vec<u8>,
     /// A text without any of these bytes contains no marker, unless it begins a line.
     pub marks: ByteSet,
     /// First bytes of all markers that are not bare.
     starts: ByteSet,
-    /// First two bytes of these markers.
+    /// First two bytes of all markers that are not bare.
     heads: BytePairs,
     /// Literals that may follow a block. Longest first.
     pub end_of_turn: Vec<String>,
@@ -165,7 +165,8 @@ impl Settings {
         })
     }
 
-    /// Returns the first offset at which a marker may begin. Bare markers count only as long as the text `is_fresh`.
+    /// Returns the first offset at which a marker may begin. Bare markers are considered only as long as the text
+    /// `is_fresh`.
     pub fn next_start(&self, text: &[u8], is_fresh: bool) -> Option<usize> {
         let mut bytes = text.iter().enumerate();
         bytes.find_map(|(at, byte)| {

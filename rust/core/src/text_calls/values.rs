@@ -1,7 +1,7 @@
 //! Converts the raw text values of a call to the types in the tool's JSON schema.
 //!
 //! The value of a parameter that can only be a string stays unchanged. Any other value must match one of the types that
-//! the schema allows. A value that matches none of them is refused.
+//! the schema allows; otherwise it is refused.
 
 use crate::assemble::part::canonical_json::canonical;
 use crate::json::Kind;

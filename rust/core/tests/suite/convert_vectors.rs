@@ -114,7 +114,7 @@ struct Run {
     error: Option<&'static str>,
 }
 
-/// Returns a body into which the file's resource is inserted.
+/// Returns the body with the file's resource inserted.
 fn filled(body: &Json, resource: &Json) -> Json {
     match body {
         Json::Object(members) => {

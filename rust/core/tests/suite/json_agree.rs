@@ -1,4 +1,4 @@
-//! Checks that the automaton, the scanner and serde_json agree on the same text, however it is split or walked.
+//! Checks that the automaton, the scanner and serde_json agree on every text, regardless of how it is split or walked.
 
 use crate::random;
 

@@ -1,4 +1,4 @@
-//! Runs the automaton and the scanner on `tests/vectors/json`: whole, byte by byte, and split at every position.
+//! Runs the automaton and the scanner on `tests/vectors/json`: in one piece, byte by byte, and split at every position.
 
 use crate::vectors;
 

@@ -1,5 +1,6 @@
 //! Checks that processing item deltas in rows changes nothing. Long runs of one delta or of two alternating deltas must
-//! produce the same events with and without templates, however they are split and whatever interrupts them.
+//! produce the same events with and without templates, regardless of how they are split and which events interrupt
+//! them.
 
 // Clippy allows panics only in functions marked as tests, not in their helpers.
 

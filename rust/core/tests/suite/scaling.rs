@@ -1,4 +1,4 @@
-//! Checks that the work is linear in the size of the input. Each kind of thing in `tests/support/load/scaling.txt` is
+//! Checks that the work is linear in the size of the input. Each kind of element in `tests/support/load/scaling.txt` is
 //! sent many times, in every order, and is parsed, repaired, and converted to every dialect, with and without limits.
 //!
 //! `cargo test scaling -- --ignored --nocapture` prints the measurements. `STREAMWELD_FULL=1` runs every target and
@@ -22,7 +22,7 @@ use streamweld_core::model::event::Event;
 use streamweld_core::model::event::Sink;
 use streamweld_core::model::limits::Limits;
 
-/// Number of things in the smaller stream. The larger one has four times as many.
+/// Number of elements in the smaller stream. The larger one has four times as many.
 const SIZE: usize = 1000;
 /// Maximum ratio of the two times: 2.3 per doubling, plus a margin for a busy machine.
 const MOST: f64 = 2.3 * 2.3 * 1.25;
@@ -55,14 +55,14 @@ impl Sink for Count {
     }
 }
 
-/// A stream with a given number of things of one kind.
+/// A stream with a given number of elements of one kind.
 struct Stream {
     dialect: String,
     name: String,
     body: Box<dyn Fn(usize) -> Vec<u8>>,
 }
 
-/// One row in the table: a kind of thing that can occur many times.
+/// One row in the table: a kind of element that can occur many times.
 #[derive(Clone, Default)]
 struct Row {
     is_list: bool,
@@ -138,8 +138,8 @@ fn streams() -> Vec<Stream> {
     out
 }
 
-/// The orders in which the opening, fragment and closing events of the things are sent, with one pass per string; `C`
-/// closes the last thing first. The lines under `then` in the table follow after all passes.
+/// The orders in which the opening, fragment and closing events of the elements are sent, with one pass per string; `C`
+/// closes the last element first. The lines under `then` in the table follow after all passes.
 const ORDERS: [(&str, &[&str]); 7] = [
     ("one by one", &["ofc"]),
     ("side by side", &["o", "f", "c"]),
@@ -258,7 +258,7 @@ fn run(stream: &Stream, job: Job, config: &Arc<Config>, body: &[u8]) -> Duration
     started.elapsed()
 }
 
-/// Returns by what factor the time grows for four times as many things. Uses the best of several attempts.
+/// Returns the factor by which the time grows for four times as many elements. Uses the best of several attempts.
 fn ratio(stream: &Stream, job: Job, config: &Arc<Config>, size: usize) -> (f64, Duration) {
     let four = (stream.body)(4 * size);
     let mut long = run(stream, job, config, &four);

@@ -1,5 +1,5 @@
 //! Checks that the template cache changes nothing: every stream must produce the same events with and without it,
-//! however the stream is split.
+//! regardless of how the stream is split.
 //!
 //! The streams are all Chat vectors, and many deterministic streams that repeat one shape with different strings,
 //! because the cache works on those. Some of their chunks are then corrupted.

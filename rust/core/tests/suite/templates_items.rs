@@ -1,5 +1,5 @@
 //! Checks that the templates for Responses and Messages streams change nothing: every stream must produce the same
-//! events with and without them, however it is split.
+//! events with and without them, regardless of how the stream is split.
 //!
 //! The streams are all vectors with each delta repeated three times, and many deterministic streams. The latter repeat
 //! a few shapes with different strings, numbers and event names, and with corruption, between events that change the

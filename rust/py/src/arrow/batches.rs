@@ -63,7 +63,7 @@ struct ColumnPositions {
     keep: Vec<usize>,
 }
 
-/// Columns for a run of rows, and the values that are added later while the thread is attached to the interpreter.
+/// Columns for a run of rows, and the values that are added later, once the thread is attached to the interpreter.
 struct Piece {
     columns: Vec<Option<ArrayRef>>,
     late: Late,

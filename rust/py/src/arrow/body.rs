@@ -20,7 +20,7 @@ pub(crate) enum Body<'a> {
         nulls: Option<NullBuffer>,
         values: Box<Body<'a>>,
     },
-    /// A column of type null.
+    /// A column of Arrow type null.
     Nothing,
 }
 

@@ -84,7 +84,7 @@ fn take(array: FFI_ArrowArray, field: &Field) -> Result<ArrayRef, String> {
     Ok(make_array(data))
 }
 
-/// `struct ArrowArrayStream`, as a consumer sees it. The corresponding type in arrow-array can only read streams of
+/// `struct ArrowArrayStream`, as defined for a consumer. The corresponding type in arrow-array can only read streams of
 /// record batches.
 #[repr(C)]
 struct RawStream {

@@ -20,7 +20,7 @@ use crate::errors::guarded;
 /// rows.
 const LARGEST: usize = 1 << 29;
 
-/// An error that the gateway sent under a policy that continues after errors.
+/// An error that the gateway sent, if the policy continues after errors.
 #[derive(Debug)]
 struct Sent {
     code: Option<String>,
@@ -68,7 +68,7 @@ impl Fold {
         self.finish = None;
     }
 
-    /// Records a choice. Returns true if the columns show the fields of this choice.
+    /// Records a choice. Returns true if the columns contain the fields of this choice.
     fn enters(&mut self, choice: i32) -> bool {
         if !self.choices.contains(&choice) {
             self.choices.push(choice);
@@ -115,7 +115,7 @@ impl Sink for Fold {
                 metadata,
                 ..
             } => {
-                // A retracted text is empty when it closes and is not part of the answer.
+                // A retracted text is empty when it closes and is not part of the response.
                 let empty = text.is_empty() && annotations.is_none() && metadata.is_none();
                 if !empty && self.enters(choice) {
                     self.text.push_str(text);

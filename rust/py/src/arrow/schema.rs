@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
 
-/// Version of the schema, stored in the schema's metadata under `METADATA`.
+/// Version of the schema, stored in the schema's metadata under the key `METADATA`.
 pub(crate) const VERSION: &str = "1";
 pub(crate) const METADATA: &str = "streamweld:schema";
 
@@ -136,7 +136,7 @@ impl Column {
     }
 }
 
-/// Returns the columns for `events`, all of which are always present.
+/// Returns the columns for `events`, which are always present.
 pub(crate) fn event_fields() -> Fields {
     fields([
         ("row", DataType::Int64),

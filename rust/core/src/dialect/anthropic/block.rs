@@ -101,7 +101,7 @@ pub(crate) fn open_text<'a>(
 /// Members in which some gateways put reasoning text.
 const THINKING_ELSEWHERE: [&str; 4] = ["text", "reasoning", "reasoning_content", "content"];
 
-/// Returns the text of a thinking block or delta, whatever its member is called, and the block's metadata.
+/// Returns the text of a thinking block or delta, regardless of the member that contains it, and the block's metadata.
 pub(crate) fn thought<'a>(
     wire: &mut DecodeContext<'_, '_>,
     block: &Block<'a, '_>,

@@ -315,8 +315,8 @@ impl Decoder for Anthropic {
     fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.blocks.finish(wire)?;
         if !self.reason && !self.blocks.ends_with_answer() {
-            // The provider was still running a tool, so the response is truncated, whatever the policy assumes about a
-            // missing end.
+            // The provider was still running a tool, so the response is truncated, regardless of what the policy
+            // assumes about a missing end.
             wire.assembler.cut();
         }
         Ok(())

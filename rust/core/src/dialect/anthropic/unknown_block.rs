@@ -89,7 +89,7 @@ fn key_text(raw: &str) -> String {
                 let unit = u16::from_str_radix(&digits, 16).unwrap_or(0xFFFD);
                 match char::from_u32(u32::from(unit)) {
                     Some(plain) => put(&mut out, plain),
-                    // Half of a surrogate pair. The other half may follow.
+                    // This is half of a surrogate pair. The other half may follow.
                     None => escape(&mut out, unit),
                 }
             }

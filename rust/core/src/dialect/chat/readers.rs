@@ -144,7 +144,7 @@ impl Readers {
         i64::try_from(count).is_ok_and(|count| self.calls >= count)
     }
 
-    /// Returns true if a piece of arguments at that index changes nothing here.
+    /// Returns true if a piece of arguments at that index does not change this state.
     #[inline]
     pub(crate) fn is_known(&self, index: Option<u32>) -> bool {
         self.bare.is_empty()

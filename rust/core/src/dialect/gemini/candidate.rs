@@ -252,7 +252,7 @@ impl Candidate {
         self.open
     }
 
-    /// Returns the text of a candidate that contains nothing else, and the part that the text belongs to. The same
+    /// Returns the text of a candidate that contains only a text, and the part that the text belongs to. The same
     /// candidate with a different text belongs to the same part.
     pub(crate) fn lone_text<'a>(
         &self,
@@ -294,7 +294,7 @@ impl Candidate {
         Ok(())
     }
 
-    /// Finishes the candidate: closes whatever is open and reports the finish reason.
+    /// Finishes the candidate: closes the open part and calls and reports the finish reason.
     pub(crate) fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if std::mem::replace(&mut self.finish_reported, true) {
             return Ok(());

@@ -109,7 +109,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         self.known.items(raw).unwrap_or_else(|| items(raw))
     }
 
-    /// Returns an id exactly as sent. A blank id, or a word that means "no id" (`absent_ids`), counts as absent.
+    /// Returns an id exactly as sent. A blank id, or a word that means "no id" (`absent_ids`), is treated as absent.
     #[inline]
     pub(crate) fn identity(
         &mut self,
@@ -135,7 +135,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         Some(id)
     }
 
-    /// Returns a tool's name as sent; a blank name counts as absent.
+    /// Returns a tool's name as sent; a blank name is treated as absent.
     pub(crate) fn name(&mut self, holder: &Object<'a>, at: Pointer<'_>) -> Option<Cow<'a, str>> {
         let name = self.text(holder, at, "name");
         self.usable_name(name)
@@ -156,7 +156,8 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         Some(name)
     }
 
-    /// Returns an index. An unusable index is reported and counts as absent, so that it never addresses anything.
+    /// Returns an index. An unusable index is reported and treated as absent, so that it never addresses an item or a
+    /// part.
     #[inline]
     fn index(&mut self, slot: Slot<'_>, max: u64) -> Result<Option<i64>, Fault> {
         let Some(raw) = present(slot) else {
@@ -206,7 +207,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         text.or_else(|| self.text_elsewhere(field))
     }
 
-    /// Returns the text inside an object, or the text under the name that the final events use.
+    /// Returns the text inside an object, or the text in the member that the final events use.
     #[cold]
     fn text_elsewhere(&self, field: Field) -> Option<Text<'a>> {
         let Some(raw) = present(self.slots.get(field)) else {
@@ -219,7 +220,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         texts.find_map(text)
     }
 
-    /// Returns a text that no later delta continues, and records unpaired surrogates in it.
+    /// Returns a text that no later delta continues, and records whether it contains unpaired surrogates.
     pub(crate) fn whole_text(&mut self, text: Text<'a>) -> Cow<'a, str> {
         let (text, lone) = text.into_whole();
         self.notes.lone |= lone;
@@ -283,7 +284,7 @@ pub(crate) fn rest<'a>(holder: &Object<'a>, modelled: &Names) -> ExtraFields<'a>
     out.members.push(*first);
     out.members.extend(others.filter(other));
     if may_repeat(&out.members) {
-        // If a key is duplicated, the last value counts, even if it is null.
+        // If a key is duplicated, the last value is used, even if it is null.
         let mut level = ExtraFields::default();
         for member in &out.members {
             level.add(*member);

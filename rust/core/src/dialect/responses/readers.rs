@@ -36,7 +36,7 @@ const BY_CALL_ID: [&str; 4] = [
 /// Item types that do not need an id.
 const WITHOUT_ID: [&str; 2] = ["function_call", "custom_tool_call"];
 
-/// Families of events that clients use under another name.
+/// Families of events that clients expect with another name.
 const OTHER_NAMES: [&str; 2] = ["text", "function_call.arguments"];
 
 /// Returns the type that an item must have for this family of events.
@@ -114,7 +114,7 @@ struct Item {
     is_done: bool,
 }
 
-/// What clients compare to find an item in the final output: type, id and call id.
+/// The values that clients compare to find an item in the final output: type, id and call id.
 type Identity = (Option<String>, Option<String>, Option<String>);
 
 impl Item {
@@ -141,7 +141,7 @@ impl Item {
         self.kind.as_deref() == Some(kind)
     }
 
-    /// Returns true for the result of a call, which is whole when it is added.
+    /// Returns true for the result of a call, which is complete when it is added.
     fn is_result(&self) -> bool {
         let kind = self.kind.as_deref();
         kind.is_some_and(|kind| kind.ends_with("_output"))
@@ -157,7 +157,7 @@ impl Item {
         });
     }
 
-    /// Returns the names by which clients find the item. No other item may have the same names.
+    /// Returns the keys by which clients find the item. No other item may have any of these keys.
     fn names(&self) -> impl Iterator<Item = Name> + '_ {
         let known = |names: &[&str]| names.iter().any(|kind| self.is(kind));
         let is_name = |name: &&String| !name.is_empty();
@@ -187,7 +187,7 @@ enum Opening {
     Own,
 }
 
-/// A name of an item: its id, or the type and call id of a call.
+/// A key of an item: its id, or the type and call id of a call.
 type Name = (Option<String>, String);
 
 /// The output items that clients store for one response.
@@ -196,7 +196,7 @@ pub(crate) struct Readers {
     opening: Opening,
     id: Option<String>,
     items: Map<i64, Item>,
-    /// Names of the items.
+    /// Keys of the items.
     names: Set<Name>,
     /// Number of content parts in all items.
     parts: usize,
@@ -279,7 +279,7 @@ impl Readers {
         }
     }
 
-    /// Checks the final output. Clients require that it contain the items that were not completed before.
+    /// Checks the final output. Clients require that it contains the items that were not completed before.
     fn completed(&self, out: &mut Output<'_>, output: Vec<Raw<'_>>) {
         let mut last = HashMap::new();
         for sent in output.into_iter().take(MAX_ITEMS).filter_map(Object::of) {

@@ -55,7 +55,7 @@ impl Responses {
         usage(&response, at, reader)
     }
 
-    /// Returns true if the response has a new id, which means that the gateway restarted it (AM10).
+    /// Returns true if the response has a new id, which means that the gateway restarted the response (AM10).
     fn is_another(&mut self, response: &Object<'_>) -> bool {
         let id = response.string("id");
         let Some(id) = id.filter(|id| !id.trim_matches(is_white).is_empty()) else {
@@ -66,7 +66,7 @@ impl Responses {
         before.is_some_and(|before| before != id)
     }
 
-    /// Decodes a whole response that was not streamed, complete or in progress.
+    /// Decodes a whole response, complete or in progress, that was not streamed.
     pub(crate) fn body(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

@@ -15,11 +15,11 @@ use std::collections::HashMap;
 use std::collections::VecDeque;
 use std::mem;
 
-/// Number of events to remember, each as a number and a hash. A replay that reaches further back is read as new events,
-/// which are still reconciled by item ids and the terminal output.
+/// Number of events to remember, each as a number and a hash. Replayed events before this window are treated as new
+/// events; they are still reconciled by item ids and the terminal output.
 const WINDOW: usize = 16_384;
 
-/// Minimum number of entries by which `run` grows.
+/// Minimum number of hashes by which the capacity of `run` grows.
 const STEP: usize = 8;
 
 /// The hash of each event by number, and the numbers in order of arrival.
@@ -90,8 +90,8 @@ impl Sequence {
         let Some(number) = number.filter(|_| !self.distrusted) else {
             return Ok(false);
         };
-        // Half of the hash is enough, because it is compared only with that of the event with the same number. These
-        // hashes make up most of what a long stream keeps in memory.
+        // Half of the hash is enough, because it is compared only with the hash of the event with the same number.
+        // These hashes make up most of what a long stream keeps in memory.
         let mark = mark() as u32;
         match self.known(number) {
             None => {
@@ -169,7 +169,7 @@ fn fits(number: &i128) -> bool {
 mod tests {
     use super::*;
 
-    /// Whatever the order of the numbers, lookups give the same results as a single list in order of arrival would.
+    /// For any order of the numbers, lookups give the same results as a single list in order of arrival would.
     #[test]
     fn counted_without_a_gap_or_not() {
         let window = WINDOW as i128;

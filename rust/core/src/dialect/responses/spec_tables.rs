@@ -48,7 +48,7 @@ impl Sort {
         }
     }
 
-    /// Returns the part of this sort at an address. The choice is always 0, because a response contains one answer.
+    /// Returns the part of this sort at an address. The choice is always 0, because a response has only one choice.
     pub(crate) fn at(self, address: Address<'_>) -> PartAt<'_> {
         PartAt {
             choice: 0,
@@ -192,12 +192,12 @@ impl Facts {
         )
     }
 
-    /// Returns true if a response with this status has ended. Gateways sometimes put a reason there.
+    /// Returns true if a response with this status has ended. Some gateways send a finish reason as the status.
     pub(crate) fn is_final(&self, status: &str) -> bool {
         self.statuses.contains(status) || self.is_no_success(status)
     }
 
-    /// Returns true if an event with this name is an error.
+    /// Returns true if an event with this name reports an error.
     pub(crate) fn is_error(&self, name: &str) -> bool {
         matches!(self.kinds.get(name), Some(Kind::Error))
     }
@@ -326,7 +326,7 @@ fn call_type(name: &'static str, members: Vec<&'static str>) -> CallType {
     }
 }
 
-// Access to the dialect's entry in the spec
+// Access to the dialect's data in the spec
 
 fn fact(key: &str) -> Option<&'static Value> {
     spec::dialects().get("responses")?.get(key)

@@ -83,7 +83,7 @@ impl Texts {
         self.waiting
     }
 
-    /// Returns true if a `content_index` or `summary_index` came to refer to another part since the last call.
+    /// Returns true if a `content_index` or `summary_index` has changed the part that it refers to since the last call.
     #[inline]
     pub(crate) fn take_renamed(&mut self) -> bool {
         self.indexes.take_renamed() | self.summary_indexes.take_renamed()

@@ -15,7 +15,7 @@ pub(crate) fn member<'w>(to: &'w mut Writer, name: &str, text: &str) -> &'w mut 
     to.raw(",").raw(name).raw(":").string(text)
 }
 
-/// Writes a string member as `member` does, if there is a text.
+/// Writes a string member as `member` does, if `text` is given.
 pub(crate) fn maybe<'w>(to: &'w mut Writer, name: &str, text: Option<&str>) -> &'w mut Writer {
     match text {
         Some(text) => member(to, name, text),
@@ -55,7 +55,7 @@ pub(crate) fn counted(to: &mut Writer, counts: &[(&str, Option<i64>)]) {
     }
 }
 
-/// Returns the uncached input tokens and the output tokens that are not reasoning, where known.
+/// Returns the number of uncached input tokens and the number of output tokens that are not reasoning, if known.
 pub(crate) fn shares(counts: &Counts) -> (Option<i64>, Option<i64>) {
     let cached = counts.cached.unwrap_or(0);
     let cached = cached.saturating_add(counts.cache_write.unwrap_or(0));

@@ -1,5 +1,5 @@
-//! Writes what both AI SDK protocols have in common: text and reasoning blocks, whole and incomplete calls, and sources
-//! and files.
+//! Writes the content that both AI SDK protocols represent in the same way: text and reasoning blocks, whole and
+//! incomplete calls, and sources and files.
 //!
 //! The tool chunks, the opening and the ending differ, so each protocol writes them itself (`Protocol`).
 
@@ -40,19 +40,19 @@ pub(crate) const OCTETS: &str = "application/octet-stream";
 pub(crate) trait Protocol: Debug + Default + Send {
     const TARGET: &'static str;
 
-    /// Writes the opening of the answer.
+    /// Writes the opening of the response.
     fn start(context: &mut EncodeContext, opening: Opening<'_>);
 
-    /// Writes the ending of a complete answer.
+    /// Writes the ending of a complete response.
     fn finish(context: &mut EncodeContext, word: &str, finish: &Finish);
 
-    /// Writes the marker after the end of the answer.
+    /// Writes the marker after the end of the response.
     fn mark_end(to: &mut Writer);
 
     /// Writes the chunks that must precede an error if nothing was written yet.
     fn unopened(to: &mut Writer);
 
-    /// Writes the ending of an incomplete answer, with the error.
+    /// Writes the ending of an incomplete response, with the error.
     fn fail(context: &mut EncodeContext, ending_error: &EndingError);
 
     /// Writes the start of a call's input.
@@ -70,26 +70,26 @@ pub(crate) trait Protocol: Debug + Default + Send {
     /// Writes a call whose arguments are not an object.
     fn call_refused(to: &mut Writer, call: &Call<'_>, reason: &str);
 
-    /// True if an unfinished text or input is ended before the error is written.
+    /// True if an unfinished text or call input is ended before the error is written.
     const ENDS_WHAT_BROKE: bool;
 
     /// Writes the result of a tool.
     fn result(to: &mut Writer, result: &Given<'_>, call: Ran<'_>);
 
-    /// Writes a web page that the answer cites.
+    /// Writes a web page that the response cites.
     fn page(to: &mut Writer, id: &str, url: &str, title: Option<&str>);
 
     /// Writes a source that is not a web page.
     fn document(to: &mut Writer, id: &str, media_type: &str, title: &str, filename: Option<&str>);
 
-    /// Writes a file of the answer.
+    /// Writes a file of the response.
     fn file(to: &mut Writer, media_type: &str, data: Option<&str>, url: Option<&str>);
 }
 
-/// Writes blocks under generated ids. A call keeps the id from the upstream.
+/// Writes blocks with generated ids. A call keeps the id from the upstream.
 #[derive(Debug, Default)]
 pub(crate) struct AiSdk<P> {
-    /// Calls that were started but are not whole.
+    /// Calls that were started but are not complete.
     cut: Vec<Call<'static>>,
     protocol: PhantomData<P>,
 }
@@ -105,8 +105,8 @@ impl<P: Protocol> Answer for AiSdk<P> {
         if !context.passed.finished.is_empty() {
             return P::mark_end(&mut context.writer);
         }
-        // The answer is complete but these calls are not, so readers must treat them as invalid. If a limit truncated
-        // the answer, the finish reason already shows that.
+        // The response is complete but these calls are not, so readers must treat them as invalid. If a limit truncated
+        // the response, the finish reason already shows that.
         for call in mem::take(&mut self.cut) {
             if !matches!(finish.reason, "length" | "content_filter") {
                 P::call_refused(&mut context.writer, &call, "incomplete");
@@ -137,7 +137,7 @@ impl<P: Protocol> Form for AiSdk<P> {
     // `tool-call` and `tool-input-available` repeat the whole input and replace the streamed one.
     const CORRECTS: bool = true;
     const RUNS_CALLS: bool = true;
-    const SIDE_BY_SIDE: bool = true; // every event names its block
+    const SIDE_BY_SIDE: bool = true; // every event contains the id of its block
 
     fn open(&mut self, context: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>) {
         let (kind, start) = match block.kind {
@@ -342,7 +342,7 @@ fn other<P: Protocol>(context: &mut EncodeContext, title: Option<&str>, document
     );
 }
 
-/// Citation members that name a document.
+/// Citation members that identify a document.
 const NAMES_OF_DOCUMENT: [&str; 3] = ["document_title", "filename", "file_id"];
 
 /// Returns the media type of a document, based on the type of its citation. OpenAI and Anthropic send no media type, so
@@ -355,7 +355,7 @@ fn media_type(kind: &str) -> &'static str {
     }
 }
 
-/// Writes citations as sources if they name a page or a document. A source has no position in the text.
+/// Writes citations as sources if they identify a page or a document. A source has no position in the text.
 fn cite<P: Protocol>(context: &mut EncodeContext, annotations: &str) {
     let list = Raw {
         text: annotations,

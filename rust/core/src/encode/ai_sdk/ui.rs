@@ -92,7 +92,7 @@ impl Protocol for Ui {
         end(member(to, "\"inputTextDelta\"", text));
     }
 
-    /// The protocol has no such chunk; `tool-input-available` ends the input.
+    /// The protocol has no chunk for the end of a call's input; `tool-input-available` ends it.
     fn call_end(_: &mut Writer, _: &str) {}
 
     fn call_whole(to: &mut Writer, call: &Call<'_>, text: &str, metadata: Option<&str>) {
@@ -174,7 +174,7 @@ fn call_frame<'w>(to: &'w mut Writer, kind: &str, call: Ran<'_>) -> &'w mut Writ
     member(to, "\"toolName\"", call.name)
 }
 
-/// Returns a string as its text and any other value as compact JSON.
+/// Returns the text of a string, or any other value as compact JSON.
 fn as_text(output: &str) -> String {
     let text = output.starts_with('"').then(|| {
         string(Raw {

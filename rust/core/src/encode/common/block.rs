@@ -1,5 +1,5 @@
-//! One content block of a target that writes blocks sequentially, and the trait `Form` that each target implements to
-//! write it.
+//! One content block of a target that writes blocks sequentially, and the trait `Form`, which each target implements to
+//! write blocks.
 //!
 //! `Blocks` decides the order of the blocks; the implementations of `Form` write the bytes.
 
@@ -27,7 +27,7 @@ pub(crate) struct Block {
     pub(crate) mark: String,
     /// Set by the form: true if the metadata of the part was written.
     pub(crate) metadata_written: bool,
-    /// True for a call that is written only at its close, in one step.
+    /// True for a call that is written all at once when it closes.
     pub(crate) held: bool,
     /// Text of the block that was already written.
     pub(crate) out: String,
@@ -39,9 +39,9 @@ pub(crate) struct Block {
     pub(crate) passed: bool,
     /// True if the block's deltas were retracted, so that only the close is authoritative.
     pub(crate) frozen: bool,
-    /// True if nothing of the block is written before its end.
+    /// True if no content of the block is written before its end.
     pub(crate) comes_whole: bool,
-    /// The close, if the close has to wait.
+    /// The close of the block, if it has to wait.
     pub(crate) done: Option<Box<Done<'static>>>,
     pub(crate) call: Option<Box<Call<'static>>>,
     /// Results that arrived before their call was written.
@@ -85,14 +85,14 @@ pub(crate) trait Form: Debug + Send {
     /// Writes the end of a block. Without `done`, the block is only interrupted by another part.
     fn close(&mut self, context: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>);
 
-    /// Writes whatever else the part's close contains. Called once per part, after the close of its block, if any.
+    /// Writes the remaining content of the part's close. Called once per part, after the close of its block, if any.
     fn over(&mut self, context: &mut EncodeContext, block: &mut Block, done: &Done<'_>);
 
-    /// Returns true if a part that ended without an open block still needs one.
+    /// Returns true if a part that ended without an open block still needs a block.
     fn is_worth(&mut self, context: &mut EncodeContext, block: &Block, done: &Done<'_>) -> bool;
 
     /// Closes an open call, which may be incomplete; `text` contains its arguments. Returns false if the block must
-    /// stay open until the answer ends.
+    /// stay open until the response ends.
     fn close_call(
         &mut self,
         context: &mut EncodeContext,
@@ -107,6 +107,6 @@ pub(crate) trait Form: Debug + Send {
     /// Writes a source, a file, or the result of the given call.
     fn beside(&mut self, context: &mut EncodeContext, what: &Beside<'_>, call: Option<Ran<'_>>);
 
-    /// Handles an answer that ended inside the block.
+    /// Handles a response that ended inside the block.
     fn broken_off(&mut self, context: &mut EncodeContext, block: &mut Block);
 }

@@ -1,5 +1,5 @@
-//! The tool calls among sequential blocks: calls are announced, streamed or held until whole, and checked at their
-//! close.
+//! The tool calls among sequential blocks: calls are announced, streamed or held until they are complete, and checked
+//! at their close.
 //!
 //! Decides which calls are held and whether a close contradicts the streamed text. A `Form` writes the bytes.
 
@@ -130,7 +130,7 @@ impl Blocks {
         }
     }
 
-    /// Records that the call was written, and writes the results that arrived before it was.
+    /// Records that the call was written, and writes the results that arrived before that.
     pub(crate) fn write_down<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, call: &Call<'_>) {
         let kept = (call.name.clone().into_owned(), call.provider_executed);
         self.written.insert(call.call_id.clone().into_owned(), kept);
@@ -161,7 +161,7 @@ impl Blocks {
     }
 }
 
-/// Closes a call that was partly written. Returns whether the call's block is finished, or `None` if the written text
+/// Closes a call that was partly written. Returns true if the call's block is finished, or `None` if the written text
 /// is wrong.
 pub(crate) fn settle<F: Form>(to: &mut Pen<'_, F>, block: &Block, call: &Call<'_>) -> Option<bool> {
     // The close repeats the name, and clients of the source's own dialect saw it there.
@@ -183,7 +183,7 @@ pub(crate) fn settle<F: Form>(to: &mut Pen<'_, F>, block: &Block, call: &Call<'_
 }
 
 /// Returns true if results may follow in the same stream. A UI message continues after its calls, so only the end of
-/// the answer shows which calls the client must run.
+/// the response shows which calls the client must run.
 fn may_be_answered(context: &EncodeContext) -> bool {
     context.source == "ai-sdk-ui"
 }

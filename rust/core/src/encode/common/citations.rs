@@ -30,8 +30,8 @@ impl<'a> Citation<'a> {
         }
     }
 
-    /// Reads an annotation. `length`: the number of characters of the text, or `None` if a citation without a position
-    /// has no place.
+    /// Reads an annotation. `length`: the number of characters of the text, or `None` if the target has no place for a
+    /// citation without a position.
     fn read(raw: Raw<'a>, length: Option<i64>) -> Option<Citation<'a>> {
         let object = Object::of(raw)?;
         let kind = object.string("type");
@@ -48,7 +48,7 @@ impl<'a> Citation<'a> {
         }
         let facts = object.object("url_citation").unwrap_or(object);
         let index = |name| find(&facts.members, name).and_then(integer);
-        // A citation without a position follows the text.
+        // A citation without a position is placed at the end of the text.
         let range = index("start_index").zip(index("end_index"));
         let range = range.or(length.zip(length));
         Some(Citation {

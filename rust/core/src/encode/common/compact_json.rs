@@ -1,7 +1,7 @@
 //! Rewrites JSON from the wire: puts values into one canonical form, and leaves argument texts unchanged except for
 //! whitespace.
 //!
-//! Expects validated texts. If the text is invalid, the part that was parsed is written.
+//! Expects validated texts. If a text is invalid, only the part before the error is written.
 
 use crate::encode::common::writer::Writer;
 use crate::json::Kind;
@@ -30,7 +30,7 @@ pub(crate) fn canonical(to: &mut Writer, text: &str) {
     }
 }
 
-/// Returns the same text for equal values, however they are formatted; `None` if the text is not JSON.
+/// Returns the same text for equal values, regardless of their formatting, or `None` if the text is not JSON.
 pub(crate) fn comparable(text: &str) -> Option<Vec<u8>> {
     let mut scanner = Scanner::new(text, None);
     let mut to = Writer::default();
@@ -97,7 +97,7 @@ fn object(to: &mut Writer, scanner: &mut Scanner<'_>, spelling: Spelling) -> Sca
     Ok(())
 }
 
-/// Writes an integer as its digits, and a float as Python does. JSON cannot represent infinity.
+/// Writes an integer as its digits, and a float as Python formats it. JSON cannot represent infinity.
 fn number(to: &mut Writer, number: Number<'_>, spelling: Spelling) {
     if number.is_integer() {
         let long = number.raw.trim_start_matches('-').len() > MAX_INTEGER_DIGITS;

@@ -1,6 +1,7 @@
-//! The state that every encoder works with: the writer, ids, losses, the caller's options, and facts about the answer.
+//! The state that every encoder works with: the writer, ids, losses, the caller's options, and facts about the
+//! response.
 //!
-//! Also contains the checks of tool calls that all encoders use. Contains nothing that is specific to one dialect.
+//! Also contains the checks of tool calls that all encoders use. Does not depend on any dialect.
 
 use crate::encode::common::finish;
 use crate::encode::common::id_mint::IdMint;
@@ -20,7 +21,7 @@ pub struct Options {
     pub prefix: String,
     /// Creation time in seconds since 1970, for sources that do not send one, because the core has no clock.
     pub created: i64,
-    /// Write nothing of a tool call before the call is whole.
+    /// Write no part of a tool call before the call is complete.
     pub hold_arguments: bool,
     /// Chat Completions only: write the last chunk, with the usage.
     pub include_usage: bool,
@@ -34,7 +35,7 @@ pub struct Options {
     pub tool_id_form: Option<ToolIdForm>,
 }
 
-/// What the source reported about the whole answer.
+/// What the source reported about the whole response.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     pub(crate) id: Option<String>,
@@ -55,14 +56,14 @@ pub(crate) struct EncodeContext {
     /// Dialect of the source, which is known when the first event arrives.
     pub(crate) source: &'static str,
     pub(crate) answer: Answer,
-    /// True if the input was truncated, so that everything that closes from now on closes only for that reason.
+    /// True if the input was truncated; parts and calls that close from then on close only for that reason.
     pub(crate) cut: bool,
     /// True once text that was already written turned out to be wrong. The error was then written, and nothing may
     /// follow it.
     pub(crate) broken: bool,
-    /// Ids of calls in earlier turns. A call with such an id is written under another id once it is whole.
+    /// Ids of calls in earlier turns. A call with such an id is written with another id once it is complete.
     known: Set<String>,
-    /// Ids of this answer's calls, for the same purpose.
+    /// Ids of the calls in this response, for the same purpose.
     taken: Set<String>,
     /// Choices with a truncated call that the client would have to run.
     unfinished: Set<i32>,
@@ -90,7 +91,7 @@ impl EncodeContext {
     }
 
     /// Replaces an inferred finish reason of a choice with a truncated call, because the inferred reason would make a
-    /// client run that call. Returns `None` for all other events.
+    /// client run that call. Returns `None` for any other event.
     pub(crate) fn as_written<'e>(&mut self, event: &Event<'e>) -> Option<Event<'e>> {
         match *event {
             Event::ToolCall {
@@ -117,7 +118,7 @@ impl EncodeContext {
         }
     }
 
-    /// Records what an event reports about the whole answer, or a loss if no target can represent the event.
+    /// Records what an event reports about the whole response, or a loss if no target can represent the event.
     pub(crate) fn note(&mut self, event: &Event<'_>) {
         match event {
             Event::ResponseStarted {
@@ -187,8 +188,8 @@ impl EncodeContext {
         }
     }
 
-    /// Returns true if an unwritten call must be written to a target whose clients run calls and whose arguments must
-    /// be an object. Records what is lost in either case.
+    /// Returns true if an unwritten call must be written, for a target whose clients run calls and require arguments
+    /// that are an object. Records the losses in either case.
     pub(crate) fn writes(&mut self, call: &Call<'_>) -> bool {
         let lost = if call.provider_executed {
             Some("server_tool")
@@ -214,8 +215,8 @@ impl EncodeContext {
         self.known.contains(call_id)
     }
 
-    /// Registers the id of a call. Returns false if the id is already in use; the call is then written under another id
-    /// once it is whole.
+    /// Registers the id of a call. Returns false if the id is already in use; the call is then written with another id
+    /// once it is complete.
     pub(crate) fn takes(&mut self, call_id: &str) -> bool {
         let is_new = !self.taken.contains(call_id);
         if is_new {
@@ -224,7 +225,7 @@ impl EncodeContext {
         is_new && !self.has_earlier_call(call_id)
     }
 
-    /// Returns true if an opening call can be written before it is whole.
+    /// Returns true if a call that opens can be written before it is complete.
     pub(crate) fn opens(&mut self, call_id: &str, name: &str) -> bool {
         self.takes(call_id)
             && !call_id.is_empty()
@@ -242,7 +243,7 @@ pub(crate) struct Call<'a> {
     pub(crate) arguments: &'a str,
     pub(crate) raw_arguments: Option<&'a str>,
     pub(crate) state: &'static str,
-    /// The application rejected the call: it is whole, but does not show why it is invalid.
+    /// The application rejected the call: it is complete, but its content does not show why it is invalid.
     pub(crate) refused: bool,
     pub(crate) provider_executed: bool,
     pub(crate) custom: bool,
@@ -286,7 +287,7 @@ impl<'a> Call<'a> {
         self.is_good() || self.refused
     }
 
-    /// Returns true if the call is whole and its arguments are valid for its tool.
+    /// Returns true if the call is complete and its arguments are valid for its tool.
     pub(crate) fn is_good(&self) -> bool {
         matches!(self.state, "complete" | "empty")
     }
@@ -298,7 +299,7 @@ impl<'a> Call<'a> {
     /// Returns true if a client would run the call without arguments although they may be missing.
     ///
     /// That happens in targets that cannot mark a call as incomplete: once the call is announced, only an unsuccessful
-    /// ending of the answer shows that it is incomplete.
+    /// ending of the response shows that the call is incomplete.
     pub(crate) fn is_empty_cut(&self) -> bool {
         self.is_cut() && !self.provider_executed && is_blank(self.arguments)
     }
@@ -307,8 +308,8 @@ impl<'a> Call<'a> {
         self.name.is_empty() || self.call_id.is_empty()
     }
 
-    /// Returns the arguments as sent if they differ from the final ones. The placeholder for a truncated call counts as
-    /// no text.
+    /// Returns the arguments as sent if they differ from the final ones. The placeholder for a truncated call is
+    /// treated as no text.
     pub(crate) fn text(&self) -> &'a str {
         let sent = self
             .raw_arguments

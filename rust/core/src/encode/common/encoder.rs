@@ -10,8 +10,8 @@ pub(crate) trait Encoder: Debug + Send {
     /// Handles the next event. The converter handles diagnostics and upstream errors.
     fn event(&mut self, context: &mut EncodeContext, event: &Event<'_>);
 
-    /// Records a text delta without metadata that passed through unchanged. Returns false and changes nothing if more
-    /// than the delta's text must be recorded.
+    /// Records a text delta without metadata that passed through unchanged. Returns false and changes nothing if
+    /// anything other than the delta's text must be recorded.
     fn keep(&mut self, _piece: &Delta<'_>) -> bool {
         false
     }

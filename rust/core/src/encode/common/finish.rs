@@ -1,5 +1,5 @@
-//! How an answer ends: with the target's word for the finish reason, or with an error text that contains nothing from
-//! the payload.
+//! How a response ends: with the target's word for the finish reason, or with an error text that does not contain
+//! payload data.
 //!
 //! The words and texts are in `_spec/conversions.json`; the encoders decide where to write them.
 
@@ -34,7 +34,7 @@ pub(crate) fn word_of<'r>(target: &str, reason: &str, raw: Option<&'r str>) -> O
 /// Targets whose clients reject a reason that is not on their list.
 const CLOSED: [&str; 2] = ["ai-sdk-parts", "ai-sdk-ui"];
 
-/// Returns the reason as a source in the same dialect sent it, if it still matches the content of the answer. An
+/// Returns the reason as a source in the same dialect sent it, if it still matches the content of the response. An
 /// unknown word is kept if clients accept any word.
 pub(crate) fn own_word<'r>(dialect: &str, reason: &str, raw: Option<&'r str>) -> Option<&'r str> {
     let raw = raw?;
@@ -80,7 +80,7 @@ pub(crate) struct EndingError {
     pub(crate) message: String,
     pub(crate) kind: String,
     pub(crate) code: String,
-    /// True if the input ended too early and nothing else is wrong.
+    /// True if the only error is that the input ended too early.
     pub(crate) cut: bool,
     /// The error as the upstream sent it, if it is written in another form and the message does not contain all of it.
     pub(crate) sent: Option<String>,

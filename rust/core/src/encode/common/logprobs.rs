@@ -16,12 +16,12 @@ use crate::json::members::present;
 pub(crate) struct Logprobs {
     /// The tokens as JSON, separated by commas.
     pub(crate) tokens: String,
-    /// True if the metadata contains anything else.
+    /// True if the metadata contains other members.
     pub(crate) others: bool,
 }
 
 /// Returns the log probabilities in the metadata of a text event from `source`, in the form that `target` requires.
-/// Returns `None` if there are none, or if an entry lacks a token or a probability.
+/// Returns `None` if there are none, or if a list item lacks a token or a probability.
 pub(crate) fn logprobs(source: &str, target: &str, metadata: Option<&str>) -> Option<Logprobs> {
     let whole = Object::of(Raw {
         text: metadata?,

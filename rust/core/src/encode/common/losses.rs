@@ -1,4 +1,4 @@
-//! Records content that the target has no place for, each kind once per stream.
+//! Records content that the target cannot represent, each kind once per stream.
 //!
 //! The kinds are in `_spec/conversions.json`. The converter reports losses with the diagnostic `not_carried`.
 
@@ -10,7 +10,7 @@ pub(crate) struct Losses {
     known: Vec<&'static str>,
     /// Number of losses that were already reported.
     reported: usize,
-    /// The source and target have the same dialect, so content that is sent once may have passed through.
+    /// True if the source and target have the same dialect, so that content that is sent once may have passed through.
     pub(crate) own: bool,
 }
 
@@ -22,7 +22,7 @@ impl Losses {
         }
     }
 
-    /// Records a loss if the metadata has members, because the target has no place for a provider's own members.
+    /// Records a loss if the metadata has members, because the target cannot represent a provider's own members.
     #[inline]
     pub(crate) fn metadata(&mut self, metadata: Option<&str>) {
         // If the text contains no quotes, the object has no members.
@@ -50,7 +50,7 @@ impl Losses {
         }
     }
 
-    /// Records the loss of metadata that repeats earlier metadata in an event that closes a part or the answer.
+    /// Records the loss of metadata that repeats earlier metadata in an event that closes a part or the response.
     #[inline]
     pub(crate) fn repeated(&mut self, metadata: Option<&str>) {
         if !self.own {

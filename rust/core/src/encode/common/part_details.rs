@@ -1,4 +1,4 @@
-//! What the parts of an answer contain besides streamed text: borrowed from the current event, and copied only if it
+//! The content of a response's parts other than streamed text: borrowed from the current event, and copied only if it
 //! has to wait.
 
 use crate::encode::common::writer::Writer;
@@ -32,7 +32,7 @@ pub(crate) struct Done<'a> {
     pub(crate) metadata: Option<Text<'a>>,
 }
 
-/// A call, as its close reports it.
+/// A call, as reported by its close.
 #[derive(Clone, Debug)]
 pub(crate) struct Call<'a> {
     pub(crate) call_id: Text<'a>,
@@ -96,7 +96,7 @@ fn own(text: Text<'_>) -> Text<'static> {
 }
 
 impl<'a> Done<'a> {
-    /// Returns the part, its text, and what else its close contains.
+    /// Returns the part, its text, and the other content of its close.
     pub(crate) fn of(event: &Event<'a>) -> Option<(u32, &'a str, Done<'a>)> {
         let mut done = Done {
             kind: Kind::Text,

@@ -1,4 +1,4 @@
-//! The order in which the parts of an answer are written: sequentially, or as a source in the same dialect sent them.
+//! The order in which the parts of a response are written: sequentially, or as a source in the same dialect sent them.
 
 use crate::encode::common::block::Form;
 use crate::encode::common::block::Pen;
@@ -6,7 +6,7 @@ use crate::encode::common::sequential_blocks::Blocks;
 use crate::encode::common::source_blocks::SourceBlocks;
 use crate::model::event::Event;
 
-/// The parts of one answer.
+/// The parts of one response.
 #[derive(Debug)]
 pub(crate) enum Order {
     Row(Blocks),

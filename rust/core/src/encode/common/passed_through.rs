@@ -1,4 +1,4 @@
-//! Records which parts of an answer passed through unchanged, so that an encoder for the same dialect can continue it.
+//! Records which parts of a response passed through unchanged, so that an encoder for the same dialect can continue it.
 //!
 //! Empty if another dialect is written, because then nothing passes through. Each encoder decides how to use these
 //! facts.
@@ -26,7 +26,7 @@ pub(crate) struct PassedThrough {
     pub(crate) index: Option<i64>,
     /// Id of the part's item, as sent.
     pub(crate) item_id: Option<String>,
-    /// Set by the encoder: a position was already in use, so something was written at another one.
+    /// Set by the encoder: true if a position was already in use, so that content was written at another one.
     pub(crate) moved: bool,
     /// Choices that contain a part that passed through.
     pub(crate) choices: Set<i32>,
@@ -34,7 +34,7 @@ pub(crate) struct PassedThrough {
     pub(crate) announced: Set<i64>,
     /// One more than the highest index of an item whose opening or close passed through.
     pub(crate) next_index: i64,
-    /// Items that the source opened, by index. Items with the same index are stored in their order.
+    /// Items that the source opened, by index. Items with the same index are stored in order of arrival.
     pub(crate) added: Map<i64, Vec<AddedItem>>,
     /// Items whose close passed through, as sent, by index.
     pub(crate) items: BTreeMap<i64, String>,

@@ -27,7 +27,7 @@ const HANDED_BACK: [&str; 5] = [
     "redactedData",
 ];
 
-/// Returns true if, according to the AI SDK namespace, a part came from that provider.
+/// Returns true if a part came from that provider according to its AI SDK namespace.
 pub(crate) fn is_genuine(context: &EncodeContext, provider: &str, metadata: Option<&str>) -> bool {
     let whole = metadata.filter(|_| context.source.starts_with("ai-sdk-"));
     let whole = whole.and_then(|text| {

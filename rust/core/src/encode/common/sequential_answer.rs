@@ -1,6 +1,6 @@
-//! Writes one answer to a target with sequential blocks: its opening, its parts and its ending.
+//! Writes one response to a target with sequential blocks: its opening, its parts and its ending.
 //!
-//! Decides which events open an answer and whether its ending is complete. An `Answer` writes openings, endings and
+//! Decides which events open a response and whether its ending is complete. An `Answer` writes openings, endings and
 //! errors; `Order` decides the order of the parts.
 
 use crate::encode::common::block::Form;
@@ -13,7 +13,7 @@ use crate::encode::common::part_order::Order;
 use crate::model::event::Delta;
 use crate::model::event::Event;
 
-/// What the source reported when it opened the answer.
+/// What the source reported when it opened the response.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Opening<'a> {
     pub(crate) id: Option<&'a str>,
@@ -21,24 +21,24 @@ pub(crate) struct Opening<'a> {
     pub(crate) created: Option<i64>,
 }
 
-/// Why the answer ended.
+/// Why the response ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Finish {
     pub(crate) reason: &'static str,
     pub(crate) raw: Option<String>,
 }
 
-/// How a target writes an answer.
+/// How a target writes a response.
 pub(crate) trait Answer: Form {
     const TARGET: &'static str;
 
-    /// Writes the opening of the answer.
+    /// Writes the opening of the response.
     fn start(&mut self, context: &mut EncodeContext, opening: Opening<'_>);
 
-    /// Writes the ending of a complete answer.
+    /// Writes the ending of a complete response.
     fn finish(&mut self, context: &mut EncodeContext, word: &str, finish: &Finish);
 
-    /// Writes the ending of an incomplete answer; `opened` is true if anything was already written.
+    /// Writes the ending of an incomplete response; `opened` is true if anything was already written.
     fn fail(
         &mut self,
         context: &mut EncodeContext,
@@ -48,14 +48,14 @@ pub(crate) trait Answer: Form {
     );
 }
 
-/// An answer that is being written.
+/// A response that is being written.
 #[derive(Debug, Default)]
 pub(crate) struct SequentialAnswer<A> {
     answer: A,
     blocks: Order,
     opened: bool,
     over: bool,
-    /// The choice that is written.
+    /// The only choice that is written.
     choice: Option<i32>,
     finished: Option<Finish>,
 }
@@ -183,8 +183,8 @@ impl<A: Answer> SequentialAnswer<A> {
     }
 }
 
-/// Returns true if a start or delta has metadata (log probabilities) that has no place here. The AI SDK repeats its
-/// metadata when it closes the part.
+/// Returns true if a start or delta has metadata (log probabilities) that the target cannot represent. The AI SDK
+/// repeats its metadata when it closes the part.
 fn is_passing(event: &Event<'_>) -> bool {
     matches!(
         event,

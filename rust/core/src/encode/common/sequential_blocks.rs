@@ -1,9 +1,9 @@
-//! Puts parts that may be interleaved into a sequence of blocks: decides which block is written now, which ones wait,
+//! Arranges parts that may be interleaved in a sequence of blocks: decides which block is written now, which ones wait,
 //! and in which order.
 //!
-//! For targets that allow one open block at a time. Any part that follows interrupts a text. A tool call keeps its
-//! place until it is whole, and other parts wait in order, so that parallel calls are never mixed. The parser's limits
-//! also limit how much waits. A `Form` writes the bytes.
+//! For targets that allow one open block at a time. A text is interrupted by any part that follows. A tool call keeps
+//! its place until it is complete, and other parts wait in order, so that parallel calls are never mixed. The parser's
+//! limits also bound the amount of waiting content. A `Form` writes the bytes.
 
 use crate::encode::common::block::Block;
 use crate::encode::common::block::Form;
@@ -26,7 +26,7 @@ pub(crate) enum Item {
     Beside(Beside<'static>),
 }
 
-/// The parts of one answer, in sequence.
+/// The parts of one response, in sequence.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
     pub(crate) active: Option<u32>,
@@ -88,7 +88,7 @@ impl Blocks {
         }
     }
 
-    /// Ends a complete answer: closes the blocks that stayed open and writes whatever is waiting.
+    /// Ends a complete response: closes the blocks that stayed open and writes all waiting content.
     pub(crate) fn finish<F: Form>(&mut self, to: &mut Pen<'_, F>) {
         while let Some(part) = self.active.take() {
             let block = self.blocks.slot(part);
@@ -105,7 +105,7 @@ impl Blocks {
         }
     }
 
-    /// Ends an incomplete answer: writes waiting text as far as it was received, but starts no calls.
+    /// Ends an incomplete response: writes waiting text as far as it was received, but starts no calls.
     pub(crate) fn abandon<F: Form>(&mut self, to: &mut Pen<'_, F>) {
         if let Some(part) = self.active.take() {
             to.form.broken_off(to.context, self.blocks.slot(part));
@@ -226,7 +226,7 @@ impl Blocks {
     fn write_beside<F: Form>(&mut self, to: &mut Pen<'_, F>, what: &Beside<'_>) {
         let mut ran = None;
         match what {
-            Beside::Source { .. } => {} // it belongs to a position in its text
+            Beside::Source { .. } => {} // a citation, which belongs to a position in its text
             Beside::File { .. } => self.give_way(to),
             Beside::Result(result) => {
                 self.give_way(to);
@@ -268,7 +268,7 @@ impl Blocks {
         self.take_turn(part);
     }
 
-    /// Lets the next announced call follow after this one was written or dropped.
+    /// Allows the next announced call to be written, after this one was written or dropped.
     pub(crate) fn take_turn(&mut self, part: u32) {
         if self.announced.first() != Some(&part) {
             self.announced.remove(&part);
@@ -292,7 +292,8 @@ impl Blocks {
         }
     }
 
-    /// Writes whatever is waiting, until a call takes the place or the next call cannot be started.
+    /// Writes the waiting content, until a call occupies the place of the open block or the next call cannot be
+    /// started.
     pub(crate) fn go_on<F: Form>(&mut self, to: &mut Pen<'_, F>) {
         while self.active.is_none() || !self.calling {
             match self.next_in_row() {
@@ -316,7 +317,7 @@ impl Blocks {
         }
     }
 
-    /// Writes everything that a block has so far; no other block may be open.
+    /// Writes the content that a block has so far; no other block may be open.
     fn write<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32) {
         let Some(block) = self.blocks.get_mut(&part) else {
             return; // retracted

@@ -2,7 +2,7 @@
 //!
 //! Replaces the queue in `Blocks`. If a source opens a block while another is open, but clients of the dialect support
 //! only one open block, the first one keeps its place until it is closed, and the others wait in the order in which
-//! they started. A part whose announcement cannot be written yet is written whole at its end, as in `Blocks`.
+//! they started. A part whose announcement cannot be written yet is written all at once at its end, as in `Blocks`.
 
 use crate::encode::common::block::Block;
 use crate::encode::common::block::Form;
@@ -24,7 +24,7 @@ use std::collections::BTreeSet;
 use std::collections::VecDeque;
 use std::mem;
 
-/// The parts of one answer, in the source's order.
+/// The parts of one response, in the source's order.
 #[derive(Debug, Default)]
 pub(crate) struct SourceBlocks {
     /// Blocks that are not finished.
@@ -38,7 +38,7 @@ pub(crate) struct SourceBlocks {
     unseen: Option<u32>,
     /// Parts that wait.
     row: VecDeque<u32>,
-    /// Calls that are not whole. Whether they may be closed is known only at the end.
+    /// Calls that are not complete. Whether they may be closed is known only at the end.
     late: Vec<u32>,
     /// Calls that were announced with an id and are not finished.
     ids: Map<String, u32>,
@@ -145,7 +145,7 @@ impl SourceBlocks {
         })
     }
 
-    /// Ends an answer that was truncated inside open blocks.
+    /// Ends a response that was truncated inside open blocks.
     pub(crate) fn abandon<F: Form>(&mut self, to: &mut Pen<'_, F>) {
         self.unstopped.clear();
         self.open_ids.clear();
@@ -160,8 +160,8 @@ impl SourceBlocks {
         !(self.unseen == Some(part) || self.open.contains(&part)) && self.is_taken::<F>(context)
     }
 
-    /// Returns true if a block is open and no other may be open. If the source stopped the open block, the stop has
-    /// passed through.
+    /// Returns true if a block is open and no second one may be opened. If the source stopped the open block, the stop
+    /// has passed through.
     fn is_taken<F: Form>(&mut self, context: &EncodeContext) -> bool {
         if F::SIDE_BY_SIDE || self.unseen.is_some() {
             return !F::SIDE_BY_SIDE;
@@ -210,8 +210,8 @@ impl SourceBlocks {
         }
     }
 
-    /// Writes whatever is waiting, as long as no block is open. If the upstream retracted written text, nothing
-    /// follows.
+    /// Writes the waiting content, as long as no block is open. If the upstream retracted written text, no more content
+    /// is written.
     #[inline]
     fn go_on<F: Form>(&mut self, to: &mut Pen<'_, F>) {
         while !(self.row.is_empty() || self.contradicted || self.is_taken::<F>(to.context)) {
@@ -223,7 +223,7 @@ impl SourceBlocks {
         }
     }
 
-    /// Writes everything that a block has so far; no other block may be open.
+    /// Writes the content that a block has so far; no other block may be open.
     fn write<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32) {
         let block = self.blocks.slot(part);
         block.queued = false;

@@ -1,8 +1,8 @@
 //! Replaces tool call ids that the target's API would reject in a history.
 //!
 //! The new id is `swid_` followed by the old id, with `_` doubled and every byte that is not a letter, a digit or `-`
-//! replaced by `_` and two hexadecimal digits. The old id can therefore be read from the new one without any state. An
-//! old id that is too long for this is replaced by a numbered id.
+//! replaced by `_` and two hexadecimal digits. The old id can therefore be restored from the new one without any state.
+//! An old id that is too long for this is replaced by a numbered id.
 
 use crate::encode::common::id_mint::IdMint;
 use crate::model::event::Event;
@@ -76,7 +76,7 @@ impl ToolIds {
     }
 }
 
-/// Returns the event with another call id.
+/// Returns the event with its call id replaced.
 pub(crate) fn with_call_id<'e>(event: &Event<'e>, id: &'e str) -> Event<'e> {
     let mut changed = *event;
     match &mut changed {

@@ -16,7 +16,7 @@ use crate::model::spec;
 use serde_json::Value;
 use std::sync::LazyLock;
 
-/// The counts for one answer; `None` if unknown.
+/// The counts for one response; `None` if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) input: Option<i64>,
@@ -39,7 +39,7 @@ const NAMES: [&str; 10] = [
     "output",
     "total",
 ];
-/// Each of the first seven counts is normally part of another count: of the input (0) or of the output (1).
+/// Each of the first seven counts is normally part of the input (0) or of the output (1).
 const SIDES: [usize; 7] = [1, 0, 0, 0, 1, 0, 1];
 const REASONING: usize = 0;
 const CACHED_READ: usize = 1;
@@ -251,7 +251,7 @@ impl Counts {
         let (mut input, mut output) = (whole(INPUT, inputs), whole(OUTPUT, outputs));
         let mut total = found[TOTAL];
         if let Some(total) = total {
-            // If nothing is left, the missing count is either zero or was not sent yet.
+            // If the remainder is zero, the missing count is either zero or was not sent yet.
             let rest = |known: i64| Some(total.saturating_sub(known)).filter(|rest| *rest > 0);
             match (input, output) {
                 (None, Some(known)) => input = rest(known),

@@ -2,7 +2,7 @@
 
 use crate::encode::common::writer::Writer;
 
-/// What precedes a text's log probabilities.
+/// The JSON that precedes a text's log probabilities.
 pub(crate) const LOGPROBS: &str = ",\"logprobs\":[";
 
 /// Content of an item.
@@ -78,7 +78,7 @@ impl Body {
         }
     }
 
-    /// Returns the beginning of a delta, and what follows its text or its log probabilities.
+    /// Returns the beginning of a delta, and the JSON that follows its text or its log probabilities.
     pub(crate) fn delta(&self, openresponses: bool) -> (&'static str, &'static str) {
         let head = match self {
             Body::Text(..) => return (delta!("response.output_text"), "]}\n\n"),

@@ -1,6 +1,6 @@
 //! The output items of a Responses stream: each item's events and its final JSON.
 //!
-//! If the source has another dialect, an item has only one content part, so every content index is 0. The order and
+//! If the source has a different dialect, an item has only one content part, so every content index is 0. The order and
 //! members of the events follow the published schema.
 
 use crate::encode::common::citations::Citation;
@@ -52,18 +52,18 @@ pub(crate) enum Sort {
 pub(crate) struct Item {
     /// The item's id; `None` if the source's own item has none.
     pub(crate) id: Option<String>,
-    /// Its output index.
+    /// The item's output index.
     pub(crate) index: i64,
     /// The content with which the item was opened.
     pub(crate) body: Body,
     /// Reasoning only: true if the item has a list of contents.
     pub(crate) has_content: bool,
     pub(crate) encrypted: Option<String>,
-    /// Positions of its parts.
+    /// Positions of the item's parts.
     pub(crate) parts: Vec<usize>,
-    /// Part numbers that the item's parts have in the source.
+    /// Part numbers of the item's parts in the source.
     pub(crate) numbers: Vec<u32>,
-    /// Numbers of the parts that have not ended.
+    /// Numbers of the item's parts that have not ended.
     pub(crate) open: Set<u32>,
     /// True if the end of one of the item's parts has passed through.
     pub(crate) has_ended: bool,
@@ -118,7 +118,7 @@ pub(crate) struct ItemContent {
     /// The source's number of the part.
     pub(crate) number: u32,
     pub(crate) sub: i64,
-    /// JSON members that locate the part; every event of its text contains them.
+    /// JSON members that identify the part; every event about its text contains them.
     pub(crate) position: String,
     pub(crate) body: Body,
     /// Text received so far. Once the part is closed: the complete text, escaped for JSON.
@@ -166,8 +166,8 @@ impl Items {
         self.parts.get_mut(position)
     }
 
-    /// Returns true for an open call that a client would run if it ignored the status; the AI SDK reads missing text as
-    /// `{}`.
+    /// Returns true for an open call that a client would run if it ignored the status; the AI SDK treats missing text
+    /// as `{}`.
     pub(crate) fn could_be_run(&self) -> bool {
         let mut open = self.parts.iter().filter(|part| part.end == PartEnd::Open);
         open.any(|part| match part.body {
@@ -229,7 +229,7 @@ impl Items {
         self.begin(context, item, number, body, 0)
     }
 
-    /// Adds an item. `added`: the item as clients store it. `announced`: the index under which its opening passed
+    /// Adds an item. `added`: the item as clients store it. `announced`: the index with which its opening passed
     /// through.
     pub(crate) fn add(
         &mut self,
@@ -388,8 +388,8 @@ impl Items {
         part.map(|part| part.text.push_str(text)).is_some()
     }
 
-    /// Handles the whole text: streams whatever is still missing. If the text contradicts what was streamed, only the
-    /// close corrects it.
+    /// Handles the complete text: streams the part that is still missing. If the text contradicts the streamed text,
+    /// only the close corrects it.
     pub(crate) fn settle(&mut self, context: &mut EncodeContext, position: usize, text: &str) {
         let Some(part) = self.parts.get_mut(position) else {
             return;
@@ -427,7 +427,7 @@ impl Items {
         lost
     }
 
-    /// Writes a citation in a text; the schema requires its position in the text.
+    /// Writes a citation in a text; the schema requires a position in the text.
     pub(crate) fn cite(
         &mut self,
         context: &mut EncodeContext,
@@ -518,7 +518,7 @@ impl Items {
         }
     }
 
-    /// Ends everything that is open as incomplete, in order.
+    /// Ends all open parts and items as incomplete, in order.
     pub(crate) fn close_all(&mut self, context: &mut EncodeContext) {
         self.leave(context, None, true);
         for position in 0..self.parts.len() {

@@ -85,7 +85,7 @@ impl Encoder for Responses {
             context.losses.metadata_of(event);
         }
         match *event {
-            // It is too late: clients already received the id when the response was opened.
+            // The id can no longer change: clients received it when the response was opened.
             Event::ResponseStarted { .. } if is_open => self.take(context),
             Event::TextDelta(delta) => self.write_text(context, delta, Body::text),
             Event::RefusalDelta(delta) => self.write_text(context, delta, || Body::Refusal),
@@ -211,7 +211,7 @@ impl Encoder for Responses {
             (None, Some(word)) => word,
             (None, None) => Err(EndingError::named("TruncatedStream")),
         };
-        // Clients that look at the calls (AI SDK) would read `response.incomplete` as `tool-calls`, run the calls and
+        // Clients that look at the calls (AI SDK) would treat `response.incomplete` as `tool-calls`, run the calls and
         // continue.
         let runs = self.called || self.items.could_be_run();
         let ends_unfinished =
@@ -238,7 +238,7 @@ impl Encoder for Responses {
                 self.last(context, &Outcome::Incomplete("stream_truncated"));
             }
             Err(ending_error) => {
-                // Nested as in OpenResponses, and also flat as OpenAI's own clients read it.
+                // The error is nested as in OpenResponses, and also flat, as OpenAI's own clients read it.
                 let to = self.items.frame(context, "error");
                 to.raw(",\"error\":{\"type\":").string(&ending_error.kind);
                 for end in ["}", "}"] {
@@ -270,7 +270,7 @@ impl Responses {
         }
     }
 
-    /// Returns why the answer is incomplete: the last call that is not whole, unless the source ended its item.
+    /// Returns why the response is incomplete: the last call that is not complete, unless the source ended its item.
     fn why_left(&self, context: &EncodeContext) -> Option<&'static str> {
         let mut left = self.left.iter().rev();
         let left = left.find(|(part, _)| !context.passed.ended.contains(part));
@@ -363,7 +363,7 @@ impl Responses {
         }
     }
 
-    /// Stores the log probabilities of a text. Returns true if the event's metadata contains nothing else.
+    /// Stores the log probabilities of a text. Returns true if the event's metadata contains no other members.
     fn takes_logprobs(&mut self, context: &EncodeContext, event: &Event<'_>) -> bool {
         let (part, metadata) = match *event {
             Event::TextStarted(opened) => (opened.part, opened.metadata),
@@ -420,8 +420,8 @@ impl Responses {
         }
     }
 
-    /// Writes the text in a close that was not streamed yet. If the text contradicts what was streamed, the close of
-    /// the item carries the correct one.
+    /// Writes the text in a close that was not streamed yet. If the text contradicts the streamed text, the close of
+    /// the item carries the correct text.
     fn rest(
         &mut self,
         context: &mut EncodeContext,
@@ -557,7 +557,7 @@ impl Responses {
         self.leave(context, position, call);
     }
 
-    /// Closes a whole call. Any other call stays open until the end, where it is reported as incomplete.
+    /// Closes a complete call. Any other call stays open until the end, when it is reported as incomplete.
     fn leave(&mut self, context: &mut EncodeContext, position: usize, call: &Call<'_>) {
         if call.is_whole() {
             self.called = true;

@@ -27,7 +27,7 @@ pub(crate) enum Outcome<'a> {
     Completed,
     /// Contains the reason for `incomplete_details`.
     Incomplete(&'a str),
-    /// OpenAI documents only the status, but gateways send the event.
+    /// OpenAI documents only this status, but gateways also send this event.
     Cancelled,
     Failed(&'a EndingError),
 }
@@ -55,7 +55,7 @@ impl Outcome<'_> {
     }
 }
 
-/// Members of the request that precede the output, follow the error, and follow the usage.
+/// Members of the request in three groups: before the output, after the error, and after the usage.
 const BEFORE_OUTPUT: [(&str, &str); 2] =
     [("previous_response_id", "null"), ("instructions", "null")];
 const REQUEST: [(&str, &str); 11] = [
@@ -100,8 +100,8 @@ pub(crate) fn resource(
     context.writer.raw("}");
 }
 
-/// Returns all items of the answer. An item that passed through is kept as the source sent it, taken from `sent`, which
-/// repeats the items, or from its close.
+/// Returns all items of the response. An item that passed through is kept as the source sent it: as repeated in `sent`,
+/// or as in its close.
 fn output(context: &EncodeContext, items: &Items, sent: Option<&Object<'_>>) -> String {
     let ended = &context.passed.items;
     let mut again = Again::of(sent, ended.values());
@@ -172,14 +172,14 @@ fn members(
 #[derive(Debug)]
 pub(crate) struct Sent(String);
 
-/// Members that describe the outcome, on which the converter decides.
+/// Members that describe the outcome, which the converter determines.
 const OWN_MEMBERS: [&str; 5] = ["id", "status", "output", "error", "incomplete_details"];
 
 /// Members that identify an item in the source's output.
 const IDENTIFYING_MEMBERS: [&str; 6] = ["type", "id", "call_id", "name", "arguments", "input"];
 
 impl Sent {
-    /// Returns the response that a payload is or contains.
+    /// Returns the response object that a payload is or contains.
     pub(crate) fn of(payload: &[u8]) -> Option<Sent> {
         let (text, _) = decode_utf8(payload);
         let Ok(Document::Object(event)) = document(&text, None) else {
@@ -247,7 +247,7 @@ impl Sent {
     }
 }
 
-/// The answer's items as the source repeats them, looked up by their identifying members.
+/// The response's items as the source repeats them, looked up by their identifying members.
 struct Again<'s> {
     sent: Vec<Object<'s>>,
     /// Items, indexed by the members that are compared.

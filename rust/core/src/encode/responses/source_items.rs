@@ -1,6 +1,6 @@
-//! Items from a source in the same dialect, under the source's ids and indexes; and all items in their final form.
+//! Items from a source in the same dialect, with the source's ids and indexes; and all items in their final form.
 //!
-//! Such an item may have several parts, and is done when something else follows.
+//! Such an item may have several parts, and is done when another item or event follows.
 
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::passed_through::AddedItem;
@@ -135,7 +135,7 @@ impl Items {
         self.turns.insert(turn, (key, item));
     }
 
-    /// Ends a part of the item; the item may be done when something else follows.
+    /// Ends a part of the item; the item is done when another item or event follows.
     pub(crate) fn rest(&mut self, item: usize) {
         let item = self.all.get(item).filter(|item| item.open.is_empty());
         if let Some(turn) = item.and_then(|item| item.turn) {
@@ -143,7 +143,8 @@ impl Items {
         }
     }
 
-    /// Ends items because something else follows: those whose parts have all ended, or all of them if `whole` is false.
+    /// Ends items because another item or event follows: those whose parts have all ended, or all items if `whole` is
+    /// false.
     pub(crate) fn leave(
         &mut self,
         context: &mut EncodeContext,
@@ -189,7 +190,7 @@ impl Items {
     }
 
     /// Writes a second done event for each resumed item. These events are written only once, at the end, because an
-    /// item can be resumed for each of its parts.
+    /// item can be resumed once for each of its parts.
     pub(crate) fn end_resumed(&mut self, context: &mut EncodeContext) {
         for item in mem::take(&mut self.resumed) {
             let Some(record) = self.all.get_mut(item) else {

@@ -1,13 +1,13 @@
 //! Cache of Chat templates. Consecutive chunks of a stream usually differ only in a few strings, so only those strings
-//! need to be read.
+//! have to be parsed.
 //!
 //! A template is learned from a fully decoded chunk whose only effect was to add one piece of text, of reasoning or of
 //! one tool call. It keeps the bytes around the varying members. A later payload matches if it has the same bytes with
-//! any valid JSON strings (for an index: any small number) in between. Such a payload takes a JSON parser through the
-//! same states and gives the decoder the same members, so its meaning is the same except for the new strings. Any other
-//! effect of a chunk (new metadata, a finish reason, usage, a diagnostic) comes either from those bytes, in which case
-//! the chunk was not learned, or from different bytes, in which case the payload does not match. When chunk-level
-//! metadata changes, `clear` removes all templates.
+//! any valid JSON strings (for an index: any small number) in between. A JSON parser goes through the same states for
+//! such a payload, and the decoder receives the same members, so its meaning is the same except for the new strings.
+//! Any other effect of a chunk (new metadata, a finish reason, usage, a diagnostic) comes either from those bytes, in
+//! which case the chunk was not learned, or from different bytes, in which case the payload does not match. When
+//! chunk-level metadata changes, `clear` removes all templates.
 
 use crate::dialect::decode_context::Ending;
 use crate::fastpath::chat::template::HOLES;
@@ -19,7 +19,7 @@ use crate::fastpath::chat::template::cut;
 /// Maximum number of templates.
 const KEPT: usize = 8;
 
-/// After `FRUITLESS` templates in a row that never matched, learn only from every `PAUSE`-th chunk.
+/// After `FRUITLESS` consecutive templates that never matched, a template is learned only from every `PAUSE`-th chunk.
 const FRUITLESS: u32 = 16;
 const PAUSE: u32 = 64;
 

@@ -1,6 +1,7 @@
 //! Decides what can be learned from a chunk that had a single effect.
 //!
-//! Conservative: a chunk is not learned if anything besides its varying members could change what a later chunk means.
+//! Conservative: a chunk is not learned if anything other than its varying members could change the meaning of a later
+//! chunk.
 
 use crate::dialect::chat::read::Call;
 use crate::dialect::chat::read::Walk;
@@ -63,7 +64,7 @@ pub(crate) fn of_thought<'a>(thought: &Thought<'a>, reported: bool) -> Option<Le
     Some(learnable)
 }
 
-/// Learns from one entry of `tool_calls`.
+/// Learns from one call in `tool_calls`.
 pub(crate) fn of_call<'a>(call: &Call<'a>) -> Option<LearnableChunk<'a>> {
     let (function, custom) = match (&call.function, &call.custom) {
         (Some(Walk::Read(function, _)), None) => (function, false),
@@ -87,7 +88,7 @@ pub(crate) fn of_call<'a>(call: &Call<'a>) -> Option<LearnableChunk<'a>> {
     let is_string = |raw: &Raw<'_>| raw.kind == Kind::String;
     let mut learnable = LearnableChunk::new(what, function.arguments.filter(is_string)?);
     if let Some(raw) = present(call.index) {
-        // Any other index was reported as unusable or needs more than digit parsing.
+        // Any other index was reported as unusable or cannot be parsed as plain digits.
         learnable
             .holes
             .push((Hole::Index, Some(raw).filter(|raw| is_small(*raw))?));

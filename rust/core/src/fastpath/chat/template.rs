@@ -1,6 +1,6 @@
 //! Template of a Chat chunk: the bytes around its varying members, and the check whether a payload matches them.
 //!
-//! An id or name usually repeats that of the previous chunk. It is compared first and validated only if it differs.
+//! An id or name is usually the same as in the previous chunk. It is compared first and validated only if it differs.
 
 use crate::dialect::chat::calls::not_blank;
 use crate::dialect::chat::calls::usable_id;
@@ -41,12 +41,12 @@ pub(crate) struct Template {
     head: usize,
     /// Each hole with the number of fixed bytes after it.
     pub(crate) holes: Box<[(Hole, usize)]>,
-    /// Positions of the `reasoning_details` and `usage` values, if they contain holes.
+    /// Start and end of the `reasoning_details` value and of the `usage` value, if they contain holes.
     details: Option<Box<[Mark; 2]>>,
     usage: Option<Box<[Mark; 2]>>,
     /// True if the template contains no line ending, so that it can match before the input is split into lines.
     one_line: bool,
-    /// True for a template on one line whose only varying member that matters is one text.
+    /// True for a one-line template with exactly one hole, a text, and without metadata.
     pub(crate) plain: bool,
     memos: LazyBox<Memos>,
 }
@@ -59,7 +59,7 @@ struct Memo {
 }
 
 impl Memo {
-    /// Returns the input after the string that begins here, if that string equals the remembered one.
+    /// Returns the input after the string that begins here, if that string equals the last one.
     #[inline]
     fn same<'p>(&self, bytes: &'p [u8]) -> Option<&'p [u8]> {
         let after = bytes.strip_prefix(self.text.as_bytes())?;
@@ -80,7 +80,7 @@ impl Memo {
     }
 }
 
-/// Remembered values of the id and name holes.
+/// The last values of the id hole and of the name hole.
 #[derive(Debug, Default)]
 struct Memos {
     id: Memo,
@@ -282,7 +282,7 @@ impl Template {
         Some(input.len() - rest.len() + end)
     }
 
-    /// Stores the `details` and `usage` of a matching payload: the template sections that contain holes.
+    /// Stores the `details` and `usage` of a matching payload, for a template in which they contain holes.
     fn parts<'p>(&self, payload: &'p [u8], found: &mut VaryingMembers<'p>) -> Option<()> {
         let mut lengths = [0; HOLES];
         let mut at = self.head().len();

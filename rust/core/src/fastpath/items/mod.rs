@@ -1,10 +1,11 @@
-//! Cache of item templates. Consecutive deltas of one item usually differ only in their text, so only the text is read.
+//! Cache of item templates. Consecutive deltas of one item usually differ only in their text, so only the text has to
+//! be parsed.
 //!
-//! When a decoder finds nothing but one piece of text for one item in a fully decoded payload, it learns a template:
-//! the bytes around the varying members. A later payload matches if it has the same bytes with any valid JSON strings
-//! and small numbers in between. Such a payload takes a JSON parser through the same states, so its meaning is the same
-//! except for the new text. The decoder itself checks whatever depends on more than the payload. Independent of the
-//! dialect.
+//! If a fully decoded payload contains only one piece of text for one item, the decoder learns a template from it: the
+//! bytes around the varying members. A later payload matches if it has the same bytes with any valid JSON strings and
+//! small numbers in between. A JSON parser goes through the same states for such a payload, so its meaning is the same
+//! except for the new text. Conditions that depend on more than the payload are checked by the decoder itself.
+//! Independent of the dialect.
 
 pub(crate) mod rows;
 pub(crate) mod template;
@@ -24,7 +25,8 @@ use crate::model::event::Delta;
 /// Maximum number of templates, that is, of items that may alternate.
 const KEPT: usize = 4;
 
-/// After `FRUITLESS` templates in a row that never matched, learn only from every `PAUSE`-th payload.
+/// After `FRUITLESS` consecutive templates that never matched, a template is learned only from every `PAUSE`-th
+/// payload.
 const FRUITLESS: u32 = 16;
 const PAUSE: u32 = 64;
 
@@ -191,8 +193,8 @@ mod tests {
         }
     }
 
-    /// The same event may be decoded in full the first time and matched the second time. Its mark must be the same both
-    /// times.
+    /// The same event may be decoded in full the first time and matched against a template the second time. Its mark
+    /// must be the same both times.
     #[test]
     fn whoever_marks_an_event_finds_the_same() {
         let mut marks = std::collections::HashSet::new();

@@ -1,8 +1,8 @@
 //! Rows: consecutive complete events that match known templates, for one item or for several alternating items.
 //!
-//! First extracts the members of a few dozen events and checks their texts for UTF-8 together. Then routes each text to
-//! the part that received the previous text of its template, as long as it only continues that part. The first event
-//! that does more ends the row and takes the general path.
+//! First, the members of a few dozen events are extracted and their texts are checked for UTF-8 together. Then each
+//! text is routed to the part that received the previous text of its template, as long as it only continues that part.
+//! The first event that does more ends the row and takes the general path.
 
 use crate::assemble::Appended;
 use crate::assemble::PieceRun;
@@ -22,9 +22,9 @@ use crate::sse::WholeEvents;
 /// One event of a row.
 #[derive(Clone, Copy, Debug, Default)]
 struct Brought {
-    /// Index of its template.
+    /// Index of the event's template.
     position: usize,
-    /// Offset of its end.
+    /// Offset of the event's end.
     end: usize,
     /// Number of events up to and including this one that have a number.
     numbered: usize,
@@ -46,7 +46,7 @@ impl ItemTemplates {
         mut numbered: impl FnMut(u32, &[u64]),
     ) -> WholeEvents {
         let (mut taken, mut number) = (WholeEvents::default(), number);
-        // Shorter input is not worth the setup.
+        // For shorter input, the setup is not worthwhile.
         let likely = self
             .known
             .get(self.last)
@@ -82,7 +82,7 @@ impl ItemTemplates {
     }
 
     /// Appends the texts of a row to the parts that received the previous ones, and emits them. Returns how many were
-    /// appended; it stops at the first text that may do more than continue its part or is of another kind.
+    /// appended; it stops at the first text that has a different kind or may do more than continue its part.
     #[inline]
     fn give(
         &mut self,
@@ -216,7 +216,7 @@ fn runs<'r>(
 }
 
 impl ItemTemplate {
-    /// Returns the kind and choice of the events that its pieces become.
+    /// Returns the kind and choice of the events that are emitted for its pieces.
     #[inline]
     pub(crate) fn lane(&self) -> (DeltaKind, i32) {
         match self.part {

@@ -91,7 +91,7 @@ pub(crate) struct ItemAddress {
     pub(crate) sub: Option<i64>,
 }
 
-/// Maximum number of holes. Each hole is of a different kind, and no dialect uses all kinds.
+/// Maximum number of holes. Each hole has a different kind, and no dialect uses all kinds.
 const HOLES: usize = 4;
 
 /// Maximum length of an object in a hole, and its maximum depth.
@@ -115,7 +115,7 @@ pub(crate) struct ItemTemplate {
     /// Offset of the payload in `fixed`, and offset of the first hole.
     head: u32,
     lead: u32,
-    /// Each hole with the number of fixed bytes after it. Unused entries come last.
+    /// Each hole with the number of fixed bytes after it. Unused slots come last.
     holes: [Option<(Hole, u32)>; HOLES],
     /// Hash of the fixed bytes (see `text_mark`).
     frame: u64,
@@ -126,10 +126,10 @@ pub(crate) struct ItemTemplate {
     pub(crate) part: Option<TemplatePart>,
     /// The tool's name, if the type of the event implies it.
     pub(crate) tool: Option<&'static str>,
-    /// Cached route of its last piece, to find its part or call again.
+    /// Cached route of the item's last piece, used to find its part or call again.
     pub(crate) route_cache: RouteCache,
-    /// Index of the template that matched next the last time that this template matched. Alternating items usually keep
-    /// their order.
+    /// Index of the template that matched directly after this one, the last time that this one matched. Alternating
+    /// items usually keep their order.
     pub(crate) next: usize,
 }
 
@@ -181,7 +181,7 @@ fn frame(payload: &str, holes: &[(Hole, Range<usize>)]) -> u64 {
 
 impl Varying<'_> {
     /// Returns the mark of a payload, or `None` if it cannot match any template. Payloads that are equal, including
-    /// their number, have equal marks, whichever code path computes them.
+    /// their number, have equal marks, regardless of which code path computes them.
     pub(crate) fn mark(self, payload: &str) -> Option<u64> {
         let holes = holes(payload, self)?;
         let mut found = TemplateMatch {
@@ -214,7 +214,7 @@ pub(crate) fn cut(
     let holes = holes(payload, learnable.varying)?;
     let ends = holes.iter().skip(1).map(|(_, range)| range.start);
     let names = event.map_or(0, |name| EVENT.len() + name.len() + 1);
-    // Larger than needed by the size of the holes; shrunk at the end.
+    // This capacity is larger than needed by the size of the holes; it is reduced at the end.
     let mut fixed = String::with_capacity(names + DATA.len() + payload.len());
     if let Some(name) = event.filter(|name| !name.is_empty()) {
         fixed.extend([EVENT, name, "\n"]);
@@ -323,7 +323,7 @@ impl ItemTemplate {
         self.fit_with(incoming, number)
     }
 
-    /// Variant of `fit` with its own number parser, which returns the number and its length. No template has a digit
+    /// Variant of `fit` with a given number parser, which returns the number and its length. No template has a digit
     /// after a number.
     #[inline(always)]
     pub(crate) fn fit_with<'p>(
@@ -475,7 +475,7 @@ fn blanks(bytes: &[u8]) -> usize {
     bytes.len() - rest.len() + rest.iter().take_while(|byte| **byte == b' ').count()
 }
 
-/// A payload that contains one piece of text and nothing else.
+/// A payload that contains only one piece of text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LearnableDelta<'a> {
     pub(crate) target: Target<'a>,
@@ -485,7 +485,7 @@ pub(crate) struct LearnableDelta<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Target<'a> {
     Part(PartAt<'a>),
-    /// With the tool's name, if the type of the event implies it.
+    /// The address of a call, and the tool's name if the type of the event implies it.
     Call(Address<'a>, Option<&'static str>),
 }
 /// The varying members, which are not part of the template.

@@ -1,9 +1,10 @@
-//! Validates JSON text that arrives in pieces: a prefix of JSON, one complete value, or broken.
+//! Validates JSON text that arrives in pieces: determines whether it is a prefix of JSON, one complete value, or
+//! broken.
 //!
 //! Accepts exactly RFC 8259, with two additional limits: the nesting depth is limited, and numbers that round to
-//! infinity are rejected. Takes constant time per byte, does not recurse, and has a small state that is copied to try a
-//! piece. The input is the bytes of UTF-8 text. This automaton decides what is valid: `scan` takes its error positions
-//! from here.
+//! infinity are rejected. Takes constant time per byte, does not recurse, and has a small state, which is copied before
+//! a piece is tried. The input is the bytes of UTF-8 text. This automaton defines what is valid: `scan` takes its error
+//! positions from it.
 
 #[cfg(test)]
 mod tests;
@@ -136,7 +137,8 @@ impl Automaton {
         if self.is_broken() {
             return self.status();
         }
-        // The state is a local variable during the loop: access through memory would cost more than everything else.
+        // The state is a local variable during the loop: access through memory would cost more than the rest of the
+        // loop.
         let mut state = self.state;
         let mut rest = bytes;
         loop {
@@ -222,7 +224,7 @@ impl Automaton {
         self.root.is_none() && self.state == State::Value
     }
 
-    /// Returns the number of bytes consumed; if the text is broken, the position of the error.
+    /// Returns the number of bytes consumed or, if the text is broken, the position of the error.
     pub fn pos(&self) -> u64 {
         self.pos
     }
@@ -326,7 +328,7 @@ impl Automaton {
                 if self.key { State::Colon } else { State::After }
             }
             b'\\' => State::Escape,
-            // The plain run before it ended here, so this is a control character.
+            // The run of plain characters ended at this byte, so it is a control character.
             _ => {
                 self.escapes.other_text();
                 SYNTAX

@@ -17,10 +17,10 @@
 //!
 //! The value of each member or item must be consumed by exactly one call: `value`, `skip`, `text`, `number`, `boolean`,
 //! `null`, or by entering it. Call `kind` first if the value may be of another kind, because a call for the wrong kind
-//! is an error.
+//! returns an error.
 //!
-//! A text is accepted if and only if the automaton accepts it, whatever was requested; error positions are those of the
-//! automaton. The scanner does not recurse, and allocates only for strings with escapes.
+//! A text is accepted if and only if the automaton accepts it, regardless of which values were requested; error
+//! positions are those of the automaton. The scanner does not recurse, and allocates only for strings with escapes.
 
 #[cfg(test)]
 mod tests;
@@ -51,23 +51,23 @@ pub struct Scanner<'a> {
     at: usize,
     depth: u32,
     max_depth: u32,
-    /// True if an object or array was just entered, so that no comma comes before its next entry.
+    /// True if an object or array was just entered, so that no comma comes before its next member or item.
     fresh: bool,
     wide_integer: bool,
     trust: Trust,
 }
 
-/// What is known about a text before it is scanned.
+/// Which properties of a text are known before it is scanned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trust {
     Nothing,
-    /// Its strings have no control characters.
+    /// The strings of the text contain no control characters.
     Calm,
-    /// It was already scanned and is valid JSON.
+    /// The text was already scanned and is valid JSON.
     Checked,
 }
 
-/// Minimum length of a text for which `is_calm` is worth calling first.
+/// Minimum length of a text for which calling `is_calm` first is worthwhile.
 const LONG: usize = 512;
 
 impl<'a> Scanner<'a> {
@@ -267,7 +267,7 @@ impl<'a> Scanner<'a> {
         self.at
     }
 
-    /// Returns a value that was skipped. `start`: where the cursor was before the value.
+    /// Returns a value that was skipped. `start`: the position of the cursor before the value.
     pub(crate) fn passed(&self, start: usize, kind: Kind) -> Raw<'a> {
         Raw {
             text: self.since(start),

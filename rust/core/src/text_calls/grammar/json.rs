@@ -12,7 +12,8 @@ use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::Stop;
 use crate::text_calls::reading::has_unique_keys;
 
-/// Other members that a call may contain. An object with any additional member, such as `description`, is not a call.
+/// Other members that a call may contain. An object with any member that is not listed here, such as `description`, is
+/// not a call.
 const BESIDE: [&str; 5] = ["id", "type", "index", "tool_call_id", "call_id"];
 
 /// The JSON form of a family: literals after the marker, kinds of value, and the keys of a call.

@@ -85,7 +85,7 @@ impl Tags {
                     let before = reading.at;
                     if reading.take(text, literal)? {
                         if self.call.is_none() {
-                            // `read_block` reads the block's closer.
+                            // The caller, `read_block`, reads the block's closer.
                             reading.at = before;
                         }
                         reading.end_call();

@@ -1,7 +1,7 @@
 //! Converts Python literals, and calls with keyword arguments, to JSON: `f(k='v', n=[1, True])`.
 //!
 //! `true`, `false` and `null` are accepted in addition to Python's own names. Names, operators, positional arguments
-//! and everything else that would require evaluation are refused.
+//! and all other expressions that would require evaluation are refused.
 
 use crate::json::Scanner;
 use crate::json::write_string;

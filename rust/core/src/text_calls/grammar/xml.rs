@@ -76,7 +76,7 @@ impl Tag {
         })
     }
 
-    /// Reads the end of a self-closing tag; returns true if it was there.
+    /// Reads the end of a self-closing tag; returns true if the tag is self-closing.
     fn is_empty(&self, reading: &mut Reading, text: &str) -> Parse<bool> {
         match self.named.strip_suffix('>') {
             Some(named) => reading.take(text, &format!("{named}/>")),
@@ -248,7 +248,7 @@ impl Tags {
 /// Literals around an object, for families that define none.
 static NOTHING: [String; 2] = [String::new(), String::new()];
 
-/// Reads the first literal in the list that comes next; returns true if there was one.
+/// Reads whichever literal of the list comes next; returns true if one of them does.
 fn takes_any(reading: &mut Reading, text: &str, literals: &[String]) -> Parse<bool> {
     for literal in literals {
         if reading.take(text, literal)? {

@@ -41,7 +41,7 @@ pub(crate) fn files_in(folder: &str) -> Vec<Value> {
     files.into_iter().map(read).collect()
 }
 
-/// Returns the bytes of one entry of `chunks`.
+/// Returns the bytes of one element of `chunks`.
 pub(crate) fn bytes_of(chunk: &Value) -> Vec<u8> {
     if let Some(text) = chunk.as_str() {
         return text.as_bytes().to_vec();

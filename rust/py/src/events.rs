@@ -91,7 +91,7 @@ event!(
 );
 
 event!(
-    /// The whole text of a part, with its annotations (citations) as the gateway sent them.
+    /// The complete text of a part, with its annotations (citations) as sent by the gateway.
     TextDone = "text_done",
     (part: u32, text: Str, annotations: LazyItems, choice: i32, provider_metadata: Json),
     (part, text, annotations=LazyItems::empty(), choice=0, provider_metadata=None) as "(part, text, annotations=(), choice=0, provider_metadata=None)"
@@ -105,7 +105,7 @@ event!(
 );
 
 event!(
-    /// The whole reasoning of a part, with the values that a later turn must send back (`signature`,
+    /// The complete reasoning of a part, with the values that a later turn must send back (`signature`,
     /// `encrypted_content`).
     ReasoningDone = "reasoning_done",
     (part: u32, text: Str, kind: Str, item_id: OptStr, signature: OptStr, encrypted_content: OptStr, choice: i32, provider_metadata: Json),
@@ -127,7 +127,7 @@ event!(
 );
 
 event!(
-    /// The whole refusal.
+    /// The complete refusal.
     RefusalDone = "refusal_done",
     (part: u32, text: Str, choice: i32, provider_metadata: Json),
     (part, text, choice=0, provider_metadata=None)
@@ -141,22 +141,22 @@ event!(
 );
 
 event!(
-    /// A whole tool call. The event is final: it is never reset, retracted or repeated.
+    /// The final form of a tool call. It is never reset, retracted or repeated.
     ///
     /// `state` is `complete` (closed, the arguments are a JSON object), `empty` (closed, no argument text),
     /// `incomplete` (truncated), `invalid` (see `reason`: `no_name`, `bad_name`, `bad_id`, `overflow`, `not_json`,
     /// `not_object`, or `refused` by the sender), or `open` (only in the snapshot of an unfinished stream). `arguments`
-    /// is the text as sent; after an `overflow`, it is only the first value, and `raw_arguments` is the whole text.
+    /// is the text as sent; after an `overflow`, it is only the first value, and `raw_arguments` is all of the text.
     /// `aliases` are other ids that the gateway used for the same call.
     ///
-    /// `custom` marks a call to a free-form tool: its `arguments` are text, not JSON, and `complete` means that all of
-    /// the text has arrived. `origin` is "text" if the model wrote the call into its text
+    /// `custom` is true for a call to a free-form tool: its `arguments` are text, not JSON, and `complete` means that
+    /// all of the text has arrived. `origin` is "text" if the model wrote the call into its text
     /// (`Policy(text_calls="promote")`), with that text in `raw_text`, and None for other calls.
     ToolCall = "tool_call",
     (part: u32, call_id: Str, name: Str, arguments: Str, state: Str, item_id: OptStr, reason: OptStr, raw_arguments: OptStr, provider_executed: bool, aliases: Tuple, custom: bool, origin: OptStr, raw_text: OptStr, choice: i32, provider_metadata: Json),
     (part, call_id, name, arguments, state, item_id=None, reason=None, raw_arguments=None, provider_executed=false, aliases=no_items(), custom=false, origin=None, raw_text=None, choice=0, provider_metadata=None) as "(part, call_id, name, arguments, state, item_id=None, reason=None, raw_arguments=None, provider_executed=False, aliases=(), custom=False, origin=None, raw_text=None, choice=0, provider_metadata=None)",
     {
-        /// The arguments as an object, parsed anew at each access; `{}` for an `empty` call.
+        /// The arguments as an object, parsed on each access; `{}` for an `empty` call.
         ///
         /// Raises:
         ///     ArgumentsError: if the state is neither `complete` nor `empty`, or if the call is `custom`, because its
@@ -170,7 +170,7 @@ event!(
 
         /// Whether a client may run this call.
         ///
-        /// If so, its state is `complete` or `empty`, it has a name and an id, and the provider does not run it.
+        /// True if its state is `complete` or `empty`, it has a name and an id, and the provider does not run it.
         ///
         /// The event does not show whether the call has already been run: in a stream that continues after its tools
         /// ran (AI SDK UI messages), the result may follow later. `response.dispatchable_calls` omits such calls once

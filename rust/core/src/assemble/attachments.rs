@@ -1,5 +1,4 @@
-//! Assembles the content of a response that is neither text nor a call: files, sources, tool results and unmodeled
-//! items.
+//! Assembles the content of a response other than text and calls: files, sources, tool results and unmodeled items.
 //!
 //! Each one is emitted once and kept for the snapshot. If a call has several results, the last one is used.
 

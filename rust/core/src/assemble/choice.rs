@@ -27,7 +27,7 @@ use std::collections::VecDeque;
 
 /// Internal index of the call that `function_call` sends.
 pub const LEGACY_INDEX: i64 = -1;
-/// Maximum number of unfinished calls that are checked for a fragment without a usable index.
+/// Maximum number of unfinished calls to check for a fragment without a usable index.
 const CANDIDATES: usize = 8;
 /// Maximum number of calls that a `function_call` call is compared with.
 const MIRRORED: usize = 64;

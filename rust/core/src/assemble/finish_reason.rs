@@ -1,4 +1,4 @@
-//! Chooses among several finish reasons and reconciles the chosen one with the calls of the choice.
+//! Chooses among several finish reasons, and makes the chosen one consistent with the calls of the choice.
 //!
 //! Each dialect has its own table that maps its words to reasons.
 
@@ -11,7 +11,7 @@ use crate::model::output::Output;
 use crate::model::spec::Code;
 
 /// Returns the rank of a finish reason, which is higher the more incomplete it leaves the response. Of two reasons, the
-/// one with the higher rank wins.
+/// higher-ranked one wins.
 fn weight(reason: &str) -> u8 {
     match reason {
         "stop" | "tool_calls" => 0,

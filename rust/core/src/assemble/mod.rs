@@ -1,9 +1,9 @@
-//! Turns wire deltas into events: assembles the parts and calls of one stream and determines how the stream ended.
+//! Turns wire deltas into events: assembles the parts and calls of one stream, and determines how the stream ended.
 //!
-//! `Assembler` is the facade: each method handles one wire delta from a decoder. It does not depend on any dialect or
-//! framing. The identity rules are in `by_evidence`, the argument rules are in `arguments`, and the close rules are in
-//! `close_calls`. Events and diagnostics are emitted through `Output`. The methods for parts and calls that the wire
-//! itself opens and closes are in `items`.
+//! `Assembler` is the facade: each method handles one kind of wire delta from a decoder. It does not depend on any
+//! dialect or framing. The identity rules are in `by_evidence`, the argument rules are in `arguments`, and the close
+//! rules are in `close_calls`. Events and diagnostics are emitted through `Output`. The methods for parts and calls
+//! that the wire itself opens and closes are in `items`.
 
 pub(crate) mod append;
 pub(crate) mod append_items;
@@ -434,7 +434,7 @@ impl Assembler {
 
     // The end
 
-    /// Keeps members that no event could carry, to be sent with the `Finished` event of the choice.
+    /// Keeps members that no event could carry, and emits them with the `Finished` event of the choice.
     pub fn choice_metadata(
         &mut self,
         out: &mut Output<'_>,

@@ -42,9 +42,9 @@ pub struct Shared {
     calls: u64,
     argument_bytes: usize,
     text_bytes: i64,
-    /// Values that are stored separately.
+    /// Number of values that are stored separately.
     entries: i64,
-    /// Ids that occurred on the wire, for any call.
+    /// Ids that occurred on the wire for any call.
     pub ids_seen: Set<Id>,
     /// Ids given to closed calls.
     pub ids_given: LazyBox<Set<String>>,
@@ -115,7 +115,8 @@ impl RuleContext<'_, '_> {
         Ok(())
     }
 
-    /// Checks the size of a fragment before it is examined: a larger one could not be stored in any form.
+    /// Checks the size of a fragment before it is examined, because a fragment above the limit could not be stored in
+    /// any form.
     #[inline]
     pub fn check_piece(&self, size: usize) -> ParseResult {
         self.cap(LimitName::max_arguments_bytes, |limit| size as u64 > limit)
@@ -226,7 +227,7 @@ impl Shared {
     /// Returns `wanted`, or the first of `wanted__2`, `wanted__3` … that is used neither in the stream nor in an
     /// earlier turn.
     ///
-    /// An id from the wire may already have occurred on the wire; a minted id must not have.
+    /// An id from the wire may already have occurred on the wire; a minted id must not.
     pub fn fresh_id(&mut self, wanted: String, minted: bool) -> String {
         if !(self.is_taken(&wanted) || minted && self.ids_seen.contains(wanted.as_str())) {
             return wanted;

@@ -1,10 +1,10 @@
-//! Reconciles a terminal full message with the streamed content. The message is authoritative: it corrects and
-//! completes the streamed content instead of being appended to it.
+//! Reconciles a complete message at the end of the stream with the streamed content. The message is authoritative: it
+//! corrects and completes the streamed content instead of being appended to it.
 //!
-//! If a gateway responds to a streaming request with a complete body, the message is the only content. What the message
-//! omits is kept. Where the message differs, it takes precedence, unless its arguments are empty, shrink to `{}`, or
-//! are not a JSON object although the streamed arguments are one. Each call in the message is complete, so the identity
-//! rules for deltas are not used.
+//! If a gateway responds to a streaming request with a complete body, the message is the only content. Content that the
+//! message omits is kept. Where the message differs, it takes precedence, unless its arguments are empty, shrink to
+//! `{}`, or are not a JSON object although the streamed arguments are one. Each call in the message is complete, so the
+//! identity rules for deltas are not used.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::append_arguments::give;

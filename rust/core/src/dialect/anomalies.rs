@@ -91,7 +91,7 @@ impl<'a> Anomalies<'a> {
         self.shapes.is_empty() && !self.lone && self.misread.is_none()
     }
 
-    /// Records a reason why official clients would read the payload differently. Only the first reason is kept.
+    /// Records why official clients would interpret the payload differently. Only the first reason is kept.
     #[cold]
     pub(crate) fn mark_misread(&mut self, why: &'static str) {
         self.misread.get_or_insert(why);

@@ -1,7 +1,7 @@
 //! Checks whether an object has the members that the official clients of its dialect need.
 //!
 //! Clients raise, or append no content, if a member that they use is missing, null or of another type, even if its
-//! value does not matter. The members are in `_spec/dialects.json` under `client_members`.
+//! value does not matter. `client_members` in `_spec/dialects.json` lists the members.
 
 use crate::json::Kind;
 use crate::json::members::Member;

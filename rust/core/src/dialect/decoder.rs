@@ -33,8 +33,8 @@ pub(crate) trait Decoder: Debug + Send {
         Ok(0)
     }
 
-    /// Decodes up to `most` whole events that match known templates and only continue open parts. Emits no diagnostics
-    /// about these events, so their positions are not needed.
+    /// Decodes up to `most` complete events that match known templates and only continue open parts. Emits no
+    /// diagnostics about these events, so their positions are not needed.
     fn row(
         &mut self,
         _wire: &mut DecodeContext<'_, '_>,
@@ -65,9 +65,9 @@ pub(crate) type PayloadPredicate = fn(&Document<'_>) -> bool;
 /// Predicates that recognize payloads other than the events of a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shapes {
-    /// A whole response body, or an error, sent instead of a stream.
+    /// A complete response body, or an error, sent instead of a stream.
     pub(crate) is_body: PayloadPredicate,
-    /// A whole body that looks like the last chunk of a stream, so more lines may follow.
+    /// A complete body that looks like the last chunk of a stream, so more lines may follow.
     pub(crate) is_line: PayloadPredicate,
     /// A body that is an error in a gateway-specific shape.
     pub(crate) is_error_body: PayloadPredicate,

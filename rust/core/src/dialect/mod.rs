@@ -331,7 +331,7 @@ static DETECT: LazyLock<Vec<DetectRow>> = LazyLock::new(|| {
 });
 
 /// A condition of the detection table: `member`, `member:word`, `member:begin*` or `member:inner member`. `!member`
-/// requires that the member is absent.
+/// requires that the member be absent.
 #[derive(Debug)]
 struct Condition {
     member: &'static str,

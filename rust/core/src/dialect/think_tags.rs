@@ -152,7 +152,7 @@ fn partial(text: &str) -> usize {
     if begins { end.len() } else { 0 }
 }
 
-/// Splits a complete text into reasoning and response text.
+/// Splits a complete text into reasoning and visible text.
 pub(crate) fn split_whole(text: &str) -> (String, String) {
     let (mut thought, mut shown) = (String::new(), String::new());
     let mut rest = text;
@@ -188,7 +188,7 @@ struct Twin {
     expected: VecDeque<String>,
     /// Number of bytes in the first expected text that were already repeated.
     offset: usize,
-    /// Text of the block, as long as it only repeats the field.
+    /// Text of the block, as long as it repeats the field.
     held: String,
     /// True if anything other than white space was repeated.
     matched: bool,

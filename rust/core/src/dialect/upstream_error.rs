@@ -19,7 +19,7 @@ const HTTP_ERROR: i64 = 400;
 /// Exclusive upper bound of an HTTP status.
 const STATUS_LIMIT: i64 = 1_000_000_000;
 
-/// Members of gateway-specific errors, in the order in which they are tried. A path descends into nested objects.
+/// Members of gateway-specific errors, in the order in which they are tried. A path leads into nested objects.
 const MESSAGES: [&[&str]; 15] = [
     &["message"],
     &["error_message"],
@@ -117,7 +117,7 @@ impl<'a> UpstreamErrorFields<'a> {
         out
     }
 
-    /// Reads a value that is the whole message; an object is not searched for other members.
+    /// Reads a value of which only the message is used: the message member of an object, or the value itself.
     pub(crate) fn of_message(raw: Raw<'a>) -> UpstreamErrorFields<'a> {
         let mut out = UpstreamErrorFields::default();
         out.message = out.plain(first(&members(raw), &MESSAGES).unwrap_or(raw));

@@ -1,5 +1,5 @@
 //! Writes Messages streams: `message_start`, sequential blocks with consecutive indexes, `message_delta`,
-//! `message_stop`; or an `error` event, which is always last.
+//! `message_stop`; or an `error` event, after which nothing follows.
 //!
 //! The usage and stop reason that the upstream sent at the end of its stream are written to `message_delta`;
 //! Anthropic's own clients merge that event into the message.
@@ -104,7 +104,7 @@ impl Answer for Message {
 impl Form for Message {
     const CORRECTS: bool = false; // `content_block_stop` has no content
     const RUNS_CALLS: bool = false; // Anthropic's server tools have their own block types
-    const SIDE_BY_SIDE: bool = false; // official clients track one open block: a stop ends the latest one
+    const SIDE_BY_SIDE: bool = false; // official clients track one open block, and a stop ends the latest block
 
     fn open(&mut self, context: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>) {
         match block.kind {
@@ -279,7 +279,7 @@ impl Message {
         self.at.remove(&part);
     }
 
-    /// Returns the signature of a block. If the block was interrupted, the signature no longer matches its text.
+    /// Returns the signature of a block. If the block was interrupted, the signature does not match the text.
     fn signature<'d>(
         &self,
         context: &EncodeContext,

@@ -41,7 +41,7 @@ pub(crate) struct Chat {
     choices: List<Choice>,
     /// Text written so far for each open part.
     pub(crate) parts: Map<u32, ChatPart>,
-    /// Pages that the source cites without a position, per choice: URL and title.
+    /// Pages cited without a position, per choice: URL and title.
     pages: Map<i32, Vec<(String, String)>>,
 }
 

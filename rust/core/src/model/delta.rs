@@ -40,7 +40,7 @@ pub struct CallPiece<'a> {
     pub text: &'a str,
 }
 
-/// A complete message: at the end of a stream, or as the whole response.
+/// A complete message, which ends a stream or is the complete response.
 #[derive(Clone, Debug, Default)]
 pub struct Message<'a> {
     pub content: Option<Text<'a>>,
@@ -117,7 +117,7 @@ pub struct PartAttributes<'a> {
 pub struct ListedPart<'a> {
     pub at: PartAt<'a>,
     pub text: Option<Text<'a>>,
-    /// The annotations that were not sent before, as the text of a JSON array.
+    /// Annotations that were not sent before, as the text of a JSON array.
     pub annotations: Option<String>,
     pub metadata: Option<String>,
 }

@@ -1,8 +1,8 @@
 //! Translates finish reasons from any dialect and in any spelling.
 //!
-//! Gateways forward the words of their upstream API, sometimes in capitals or camel case. The lookup order is: the
-//! dialect's own table with exact spelling; the same table ignoring case and separators; the tables of the other
-//! dialects.
+//! Gateways forward the words of their upstream API, sometimes in capitals or camel case. A word is looked up in the
+//! dialect's own table with its exact spelling, then in the same table ignoring case and separators, then in the tables
+//! of the other dialects.
 
 use crate::model::spec;
 use serde_json::Map;

@@ -1,5 +1,5 @@
-//! Decides, by type alone, which events repair may pass through: events after an upstream error, and events without
-//! content for any part while the stream is being rewritten.
+//! Decides, by type alone, which events repair may pass through: events after an upstream error, and, while the stream
+//! is being rewritten, events without content for any part.
 //!
 //! Some dialects report a failure with two events (Responses: `error`, `response.failed`) or send a final event after
 //! it (AI SDK). Comments and the marker may also follow, but not an event that reports success. The types come from

@@ -1,4 +1,4 @@
-//! Splits a body that is one JSON array (Gemini without `alt=sse`) into its elements as soon as each is complete.
+//! Splits a body that is one JSON array (Gemini without `alt=sse`) into its elements, each as soon as it is complete.
 //!
 //! Accepts bytes in reads of any size, and returns elements with their offsets. The first bytes decide whether the body
 //! is an array. Until that is decided, they are held; if the body is not an array, they are returned. Tracks only

@@ -44,8 +44,7 @@ impl PayloadPipeline {
             return Ok(false);
         }
         let Ok(Read::Undecided(document)) = self.reader(out).read(text) else {
-            // Plain text, or data that salvage may be able to use. It does not help detection, and the held payloads
-            // stay held.
+            // Plain text, or data that may be salvaged. Detection cannot use it, so the held payloads stay held.
             return Ok(false);
         };
         let is_error_body = || {
@@ -87,7 +86,7 @@ impl PayloadPipeline {
         !self.seen || !self.waiting.is_empty()
     }
 
-    /// Returns true if this first payload identifies no dialect and contains only an error.
+    /// Returns true if this first payload contains only an error and does not identify a dialect.
     fn is_alone(&self, out: &Output<'_>, text: &str) -> bool {
         let read = self.reader(out).read(text);
         !self.array && self.waiting.is_empty() && read.is_ok_and(|read| read.is_error_body())
@@ -108,8 +107,8 @@ impl PayloadPipeline {
         Ok(())
     }
 
-    /// Detects the dialect from a salvaged document. Unlike other payloads, the document must identify the dialect at
-    /// once.
+    /// Detects the dialect from a salvaged document. Unlike other payloads, the document must identify the dialect by
+    /// itself.
     pub(crate) fn detect(
         &mut self,
         out: &mut Output<'_>,
@@ -146,7 +145,8 @@ impl PayloadPipeline {
         }
     }
 
-    /// Reports a dialect other than the specified one if the stream ends and no payload was understood.
+    /// Reports, at the end of the stream, that its dialect differs from the specified one, if no payload could be
+    /// decoded.
     pub(crate) fn report_other_dialect(&mut self, out: &mut Output<'_>) -> ParseResult {
         let found = self.watch.take().and_then(|watch| watch.found);
         let Some((dialect, fault)) = found.filter(|_| self.assembler.is_blank()) else {
@@ -159,7 +159,7 @@ impl PayloadPipeline {
         out.diagnose_at(position, Code::OTHER_DIALECT, dialect.name())
     }
 
-    /// Reports JSON Lines if a second document follows one that could have been the whole response.
+    /// Reports JSON Lines if a second document follows one that could have been the complete response.
     pub(crate) fn several(&mut self, out: &mut Output<'_>, first: &HeldPayload) -> ParseResult {
         self.lines = true;
         report_at(out, first, Code::JSON_LINES_BODY)

@@ -134,7 +134,7 @@ impl PayloadPipeline {
             }
         }
         if event.is_some_and(|name| self.wrapped.iter().any(|begin| name.starts_with(begin))) {
-            out.mark_misread("event_name"); // clients misread it under this name
+            out.mark_misread("event_name"); // clients misread an event with this name
         }
         let mut body = false;
         if self.array {
@@ -166,7 +166,7 @@ impl PayloadPipeline {
         self.lines && !self.framed
     }
 
-    /// Returns true if the document is a plain body with an error that has no `error` member.
+    /// Returns true if the document is a plain body that reports an error without an `error` member.
     pub(crate) fn is_error_body(&self, document: &Read<'_>, stray: bool) -> bool {
         stray && !self.array && self.waiting.is_empty() && document.is_error_body()
     }
@@ -222,7 +222,7 @@ impl PayloadPipeline {
         self.keep_alive.contains(&event)
     }
 
-    /// Returns true if the payload is ignored. Marks the payload if clients would read its data and raise.
+    /// Returns true if the payload is ignored. Marks the payload if clients would parse its data and raise.
     pub(crate) fn is_ignored(&self, out: &mut Output<'_>, text: &str, event: Option<&str>) -> bool {
         if text.is_empty() {
             out.leave_out("empty_event"); // openai-python and the AI SDK parse it as JSON
@@ -237,8 +237,8 @@ impl PayloadPipeline {
         true
     }
 
-    /// Returns true if clients would read the data of a keep-alive as a payload and raise. Clients of Messages expect
-    /// `ping`. In Responses, keep-alives after the first event pass, because they may be part of the numbering.
+    /// Returns true if clients would parse the data of a keep-alive as a payload and raise. Clients of Messages expect
+    /// `ping`. In Responses, keep-alives after the first event pass through, because they may be part of the numbering.
     fn is_keep_alive_read(&self, event: &str) -> bool {
         match self.dialect {
             Some(Dialect::Chat) => true,

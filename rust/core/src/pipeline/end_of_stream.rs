@@ -178,7 +178,7 @@ impl PayloadPipeline {
             return Usable::Nothing;
         }
         match classify(data, text, self.reader(out), lenient) {
-            // A document that is nested too deeply raises the same fault, whether or not it is complete.
+            // A document that is nested too deeply causes the same fault, whether or not it is complete.
             Salvaged::Broken(error) if error.problem == Problem::TooDeep => Usable::All,
             Salvaged::Broken(_) | Salvaged::Text => Usable::Nothing,
             Salvaged::Lines(WholeLines {

@@ -1,7 +1,7 @@
 //! Adapts the payload pipeline to the framer's callback trait, and adds the place to each payload.
 //!
-//! Matches a whole event against the known templates before the event is split into lines, and matches several events
-//! at once if they only continue the same text.
+//! Matches a complete event against the known templates before the event is split into lines, and matches several
+//! events at once if they only continue the same text.
 
 use crate::dialect::decode_context::DATA;
 use crate::dialect::decode_context::DecodeContext;

@@ -178,8 +178,8 @@ impl Parser {
         }
     }
 
-    /// Consumes whole events at the start of the input without framing them: either one event that matches a template,
-    /// or several that only continue the current text.
+    /// Consumes complete events at the start of the input without framing them: either one event that matches a
+    /// template, or several that only continue the current text.
     pub(crate) fn whole(
         &mut self,
         input: &[u8],

@@ -69,7 +69,7 @@ pub(crate) struct PayloadPipeline {
     pub(crate) waiting: LazyBox<UndetectedPayloads>,
     /// Watches for other dialects if the caller specified one.
     pub(crate) watch: Option<Box<DialectWatch>>,
-    /// A lone document that may be the whole response or the first of several lines.
+    /// A lone document that may be the complete response or the first of several lines.
     pub(crate) undecided: Option<Box<HeldPayload>>,
     /// True if each document is on a separate line (JSON Lines).
     pub(crate) lines: bool,

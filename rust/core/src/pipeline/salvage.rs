@@ -106,8 +106,8 @@ pub(crate) fn classify<'t>(
     }
 }
 
-/// Returns the lines before the first one that is not a whole document, the marker, null or a comment. Returns `None`
-/// if no document precedes the first broken line.
+/// Returns the lines before the first one that is not a complete document, the marker, null or a comment. Returns
+/// `None` if no document precedes the first broken line.
 fn whole_lines(text: &str, reader: Reader) -> Option<WholeLines<'_>> {
     if !text.contains('\n') {
         return None;
@@ -137,7 +137,7 @@ fn whole_lines(text: &str, reader: Reader) -> Option<WholeLines<'_>> {
     })
 }
 
-/// Returns the usable whole documents after a broken one: later lines, and what follows a `data:` inside a line.
+/// Returns the usable complete documents after a broken one: later lines, and what follows a `data:` inside a line.
 fn tails(text: &str, reader: Reader) -> Vec<&str> {
     let mut out = Vec::new();
     let mut broken = false;
@@ -167,7 +167,7 @@ fn glued(line: &str, reader: Reader) -> Option<(&str, Read<'_>)> {
         })
 }
 
-/// Parses the text as a document if it is a whole object or array.
+/// Parses the text as a document if it is a complete object or array.
 fn whole(text: &str, reader: Reader) -> Option<Read<'_>> {
     if !text.starts_with(['{', '[']) {
         return None;

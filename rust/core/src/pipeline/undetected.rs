@@ -55,7 +55,7 @@ impl HeldPayload {
     }
 }
 
-/// The payloads so far, as long as none of them identifies the dialect.
+/// The payloads so far, none of which identifies the dialect.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UndetectedPayloads {
     pub(crate) held: Vec<HeldPayload>,
@@ -117,12 +117,13 @@ impl UndetectedPayloads {
     }
 }
 
-/// Detects the dialect although the caller specified one, for the error message if no payload is understood.
+/// Detects the dialect although the caller specified one, for the error message if no payload can be decoded.
 #[derive(Debug)]
 pub(crate) struct DialectWatch {
     given: Dialect,
     waiting: Option<Box<UndetectedPayloads>>,
-    /// The detected dialect if it differs from the specified one, and the fault to raise if no payload was understood.
+    /// The detected dialect if it differs from the specified one, and the fault to raise if no payload could be
+    /// decoded.
     pub(crate) found: Option<(Dialect, Fault)>,
 }
 

@@ -609,7 +609,7 @@ impl Layout {
         }
         // In Markdown, lines after a quotation or a list item belong to it until a blank line. A list item or another
         // quoting line that contains a marker quotes a call, and the following lines may be the rest of the quotation
-        // or its next call. A call that stays text is still readable, but a quoted call cannot be undone once it was
+        // or its next call. A call that remains text is still readable, but a quoted call cannot be undone once it was
         // run. Therefore, no call is allowed before the blank line. After list items without a marker, a call is
         // allowed, because models often list their steps just before they make a call.
         self.in_quotation = self.in_quotation

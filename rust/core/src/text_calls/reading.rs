@@ -259,8 +259,8 @@ impl Reading {
     }
 
     /// Checks the beginning of a value whose opening bracket is at the current position: `first` must follow the
-    /// bracket. If `first` is a parenthesis, a name may precede it. Any other text in brackets is not a call, so it is
-    /// not read to the end.
+    /// bracket. If `first` is a parenthesis, a name may precede it. Any other bracketed text is not a call, so it is
+    /// not read to its end.
     pub fn opens(&mut self, text: &str, first: u8) -> Parse<()> {
         let rest = self.rest(text).as_bytes();
         let scan = &mut self.scan;

@@ -2,8 +2,8 @@
 //! text.
 //!
 //! Implements the rules A1 to A8. The text is stored as UTF-8 bytes with an incremental JSON automaton and is never
-//! scanned twice. A comparison with the text so far costs at most the length of the fragment, except for the canonical
-//! form of a finished value, which is computed once. Ids, names, indexes and events are handled elsewhere.
+//! scanned twice. The cost of a comparison with the text so far is at most the length of the fragment, except for the
+//! canonical form of a finished value, which is computed once. Ids, names, indexes and events are handled elsewhere.
 //!
 //! A1   text + fragment is JSON, or the beginning of JSON      append            (conformant streams: only this)
 //! A2   the fragment repeats the finished text                 keep
@@ -51,9 +51,9 @@ const LONGEST_PLACEHOLDER: usize = 16;
 pub struct ArgumentText {
     pub data: Vec<u8>,
     pub automaton: Automaton,
-    /// The text is not JSON and cannot become JSON: fragments are only appended.
+    /// The text is not JSON and cannot become JSON, so fragments are only appended.
     pub plain: bool,
-    /// Text after a complete value, if it belongs to no other call.
+    /// Text after a complete value, unless it belongs to another call.
     pub overflow: crate::model::lazy_box::LazyBox<Vec<u8>>,
     /// Number of bytes at the beginning of the text that were received again and are held back (A6). 0 if nothing is
     /// held back.
@@ -101,7 +101,7 @@ impl ArgumentText {
         !self.plain && self.automaton.status() == Status::Complete
     }
 
-    /// Returns true if the text is the incomplete beginning of a JSON value. The empty text counts.
+    /// Returns true if the text is the incomplete beginning of a JSON value, or empty.
     pub fn is_unfinished(&self) -> bool {
         !self.plain && self.automaton.status() == Status::Prefix
     }
@@ -229,7 +229,7 @@ impl ArgumentText {
         self.repair(piece, header)
     }
 
-    /// Holds back a repeated header that arrived with the beginning of the finished text (R1e).
+    /// Holds back the text that arrived with a repeated header and begins like the finished text (R1e).
     pub fn begin_replay(&mut self, piece: &[u8]) {
         self.hold(piece.len(), true);
     }
@@ -259,7 +259,7 @@ impl ArgumentText {
             self.plain || self.is_complete() || !self.overflow.is_empty() || self.data.is_empty();
         if settled {
             if doubled.is_some() {
-                // The text is also valid JSON as sent: keep it, but report the doubling.
+                // The text is also valid JSON as sent, so keep it, but report the doubling.
                 return repaired(Change::Kept, Some(Code::ARGS_DOUBLED));
             }
             if self.replayed > 0 {
@@ -477,7 +477,7 @@ impl ArgumentText {
             return overflow(Cow::Owned(again));
         }
         if alone(&again).is_broken() {
-            // The repeated text is not valid on its own either: append all of it as received.
+            // The repeated text is not valid on its own either, so append all of it as received.
             self.automaton.feed(&again);
             self.last = self.data.len();
             self.data.extend_from_slice(&again);

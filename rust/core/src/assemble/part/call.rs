@@ -1,6 +1,6 @@
 //! State of one tool call in progress: identity, arguments, and what was emitted.
 //!
-//! Contains state and queries only. `apply_identity`, `route_fragment` and `close_calls` change it; `call_events` emits
+//! Contains only state and queries. `apply_identity`, `route_fragment` and `close_calls` change it; `call_events` emits
 //! its events.
 
 use crate::assemble::part::arguments::ArgumentText;
@@ -70,7 +70,7 @@ pub struct Call {
     /// Result of merging several object payloads. Used instead of the text.
     pub merge: Option<Box<ObjectMerge>>,
     pub metadata: Option<Box<RawMembers>>,
-    /// Text received under each index while AM3 is undecided.
+    /// Text received at each index while AM3 is undecided.
     pub shared_id: Option<Box<SharedId>>,
     /// The call is dropped unless arguments arrive (R1c).
     pub tentative: bool,
@@ -78,16 +78,16 @@ pub struct Call {
     pub displaced_empty: bool,
     /// The stream contains the result of the call, so the client must not execute it.
     pub answered: bool,
-    /// Indexes under which a header was repeated (R1g).
+    /// Indexes at which a header was repeated (R1g).
     pub announced_again: LazyBox<Set<Option<i64>>>,
     pub name_conflict_reported: bool,
-    /// Named ambiguities (AM…) already reported for this call.
+    /// Ambiguities (AM…) already reported for this call.
     pub guess_reported: LazyBox<Vec<Code>>,
     /// A conflict with the terminal message was already reported.
     pub conflict_reported: bool,
-    /// Named ambiguity to report if the next piece without an id goes to this call.
+    /// Ambiguity to report if the next piece without an id goes to this call.
     pub pending_ambiguity: Option<Code>,
-    /// The sender itself marked the input as invalid for the tool.
+    /// The sender marked the input as invalid for the tool.
     pub refused: bool,
     /// Part of the call arrived after the finish reason.
     pub late: bool,
@@ -193,7 +193,7 @@ impl Call {
         }
     }
 
-    /// Returns true if a piece of that type can be the next piece of this call. Any free-form text can.
+    /// Returns true if the piece can be the next piece of this call. Any free-form text can.
     pub fn takes(&self, piece: &[u8], custom: bool) -> bool {
         piece.is_empty() || (self.custom == custom && (custom || self.accepts(piece)))
     }

@@ -1,9 +1,9 @@
 //! Emits the events of a tool call: started, delta, reset, retracted, and the final event.
 //!
-//! The text emitted since the last reset is always a prefix of the call's text, so the deltas add up to it. While the
-//! text may still be replaced, only its settled part is emitted before the close; resets are therefore rare. A call is
-//! emitted only when it has a name and something shows that the name is final: an argument byte, another part, or the
-//! close. Contains no identity rules.
+//! The text emitted since the last reset is always a prefix of the call's text, so the deltas add up to the complete
+//! text. While the text may still be replaced, only its settled part is emitted before the close; resets are therefore
+//! rare. A call is emitted only when it has a name and something shows that the name is final: an argument byte,
+//! another part, or the close. Contains no identity rules.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::arguments::text_of;
@@ -42,8 +42,8 @@ pub fn flush_for_call(out: &mut Output<'_>, choice: &mut Choice) -> Option<usize
 }
 
 /// Calls are emitted in the order in which they first appeared. Calls after a call without a name wait for that name.
-/// If names arrive in pieces, a call without arguments may still get a piece of its name while another call receives
-/// data (`by_call`).
+/// If names arrive in pieces, a call without arguments may still receive a piece of its name while another call
+/// (`by_call`) receives data.
 fn flush(
     out: &mut Output<'_>,
     choice: &mut Choice,

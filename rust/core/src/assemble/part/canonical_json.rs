@@ -1,4 +1,4 @@
-//! Canonical form of a JSON value: one text for every spelling, so that equal values compare as equal strings.
+//! Canonical form of a JSON value: the same text for every spelling, so that equal values compare as equal strings.
 //!
 //! Ignores white space, escapes and the order of keys; numbers are compared as written. A JSON string that contains a
 //! JSON document has the canonical form of that document, because some gateways encode a summary twice. These functions

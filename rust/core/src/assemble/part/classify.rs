@@ -129,7 +129,7 @@ fn fault(
     Ok(reason)
 }
 
-/// Returns why a complete text is not an argument object.
+/// Returns why a complete text is not a valid argument object.
 fn fault_of_text(call: &Call) -> Option<&'static str> {
     let text = &call.text;
     if call.custom || text.is_blank() {

@@ -1,4 +1,4 @@
-//! State of an output item: its text parts or its one call. Contains state and queries only.
+//! State of an output item: its text parts or its one call. Contains only state and queries.
 //!
 //! `item_index` finds the item for an address; `item_text` and `item_call` change it.
 
@@ -28,7 +28,7 @@ pub struct ItemPart {
     pub again: usize,
     /// Sub-index of the last delta.
     pub last_sub: Option<i64>,
-    /// Sub-index under which the whole text was last sent.
+    /// Sub-index of the event that last sent the complete text.
     pub value_sub: Option<i64>,
     /// Two consecutive deltas had the same sub-index, so it is meaningful.
     pub sub_is_reliable: bool,
@@ -152,7 +152,7 @@ pub struct Item {
     pub call: Option<usize>,
     /// Arguments in the event that opened the call.
     pub snapshot: Option<Box<str>>,
-    /// The deltas are complete by themselves; the snapshot is only a fallback.
+    /// The deltas contain the complete arguments; the snapshot is only a fallback.
     pub own_text: bool,
     /// The complete arguments were received.
     pub valued: bool,

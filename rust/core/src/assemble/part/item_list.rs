@@ -30,7 +30,7 @@ use crate::model::fault::Fault;
 use crate::model::spec::Code;
 use std::borrow::Cow;
 
-/// The parts of one kind in one item, and the plan made from the list.
+/// The parts of one kind in one item, and the plan for the list.
 #[derive(Debug)]
 pub struct TextList {
     item: usize,

@@ -1,8 +1,8 @@
 //! Splits items whose calls share one id: the id of an open call is announced again at a second index (AM3).
 //!
 //! `SharedId` collects the text of each index and detects that there were several calls; this module creates items for
-//! the additional calls. Applies only if the index alone addresses a call (Anthropic blocks), because an item id would
-//! identify the call by itself.
+//! the additional calls. This applies only if the index alone addresses a call (Anthropic blocks), because an item id
+//! would identify the call.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::append_arguments::FragmentIdentity;
@@ -19,7 +19,7 @@ use crate::model::fault::Fault;
 use crate::model::policy::ParallelHeaders;
 use crate::model::spec::Code;
 
-/// Starts to collect the text of each index when an open call is announced at an index that is not bound to it.
+/// Starts to collect the text of each index when an open call is announced again at an unbound index.
 pub fn share_id(
     ctx: &RuleContext<'_, '_>,
     choice: &mut Choice,

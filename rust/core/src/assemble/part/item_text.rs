@@ -335,9 +335,9 @@ fn take_text(
         }
         held.clone() // the deltas repeated all of it
     } else if text.starts_with(rest) {
-        [repeated, &text].concat() // repeated and continued
+        [repeated, &text].concat() // the deltas repeated the snapshot and continued it
     } else {
-        [held, repeated, &text].concat() // the snapshot was the beginning
+        [held, repeated, &text].concat() // the snapshot was the beginning of the text
     };
     let before = held.len();
     one.snapshot = None;
@@ -364,8 +364,8 @@ fn show(
 /// Sets the complete text from an authoritative event. Replaces the streamed text. If it only adds text at the end,
 /// that text is emitted as one more delta.
 ///
-/// If the deltas of the part came under several sub-indexes, the value may be the text of `sub` alone; it is then
-/// stored until the part ends.
+/// If the deltas of the part had several sub-indexes, the value may be the text of `sub` alone; it is then stored until
+/// the part ends.
 pub fn set_whole_text(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -458,7 +458,7 @@ pub fn close_part(
     };
     ctx.out.record_fact(WireFact::Closed(part.part));
     if one.labels.has_closes() && !one.valued && !alone {
-        return Ok(()); // only one sub-index closed; the item decides
+        return Ok(()); // only one sub-index was closed; the close of the item decides
     }
     one.closed = true;
     if alone || part.channel != Channel::Reasoning || !waits {

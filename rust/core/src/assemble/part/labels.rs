@@ -1,9 +1,9 @@
-//! Sub-indexes ("labels") of the deltas of one text part, and the closing texts received under them.
+//! Sub-indexes ("labels") of the deltas of one text part, and the closing texts received for them.
 //!
-//! Some gateways number every delta; others use the numbers for parts that no event announced. Both are parsed as one
-//! part; only a close or the content list of the item shows what a label means.
+//! Some gateways number every delta; others use the numbers for parts that no event announced. Either way, the deltas
+//! are parsed as one part, because only a close or the content list of the item shows what a label means.
 
-/// Maximum number of runs. A part with more runs has a new label in every delta, so its labels mean nothing.
+/// Maximum number of runs. A part with more runs has a new label in every delta, so its labels are meaningless.
 const MAX_RUNS: usize = 64;
 
 /// The labels of one part.
@@ -100,7 +100,7 @@ impl Labels {
         true
     }
 
-    /// Resets the runs after the text was replaced by one of this length: text no longer belongs to any label.
+    /// Resets the runs after the text was replaced by a text of this length, which does not belong to any label.
     pub fn replaced(&mut self, length: usize) {
         if let Labels::Several(all) = self {
             all.runs.iter_mut().for_each(|(_, start)| *start = length);

@@ -211,7 +211,7 @@ fn same(value: &Value, text: &str) -> bool {
     match value {
         Value::Pieces(pieces, _) => inside(text)
             .is_some_and(|inner| Text::unescape(inner).into_whole().0 == pieces.as_str()),
-        // A much longer value differs, or is spelled so differently that it need not be recognized. Bounds the cost.
+        // To bound the cost, a much longer value is treated as different, even if it is only spelled differently.
         Value::Wire(wire) => {
             wire == text
                 || (wire.chars().count() <= 2 * text.chars().count()

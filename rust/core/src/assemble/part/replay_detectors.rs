@@ -46,7 +46,7 @@ impl Cumulative {
     }
 }
 
-/// The text made of one fragment per pair.
+/// The text built from one fragment per pair.
 #[derive(Clone, Debug, Default)]
 struct Single {
     data: Vec<u8>,

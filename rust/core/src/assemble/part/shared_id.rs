@@ -9,7 +9,7 @@ use crate::json::Status;
 use crate::model::small_map::List;
 use crate::model::small_map::Numbered;
 
-/// Text received under one index.
+/// Text received at one index.
 #[derive(Clone, Debug)]
 struct Own {
     index: i64,

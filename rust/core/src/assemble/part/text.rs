@@ -1,4 +1,4 @@
-//! One text, reasoning or refusal part with its annotations and attributes, and its events.
+//! One text, reasoning or refusal part, with its annotations, attributes and events.
 
 use crate::assemble::part::call::Id;
 use crate::assemble::part::object_merge::RawMembers;
@@ -45,7 +45,7 @@ pub struct TextPart {
     /// Metadata for the closing event.
     pub metadata: Option<Box<RawMembers>>,
     pub open: bool,
-    /// Retracted as a whole: not part of the response.
+    /// Retracted, so not part of the response.
     pub void: bool,
 }
 

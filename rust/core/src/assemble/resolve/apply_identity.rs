@@ -86,7 +86,7 @@ pub fn open_call(
     Ok(slot)
 }
 
-/// Reports a named ambiguity, at most once per call.
+/// Reports an ambiguity, at most once per call.
 pub fn report_guess(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -1,6 +1,6 @@
 //! Finds the item that a delta addresses, or creates it if no event opened it.
 //!
-//! Content changes only when a new item displaces an open item, which is then closed.
+//! Does not change content, except that a new item closes the open item that it displaces.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::item::Spot;
@@ -184,7 +184,8 @@ pub fn known_item(
     }
 }
 
-/// Returns the item of a call's delta. If no event opened it and the delta has content, creates a placeholder.
+/// Returns the item that a call's delta addresses. If no event opened it and the delta has content, creates a
+/// placeholder.
 pub fn addressed_call(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

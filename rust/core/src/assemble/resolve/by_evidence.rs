@@ -421,7 +421,7 @@ fn latest_or_nothing(choice: &Choice, rule: &'static str) -> Decision {
     }
 }
 
-/// R1d, R3a3: returns true if an earlier call that lost this id or index had the same name and arguments.
+/// R1d, R3a3: returns true if the fragment repeats the name and arguments of a call that lost this id or index.
 fn is_replay(choice: &Choice, key: &DisplacedKey, name: &str, payload: &[u8]) -> bool {
     if choice.payloads.is_empty() || !is_whole(payload) {
         return false;

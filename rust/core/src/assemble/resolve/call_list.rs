@@ -1,4 +1,4 @@
-//! An ordered set of calls. Adding and removing a call, counting, and access to the first and last calls take constant
+//! An ordered set of calls. Adding or removing a call, counting, and reading the first and last calls take constant
 //! time.
 //!
 //! It is a doubly linked list over slot numbers, so that neither routing a fragment nor removing a call scans thousands
@@ -20,7 +20,7 @@ const LEFT: Link = Link {
     after: NONE,
 };
 
-/// Numbers in the order in which they were added.
+/// Slot numbers of calls, in the order in which they were added.
 #[derive(Clone, Debug)]
 pub struct CallList {
     links: Vec<Link>,

@@ -14,7 +14,7 @@ pub enum Resolution {
     Drop,
     /// The fragment addresses the call and may be a replay of it, so its payload is held back.
     Replay,
-    /// The fragment belongs to no call.
+    /// The fragment does not belong to any call.
     Ignore,
 }
 
@@ -44,10 +44,10 @@ pub struct Decision {
     pub rule: &'static str,
     pub call: Option<usize>,
     pub resolution: Resolution,
-    /// Code of the named ambiguity whose default was applied.
+    /// Code of the ambiguity for which a default was applied.
     pub note: Option<Code>,
     pub tentative: bool,
-    /// The call that was still empty when it lost its index to the new call (AM1).
+    /// The call that was empty when the new call took over its index (AM1).
     pub displaced_empty: Option<usize>,
 }
 

@@ -1,7 +1,7 @@
-//! Finds the item of a choice that the ids and the index of an event refer to.
+//! Finds the item that the ids and the index of an event refer to.
 //!
-//! An address is evidence: ids are considered first, then the index, then which items are open. The first id of an item
-//! stays public; any other id that led to it becomes an alias. Every lookup takes constant time.
+//! Ids are considered first, then the index, then which items are open. The first id of an item remains its public id;
+//! any other id that led to it becomes an alias. Every lookup takes constant time.
 //!
 //! a   `item_id` is known, or one half of an id `call|item` is; a call is also found if `item_id` is its call id
 //! b   `call_id` is the id of a call (if several calls have it, the one that the index is bound to)
@@ -330,8 +330,7 @@ impl ItemIndex {
             return self.latest_call(calls, address, bound);
         }
         if address.item_id.is_none() && (address.index.is_none() || bound.is_none()) {
-            // Text without a usable address, or at the index of an item of another kind, continues the latest open
-            // item.
+            // Text that has no usable address, or the index of an item of another kind, continues the latest open item.
             let taken = |index: i64| {
                 let mut kinds = KINDS.into_iter();
                 kinds.any(|kind| self.by_index.contains_key(&(kind, index)))
@@ -368,12 +367,12 @@ impl ItemIndex {
             && self.at(ItemKind::Call, address.index).is_none()
     }
 
-    /// Returns the open item of the kind that was opened last.
+    /// Returns the last opened item of the kind that is still open.
     pub fn latest(&self, kind: ItemKind) -> Option<usize> {
         self.call_list(kind).last()
     }
 
-    /// Returns the open item, of any kind, that a close without a kind refers to.
+    /// Returns the open item that a close without a kind refers to, whatever the item's kind.
     pub fn whatever_at(&self, calls: &[Call], address: &Address<'_>) -> Option<usize> {
         let mut kinds = KINDS.into_iter();
         if let Some(found) = kinds.find_map(|kind| self.by_ids(calls, kind, address)) {
@@ -454,7 +453,7 @@ impl ItemIndex {
     }
 }
 
-/// Returns the address without members that cannot be evidence: blank ids, and indexes out of range.
+/// Returns the address without unusable members: blank ids, and indexes out of range.
 pub fn usable<'a>(ctx: &RuleContext<'_, '_>, address: &Address<'a>) -> Address<'a> {
     let limit = ctx.out.config.limits.max_tool_index;
     let within = |index: &i64| {

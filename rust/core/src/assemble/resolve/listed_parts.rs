@@ -21,7 +21,7 @@ pub struct StreamedPart {
     pub text: String,
     /// Its Done event was emitted.
     pub done: bool,
-    /// Its deltas came under several labels.
+    /// Its deltas had several labels.
     pub several_labels: bool,
 }
 
@@ -232,7 +232,7 @@ impl Plan {
         }
     }
 
-    /// Marks parts that the list has in another order as contradicted, because a closed part cannot be moved.
+    /// Marks closed parts that the list has in another order as contradicted, because a closed part cannot be moved.
     fn check_order(&mut self, parts: &[StreamedPart]) {
         let mut last = 0;
         for assignment in &self.assignments {

@@ -247,7 +247,7 @@ fn usable_index(
     }
 }
 
-/// Returns true if the fast path applies: the call is in progress and the fragment adds nothing to its identity.
+/// Returns true if the fast path applies: the call is in progress, and the fragment does not add to its identity.
 #[inline]
 fn goes_on(call: &Call, fragment: &Fragment<'_>) -> bool {
     call.text.is_unfinished()

@@ -4,7 +4,7 @@
 //! A listed part or call is matched by its address if possible. Otherwise it is matched, regardless of its id, with a
 //! streamed part that has the same channel and text, or with a streamed call that has the same name and arguments,
 //! unless that one was already matched. Otherwise it is matched with an open part or call whose text is the beginning
-//! of its own. The caller creates what is missing. Parts and calls are not changed here.
+//! of its own. The caller creates missing parts and calls. Parts and calls are not changed here.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::canonical_json::canonical;

@@ -1,7 +1,7 @@
 //! Reads one typed object of an AI SDK stream: its ids, texts and flags, and its `providerMetadata`.
 //!
 //! Provider-level parts and UI message chunks are different protocols, but both consist of objects with a `type`, and
-//! both pass on `providerMetadata`: an object with one member per provider, whose own members differ by provider.
+//! both contain `providerMetadata`: an object with one member per provider, in that provider's own format.
 //! `_spec/dialects.json` lists the known members of each type.
 
 use crate::dialect::anomalies::Anomalies;
@@ -135,7 +135,7 @@ fn modelled(list: Option<&'static Value>) -> Vec<&'static str> {
     out
 }
 
-/// Metadata of a part, apart from its content.
+/// The metadata of a part.
 #[derive(Debug, Default)]
 pub(crate) struct Provider<'a> {
     /// The members of `providerMetadata` and the unknown members of the part, as one JSON object.
@@ -346,7 +346,7 @@ impl<'a> TypedPart<'_, 'a> {
     }
 
     /// Returns the first non-empty text that any provider sent under these keys. A stream has one provider, but relays
-    /// add their own namespaces.
+    /// add their own members to `providerMetadata`.
     fn first(&mut self, providers: &[Vec<Member<'a>>], keys: &[&str]) -> Option<Cow<'a, str>> {
         let mut texts = providers.iter().flat_map(|inner| {
             let texts = keys.iter().filter_map(|key| text(find(inner, key)?));

@@ -1,4 +1,4 @@
-//! Decodes one content block, either where it opens or where a whole message repeats it.
+//! Decodes one content block, either where it opens or where a complete message repeats it.
 //!
 //! Handles every type of block. Has no state.
 
@@ -241,8 +241,8 @@ pub(crate) fn other<'a>(
     Ok(None)
 }
 
-/// Reconciles a block in a whole message with the streamed block. Corrects and completes the streamed block, but never
-/// appends to it.
+/// Reconciles a block in a complete message with the streamed block. Corrects and completes the streamed block, but
+/// never appends to it.
 pub(crate) fn restate<'a>(
     wire: &mut DecodeContext<'_, '_>,
     block: &Block<'a, '_>,

@@ -1,6 +1,6 @@
 //! Decodes the content blocks of a Messages stream: the start, the deltas and the stop of each block.
 //!
-//! A block is addressed by its index, even if a gateway misuses the index. If the index is ambiguous, the assembler
+//! A block is addressed by its index, even if a gateway misuses indexes. If an index is ambiguous, the assembler
 //! decides which block a delta belongs to.
 
 use crate::dialect::anomalies::Anomalies;
@@ -67,11 +67,11 @@ pub(crate) struct Blocks {
     max_index: u64,
     /// Indexes of the open blocks.
     open: Set<i64>,
-    /// Index of the latest block on the wire, of any type, until it is stopped.
+    /// Index of the latest block, of any type, until it is stopped.
     pub(crate) open_index: Option<i64>,
     /// What the deltas of the latest block contain.
     brings: Option<BlockContent>,
-    /// Index of the latest start.
+    /// Index of the latest started block.
     last: Option<i64>,
     /// True if a turn cannot end with the block that started last.
     at_work: bool,
@@ -203,8 +203,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// Emits the held blocks below an index, or all held blocks. Each one is complete, except a block that a delta
-    /// addresses.
+    /// Emits the held blocks below an index, or all held blocks. Each block is complete, unless a delta addresses it.
     fn give(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -270,7 +269,7 @@ impl Blocks {
             }
             _ => {
                 if self.open.remove(&index) {
-                    // A block that is still open under this index ends here.
+                    // A block that is still open at this index ends here.
                     close(wire, index, None)?;
                 }
                 wire.out.record_fact(WireFact::Announced(index));
@@ -472,7 +471,7 @@ impl Blocks {
         self.settle(wire)
     }
 
-    /// Emits a block of a message that was not streamed.
+    /// Emits a block of a message that was sent as one document.
     pub(crate) fn whole<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -513,7 +512,7 @@ impl BlockContent {
     }
 }
 
-/// Returns true if a block's start already has content that is expected in its deltas.
+/// Returns true if a block's start already contains content that should arrive in deltas.
 fn begins_with_content(block: &[Member<'_>]) -> bool {
     let has = |key, kind| {
         let member = find(block, key).filter(|raw| raw.kind == kind);

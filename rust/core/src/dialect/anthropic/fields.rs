@@ -102,8 +102,8 @@ impl Facts {
     }
 
     /// Returns the type that determines how a delta is decoded: its own, or the equivalent of a missing or
-    /// gateway-specific type. `tool_use`, `server_tool_use` and `mcp_tool_use` mark deltas that contain a call; an
-    /// unknown type is returned unchanged.
+    /// gateway-specific type. `tool_use`, `server_tool_use` and `mcp_tool_use` are the types of deltas that contain a
+    /// call; an unknown type is returned unchanged.
     #[inline]
     pub(crate) fn delta_type<'a>(&self, delta: &[Member<'a>]) -> Cow<'a, str> {
         let kind = type_of(delta);
@@ -240,7 +240,7 @@ pub(crate) fn filled<'a>(holder: &[Member<'a>], key: &str) -> Option<&'a str> {
     first_item(raw).map(|_| raw.text)
 }
 
-/// Returns true if the decoder reads the member at `path` of an event or a whole message.
+/// Returns true if the decoder reads the member at `path` in an event or a complete message.
 pub(crate) fn is_read(path: &[Option<&str>]) -> bool {
     let facts = &*FACTS;
     let is_block =

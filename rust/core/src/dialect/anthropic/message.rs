@@ -1,4 +1,4 @@
-//! Decodes the message-level events of a Messages stream: the start, the delta, whole messages, usage and the stop
+//! Decodes the message-level events of a Messages stream: the start, the delta, complete messages, usage and the stop
 //! reason.
 
 use crate::dialect::anomalies::Anomalies;
@@ -37,7 +37,7 @@ impl Anthropic {
         let at = Pointer::ROOT.member("message");
         let id = notes.a_text(&members, at, "id");
         let id = notes.clean(id);
-        // Content came first. The event belongs to this message, because nothing contradicts that.
+        // Content came first. The event belongs to this message, because it does not contradict the content.
         let adopts = self.started && self.id.is_none() && !self.reason;
         if adopts {
             wire.out.mark_misread("late_start"); // clients start over at a `message_start`
@@ -126,7 +126,7 @@ impl Anthropic {
         payload: Payload<'a>,
         notes: &mut Anomalies<'a>,
     ) -> ParseResult {
-        wire.out.mark_misread("not_streamed"); // clients do not support a whole message as an event
+        wire.out.mark_misread("not_streamed"); // clients do not support a complete message as an event
         let (members, at) = (&message.members, Pointer::ROOT);
         let extra = rest(members, &FACTS.message_fields);
         if self.started {

@@ -1,4 +1,4 @@
-//! Decodes Anthropic Messages streams, and whole `type: message` bodies, into wire deltas.
+//! Decodes Anthropic Messages streams, and complete `type: message` bodies, into wire deltas.
 //!
 //! Handles the events of a stream in the order in which they arrive. `message` decodes the message itself, `blocks` and
 //! `block` decode its content blocks. Does not handle framing, and does not determine which call a delta belongs to.
@@ -78,7 +78,7 @@ impl Anthropic {
         }
     }
 
-    /// Decodes an event or a whole message. `delta`: the event's member of that name, already parsed.
+    /// Decodes an event or a complete message. `delta`: the event's member of that name, already parsed.
     fn object<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -205,7 +205,7 @@ impl Anthropic {
         }
     }
 
-    /// Starts the message if there was no `message_start`, so that a message without output can also end.
+    /// Starts the message if there was no `message_start`, so that even a message without output can end.
     #[inline]
     fn begin(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if self.started {

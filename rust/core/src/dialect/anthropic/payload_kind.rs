@@ -1,4 +1,4 @@
-//! Classifies a document: a whole body, an error, usable data, or a payload without output.
+//! Classifies a document: a complete body, an error, usable data, or a payload without output.
 
 use crate::dialect::anthropic::fields::FACTS;
 use crate::dialect::anthropic::fields::type_of;

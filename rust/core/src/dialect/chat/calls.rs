@@ -134,7 +134,7 @@ pub(crate) fn is_tool_use(delta: &Delta<'_>) -> bool {
             || find(&delta.rest, "tool_use").is_some_and(is_object))
 }
 
-/// Returns true if a delta without a type has a piece of arguments for the preceding `tool_use`.
+/// Returns true if a delta without a type contains argument text for the preceding `tool_use`.
 pub(crate) fn continues_tool_use(delta: &Delta<'_>) -> bool {
     let is_text = |key| find(&delta.rest, key).is_some_and(|raw| raw.kind == Kind::String);
     find(&delta.rest, "type").is_none() && TOOL_USE_TEXTS.into_iter().any(is_text)

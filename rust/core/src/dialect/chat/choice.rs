@@ -59,7 +59,7 @@ pub(crate) struct Reading {
     pub(crate) tail: bool,
     /// True if the chunk's id differs from that of the previous chunk.
     pub(crate) new_id: bool,
-    /// True if the chunk declares that it is a whole response (`chat.completion`).
+    /// True if the chunk declares that it is a complete response (`chat.completion`).
     pub(crate) body: bool,
     /// True if the chunk declares that it is a chunk (`chat.completion.chunk`).
     pub(crate) typed: bool,
@@ -111,7 +111,7 @@ pub(crate) struct ChoiceState {
     /// Pieces of audio, which the last event carries.
     pub(crate) audio: Vec<String>,
     pub(crate) audio_size: Growth,
-    /// True if files or annotations came in deltas. A whole message then only repeats them.
+    /// True if files or annotations came in deltas. A complete message then only repeats them.
     pub(crate) attached: bool,
     /// True once repeated reasoning was reported. It is reported only once, because a gateway that repeats reasoning
     /// does so in every chunk.
@@ -263,8 +263,8 @@ impl ChoiceState {
         })
     }
 
-    /// Returns true if `message` stands for a delta, because the choice has not ended and has not streamed deltas. The
-    /// last `message` may be the whole message.
+    /// Returns true if `message` takes the place of a delta, because the choice has not ended and has not streamed
+    /// deltas. The last `message` may be the complete message.
     fn continues(&mut self, message: &Delta<'_>, is_final: bool, reading: Reading) -> bool {
         if reading.body || (self.messages.is_none() && (is_final || self.has_text)) {
             return false;

@@ -154,7 +154,7 @@ impl Chat {
             notes.shape(raw, at.member("index"));
         }
         if number.is_none() {
-            notes.mark_misread("no_index"); // clients store a choice under its index
+            notes.mark_misread("no_index"); // clients store choices by index
         }
         let index = number
             .or_else(|| i32::try_from(position).ok())

@@ -1,4 +1,4 @@
-//! Reads content that is a list of parts (Mistral and multimodal gateways), and image members, as plain pieces.
+//! Converts content that is a list of parts (Mistral and multimodal gateways), and image members, to plain pieces.
 //!
 //! Parts of documented shapes are decoded. Any other part is kept as sent.
 

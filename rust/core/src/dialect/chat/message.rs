@@ -1,4 +1,4 @@
-//! Decodes a whole message, which comes at the end of a stream or instead of one.
+//! Decodes a complete message, which comes at the end of a stream or instead of one.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -21,7 +21,7 @@ use crate::json::Text;
 use crate::model::delta::Message;
 
 impl ChoiceState {
-    /// Reconciles a whole message with the streamed content, without appending to it.
+    /// Reconciles a complete message with the streamed content, without appending to it.
     pub(crate) fn message<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -100,7 +100,7 @@ impl ChoiceState {
     }
 }
 
-/// Splits `<think>` tags in the text of a whole message, which no later text can complete.
+/// Splits `<think>` tags in the text of a complete message, which no later text can complete.
 fn unmix(whole: &mut Message<'_>, notes: &mut Anomalies<'_>) {
     let Some(content) = whole.content.take() else {
         return;

@@ -1,7 +1,7 @@
 //! Decodes OpenAI Chat Completions chunks into wire deltas.
 //!
 //! A payload is first parsed as a whole (`read`). Then its content is passed to the assembler in wire order: the
-//! members about the response, each choice (reasoning, text, refusal, files, calls, a whole message, the finish
+//! members about the response, each choice (reasoning, text, refusal, files, calls, a complete message, the finish
 //! reason), the usage and the errors. Payloads that differ from an earlier one only in their text are not parsed
 //! (`cache`). Does not handle framing, and does not determine which call a delta belongs to.
 
@@ -89,7 +89,7 @@ impl Chat {
         }
     }
 
-    /// Decodes up to `most` whole events that, like the event before them, each contain one plain text. Returns an
+    /// Decodes up to `most` complete events that, like the event before them, each contain one plain text. Returns an
     /// empty result if the first event is anything else.
     #[inline]
     pub(crate) fn similar_events(

@@ -1,4 +1,5 @@
-//! Classifies a document: a chunk in an envelope, a lone error, a whole body, usable data, or a payload without output.
+//! Classifies a document: a chunk in an envelope, a lone error, a complete body, usable data, or a payload without
+//! output.
 
 use crate::dialect::chat::error::holds_chunk;
 use crate::dialect::chat::error::is_error_body;
@@ -45,7 +46,7 @@ pub(crate) fn lone_error<'a>(raw: Raw<'a>, max_depth: Option<u64>) -> Option<(Ch
     }
 }
 
-/// Returns true if a payload outside any event is a whole response body or an error sent instead of one.
+/// Returns true if a payload outside any event is a complete response body or an error sent instead of one.
 pub(crate) fn is_body(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;
@@ -64,7 +65,7 @@ pub(crate) fn is_body(document: &Document<'_>) -> bool {
     whole || is_line(document)
 }
 
-/// Returns true if more lines may follow, because a whole legacy completion looks like the last chunk of a stream.
+/// Returns true if more lines may follow, because a complete legacy completion looks like the last chunk of a stream.
 pub(crate) fn is_line(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;

@@ -73,7 +73,7 @@ pub(crate) struct Choice<'a> {
     pub(crate) rest: Vec<Member<'a>>,
 }
 
-/// A delta or a whole message; both have the same members.
+/// A delta or a complete message; both have the same members.
 #[derive(Debug, Default)]
 pub(crate) struct Delta<'a> {
     pub(crate) role: Slot<'a>,
@@ -119,7 +119,7 @@ pub(crate) const REASONING_FIELDS: [&str; 4] = [
     "thinking",
 ];
 
-/// Parses a whole payload.
+/// Parses a complete payload.
 pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>> {
     let mut reader = Reader {
         text,

@@ -193,8 +193,8 @@ impl Progress {
         self.doubted
     }
 
-    /// Returns the new text, and whether the earlier text was repeated. Halves of surrogate pairs at the ends of a text
-    /// are not compared.
+    /// Returns the new text in a piece, and whether the piece repeats the earlier text. Halves of surrogate pairs at
+    /// the ends of a text are not compared.
     pub(crate) fn next<'t>(&mut self, text: &Text<'t>) -> (Text<'t>, bool) {
         let long = self.is_long();
         let Some(new) = text.body.strip_prefix(self.seen.as_str()).filter(|_| long) else {

@@ -159,7 +159,7 @@ impl Calls {
     }
 
     /// Ends all open calls, because a part of another kind or the end of the stream follows. A call that was truncated
-    /// inside a string stays incomplete.
+    /// inside a string remains incomplete.
     pub(crate) fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if self.others.is_empty() {
             return self.end(wire);

@@ -372,7 +372,7 @@ impl Candidate {
             return Ok(());
         }
         if has_value("text") {
-            notes.mark_misread("other_member"); // @ai-sdk/google reads one value of a part
+            notes.mark_misread("other_member"); // @ai-sdk/google reads only one value of a part
         }
         self.ran_on |= self.reason.is_some();
         self.close(wire)?;

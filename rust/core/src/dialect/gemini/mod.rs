@@ -1,4 +1,4 @@
-//! Decodes chunks from streamGenerateContent, and whole GenerateContentResponse bodies, into wire deltas.
+//! Decodes chunks from streamGenerateContent, and complete GenerateContentResponse bodies, into wire deltas.
 //!
 //! Reads the members of a chunk; the `candidate` module reads its candidates. Decides when the response is complete,
 //! because there is no terminal marker (`_spec/dialects.json` explains why).
@@ -162,7 +162,7 @@ impl Gemini {
             wire.out.mark_misread("envelope"); // clients look for the members at the top level
         }
         if used && payload.event.is_some_and(|name| name != "message") {
-            wire.out.mark_misread("other_lines"); // google-genai reads an event line as part of the JSON text
+            wire.out.mark_misread("other_lines"); // google-genai parses an event line as part of the JSON text
         }
         let open = |decoder: &Gemini| decoder.candidates.iter().next().map(Candidate::open);
         let before = open(self);
@@ -439,7 +439,8 @@ impl Decoder for Gemini {
         self.report_error(wire, &upstream_error, payload, Anomalies::default())
     }
 
-    /// Reports the finish reasons, because no later ones can arrive. They replace a terminal marker.
+    /// Reports the finish reasons, because no later ones can arrive. Finish reasons take the place of a terminal
+    /// marker.
     fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.finish(wire)?;
         if self.is_over() && !self.candidates.iter().any(|one| one.ran_on) {

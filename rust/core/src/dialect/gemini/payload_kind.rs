@@ -1,5 +1,5 @@
-//! Classifies payloads: chunks, chunks in an envelope, whole bodies, errors, documents usable after a broken one, and
-//! notes. Notes are ignored even after the end.
+//! Classifies payloads: chunks, chunks in an envelope, complete bodies, errors, documents usable after a broken one,
+//! and notes. Notes are ignored even after the end.
 
 use crate::dialect::decoder::Shapes;
 use crate::dialect::gemini::spec_tables::is_reason;
@@ -33,7 +33,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
             ends(object) || object.present("error").is_some() || reports_error(object)
         })
     },
-    // A whole body looks like a last chunk, and early models end every chunk with a finish reason.
+    // A complete body looks like a last chunk, and early models end every chunk with a finish reason.
     is_line: |document| {
         object(document)
             .is_some_and(|object| object.present("error").is_none() && !reports_error(object))

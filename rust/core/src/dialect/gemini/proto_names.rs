@@ -1,7 +1,8 @@
 //! Renames members from their proto names (`finish_reason`) to their JSON names (`finishReason`).
 //!
 //! Readers must accept both: <https://protobuf.dev/programming-guides/json/>. Gateways that dump objects from Google's
-//! Python SDK send proto names. Names that a client or a function puts into arguments and results are not renamed.
+//! Python SDK send proto names. Names inside arguments and results, which a client or a function defines, are not
+//! changed.
 
 use crate::dialect::gemini::spec_tables::FACTS;
 use crate::json::Key;
@@ -20,8 +21,8 @@ const HOLDERS: [&str; 4] = [
 ];
 const HELD: [&str; 2] = ["args", "response"];
 
-/// Returns a chunk with its members under their JSON names, or `None` if they already have them. The chunk must be
-/// valid JSON.
+/// Returns a chunk in which members have their JSON names, or `None` if they already have them. The chunk must be valid
+/// JSON.
 pub(crate) fn in_json_names(text: &str) -> Option<String> {
     if !has_proto_key(text) {
         return None;

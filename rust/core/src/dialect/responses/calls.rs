@@ -124,7 +124,7 @@ pub(crate) fn open_call(
     wire.assembler.call_opened(wire.out, call_fields)
 }
 
-/// Handles an event about a call in progress. Returns false if the event concerns no open call.
+/// Handles an event about a call in progress. Returns false if the event does not refer to an open call.
 pub(crate) fn progress<'a>(
     event: &Object<'a>,
     reader: &mut Reader<'_, '_, 'a>,
@@ -177,7 +177,7 @@ pub(crate) fn value<'a>(
 /// Members that contain the text if a delta is an object.
 const PIECE_MEMBERS: [&str; 2] = ["arguments", "partial_json"];
 
-/// Returns the arguments in a delta that is an object: either the text in its only member or the object itself.
+/// Returns the arguments in a delta that is an object: the text in its only member, or the object itself.
 #[cold]
 fn piece<'a>(event: &Object<'a>) -> Option<Text<'a>> {
     let delta = event.object("delta")?;

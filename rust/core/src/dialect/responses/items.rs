@@ -291,8 +291,8 @@ impl Items {
         assembler.result(out, 0, id, raw.text, error.is_some(), None)
     }
 
-    /// Emits a finished image as a file of the response. Previews that were sent earlier are not files (they stay
-    /// `Unknown`).
+    /// Emits a finished image as a file of the response. Previews that were sent earlier are not files; they remain
+    /// `Unknown`.
     fn image<'a>(
         &mut self,
         item: &Object<'a>,
@@ -393,7 +393,7 @@ impl Items {
         assembler.kept_unknown(out, 0, Some(ITEM_DONE), item.raw.text.as_bytes(), None)
     }
 
-    /// Returns true if the value was not emitted before, because the terminal output repeats what was streamed.
+    /// Returns true if the value was not emitted before. The terminal output repeats streamed values.
     fn is_new(&mut self, what: (&str, &str, &str)) -> bool {
         let mark = mark_of(what);
         if self.once.len() < ONCE {

@@ -1,4 +1,4 @@
-//! Decodes OpenAI Responses and OpenResponses streams, and whole `response` bodies, into wire deltas.
+//! Decodes OpenAI Responses and OpenResponses streams, and complete `response` bodies, into wire deltas.
 //!
 //! Dispatches events by their type. Most event and member names are in `_spec/dialects.json`.
 

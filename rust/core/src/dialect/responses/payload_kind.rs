@@ -1,4 +1,4 @@
-//! Classifies payloads: errors, whole bodies, documents usable after a broken one, and keepalives.
+//! Classifies payloads: errors, complete bodies, documents usable after a broken one, and keepalives.
 
 use crate::dialect::decode_context::Payload;
 use crate::dialect::decoder::Shapes;
@@ -28,7 +28,7 @@ fn object<'d, 'a>(document: &'d Document<'a>) -> Option<&'d Object<'a>> {
     }
 }
 
-/// Returns true if a payload outside an event stream is a whole response or an error sent instead of one.
+/// Returns true if a payload outside an event stream is a complete response or an error sent instead of one.
 fn is_body(object: &Object<'_>) -> bool {
     if is_whole(object) {
         let status = object.string("status");

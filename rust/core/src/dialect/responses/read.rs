@@ -45,7 +45,7 @@ const DELTA_MEMBERS: [&str; 4] = ["text", "content", "delta", "refusal"];
 pub(crate) struct Reader<'w, 'o, 'a> {
     pub(crate) wire: DecodeContext<'w, 'o>,
     pub(crate) notes: Anomalies<'a>,
-    /// Members of the event; empty if the payload is a whole response body.
+    /// Members of the event; empty if the payload is a complete response body.
     slots: &'w Slots<'a>,
     pub(crate) known: Known<'a>,
     max_index: u64,

@@ -246,7 +246,7 @@ impl Readers {
     fn begin(&mut self, out: &mut Output<'_>, kind: &str, event: &Object<'_>) {
         self.opening = Opening::Sent;
         if FACTS.is_terminal(kind) {
-            out.mark_misread("start_missing"); // the content of a terminal event was not streamed either
+            out.mark_misread("start_missing"); // a terminal event contains content that was not streamed
         } else if kind != "response.created" {
             self.opening = Opening::Own;
             out.miss_opening();
@@ -279,7 +279,7 @@ impl Readers {
         }
     }
 
-    /// Checks the final output. Clients require that it contains the items that were not completed before.
+    /// Checks the final output. Clients require that it contain the items that were not completed before.
     fn completed(&self, out: &mut Output<'_>, output: Vec<Raw<'_>>) {
         let mut last = HashMap::new();
         for sent in output.into_iter().take(MAX_ITEMS).filter_map(Object::of) {
@@ -475,8 +475,8 @@ impl Readers {
     }
 }
 
-/// Returns the position, among `count` parts, that an event addresses: the next position if it adds a part. `count` is
-/// `None` if the number is unknown.
+/// Returns the position that an event addresses among `count` parts. An event that adds a part addresses the next
+/// position. `count` is `None` if the number is unknown.
 fn position_of(
     out: &mut Output<'_>,
     event: &Object<'_>,

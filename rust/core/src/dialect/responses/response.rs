@@ -1,5 +1,5 @@
-//! Decodes the response object: its id and model, its output, its usage, and how it ended. Also decodes whole response
-//! bodies.
+//! Decodes the response object: its id and model, its output, its usage, and how it ended. Also decodes complete
+//! response bodies.
 //!
 //! At the end of a response, the output is applied first, then the usage, then the status.
 
@@ -66,7 +66,7 @@ impl Responses {
         before.is_some_and(|before| before != id)
     }
 
-    /// Decodes a whole response, complete or in progress, that was not streamed.
+    /// Decodes a response, complete or in progress, that was sent as one document.
     pub(crate) fn body(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -97,7 +97,7 @@ impl Responses {
         reader.report()
     }
 
-    /// Handles a terminal event. The status of the response takes precedence over the name of its event
+    /// Handles a terminal event. The status of the response takes precedence over the type of the event
     /// (`response.done`).
     pub(crate) fn end<'a>(
         &mut self,

@@ -141,7 +141,7 @@ impl Texts {
             && sort.item == ItemKind::Message
             && self.members_of == ItemKey::of(&item_address)
         {
-            // No event opened the part, and a message's deltas do not carry its members.
+            // No event opened the part, and the deltas of a message do not carry the members of the message.
             self.waiting = false;
             let DecodeContext { assembler, out } = &mut reader.wire;
             let at = sort.at(item_address.address());

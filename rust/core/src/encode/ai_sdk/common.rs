@@ -1,4 +1,4 @@
-//! Writes the content that both AI SDK protocols represent in the same way: text and reasoning blocks, whole and
+//! Writes the content that both AI SDK protocols represent in the same way: text and reasoning blocks, complete and
 //! incomplete calls, and sources and files.
 //!
 //! The tool chunks, the opening and the ending differ, so each protocol writes them itself (`Protocol`).
@@ -134,7 +134,7 @@ impl<P: Protocol> Answer for AiSdk<P> {
 }
 
 impl<P: Protocol> Form for AiSdk<P> {
-    // `tool-call` and `tool-input-available` repeat the whole input and replace the streamed one.
+    // `tool-call` and `tool-input-available` repeat the complete input and replace the streamed input.
     const CORRECTS: bool = true;
     const RUNS_CALLS: bool = true;
     const SIDE_BY_SIDE: bool = true; // every event contains the id of its block
@@ -207,7 +207,7 @@ impl<P: Protocol> Form for AiSdk<P> {
     ) -> bool {
         if context.passed.ended.contains(&block.part) && matches!(call.state, "complete" | "empty")
         {
-            return true; // clients already have the call: a second one would run again
+            return true; // clients already have the call and would run a second one too
         }
         if !context.passed.closed.contains(&block.part) {
             P::call_end(&mut context.writer, &call.call_id);
@@ -345,8 +345,8 @@ fn other<P: Protocol>(context: &mut EncodeContext, title: Option<&str>, document
 /// Citation members that identify a document.
 const NAMES_OF_DOCUMENT: [&str; 3] = ["document_title", "filename", "file_id"];
 
-/// Returns the media type of a document, based on the type of its citation. OpenAI and Anthropic send no media type, so
-/// these are the ones that @ai-sdk/openai writes.
+/// Returns the media type of a document, based on the type of its citation. OpenAI and Anthropic do not send a media
+/// type, so the values are those that @ai-sdk/openai writes.
 fn media_type(kind: &str) -> &'static str {
     match kind {
         "page_location" => "application/pdf",

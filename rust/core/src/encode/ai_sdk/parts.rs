@@ -199,7 +199,7 @@ fn timestamp(seconds: i64) -> Option<String> {
         return None;
     }
     let (days, rest) = (seconds.div_euclid(DAY), seconds.rem_euclid(DAY));
-    // Counts years that begin in March, from 0000-03-01, so that the leap day is the last day of a year.
+    // Years are counted from 0000-03-01 and begin in March, so that the leap day is the last day of a year.
     let (era, day) = (
         (days + 719_468).div_euclid(146_097),
         (days + 719_468).rem_euclid(146_097),

@@ -67,7 +67,7 @@ impl Blocks {
         if block.out.is_empty() && block.waits.is_empty() {
             let text = delta.text.trim_start_matches([' ', '\t', '\r', '\n']);
             if !text.starts_with('{') {
-                block.held = true; // the arguments are not an object: the call will be repaired or is invalid
+                block.held = true; // the arguments are not an object, so the call will be repaired or is invalid
                 return;
             }
         }

@@ -35,7 +35,7 @@ pub struct Options {
     pub tool_id_form: Option<ToolIdForm>,
 }
 
-/// What the source reported about the whole response.
+/// What the source reported about the response as a whole.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     pub(crate) id: Option<String>,
@@ -118,7 +118,7 @@ impl EncodeContext {
         }
     }
 
-    /// Records what an event reports about the whole response, or a loss if no target can represent the event.
+    /// Records what an event reports about the response as a whole, or a loss if no target can represent the event.
     pub(crate) fn note(&mut self, event: &Event<'_>) {
         match event {
             Event::ResponseStarted {

@@ -1,6 +1,6 @@
 //! Metadata that only the provider that created it can use: signatures, encrypted reasoning and item ids.
 //!
-//! It is carried only where the client sends it back to that provider: in the AI SDK's `providerMetadata` under the
+//! It is written only where the client sends it back to that provider: into the AI SDK's `providerMetadata` under the
 //! provider's name, and from there into the provider's own dialect.
 
 use crate::encode::common::compact_json::canonical;
@@ -18,7 +18,7 @@ use crate::json::members::members;
 use crate::json::members::string;
 use crate::model::spec;
 
-/// Members in an AI SDK provider's namespace that the provider requires back.
+/// Members of `providerMetadata` that the provider requires in a later turn.
 const HANDED_BACK: [&str; 5] = [
     "itemId",
     "signature",
@@ -67,8 +67,8 @@ pub(crate) fn provider_metadata(
     }
 }
 
-/// Returns the whole namespaces that contain members that must be sent back, when one AI SDK protocol is converted to
-/// the other.
+/// When one AI SDK protocol is converted to the other, returns every provider namespace that contains a member that
+/// must be sent back.
 fn handed_on(context: &mut EncodeContext, found: &[Member<'_>]) -> Option<String> {
     let mut to = Writer::default();
     let mut mark = "{";

@@ -67,7 +67,7 @@ impl<A: Answer> Encoder for SequentialAnswer<A> {
         }
         match *event {
             Event::Usage(_) | Event::Unknown { .. } => return context.note(event),
-            Event::UpstreamError { .. } => return, // the ending reports it
+            Event::UpstreamError { .. } => return, // the ending reports the error
             Event::ResponseStarted {
                 id,
                 model,
@@ -123,7 +123,7 @@ impl<A: Answer> Encoder for SequentialAnswer<A> {
         };
         if finish::is_success(finish.reason) && self.blocks.has_empty_cut_call() {
             if !context.passed.finished.is_empty() {
-                let ending_error = EndingError::named("AssemblyError"); // clients already have the reason
+                let ending_error = EndingError::named("AssemblyError"); // clients already received the finish reason
                 return self.fail(context, &ending_error);
             }
             finish = Finish {

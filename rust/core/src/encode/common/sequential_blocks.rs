@@ -39,7 +39,7 @@ pub(crate) struct Blocks {
     pub(crate) announced: BTreeSet<u32>,
     /// Calls that were announced with an id and are not finished.
     pub(crate) ids: Map<String, u32>,
-    /// Finished calls that wait.
+    /// Finished calls that are waiting.
     pub(crate) later: Map<String, u32>,
     /// Written calls: the name, and whether the provider runs the call. The calls' results repeat the name.
     pub(crate) written: Map<String, (String, bool)>,

@@ -1,8 +1,9 @@
-//! Writes blocks in the dialect of their source: opens, continues and closes each one where the source did.
+//! Writes blocks in the dialect of their source: opens, continues and closes each block where the source did.
 //!
 //! Replaces the queue in `Blocks`. If a source opens a block while another is open, but clients of the dialect support
-//! only one open block, the first one keeps its place until it is closed, and the others wait in the order in which
-//! they started. A part whose announcement cannot be written yet is written all at once at its end, as in `Blocks`.
+//! only one open block, the first block stays open until the source closes it, and the others wait in the order in
+//! which they started. A part whose announcement cannot be written yet is written all at once at its end, as in
+//! `Blocks`.
 
 use crate::encode::common::block::Block;
 use crate::encode::common::block::Form;
@@ -393,7 +394,7 @@ impl SourceBlocks {
         }
     }
 
-    /// Writes a call that was not written yet. A call with the same id as an open call replaces the open one.
+    /// Writes a call that was not written yet. A call with the same id as an open call replaces the open call.
     fn write_call<F: Form>(&mut self, to: &mut Pen<'_, F>, call: &Call<'_>) {
         let count = self.open_ids.get(call.call_id.as_ref());
         if count.is_some_and(|count| *count > 0) {

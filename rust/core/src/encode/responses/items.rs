@@ -96,7 +96,7 @@ pub(crate) struct PartIndexes {
 }
 
 impl PartIndexes {
-    /// Returns the index for a new part: as sent, unless another part already has it.
+    /// Returns the index for a new part: the sent index, unless another part already has it.
     pub(crate) fn free(&self, sent: Option<i64>) -> i64 {
         sent.filter(|sent| !self.taken.contains(sent))
             .unwrap_or(self.next)

@@ -50,7 +50,7 @@ pub(crate) struct Responses {
     summaries: Map<u32, ()>,
     /// Log probabilities of text parts for which no delta was written yet.
     chances: Map<u32, String>,
-    /// Pages that the source cites without a position, for the next text that ends: URL and title.
+    /// Pages cited without a position, for the next text that ends: URL and title.
     pages: Vec<(String, String)>,
     /// The only choice that is written.
     choice: Option<i32>,
@@ -294,7 +294,7 @@ impl Responses {
         self.whole(context, outcome.event(), outcome);
     }
 
-    /// Writes an event that contains the whole response.
+    /// Writes an event that contains the complete response.
     fn whole(&mut self, context: &mut EncodeContext, kind: &str, outcome: &Outcome<'_>) {
         self.items.frame(context, kind).raw(",\"response\":");
         let id = self.id.as_deref();

@@ -1,6 +1,6 @@
 //! The response object, with the members that the published schema requires, in the schema's order.
 //!
-//! Members of the request, which a converter cannot know, get the API's default values.
+//! Members that repeat the request get the API's default values, because a converter does not have the request.
 
 use crate::encode::common::compact_json::canonical;
 use crate::encode::common::encode_context::EncodeContext;

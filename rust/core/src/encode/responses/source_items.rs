@@ -222,7 +222,7 @@ impl Items {
         self.parts.get(position).map(|part| part.item)
     }
 
-    /// Returns the index for a new part: as sent, unless another part already has it.
+    /// Returns the index for a new part: the sent index, unless another part already has it.
     fn free_sub(&self, item: usize, body: &Body, sent: Option<i64>) -> i64 {
         let item = self.all.get(item);
         item.map_or(0, |item| item.part_indexes(body).free(sent))

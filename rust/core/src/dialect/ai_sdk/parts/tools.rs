@@ -1,8 +1,8 @@
 //! Decodes the tool parts of an AI SDK stream: a call's input, the complete call, its result, and the parts in between.
 //!
-//! `tool-input-start`, `-delta` and `-end` have an `id`; `tool-call` has a `toolCallId`. Both hold the same id of the
-//! same call, and `tool-call` closes the call. `tool-input-end` does not close the call, because the final text follows
-//! and may differ (`''` becomes `'{}'`).
+//! `tool-input-start`, `-delta` and `-end` have an `id`; `tool-call` has a `toolCallId`. Both contain the id of the
+//! call. `tool-call` closes the call. `tool-input-end` does not close the call, because the final text follows and may
+//! differ (`''` becomes `'{}'`).
 
 use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::decode_context::DecodeContext;

@@ -50,7 +50,7 @@ impl MessageReader {
         usage(wire, chunk, sent)
     }
 
-    /// Emits the start of the response if content comes before any `start`.
+    /// Emits the start of the response if content arrives before any `start`.
     #[inline]
     pub(crate) fn emit_start(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if self.started {

@@ -46,7 +46,7 @@ static CLIENTS: LazyLock<ClientMembers> = LazyLock::new(|| ClientMembers::of("ai
 const DATA: &str = "data-";
 
 pub(crate) static SHAPES: Shapes = Shapes {
-    // No document of this dialect contains a whole response, but an error can be a whole document.
+    // No document of this dialect contains a complete response, but an error can be a complete document.
     is_body: |document| match document {
         Document::Object(object) => !is_typed(object) && reports_error(object),
         Document::Other(_) => false,
@@ -349,7 +349,7 @@ fn reject(wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult
     unknown(wire, payload)
 }
 
-/// Emits the metadata of a chunk that begins or ends a step. Such a chunk has no members of its own.
+/// Emits the metadata of a chunk that begins or ends a step. Such a chunk has no other members.
 fn step(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> ParseResult {
     match chunk.worth_keeping() {
         Some(members) => wire.assembler.choice_metadata(wire.out, 0, &members),
@@ -357,7 +357,7 @@ fn step(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Pars
     }
 }
 
-/// Keeps a part that the application defines with the message, unless it is transient.
+/// Keeps an application-defined part as part of the message, unless it is transient.
 ///
 /// The part replaces an earlier one with the same type and id.
 fn data(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> ParseResult {

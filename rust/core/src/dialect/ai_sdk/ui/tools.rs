@@ -1,4 +1,4 @@
-//! Decodes the tool chunks of a UI message stream: a call's input as it grows, the complete input, and the output.
+//! Decodes the tool chunks of a UI message stream: the deltas of a call's input, the complete input, and the output.
 //!
 //! `toolCallId` is the only id that these chunks have. Both `tool-input-available` and `tool-input-error` close a call;
 //! the latter also reports that the input was rejected.

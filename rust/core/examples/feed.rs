@@ -48,7 +48,7 @@ fn reads(body: &[u8], size: usize) -> Vec<&[u8]> {
     reads
 }
 
-/// Reads one stream, and returns what was seen and how long it took.
+/// Reads one stream, and returns the counted events and the elapsed time.
 fn parse(dialect: Dialect, config: &Config, caching: bool, reads: &[&[u8]]) -> (Count, u128) {
     let started = Instant::now();
     let mut parser = Parser::with_caching(Some(dialect), config.clone(), caching);

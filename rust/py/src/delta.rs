@@ -7,7 +7,7 @@
 //!
 //! Soundness: `Object` has C layout. The interpreter's object head comes first, and the type spec contains the object's
 //! size. `make` returns a fully initialized object; its two references are owned and never null. Only `get_metadata`
-//! writes to the object, under the global interpreter lock.
+//! writes to the object, while it holds the global interpreter lock.
 
 use std::ffi::{CStr, CString, c_int, c_uint, c_void};
 use std::mem::offset_of;
@@ -340,8 +340,8 @@ fn fields<'py>(slf: &Bound<'py, PyAny>) -> PyResult<(&'static Class, Fields<'py>
     Ok((class, fields.collect::<PyResult<Fields<'_>>>()?))
 }
 
-/// Returns the metadata. The value is built and stored at the first read, under the global interpreter lock; no other
-/// field ever changes.
+/// Returns the metadata. The value is built and stored at the first read, while the global interpreter lock is held; no
+/// other field ever changes.
 unsafe extern "C" fn get_metadata(slf: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
     let place = slf.cast::<Object>();
     guard(null_mut(), |py| {

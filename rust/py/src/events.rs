@@ -1,7 +1,7 @@
 //! The event classes that `_spec/events.json` lists: names, fields, order and defaults.
 //!
-//! Frozen classes with plain slots. Creation is the hot path; everything else (repr, ==, hash, pickle, `to_dict`) uses
-//! the list of fields. The three most frequent classes are in `delta`. Contains no stream logic.
+//! Frozen classes with plain slots. Creation is the hot path; all other operations (repr, ==, hash, pickle, `to_dict`)
+//! use the list of fields. The three most frequent classes are in `delta`. Contains no stream logic.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

@@ -181,7 +181,7 @@ impl Assembler {
             if !call.text.is_unfinished() {
                 let slot = call.slot;
                 choice.track(slot);
-                // The rules handle anything that follows a complete value.
+                // The rules handle any piece that follows a complete value.
                 self.turn.rules += 1;
                 break;
             }
@@ -301,7 +301,7 @@ impl Choice {
     }
 }
 
-/// Returns true if a piece under the label `sub` can only continue the part.
+/// Returns true if a piece with the label `sub` can only continue the part.
 #[inline]
 fn goes_on(one: &ItemPart, sub: Option<i64>) -> bool {
     one.sub_is_reliable

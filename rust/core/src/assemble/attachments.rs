@@ -67,7 +67,7 @@ impl Assembler {
     /// keeps the part number of the first result.
     ///
     /// The result goes to the latest call with this id and uses the id that this call has in its final event. The call
-    /// then counts as answered.
+    /// is then marked as answered.
     pub fn result(
         &mut self,
         out: &mut Output<'_>,

@@ -1,5 +1,5 @@
-//! Ends a stream: handles the terminal marker, the end of the input and upstream errors, closes what is open, and sets
-//! the completeness.
+//! Ends a stream: handles the terminal marker, the end of the input and upstream errors, closes the open parts and
+//! calls, and sets the completeness.
 //!
 //! This module decides the order in which parts and calls close; how each one closes is decided in `part`.
 
@@ -32,7 +32,7 @@ use std::borrow::Cow;
 enum ChoiceEnd {
     /// The choice has a finish reason.
     Reasoned,
-    /// Everything that the wire opened was closed, but there is no finish reason.
+    /// All items that the wire opened were closed, but there is no finish reason.
     Closed,
     /// Something is open, or a call continued after the finish reason and is incomplete.
     Open,
@@ -50,7 +50,7 @@ enum Outcome {
     Cut,
 }
 
-/// Why everything closes.
+/// The reason for closing all choices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Closing {
     /// The terminal marker arrived, which also ends choices without a finish reason.
@@ -133,7 +133,7 @@ impl Assembler {
         }
     }
 
-    /// Closes everything after the input ended too early. `code` is the diagnostic to report or raise.
+    /// Closes all choices after the input ended too early. `code` is the diagnostic to report or raise.
     fn end_cut(
         &mut self,
         out: &mut Output<'_>,
@@ -165,7 +165,7 @@ impl Assembler {
         out.diagnose(code, None, position.name())
     }
 
-    /// Handles an error sent by the gateway and closes everything.
+    /// Handles an error sent by the gateway and closes all choices.
     pub fn upstream_error(
         &mut self,
         out: &mut Output<'_>,
@@ -347,8 +347,8 @@ fn conclude(out: &mut Output<'_>, choice: &mut Choice) -> ParseResult {
     Ok(())
 }
 
-/// Returns how complete the choice is. Without a finish reason it is at best `Closed`, even if the wire closed
-/// everything.
+/// Returns how complete the choice is. Without a finish reason it is at best `Closed`, even if the wire closed all of
+/// its items.
 fn end_of(choice: &Choice) -> ChoiceEnd {
     let mut calls = choice
         .shown()

@@ -11,7 +11,7 @@ use crate::model::output::Output;
 use crate::model::spec::Code;
 
 /// Returns the rank of a finish reason, which is higher the more incomplete it leaves the response. Of two reasons, the
-/// higher-ranked one wins.
+/// higher-ranked one is used.
 fn weight(reason: &str) -> u8 {
     match reason {
         "stop" | "tool_calls" => 0,
@@ -44,7 +44,7 @@ pub fn end_of_calls(finish: &FinishState, ended: bool) -> CallsEnd {
     }
 }
 
-/// Records a finish reason, as sent and as mapped. The first reason wins, unless a later mapped reason has a higher
+/// Records a finish reason, as sent and as mapped. The first reason is used, unless a later mapped reason has a higher
 /// rank.
 ///
 /// "natural" stands for any end that was not forced: `stop`, or `tool_calls` if there are calls.

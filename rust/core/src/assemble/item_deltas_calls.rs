@@ -159,7 +159,7 @@ impl Assembler {
         Ok(slot.is_some_and(|slot| progress(ctx.out, choice, slot, metadata)))
     }
 
-    /// Sets the complete arguments of a call, replacing what was streamed. Does not close the call.
+    /// Sets the complete arguments of a call, replacing the streamed arguments. Does not close the call.
     pub fn call_value(
         &mut self,
         out: &mut Output<'_>,

@@ -161,7 +161,7 @@ impl Assembler {
         add_text(&mut ctx, choice, spot, text, at.address.sub, metadata)
     }
 
-    /// Sets the complete text of a part, replacing what was streamed. Does not close the part.
+    /// Sets the complete text of a part, replacing the streamed text. Does not close the part.
     pub fn part_value(
         &mut self,
         out: &mut Output<'_>,

@@ -164,7 +164,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// Merges token counts that arrive in several payloads. For each number, the last value wins; numbers are never
+    /// Merges token counts that arrive in several payloads. For each number, the last value is used; numbers are never
     /// summed.
     pub fn merge_usage(&mut self, out: &mut Output<'_>, usage: Usage<'_>) -> ParseResult {
         if self.over {

@@ -73,7 +73,7 @@ impl UsageRecord {
         }
     }
 
-    /// Merges additional usage; for each number, the last value wins. Returns by how much the stored data grew.
+    /// Merges additional usage; for each number, the last value is used. Returns by how much the stored data grew.
     pub fn merge(&mut self, usage: Usage<'_>) -> Growth {
         let known = &mut self.numbers;
         for (known, sent) in [

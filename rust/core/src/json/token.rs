@@ -276,7 +276,7 @@ fn short_run(rest: &[u8]) -> usize {
         if found != 0 {
             return (found.trailing_zeros() / 8) as usize;
         }
-        // The zero bytes above the four count as special, so there is always a lowest one.
+        // The zero bytes above the four are treated as special, so there is always a lowest special byte.
         let found = special(u64::from(u32::from_le_bytes(*tail)));
         return rest.len() - 4 + (found.trailing_zeros() / 8) as usize;
     }

@@ -158,7 +158,7 @@ impl InputEnd {
     }
 }
 
-/// What was left unfinished when the input ended.
+/// What kind of input was unfinished when the input ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnfinishedInput {
     /// Nothing: the last event was complete.

@@ -361,8 +361,8 @@ pub enum WireFact<'a> {
     /// A diagnostic reports that clients do not expect the payload. `emptied` is true if the payload produced no
     /// events.
     Mended { emptied: bool },
-    /// The payload is an element of an array, which clients do not expect. Further elements may follow before anything
-    /// is passed through.
+    /// The payload is an element of an array, which clients do not expect. More elements may follow before the repairer
+    /// decides what to pass through.
     Element,
     /// Wire address of the part that opens next: index of the item, index inside the item, and item id.
     Address {

@@ -254,7 +254,7 @@ impl<'a> Output<'a> {
     }
 
     /// Marks the current payload as one that clients would reject and that has no content. An event of an unknown type
-    /// does not count as content. `why`: as for `mark_misread`.
+    /// is not content. `why`: as for `mark_misread`.
     #[cold]
     pub fn leave_out(&mut self, why: &'static str) {
         self.sink.record_fact(WireFact::LeftOut(why));

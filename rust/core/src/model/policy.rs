@@ -102,7 +102,7 @@ words! {
     MissingTerminal {
         /// The stream was truncated.
         Truncate = "truncate",
-        /// The gateway is known to omit the end signal: the stream counts as complete.
+        /// The gateway is known to omit the end signal: the stream is treated as complete.
         Assume = "assume",
     }
 }

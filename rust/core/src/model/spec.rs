@@ -54,7 +54,7 @@ pub(crate) fn words(list: Option<&'static Value>) -> Vec<&'static str> {
     list.filter_map(Value::as_str).collect()
 }
 
-/// Returns the entry of each diagnostic code, in the order of the file.
+/// Returns the data of each diagnostic code, in the order of the file.
 pub fn diagnostics() -> &'static Map<String, Value> {
     object(&DIAGNOSTICS, "codes")
 }

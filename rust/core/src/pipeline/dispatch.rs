@@ -64,7 +64,7 @@ impl PayloadPipeline {
         Ok(())
     }
 
-    /// Emits what the decoder still holds back.
+    /// Emits the output that the decoder still holds back.
     pub(crate) fn flush(&mut self, out: &mut Output<'_>) -> ParseResult {
         let mut wire = DecodeContext {
             assembler: &mut self.assembler,

@@ -1,4 +1,4 @@
-//! Handles the end of the input: uses an unfinished event if possible, and reports what is missing.
+//! Handles the end of the input: uses an unfinished event if possible, and reports a missing end.
 
 use crate::dialect::decode_context::ParseResult;
 use crate::dialect::payload::LocatedPayload;
@@ -171,7 +171,7 @@ impl PayloadPipeline {
         self.assembler.end(out, rest, input)
     }
 
-    /// Returns how much of an unfinished event can be read. The rest counts as truncated.
+    /// Returns how much of an unfinished event can be read. The rest is treated as truncated.
     fn usable(&self, out: &Output<'_>, data: &[u8], text: &str) -> Usable {
         let lenient = out.config.policy.base != Base::Strict;
         if !text.starts_with(['{', '[']) {

@@ -137,7 +137,7 @@ fn whole_lines(text: &str, reader: Reader) -> Option<WholeLines<'_>> {
     })
 }
 
-/// Returns the usable complete documents after a broken one: later lines, and what follows a `data:` inside a line.
+/// Returns the usable complete documents after a broken one: later lines, and documents after a `data:` inside a line.
 fn tails(text: &str, reader: Reader) -> Vec<&str> {
     let mut out = Vec::new();
     let mut broken = false;

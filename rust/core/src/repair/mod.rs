@@ -9,7 +9,7 @@
 //! events.
 //!
 //! A block, and the blocks after it, are held while the parser cannot confirm the block yet, for example because an
-//! announced call may still be retracted. `encode::common::passed_through` stores what the encoder needs from the wire
+//! announced call may still be retracted. `encode::common::passed_through` stores the wire data that the encoder needs
 //! in order to continue after bytes that passed through.
 
 pub(crate) mod ending;
@@ -112,8 +112,8 @@ impl Repairer {
         }
     }
 
-    /// Repairs the next bytes. The output consists of what is appended to `out`, followed by the returned slice of the
-    /// input, which passes unchanged. After the repairer has written an ending, there is no more output.
+    /// Repairs the next bytes. The output consists of the bytes appended to `out`, followed by the returned slice of
+    /// the input, which passes unchanged. After the repairer has written an ending, there is no more output.
     pub fn feed<'i>(&mut self, input: &'i [u8], out: &mut Vec<u8>) -> &'i [u8] {
         let mut read = Read::new(input, out);
         while !self.over && !read.rest().is_empty() {

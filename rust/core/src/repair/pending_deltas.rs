@@ -119,7 +119,7 @@ impl PendingDeltas {
     }
 }
 
-/// Passes an event that has passed through to the encoder, and discards what the encoder writes.
+/// Passes an event that was already sent unchanged to the encoder, and discards the encoder's output.
 #[cold]
 fn unwritten(encoder: &mut dyn Encoder, context: &mut EncodeContext, event: &Event<'_>) {
     let (written, sequence) = (context.writer.bytes.len(), context.passed.sequence);

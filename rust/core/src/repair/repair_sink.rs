@@ -392,7 +392,7 @@ impl RepairSink {
         self.report(Code::REWRITTEN, why, block)
     }
 
-    /// Reports what is inserted or dropped for this reason, once per stream.
+    /// Reports an insertion or a drop for this reason, once per stream.
     pub(crate) fn report_once(&mut self, why: &'static str, block: &[u8]) -> ParseResult {
         if self.reported_reasons.contains(&why) {
             return Ok(());
@@ -470,7 +470,7 @@ impl RepairSink {
         }
     }
 
-    /// Discards what the encoder wrote for the block.
+    /// Discards the encoder's output for the block.
     #[inline]
     pub(crate) fn forget(&mut self) {
         if let Some(encoder) = &mut self.encoder {
@@ -494,7 +494,7 @@ impl RepairSink {
         self.context.passed.sequence = self.wire_facts.next();
     }
 
-    /// Marks everything so far as passed. `numbered`: the bytes contained payloads.
+    /// Marks all output so far as passed. `numbered`: the bytes contained payloads.
     pub(crate) fn pass(&mut self, numbered: bool) {
         self.forget();
         self.wire_facts.pass(&mut self.context.passed, numbered);

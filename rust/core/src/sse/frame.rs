@@ -36,7 +36,7 @@ pub enum Item<'a> {
     Stray(Stray<'a>),
 }
 
-/// Receives what the framer emits. Closures that take an item implement it.
+/// Receives the items that the framer emits. Closures that take an item implement this trait.
 pub trait Receiver {
     fn item(&mut self, item: Item<'_>) -> Result<(), Fault>;
 

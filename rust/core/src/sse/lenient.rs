@@ -2,8 +2,8 @@
 //!
 //! A stray line is neither a field nor a comment, and its first byte after blanks is `{`, `[` or `<`; the lines after
 //! it up to the blank line belong to it. It is emitted after the frame of its block, or in place of that frame if the
-//! frame's data is empty. A stray line that ends in `}` or `]` is emitted at once and on its own if no stray line is
-//! pending and the data before it in its block is empty. A stream with one document per line therefore does not wait
+//! frame's data is empty. A stray line that ends in `}` or `]` is emitted immediately and on its own if no stray line
+//! is pending and the data before it in its block is empty. A stream with one document per line therefore does not wait
 //! for a blank line.
 
 use crate::model::fault::Fault;

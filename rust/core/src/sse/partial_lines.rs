@@ -1,5 +1,5 @@
-//! Handles lines that arrive in several reads. The kind of a line is decided as early as possible, and only what is
-//! needed is stored.
+//! Handles lines that arrive in several reads. The kind of a line is decided as early as possible, and only the
+//! necessary bytes are stored.
 //!
 //! Complete lines are handled in `sse/mod.rs`.
 

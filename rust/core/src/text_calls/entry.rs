@@ -1,4 +1,4 @@
-//! Reads the members of an entry in the table of families.
+//! Reads the members of a family in the table of families.
 
 use serde_json::Map;
 use serde_json::Value;

@@ -32,7 +32,7 @@ pub(crate) struct Family {
 }
 
 impl Family {
-    /// Returns `None` if the entry lacks a member.
+    /// Returns `None` if the family lacks a required member.
     pub fn read(members: &Map<String, Value>) -> Option<Family> {
         let entry = Entry(members);
         let open = entry.words("open");

@@ -224,7 +224,7 @@ impl Mark<'_> {
     }
 }
 
-/// What is allowed at a position.
+/// Which markers are allowed at a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MarkerPosition {
     Nowhere,
@@ -234,7 +234,7 @@ pub(crate) enum MarkerPosition {
     AfterProse,
 }
 
-/// What precedes a position on its line.
+/// The content before a position on its line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Before {
     /// At most white space.
@@ -317,7 +317,7 @@ impl Layout {
         self.last = None;
     }
 
-    /// Reads up to a position and returns what is allowed there.
+    /// Reads up to a position and returns which markers are allowed there.
     pub fn marker_position(
         &mut self,
         text: &str,

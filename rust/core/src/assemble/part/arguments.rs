@@ -62,7 +62,7 @@ pub struct ArgumentText {
     pub replay_has_header: bool,
     /// Number of bytes of the text that have been emitted.
     pub shown: usize,
-    /// The text no longer begins with what was emitted: a reset event must follow.
+    /// The text no longer begins with the emitted text, so a reset event must follow.
     pub taken_back: bool,
     /// Number of fragments received.
     pub(crate) count: usize,
@@ -243,7 +243,7 @@ impl ArgumentText {
         self.doubling.alive = false;
     }
 
-    /// Drops everything beyond `size` after a limit was exceeded. Other fields are not updated, because the stream has
+    /// Drops the bytes beyond `size` after a limit was exceeded. Other fields are not updated, because the stream has
     /// ended.
     pub fn undo(&mut self, size: usize) {
         self.overflow.truncate(size.saturating_sub(self.data.len()));

@@ -1,4 +1,4 @@
-//! State of one tool call in progress: identity, arguments, and what was emitted.
+//! State of one tool call in progress: its identity, its arguments, and the part of them that was emitted.
 //!
 //! Contains only state and queries. `apply_identity`, `route_fragment` and `close_calls` change it; `call_events` emits
 //! its events.

@@ -2,8 +2,8 @@
 //!
 //! The text emitted since the last reset is always a prefix of the call's text, so the deltas add up to the complete
 //! text. While the text may still be replaced, only its settled part is emitted before the close; resets are therefore
-//! rare. A call is emitted only when it has a name and something shows that the name is final: an argument byte,
-//! another part, or the close. Contains no identity rules.
+//! rare. A call is emitted only when it has a name that is known to be final, because an argument byte, another part,
+//! or the close has arrived. Contains no identity rules.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::arguments::text_of;

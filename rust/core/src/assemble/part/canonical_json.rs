@@ -53,7 +53,7 @@ fn write(scanner: &mut Scanner<'_>, out: &mut String) -> Scan<()> {
                 write(scanner, &mut value)?;
                 members.push((key, value));
             }
-            // The sort is stable, so the last of several equal keys stays last and wins.
+            // The sort is stable, so the last of several equal keys stays last and takes precedence.
             members.sort_by(|a, b| a.0.cmp(&b.0));
             out.push('{');
             let mut members = members.into_iter().peekable();

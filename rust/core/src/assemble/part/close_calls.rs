@@ -7,7 +7,7 @@
 //! drop       drop tentative calls without arguments, and nameless calls without any text
 //! unwrap     treat null and "" as no arguments; replace a JSON string that contains JSON with that JSON
 //! dedupe     drop the later of two calls with the same name, arguments and id (AM5: without an id, the same index)
-//! opening    drop the duplicate of a call that was opened under one id and closed under another
+//! opening    drop the duplicate of a call that was opened with one id and closed with another
 //! ignore     leave out a placeholder if the response ended without a reason
 //! identify   make ids unique, mint missing ones
 //! classify   complete, empty, incomplete or invalid, with a reason: `classify`
@@ -41,8 +41,8 @@ use std::collections::HashSet;
 
 /// Closes every open call of the choice.
 ///
-/// `broken_off`: the input ended too early. A call that received text after the finish reason then counts as truncated,
-/// unless its JSON is complete.
+/// `broken_off`: the input ended too early. A call that received text after the finish reason is then treated as
+/// truncated, unless its JSON is complete.
 pub fn close_calls(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -281,8 +281,8 @@ fn pair(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
         .diagnose(Code::ARGS_PAIRED, Some(part), &other.to_string())
 }
 
-/// Replaces text that stands for something else: white space, null and "" stand for no arguments, a JSON string stands
-/// for the JSON that it contains.
+/// Replaces text that stands for other arguments: white space, null and "" stand for no arguments, and a JSON string
+/// stands for the JSON that it contains.
 fn unwrap(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> ParseResult {
     let Some(call) = choice.get_mut(slot) else {
         return Ok(());

@@ -84,7 +84,8 @@ pub fn is_empty_object(piece: &[u8]) -> bool {
 /// Minimum spare capacity of a text, in bytes.
 const ROOM: usize = 32;
 
-/// Appends a fragment. Capacity grows by a quarter instead of doubling, because many streams are open at once.
+/// Appends a fragment. Capacity grows by a quarter instead of doubling, because many streams may be open at the same
+/// time.
 #[inline]
 pub fn extend(text: &mut Vec<u8>, piece: &[u8]) {
     if text.capacity() - text.len() < piece.len() {

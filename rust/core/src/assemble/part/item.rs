@@ -138,7 +138,7 @@ pub struct Item {
     pub index: Option<i64>,
     /// Item id that is emitted, if it differs from `item_id`.
     pub public_id: Option<Id>,
-    /// The wire opened the item. Otherwise, the item was created because something addressed it.
+    /// The wire opened the item. Otherwise, the item was created because a delta addressed it.
     pub announced: bool,
     /// The wire opened the item without a part, so its closing event carries more than the closing events of its parts.
     pub opened_bare: bool,

@@ -45,7 +45,7 @@ pub fn share_id(
         .shared_id
         .get_or_insert_with(|| Box::new(SharedId::new(first, text)));
     shared_id.announce(index);
-    // An overflow at either index then counts as a second call.
+    // An overflow at either index is then treated as a second call.
     call.announced_again.insert(Some(first));
     call.announced_again.insert(Some(index));
 }

@@ -71,7 +71,7 @@ impl Choice {
         }
     }
 
-    /// Records the sub-index under which a delta of the part arrived.
+    /// Records the sub-index of a delta of the part.
     fn move_part(&mut self, spot: Spot, sub: Option<i64>) {
         let Choice {
             item_index,
@@ -392,7 +392,7 @@ pub fn set_whole_text(
     set_value(ctx, choice, spot, text)
 }
 
-/// Sets the text of the part, regardless of what was streamed.
+/// Sets the text of the part, regardless of the streamed text.
 pub fn set_value(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

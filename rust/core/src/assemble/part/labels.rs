@@ -15,7 +15,7 @@ pub enum Labels {
     TooMany,
 }
 
-/// Runs of consecutive text under one label, and the closing texts by label.
+/// Runs of consecutive text with the same label, and the closing texts by label.
 #[derive(Clone, Debug, Default)]
 pub struct Runs {
     /// Label and start offset of each run, in order.

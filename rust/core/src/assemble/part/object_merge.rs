@@ -75,7 +75,7 @@ impl<K: AsRef<str>, V: Default> Keyed<K, V> {
                 position
             }
         };
-        // Cannot panic, because the entry was just found or inserted.
+        // Cannot panic, because the member was just found or inserted.
         #[allow(clippy::indexing_slicing)]
         &mut self.members[position].1
     }

@@ -115,7 +115,7 @@ pub fn report_reannounced(
     let Some((record, call)) = choice.item_call_mut(item) else {
         return Ok(());
     };
-    // An overflow of its text then counts as a second call.
+    // An overflow of its text is then treated as a second call.
     call.announced_again.insert(None);
     if std::mem::replace(&mut record.again_reported, true) {
         return Ok(());
@@ -144,7 +144,8 @@ pub fn begin_reannounced(
     Ok(())
 }
 
-/// Decides what a repeated announcement meant, when its item closes or the choice ends.
+/// Decides, when the item closes or the choice ends, whether a repeated announcement meant the same call or another
+/// one.
 pub fn decide(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> ParseResult {
     let Some(record) = choice.item_index.get_mut(item) else {
         return Ok(());

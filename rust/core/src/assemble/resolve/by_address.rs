@@ -44,7 +44,8 @@ pub fn restatement(choice: &mut Choice) -> Box<Restatement> {
     }
 }
 
-/// Closes what is open at the index of the address, unless it has an item id by which later deltas may address it.
+/// Closes the item that is open at the index of the address, unless it has an item id by which later deltas may address
+/// it.
 fn make_room(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

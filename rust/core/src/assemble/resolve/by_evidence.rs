@@ -296,7 +296,7 @@ fn bound(
 }
 
 /// Returns true if R1e or R1g is pending for a complete call: further input is held back for it or opens the second
-/// call under its id.
+/// call with its id.
 fn second_is_due(call: &Call, index: Option<i64>) -> bool {
     call.text.replayed > 0 || (call.id.is_some() && call.announced_again.contains(&index))
 }

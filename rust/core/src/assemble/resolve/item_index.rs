@@ -447,7 +447,7 @@ impl ItemIndex {
         self.open.clear();
     }
 
-    /// Clears everything, because the response restarts.
+    /// Clears all items and tables, because the response restarts.
     pub fn start_again(&mut self) {
         *self = ItemIndex::default();
     }

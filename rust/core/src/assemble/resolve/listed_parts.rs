@@ -108,8 +108,8 @@ impl Plan {
         }
     }
 
-    /// Rule 2: assigns listed texts to closed parts. Returns the positions of the free ones and stores what remains of
-    /// each text in `left`.
+    /// Rule 2: assigns listed texts to closed parts. Returns the positions of the free ones and stores the rest of each
+    /// text in `left`.
     fn take_done<'a>(
         &mut self,
         parts: &[StreamedPart],
@@ -180,7 +180,7 @@ impl Plan {
     }
 
     /// Rules 3 and 4: assigns listed texts to open parts. `free` holds the positions of those that no closed part took;
-    /// `left` holds what remains of each text.
+    /// `left` holds the rest of each text.
     fn take_open(&mut self, parts: &[StreamedPart], left: &[&str], free: &[usize]) {
         let open: Vec<usize> = (0..parts.len())
             .filter(|position| parts.get(*position).is_some_and(|part| !part.done))

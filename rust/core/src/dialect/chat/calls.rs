@@ -1,4 +1,4 @@
-//! Converts the entries in `tool_calls`, in every shape that gateways use, to call fragments.
+//! Converts the calls in `tool_calls`, in every shape that gateways use, to call fragments.
 //!
 //! Normalizes values: absent, null and blank values are treated alike, and a number is accepted as an id. Does not
 //! decide which call a fragment belongs to.

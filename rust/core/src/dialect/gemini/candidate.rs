@@ -1,6 +1,6 @@
 //! Decodes one candidate of a Gemini stream: its parts, in order, its sources, its metadata and its finish reason.
 //!
-//! Parts have no address on the wire. Consecutive texts of the same kind form one part, until something else comes
+//! Parts have no address on the wire. Consecutive texts of the same kind form one part, until a different part comes
 //! between them or a thought signature ends the part.
 
 use crate::dialect::anomalies::Anomalies;

@@ -1,7 +1,7 @@
 //! Converts streamed arguments (`partialArgs` of a function call) into one JSON text while they arrive.
 //!
 //! The API streams the leaves of the argument object in document order, each with its JSON path. A string may come in
-//! any number of pieces. A leaf that cannot follow what was already written leaves the text unfinished for good,
+//! any number of pieces. A leaf that cannot follow what was already written leaves the text permanently unfinished,
 //! because a call with missing content must not look complete.
 
 use crate::json::Text;
@@ -86,7 +86,7 @@ pub(crate) struct Partial {
     levels: Vec<Level>,
     /// Path of the unfinished string, if any.
     string: Option<Vec<Step>>,
-    /// True once something was written.
+    /// True once any text was written.
     begun: bool,
     broken: bool,
 }

@@ -16,8 +16,8 @@ pub(crate) struct Audio {
 }
 
 impl Audio {
-    /// Stores the piece that an event contains, under the name of a member of `audio`. Returns false if the event
-    /// contains no piece.
+    /// Stores the piece that an event contains; `member` is the member of `audio` that the piece belongs to. Returns
+    /// false if the event contains no piece.
     pub(crate) fn delta(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

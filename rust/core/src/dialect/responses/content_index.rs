@@ -122,7 +122,7 @@ impl ContentIndexes {
         mem::take(&mut self.renamed)
     }
 
-    /// Starts a new message, and discards any message stored under the same id or index.
+    /// Starts a new message, and discards any message with the same key.
     pub(crate) fn begin(&mut self, item_address: &ItemAddress<'_>) {
         if let Some(id) = item_address.item_id.as_deref() {
             self.by_id.remove(id);

@@ -341,7 +341,7 @@ fn varying<'a>(event: &Object<'a>, slots: &Slots<'a>) -> Option<Varying<'a>> {
     })
 }
 
-/// Emits an unknown event under the name that it has.
+/// Emits an unknown event with its own name.
 fn unknown(
     wire: &mut DecodeContext<'_, '_>,
     name: Option<&str>,

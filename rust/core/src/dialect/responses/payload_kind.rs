@@ -60,8 +60,7 @@ fn reports_error(object: &Object<'_>) -> bool {
     }
 }
 
-/// Returns true if a document after a broken one contains something that can be recovered: an error, a text, or the
-/// end.
+/// Returns true if a document after a broken one contains recoverable data: an error, a text, or the end.
 fn is_of_use(object: &Object<'_>) -> bool {
     let of_use = matches!(
         kind(object),

@@ -91,7 +91,7 @@ impl Sequence {
             return Ok(false);
         };
         // Half of the hash is enough, because it is compared only with the hash of the event with the same number.
-        // These hashes make up most of what a long stream keeps in memory.
+        // These hashes are most of the memory that a long stream uses.
         let mark = mark() as u32;
         match self.known(number) {
             None => {

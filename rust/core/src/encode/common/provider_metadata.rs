@@ -123,7 +123,7 @@ fn provider(source: &str) -> &str {
     known.unwrap_or(if source.is_empty() { "unknown" } else { source })
 }
 
-/// Returns the members of a reasoning part's close, under the names used in the provider's namespace.
+/// Returns the members of a reasoning part's close, with the names that the provider's namespace uses.
 fn own<'d>(source: &str, done: &'d Done<'_>) -> Vec<(&'static str, &'d str)> {
     let nonempty = |text: &'d Option<Text<'_>>| text.as_deref().filter(|text| !text.is_empty());
     let mut own = Vec::new();

@@ -278,7 +278,7 @@ impl Counts {
         self.input.is_some() || self.output.is_some() || self.total.is_some()
     }
 
-    /// Returns the total for a target that requires a number, with unknown counts as 0.
+    /// Returns the total for a target that requires a number, with 0 for unknown counts.
     pub(crate) fn sum(&self) -> i64 {
         let input = self.input.unwrap_or(0);
         let both = input.saturating_add(self.output.unwrap_or(0));

@@ -176,7 +176,7 @@ impl Automaton {
         }
     }
 
-    /// Returns what the result would be if the text ended here, which would complete a number at the root.
+    /// Returns the result that applies if the text ends here, which completes a number at the root.
     pub fn finish(&self) -> Status {
         match self.state {
             State::Zero | State::Integer | State::Fraction | State::ExponentDigits

@@ -1,4 +1,5 @@
-//! A pull scanner over one JSON text: returns the values that a decoder requests, and validates everything it skips.
+//! A pull scanner over one JSON text: returns the values that a decoder requests, and validates all values that it
+//! skips.
 //!
 //! ```
 //! # use streamweld_core::json::{Scanner, ScanError};

@@ -51,7 +51,7 @@ impl Literals {
                     reading.expect_next(text, "{")?;
                     reading.state = GrammarState::Members;
                 }
-                // Reads what follows an opening bracket, a member or an item.
+                // Reads the next element after an opening bracket, a member or an item.
                 GrammarState::Members | GrammarState::AfterValue => {
                     let next = reading.next(text)?;
                     if next == closer(reading) {

@@ -33,7 +33,7 @@ pub(crate) enum Grammar {
 }
 
 impl Grammar {
-    /// Returns `None` if the entry lacks a member that its shape requires.
+    /// Returns `None` if the family lacks a member that its shape requires.
     pub fn read(entry: &Entry<'_>) -> Option<Grammar> {
         Some(match entry.word("shape")?.as_str() {
             "json" => Grammar::Json(json::Grammar::read(entry)?),

@@ -1,4 +1,4 @@
-//! Returns everything that a parser reports about a stream, as text, with or without its caches. Also provides
+//! Returns all results that a parser reports for a stream, as text, with or without its caches. Also provides
 //! pseudo-random numbers.
 
 use std::fmt::Write as _;
@@ -35,7 +35,7 @@ impl Rng {
     }
 }
 
-/// Returns everything that a caller sees, as text: events, faults, snapshot and completeness.
+/// Returns all results that a caller sees, as text: events, faults, snapshot and completeness.
 pub(crate) fn read(
     dialect: Dialect,
     body: &[u8],

@@ -60,7 +60,7 @@ impl MessageReader {
         wire.assembler.started(wire.out, None, None, None, None)
     }
 
-    /// Merges the `messageMetadata` that any chunk may contain. The last value of each member wins.
+    /// Merges the `messageMetadata` that any chunk may contain. The last value of each member is used.
     pub(crate) fn metadata(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

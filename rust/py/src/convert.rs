@@ -1,7 +1,7 @@
 //! `_native.Converter`: converts one stream from one dialect to another, bytes in and bytes out.
 //!
-//! Like `Parser`, the class is frozen, its state is protected by a lock that is only tried, and no panic crosses into
-//! Python.
+//! Like `Parser`, the class is frozen, its state is protected by a lock for which no call waits, and no panic crosses
+//! into Python.
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 

@@ -1,7 +1,7 @@
 //! `_native.Parser`: parses one stream from bytes to event objects.
 //!
-//! The class is frozen, and its state is protected by a lock that is only tried, so concurrent calls raise `ParserBusy`
-//! and never race or wait. No panic crosses into Python.
+//! The class is frozen, and its state is protected by a lock for which no call waits, so concurrent calls raise
+//! `ParserBusy` and never race. No panic crosses into Python.
 
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 

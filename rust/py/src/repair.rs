@@ -1,7 +1,7 @@
 //! `_native.Repairer`: repairs one stream in flight.
 //!
-//! Like `Parser`, the class is frozen, its state is protected by a lock that is only tried, and no panic crosses into
-//! Python.
+//! Like `Parser`, the class is frozen, its state is protected by a lock for which no call waits, and no panic crosses
+//! into Python.
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 

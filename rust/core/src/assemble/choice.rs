@@ -365,7 +365,7 @@ impl Choice {
 
     /// Returns true if a `function_call` call repeats one of the last calls from `tool_calls`.
     ///
-    /// A call with the same name is considered different only if its complete arguments differ, because no gateway
+    /// A call with the same name is treated as different only if its complete arguments differ, because no gateway
     /// distributes its calls over both forms.
     pub fn mirrors(&mut self, name: &str, arguments: &[u8]) -> bool {
         let whole = is_whole(arguments);

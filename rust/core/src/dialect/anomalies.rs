@@ -80,7 +80,7 @@ pub(crate) struct Anomalies<'a> {
     more_shapes: usize,
     /// True if a text contained a lone surrogate that no later text can complete.
     pub(crate) lone: bool,
-    /// The first unreported reason why official clients would read the payload differently.
+    /// The first unreported reason why official clients would interpret the payload differently.
     misread: Option<&'static str>,
     /// True if there was any such reason, whether reported or not.
     odd: bool,
@@ -98,7 +98,7 @@ impl<'a> Anomalies<'a> {
         self.odd = true;
     }
 
-    /// Returns true if official clients would read the payload differently.
+    /// Returns true if official clients would interpret the payload differently.
     pub(crate) fn is_odd(&self) -> bool {
         self.odd
     }

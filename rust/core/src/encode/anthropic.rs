@@ -271,7 +271,7 @@ impl Message {
         to.inner(text).raw("\"}}\n\n");
     }
 
-    /// Writes the end of a block, unless the source's own end was passed through.
+    /// Writes the end of a block, unless the source's own end passed through.
     fn stop(&mut self, context: &mut EncodeContext, part: u32) {
         if !context.passed.ended.contains(&part) {
             self.of(context, "content_block_stop", part).raw("}").end();

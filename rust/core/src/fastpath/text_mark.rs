@@ -12,7 +12,7 @@ const STEP: u64 = 0xd6e8_feb8_6659_fd93;
 
 /// Returns the mark of one text.
 pub(crate) fn mark(bytes: &[u8]) -> u64 {
-    // Four words at a time in two chains that do not depend on each other.
+    // Hashes four words at a time, in two chains that do not depend on each other.
     let (mut first, mut second) = (SEED, STEP);
     let mut rest = bytes;
     while let Some((block, tail)) = rest.split_first_chunk() {

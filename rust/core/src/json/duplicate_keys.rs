@@ -1,7 +1,7 @@
 //! Finds duplicate keys in an object, anywhere in a validated text.
 //!
-//! Most payloads have none: call `may_repeat` on members that were parsed anyway, and scan the text only if the result
-//! is inconclusive.
+//! Most payloads have none, so callers call `may_repeat` on members that were parsed anyway, and scan the text only if
+//! the result is inconclusive.
 
 use crate::json::Kind;
 use crate::json::Raw;

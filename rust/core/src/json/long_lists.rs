@@ -7,7 +7,7 @@ use crate::json::Kind;
 use crate::json::ScanError;
 use crate::json::Scanner;
 
-/// Number of values as which one item is counted.
+/// Number of values that one item is counted as.
 const WEIGHT: u64 = 32;
 
 /// Keys of lists whose items are decoded, and of the objects that contain such lists.

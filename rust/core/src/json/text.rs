@@ -299,7 +299,7 @@ pub fn compact(raw: &str) -> Cow<'_, str> {
 #[inline]
 pub(crate) fn has_backslash(text: &[u8]) -> bool {
     let among = |bytes: &[u8]| {
-        // No early exit, so that the compiler emits a few vector instructions.
+        // There is no early exit, so that the compiler emits a few vector instructions.
         bytes
             .iter()
             .fold(false, |found, byte| found | (*byte == b'\\'))

@@ -140,7 +140,7 @@ pub(crate) fn number_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
         digits_end(bytes, at)?
     };
     if !matches!(byte(bytes, at), b'.' | b'e' | b'E') {
-        // 18 digits always fit in 64 bits.
+        // A number with 18 digits always fits in 64 bits.
         return Some((at, at - start > 18));
     }
     float_end(bytes, start, at)
@@ -149,7 +149,7 @@ pub(crate) fn number_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
 #[inline(never)]
 fn float_end(bytes: &[u8], start: usize, point: usize) -> Option<(usize, bool)> {
     let mut at = point;
-    // Without an exponent, 300 digits are always finite.
+    // Without an exponent, a number with 300 digits is always finite.
     let mut measure = point - start > 300;
     if byte(bytes, at) == b'.' {
         at = fraction_end(bytes, at + 1)?;

@@ -343,16 +343,16 @@ pub enum WireFact<'a> {
     Payload { event: &'a [u8], data: &'a [u8] },
     /// Clients of the dialect would misread the payload. Holds one of the reasons defined for the code `rewritten`.
     Misread(&'static str),
-    /// Clients would read the payload correctly if its event had this name. Reported only for payloads that were not
-    /// buffered during detection.
+    /// Clients would interpret the payload correctly if its event had this name. Reported only for payloads that were
+    /// not buffered during detection.
     Named(&'static str),
-    /// Clients would read the payload correctly if the missing opening event came before it. Holds one of the reasons
-    /// defined for the code `rewritten`.
+    /// Clients would interpret the payload correctly if the missing opening event came before it. Holds one of the
+    /// reasons defined for the code `rewritten`.
     Unopened(&'static str),
     /// The payload contains the first delta of this choice.
     Begun(i32),
-    /// Clients would read the payload correctly after a chunk with the role. The payload begins this choice without a
-    /// role.
+    /// Clients would interpret the payload correctly after a chunk with the role. The payload begins this choice
+    /// without a role.
     Roleless(i32),
     /// Clients do not expect the payload, and it produced no events.
     Emptied,

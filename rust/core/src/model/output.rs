@@ -260,13 +260,13 @@ impl<'a> Output<'a> {
         self.sink.record_fact(WireFact::LeftOut(why));
     }
 
-    /// Reports that clients would read the current payload correctly if its event had this name.
+    /// Reports that clients would interpret the current payload correctly if its event had this name.
     #[cold]
     pub fn rename(&mut self, name: &'static str) {
         self.sink.record_fact(WireFact::Named(name));
     }
 
-    /// Reports that clients would read the current payload correctly if the missing opening event came before it.
+    /// Reports that clients would interpret the current payload correctly if the missing opening event came before it.
     #[cold]
     pub fn miss_opening(&mut self) {
         self.sink.record_fact(WireFact::Unopened("start_missing"));
@@ -349,7 +349,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Counts a diagnostic or an `Unknown` event. Returns false if the payload has caused too many.
+    /// Counts a diagnostic or an `Unknown` event. Returns false if the payload has caused too many of them.
     fn notes(&mut self) -> bool {
         let ledger = &mut *self.ledger;
         if ledger.noted_at != ledger.ordinal {

@@ -38,7 +38,7 @@ use crate::sse::decode_utf8;
 use memchr::memchr;
 use std::mem;
 
-/// All state that a stream has after the framer.
+/// The state of a stream in the stages after the framer.
 #[derive(Debug)]
 pub(crate) struct PayloadPipeline {
     pub(crate) dialect: Option<Dialect>,

@@ -38,7 +38,7 @@ impl HeldPayload {
         }
     }
 
-    /// Keeps the place of a payload that was already processed, and as much of its data as a fault shows.
+    /// Keeps the place of a payload that was already processed, and the beginning of its data, for use in a fault.
     pub(crate) fn shown(arrival: LocatedPayload<'_>) -> HeldPayload {
         let data = arrival.data.get(..RAW_HEAD).unwrap_or(arrival.data);
         HeldPayload::of(LocatedPayload { data, ..arrival })

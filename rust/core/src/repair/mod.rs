@@ -1,5 +1,5 @@
-//! Repairs one stream: accepts bytes in one dialect and returns bytes in the same dialect. Blocks that clients read
-//! correctly pass through unchanged; the others are rewritten.
+//! Repairs one stream: accepts bytes in one dialect and returns bytes in the same dialect. Blocks that clients
+//! interpret correctly pass through unchanged; the others are rewritten.
 //!
 //! The parser checks every block (`block`), and the encoder of the same dialect writes the same events into a buffer.
 //! As long as blocks pass unchanged, their original bytes are sent and the buffer is discarded. From the first block
@@ -145,7 +145,7 @@ impl Repairer {
         self.over = true;
     }
 
-    /// Reports that a limit that only the caller can measure was exceeded, and appends the ending.
+    /// Handles an exceeded limit that only the caller can measure, and appends the ending.
     pub fn exceed(&mut self, name: LimitName, out: &mut Vec<u8>) {
         let mut read = Read::new(&[], out);
         if !self.over && self.after_error.is_none() {

@@ -175,7 +175,7 @@ pub(crate) fn put_opening(block: &mut Vec<u8>, opening: &[u8], is_first: bool) {
     block.splice(at..at, opening.iter().copied());
 }
 
-/// Replaces the event names in a block with this one. The block must have other lines and end in a blank line.
+/// Replaces the event names in a block with the given name. The block must have other lines and end in a blank line.
 pub(crate) fn put_name(block: &mut Vec<u8>, name: &str) {
     let sent = std::mem::take(block);
     let (lines, blank) = sent.split_at(sent.len() - end(&sent));

@@ -15,7 +15,7 @@ pub struct Frame<'a> {
     pub retry: Option<u64>,
     /// Absolute offset of the first byte of the first data line.
     pub offset: u64,
-    /// 0-based index among all payloads, frames and stray ones.
+    /// 0-based index among all payloads, both frames and stray payloads.
     pub ordinal: u64,
 }
 

@@ -238,7 +238,7 @@ impl Framer {
                     rest = tail;
                 }
                 Some(_) => {
-                    // Part of a BOM is the start of an unknown field name.
+                    // An incomplete BOM is treated as the start of an unknown field name.
                     if self.bom > 0 {
                         self.line = Line::Skip;
                     }

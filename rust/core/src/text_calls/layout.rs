@@ -9,7 +9,7 @@
 use crate::text_calls::byte_set::ByteSet;
 use crate::text_calls::reading::is_blank;
 
-/// Number of characters at the start of a line that decide what kind of line it is.
+/// Number of characters at the start of a line that determine its kind.
 const HEAD: usize = 256;
 /// Minimum indentation of a line of code.
 const CODE_INDENT: usize = 4;

@@ -142,7 +142,7 @@ fn fault_of_text(call: &Call) -> Option<&'static str> {
     other.then_some("not_object")
 }
 
-/// Returns true if the text can be a tool name. Outside ASCII, blanks, control characters and formatting characters are
+/// Returns true if the text can be a tool name. Non-ASCII blanks, control characters and formatting characters are
 /// rejected.
 fn is_name(name: &str) -> bool {
     let fits = |one: char| match one {

@@ -354,7 +354,7 @@ fn dedupe(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
         }
     }
     for group in groups.into_iter().filter(|group| group.len() > 1) {
-        // Closed calls are final and therefore kept. Of the other calls, each one that repeats a kept call is dropped.
+        // Closed calls are final, so they are kept. Of the other calls, each one that repeats a kept call is dropped.
         let judged = |slot: &usize| choice.get(*slot).is_some_and(|call| call.verdict.is_some());
         let (judged, others): (Vec<usize>, Vec<usize>) = group.into_iter().partition(judged);
         let mut contents: HashSet<String> = HashSet::new();

@@ -361,7 +361,7 @@ pub fn report_conflict(
     ctx.report(Code::CONFLICT, part)
 }
 
-/// Returns true if the given arguments equal those of the call, or are empty or a placeholder.
+/// Returns true if the given arguments equal those of the call, are empty, or are a placeholder.
 pub fn is_same_or_empty(call: &mut Call, arguments: &str) -> bool {
     let payload = arguments.as_bytes();
     payload.is_empty()

@@ -36,7 +36,7 @@ pub fn is_another(call: &Call, address: &Address<'_>, name: Option<&str>) -> boo
 
 /// Returns true if a close with the ids of an open call closes that call, even with another name.
 ///
-/// An announcement creates a call and a close ends it. The AI SDK's own repair may rename the call in between.
+/// An announcement creates a call and a close ends it. Between them, the AI SDK's own repair may rename the call.
 pub fn is_own_close(choice: &Choice, item: usize, address: &Address<'_>) -> bool {
     let (Some(record), Some(call)) = (choice.item_index.get(item), choice.call_of(item)) else {
         return false;

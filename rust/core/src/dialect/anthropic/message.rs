@@ -203,7 +203,7 @@ fn content<'a>(
 }
 
 /// Merges a usage object. Usage objects are cumulative, so a missing count keeps its earlier value. `checked`: the name
-/// in `client_members` of the requirements that the object must meet.
+/// under which `client_members` lists the members that the object must have.
 fn usage<'a>(
     wire: &mut DecodeContext<'_, '_>,
     holder: &[Member<'a>],

@@ -455,8 +455,8 @@ pub(crate) enum LegacyForm {
     Own,
 }
 
-/// Returns the call fragments in a delta or a message. The legacy fragment comes last, and is left out if it repeats
-/// another one.
+/// Returns the call fragments in a delta or a message. The legacy fragment comes last. It is left out if it repeats
+/// another fragment.
 ///
 /// `streamed`: the choice of a delta, which may repeat a call from an earlier delta; `None` for a message.
 pub(crate) fn fragments<'a>(

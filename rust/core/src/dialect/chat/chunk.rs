@@ -165,7 +165,7 @@ impl Chat {
         let at = match known {
             Some(at) => at,
             None if wire.out.config.policy.switches.merge_choices && !self.choices.is_empty() => {
-                // AM11: the request asked for one choice, so every other index refers to the first one.
+                // AM11: the request asked for one choice, so every other index refers to the first choice.
                 wire.out.mark_misread("choice_merged");
                 if !self.merged.contains(&index) && !is_full(self.merged.len()) {
                     self.merged.insert(index);

@@ -71,7 +71,7 @@ pub(crate) struct Pen<'a, F> {
 pub(crate) trait Form: Debug + Send {
     /// True if the close of a call repeats its arguments and replaces the streamed ones.
     const CORRECTS: bool;
-    /// True if the target has a place for calls that someone other than the client ran, and for their results.
+    /// True if the target can represent calls that were not run by the client, and their results.
     const RUNS_CALLS: bool;
     /// True if clients of the dialect accept several open blocks, which a source of the same dialect may send.
     const SIDE_BY_SIDE: bool;

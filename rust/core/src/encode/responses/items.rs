@@ -155,7 +155,7 @@ pub(crate) struct Items {
     pub(crate) next_turn: u64,
     /// Finished items, by key.
     pub(crate) left: Map<SourceItemKey, usize>,
-    /// The item that contains each part of the source, by part number.
+    /// For each part of the source, by part number: the item that contains it.
     pub(crate) item_of: Map<u32, usize>,
     /// Items that continued after their done event and need another one.
     pub(crate) resumed: Vec<usize>,

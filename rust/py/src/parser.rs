@@ -122,8 +122,8 @@ impl Parser {
         Ok(Fold::now(parser.snapshot_now(py)?, choice))
     }
 
-    /// Returns the arguments that events have reported so far for the call `part`, or `None` if the provider sent no such
-    /// call.
+    /// Returns the arguments that events have reported so far for the call `part`, or `None` if the provider sent no
+    /// such call.
     #[pyo3(signature = (part, /))]
     fn shown_arguments<'py>(
         &self,

@@ -383,8 +383,8 @@ impl Parser {
         self.stage.assembler.assumed_ends(sink);
     }
 
-    /// Returns the arguments that events have reported so far for the call `part`, or `None` if the provider sent no such
-    /// call.
+    /// Returns the arguments that events have reported so far for the call `part`, or `None` if the provider sent no
+    /// such call.
     pub fn shown_arguments(&self, part: u32) -> Option<Cow<'_, str>> {
         self.stage.assembler.shown_arguments(part)
     }

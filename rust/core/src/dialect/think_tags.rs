@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_may_be_cut_anywhere() {
+    fn tags_may_be_split_anywhere() {
         let whole = "<think>hm <b</think>hi</think> < <thin";
         for second in 0..whole.len() {
             for first in 0..second {

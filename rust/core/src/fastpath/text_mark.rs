@@ -152,7 +152,7 @@ mod tests {
 
     /// The mark of a piece does not depend on the bytes after the piece or on their number.
     #[test]
-    fn pieces_are_marked_by_what_they_are() {
+    fn the_mark_of_a_piece_depends_only_on_its_bytes() {
         let mut marks = HashSet::new();
         for length in 0..40 {
             for filler in [0, b'x'] {

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_up_to_the_first_that_is_no_utf8() {
+    fn texts_before_the_first_invalid_one() {
         let valid = |given: &[&[u8]]| {
             let mut texts = Utf8Batch::new();
             for text in given {

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn inner_ones_come_before_the_member_that_holds_them() {
+    fn inner_duplicates_come_before_their_member() {
         let text =
             r#"{"a":{"b":1,"b":[{"c":0},{"c":1,"\u0063":{}}]},"x":2,"a":{"b":2,"b":3},"a":1}"#;
         assert_eq!(duplicates(text), ["a/b/*/c", "a/b", "a/b", "a", "a"]);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn most_texts_have_none() {
+    fn a_key_that_may_repeat_is_found_at_any_depth() {
         for text in ["1", "[]", r#"{"a":[{"a":1},{"a":{"a":[]}}],"b":{},"c":2}"#] {
             assert!(!may_repeat_in(text), "{text}");
         }
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_tell_the_keys_of_payloads_apart() {
+    fn marks_distinguish_the_keys_of_payloads() {
         let words = [
             "",
             "a",

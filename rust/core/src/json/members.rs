@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_payload_is_cut_into_its_members() {
+    fn a_payload_is_split_into_its_members() {
         let text = r#"{"a":1,"\u0062":{"c":"x"},"a":"2","n":null}"#;
         let Ok(Document::Object(object)) = document(text, None) else {
             panic!("an object");

@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_at_the_ends_wait_and_those_within_are_replaced() {
+    fn halves_at_the_ends_are_kept_and_inner_ones_replaced() {
         assert_eq!(
             Text::unescape(r"\ud800"),
             text("", None, Some(0xD800), false)
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn white_space_goes_but_not_within_strings() {
+    fn white_space_is_removed_outside_strings() {
         assert_eq!(
             compact("{ \"a b\\\" \\\\\" :\n[1, 2\t]\r} "),
             "{\"a b\\\" \\\\\":[1,2]}"

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_observes_one_more_than_the_cap() {
+    fn an_exceeded_limit_observes_one_more_than_the_limit() {
         let fault = Fault::limit(LimitName::max_event_bytes, 10).at(7, 2);
         assert_eq!(fault.rule, "limit_max_event_bytes");
         assert_eq!((fault.byte_offset, fault.event_ordinal), (7, 2));

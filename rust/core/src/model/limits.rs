@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cap_is_set_by_name() {
+    fn a_limit_is_set_by_name() {
         let mut limits = Limits::default();
         assert!(limits.set("max_choices", None));
         assert_eq!(limits.max_choices, None);

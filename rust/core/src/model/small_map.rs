@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn few_or_many_say_the_same() {
+    fn short_and_long_maps_behave_the_same() {
         let mut map: Map<String, usize> = Map::default();
         let mut model: HashMap<String, usize> = HashMap::new();
         for step in 0..400_usize {

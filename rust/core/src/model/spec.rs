@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_say_what_the_file_says() {
+    fn codes_have_the_data_of_the_file() {
         assert_eq!(Code::INVALID_UTF8.severity(), Severity::Warning);
         assert_eq!(Code::INVALID_UTF8.raises(), "FramingError");
         assert_eq!(Code::NULL_PAYLOAD.severity(), Severity::Info);

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_do_not_depend_on_the_cuts() {
+    fn elements_do_not_depend_on_the_chunking() {
         let body = br#" [ {"a":"]}\"["} ,{"b":[1]}, 12 ,"x"] y"#;
         let expected = [
             (r#"{"a":"]}\"["}"#, 3),
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_array_of_objects_is_left_to_lines() {
+    fn other_bodies_are_split_into_lines() {
         for body in ["data: {}\n\n", "[DONE]", "[1]", "{}", "\u{feff}data"] {
             for cut in 1..=body.len() {
                 let (found, kind, ..) = elements(body.as_bytes(), cut);

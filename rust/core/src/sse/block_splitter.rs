@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_before_an_event_stand_alone() {
+    fn comments_before_an_event_are_separate_blocks() {
         for ends in ["\n", "\r", "\r\n"] {
             let body = format!(": a{ends}:{ends}data: 1{ends}: b{ends}{ends}{ends} : c{ends}:");
             let whole = blocks(&[&body]);

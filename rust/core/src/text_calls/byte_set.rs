@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_without_a_second_byte_has_every_one() {
+    fn a_pair_without_a_second_byte_matches_every_byte() {
         let mut pairs = BytePairs::default();
         pairs.insert(b'<', Some(b't'));
         pairs.insert(b'#', None);

@@ -170,7 +170,7 @@ fn a_call_that_is_announced_again_is_one_call() {
 }
 
 #[test]
-fn what_an_opening_carries_is_told_once() {
+fn content_of_an_opening_is_emitted_once() {
     let lines = run(|items, out| {
         items.part_opened(out, at(index(0)), Some(Text::plain("Hel")), None)?;
         items.part_text(out, at(index(0)), Text::plain("Hello"), None)?;
@@ -197,7 +197,7 @@ fn what_an_opening_carries_is_told_once() {
 }
 
 #[test]
-fn the_close_holds_and_a_lost_beginning_is_put_back() {
+fn the_close_is_authoritative_and_a_lost_beginning_is_restored() {
     let lines = run(|items, out| {
         items.part_text(out, at(index(0)), Text::plain("Helo"), None)?;
         items.part_closed(out, at(index(0)), Some(Text::plain("Hello")), None)?;
@@ -243,7 +243,7 @@ fn the_close_holds_and_a_lost_beginning_is_put_back() {
 }
 
 #[test]
-fn a_terminal_list_tells_nothing_twice() {
+fn a_terminal_list_emits_nothing_twice() {
     let lines = run(|items, out| {
         items.part_text(out, at(index(0)), Text::plain("Hi"), None)?;
         items.call_closed(out, with(&call("fc_1", "call_1", 1), "{\"a\":1}"))?;

@@ -214,7 +214,7 @@ fn as_scan(verdict: Status, length: usize) -> Scan<()> {
 }
 
 #[test]
-fn all_say_the_same() {
+fn automaton_scanner_and_serde_json_agree() {
     let mut random = Random::new(2);
     let mut valid = 0;
     for round in 0..300_000 {
@@ -256,7 +256,7 @@ fn all_say_the_same() {
 }
 
 #[test]
-fn a_prefix_never_breaks_and_a_break_never_heals() {
+fn a_prefix_of_json_is_not_broken_and_a_broken_text_stays_broken() {
     let mut random = Random::new(3);
     for _ in 0..20_000 {
         let text = text(&mut random);

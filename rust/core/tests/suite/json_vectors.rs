@@ -67,7 +67,7 @@ fn check<'p>(test: &Json, pieces: impl IntoIterator<Item = &'p [u8]>, how: &str)
 }
 
 #[test]
-fn every_vector_in_every_cut() {
+fn every_vector_split_everywhere() {
     let mut count = 0;
     for test in tests_in("json") {
         let bytes = bytes_of(&test["input"]);

@@ -292,7 +292,7 @@ fn jobs(dialect: &str, number: usize, all: bool) -> Vec<Job> {
 }
 
 #[test]
-fn every_dialect_has_things_that_can_be_many() {
+fn every_dialect_has_repeatable_elements() {
     let streams = streams();
     let there: BTreeSet<&str> = streams
         .iter()

@@ -147,7 +147,7 @@ fn pieces<'b>(body: &'b [u8], random: &mut Random) -> Vec<&'b [u8]> {
 }
 
 #[test]
-fn as_the_model_says_in_any_chunking() {
+fn the_framer_agrees_with_the_model_in_any_chunking() {
     let mut random = Random::new(1);
     let mut faults = 0;
     for round in 0..60_000 {
@@ -231,7 +231,7 @@ fn stray_payloads() {
 }
 
 #[test]
-fn caps_to_the_byte() {
+fn limits_are_exact_to_the_byte() {
     let limits = Limits {
         max_event_bytes: Some(100),
         max_field_bytes: Some(10),
@@ -299,7 +299,7 @@ fn caps_to_the_byte() {
 }
 
 #[test]
-fn the_end_inside_of_a_character() {
+fn the_end_inside_a_character() {
     let mid = |body: &[u8]| {
         let mut framer = Framer::new(&Limits::default(), false);
         framer.feed(b"data: ", &mut |_: Item<'_>| Ok(())).unwrap();

@@ -88,14 +88,14 @@ mod tests {
     use super::canonical;
 
     #[test]
-    fn spelling_does_not_count() {
+    fn spelling_does_not_matter() {
         let one = canonical(r#"{"b" : [1, "\u0041"], "a":{"x":null,"x":true}}"#);
         assert_eq!(one, canonical(r#"{"a":{"x":true},"b":[1,"A"]}"#));
         assert_ne!(one, canonical(r#"{"a":{"x":true},"b":[1.0,"A"]}"#));
     }
 
     #[test]
-    fn a_string_stands_for_the_document_in_it() {
+    fn a_string_has_the_canonical_form_of_its_document() {
         assert_eq!(canonical(r#""{\"a\":1}""#), canonical(r#"{ "a" : 1 }"#));
         assert_ne!(canonical(r#""{""#), canonical("{}"));
     }

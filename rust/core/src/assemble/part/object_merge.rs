@@ -380,7 +380,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_keys_are_found_as_few_are() {
+    fn many_keys_are_found_like_few() {
         let mut keyed: Keyed<String, usize> = Keyed::default();
         for round in 0..2 {
             for number in 0..3 * FEW {

@@ -152,7 +152,7 @@ mod tests {
     use super::CallList;
 
     #[test]
-    fn a_number_that_comes_back_stands_last() {
+    fn a_number_added_again_moves_to_the_end() {
         let mut calls = CallList::default();
         for number in [3, 0, 2] {
             calls.add(number);

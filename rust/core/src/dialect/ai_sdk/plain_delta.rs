@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_plain_is_read_at_once() {
+    fn only_plain_text_takes_the_fast_path() {
         let found = piece(r#"{"id":"0","type":"text-delta","delta":"a\n"}"#);
         assert_eq!(
             found,

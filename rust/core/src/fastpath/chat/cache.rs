@@ -148,7 +148,7 @@ mod tests {
     use crate::json::Scanner;
 
     #[test]
-    fn a_template_fits_what_differs_in_its_holes_only() {
+    fn a_template_matches_payloads_that_differ_only_in_its_holes() {
         let payload = r#"{"a":[{"index":12,"text":"hi"}],"pad":"xyz"}"#;
         let raw = |from: usize, to: usize| {
             let text = payload.get(from..to).unwrap();
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_text_is_found_at_once() {
+    fn a_plain_text_is_found() {
         let payload = r#"{"t":"hi","n":1}"#;
         let text = payload.get(5..9).unwrap();
         let raw = Scanner::new(text, None).skip().unwrap();

@@ -196,7 +196,7 @@ mod tests {
     /// The same event may be decoded in full the first time and matched against a template the second time. Its mark
     /// must be the same both times.
     #[test]
-    fn whoever_marks_an_event_finds_the_same() {
+    fn equal_events_have_equal_marks() {
         let mut marks = std::collections::HashSet::new();
         let texts = [
             "a",

@@ -79,7 +79,7 @@ fn prefixes() {
 }
 
 #[test]
-fn a_break_is_where_the_byte_is() {
+fn errors_are_at_the_offending_byte() {
     for (text, pos) in [
         ("x", 0),
         ("{,", 1),
@@ -171,7 +171,7 @@ fn numbers_that_are_infinite_break_where_they_end() {
 }
 
 #[test]
-fn what_it_tells_besides() {
+fn queries_while_the_text_arrives() {
     let mut automaton = Automaton::new();
     assert!(automaton.is_blank());
     automaton.feed(b" ");
@@ -218,7 +218,7 @@ fn what_it_tells_besides() {
 }
 
 #[test]
-fn a_piece_that_breaks_is_not_taken_on_offer() {
+fn a_breaking_piece_is_rejected_by_offer() {
     let mut automaton = Automaton::new();
     assert_eq!(automaton.offer(b"{\"a\":\"x"), Status::Prefix);
     assert_eq!(automaton.offer(b"yz"), Status::Prefix);

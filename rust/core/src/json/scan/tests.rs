@@ -101,7 +101,7 @@ fn the_wrong_kind_is_an_error_and_never_a_panic() {
 }
 
 #[test]
-fn wide_integers_are_told() {
+fn wide_integers_are_reported() {
     for (text, wide) in [
         ("[18446744073709551615]", false),
         ("[{\"a\":18446744073709551616}]", true),

@@ -61,7 +61,7 @@ class Decoder(Protocol):
         ...
 
     @staticmethod
-    def is_complaint(value: object) -> bool:
+    def is_error_body(value: object) -> bool:
         """Return whether a plain body reports an error without an `error` member, such as a message with a code."""
         ...
 

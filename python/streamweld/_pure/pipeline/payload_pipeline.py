@@ -439,7 +439,7 @@ class PayloadPipeline:
     def _in_lines(self) -> bool:
         return self._lines and not self.is_framed
 
-    def _is_complaint(self, payload: Payload, *, stray: bool) -> bool:
+    def _is_error_body(self, payload: Payload, *, stray: bool) -> bool:
         """Return whether the document is a plain body that reports an error without an `error` member."""
         held = self._waiting is not None and bool(self._waiting.held)
         if self.is_array or not stray or (self.decoder is None and held):
@@ -448,7 +448,7 @@ class PayloadPipeline:
 
     def _is_alone(self, waiting: UndetectedPayloads, payload: Payload) -> bool:
         """Return whether this first payload contains only an error and does not identify a dialect."""
-        return not self.is_array and not waiting.held and ChatDecoder.is_complaint(payload.value)
+        return not self.is_array and not waiting.held and ChatDecoder.is_error_body(payload.value)
 
     def _detected(self, payload: Payload, event: str) -> Decoder:
         """Detect the dialect from a salvaged document.

@@ -82,7 +82,7 @@ class AnthropicDecoder:
         return False
 
     @staticmethod
-    def is_complaint(value: object) -> bool:
+    def is_error_body(value: object) -> bool:
         """Return whether a body that is not an event stream reports an error in a gateway-specific shape."""
         if not is_object(value):
             return False
@@ -354,7 +354,7 @@ class AnthropicDecoder:
         self._assembler.unknown(None if event == "message" else event, payload.text.encode())
 
 
-def _complains(value: Mapping[str, Any]) -> bool:
+def _reports_error(value: Mapping[str, Any]) -> bool:
     """Return whether the value reports an error without an `error` member: a message with a code or a type."""
     if type_of(value) in EVENTS:
         return False

@@ -80,9 +80,9 @@ class ChatDecoder:
         return is_object(value) and is_completion(value)
 
     @staticmethod
-    def is_complaint(value: object) -> bool:
+    def is_error_body(value: object) -> bool:
         """Return whether a body that is not an event stream and does not match any dialect reports an error."""
-        return is_object(value) and is_complaint(value)
+        return is_object(value) and is_error_body(value)
 
     @staticmethod
     def is_of_use(value: object) -> bool:

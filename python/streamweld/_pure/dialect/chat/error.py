@@ -27,9 +27,9 @@ def find_error(payload: Payload, value: Mapping[str, Any], path: Path, event: st
     return read_error(payload, path, value) if reports_error(value) else None
 
 
-def is_complaint(value: Mapping[str, Any]) -> bool:
+def is_error_body(value: Mapping[str, Any]) -> bool:
     """Return whether a body without `error` reports an error: a message with a code, or only a message."""
-    return complains(value) or is_bare(value)
+    return reports_error(value) or is_bare(value)
 
 
 def read_choice_error(payload: Payload, value: Mapping[str, Any], path: Path) -> ErrorFields | None:

@@ -58,7 +58,7 @@ class GeminiDecoder:
     @staticmethod
     def is_body(value: object) -> bool:
         """Return whether a payload outside any event is a complete response body or an error sent instead of one."""
-        return is_object(value) and (_ends(value) or value.get("error") is not None or _complains(value))
+        return is_object(value) and (_ends(value) or value.get("error") is not None or _reports_error(value))
 
     @staticmethod
     def is_line(value: object) -> bool:
@@ -69,7 +69,7 @@ class GeminiDecoder:
         return is_object(value) and value.get("error") is None and not _reports_error(value)
 
     @staticmethod
-    def is_complaint(value: object) -> bool:
+    def is_error_body(value: object) -> bool:
         """Return whether a body that is not an event stream reports an error in a gateway-specific shape."""
         if not is_object(value):
             return False
@@ -308,7 +308,7 @@ def _find_error(
     return read_error(payload, path, holder)
 
 
-def _complains(value: Mapping[str, Any]) -> bool:
+def _reports_error(value: Mapping[str, Any]) -> bool:
     """Return whether the value reports an error without an `error` member: a message with a code or a status."""
     if _is_chunk(value):
         return False

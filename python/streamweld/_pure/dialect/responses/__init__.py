@@ -110,7 +110,7 @@ class ResponsesDecoder:
         return False
 
     @staticmethod
-    def is_complaint(value: object) -> bool:
+    def is_error_body(value: object) -> bool:
         """Return whether a document without `error` reports an error: a message with a code, or only a message."""
         if not is_object(value):
             return False

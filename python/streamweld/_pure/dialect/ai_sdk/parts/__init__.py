@@ -86,7 +86,7 @@ class AiSdkPartsDecoder:
         """Return whether the value is an error sent instead of a stream. In this dialect, no document contains a
         complete response.
         """
-        return is_object(value) and not isinstance(value.get("type"), str) and is_complaint(value)
+        return is_object(value) and not isinstance(value.get("type"), str) and reports_error(value)
 
     @staticmethod
     def is_line(value: object) -> bool:  # noqa: ARG004
@@ -94,9 +94,9 @@ class AiSdkPartsDecoder:
         return False
 
     @staticmethod
-    def is_complaint(value: object) -> bool:
+    def is_error_body(value: object) -> bool:
         """Return whether a body that is not an event stream and does not match any dialect reports an error."""
-        return is_object(value) and (is_complaint(value) or is_bare(value))
+        return is_object(value) and (reports_error(value) or is_bare(value))
 
     @staticmethod
     def is_of_use(value: object) -> bool:

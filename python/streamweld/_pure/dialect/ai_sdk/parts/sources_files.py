@@ -90,7 +90,7 @@ def error_of(payload: Payload, value: Mapping[str, Any]) -> ErrorFields:
     )
 
 
-def is_complaint(value: Mapping[str, Any]) -> bool:
+def reports_error(value: Mapping[str, Any]) -> bool:
     """Return whether an object reports an error.
 
     It has an `error` member, it has a message with a code, or it has no type and reports a failure.

@@ -85,7 +85,7 @@ class AiSdkUiDecoder:
         """Return whether the value is an error sent instead of a stream. In this dialect, no document contains a
         complete response.
         """
-        return is_object(value) and not isinstance(value.get("type"), str) and _is_complaint(value)
+        return is_object(value) and not isinstance(value.get("type"), str) and _reports_error(value)
 
     @staticmethod
     def is_line(value: object) -> bool:  # noqa: ARG004
@@ -93,9 +93,9 @@ class AiSdkUiDecoder:
         return False
 
     @staticmethod
-    def is_complaint(value: object) -> bool:
+    def is_error_body(value: object) -> bool:
         """Return whether a body that is not an event stream and does not match any dialect reports an error."""
-        return is_object(value) and (_is_complaint(value) or is_bare(value))
+        return is_object(value) and (_reports_error(value) or is_bare(value))
 
     @staticmethod
     def is_of_use(value: object) -> bool:
@@ -235,7 +235,7 @@ class AiSdkUiDecoder:
         self._assembler.upstream_error(error.code, error.kind, error.message, payload.text.encode())
 
 
-def _is_complaint(value: Mapping[str, Any]) -> bool:
+def _reports_error(value: Mapping[str, Any]) -> bool:
     """Return whether an object reports an error.
 
     It has an `error` member, it has a message with a code, or it has no type and reports a failure.

@@ -170,7 +170,7 @@ def test_output_goes_to_a_file(command: str, form: str, recording: Path, tmp_pat
 
 def test_an_output_file_that_cannot_be_opened(recording: Path, tmp_path: Path) -> None:
     done = streamweld("auto", "check", "-o", tmp_path / "no" / "out", recording)
-    assert done.exit_code == 3
+    assert done.returncode == 3
     assert done.stderr.startswith("streamweld: the output cannot be written: ")
 
 

@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -277,6 +278,18 @@ def test_a_call_that_has_its_result_is_not_to_be_run(backend: str) -> None:
     )
     (line,) = in_lines(streamweld(backend, "inspect", "--json", "-", stdin=body).stdout)
     assert [(call["call_id"], call["dispatchable"]) for call in line["tool_calls"]] == [("a", False), ("b", True)]
+
+
+def test_inspect_shows_which_calls_may_run(backend: str, tmp_path: Path) -> None:
+    """The views for people show how many calls there are, and which of them are dispatchable, as `--json` does."""
+    file = tmp_path / "calls.sse"
+    file.write_bytes(call(0, "a", "look", "{}") + call(1, "b", "find", '{"q": "unfinis') + end())
+    one = streamweld(backend, "inspect", file).stdout
+    assert re.search(r"look +a +complete +yes +\{\}", one), one
+    assert re.search(r"find +b +incomplete +no ", one), one
+    many = streamweld(backend, "inspect", file, file).stdout
+    assert re.search(r"file +dialect +text +calls +dispatchable +finish", many), many
+    assert re.search(r"calls\.sse +chat +0 +2 +1 +tool_calls +complete", many), many
 
 
 def test_inspect_json_shows_what_a_later_turn_needs(backend: str) -> None:

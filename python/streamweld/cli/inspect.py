@@ -116,10 +116,7 @@ class Report:
             "reasoning": response.reasoning,
             "refusal": response.refusal,
             "tool_calls": [
-                call.to_dict() | {"dispatchable": call.part in runnable}
-                for choice in response.choices
-                for runnable in [{call.part for call in choice.dispatchable_calls}]
-                for call in (*choice.tool_calls, *choice.server_tool_calls)
+                call.to_dict() | {"dispatchable": runnable} for call, runnable in _calls(response)
             ],
             "tool_results": [item.to_dict() for item in self._items if isinstance(item, ToolResult)],
             "reasoning_parts": [_but_its_text(item) for item in self._items if isinstance(item, ReasoningDone)],
@@ -164,6 +161,15 @@ class Report:
         if self.raised is not None:
             return str(self.raised)
         return None if sent is None else " ".join(filter(None, [sent.code, sent.kind, sent.message]))
+
+
+def _calls(response: Response) -> list[tuple[ToolCall, bool]]:
+    """Return the calls of all choices, those that the provider runs last, and whether each is dispatchable."""
+    found: list[tuple[ToolCall, bool]] = []
+    for choice in response.choices:
+        runnable = {call.part for call in choice.dispatchable_calls}
+        found += [(call, call.part in runnable) for call in (*choice.tool_calls, *choice.server_tool_calls)]
+    return found
 
 
 def _but_its_text(item: ReasoningDone) -> dict[str, Any]:
@@ -319,12 +325,13 @@ def _show(out: Console, report: Report) -> None:
         if value:
             facts.add_row(name, value if name in ("reasoning", "text", "refusal", "body") else printable(value))
     out.print(facts)
-    calls = [call for choice in response.choices for call in (*choice.tool_calls, *choice.server_tool_calls)]
+    calls = _calls(response)
     if calls:
-        shown = table("name", "id", "state", "arguments", title="tool calls")
-        for call in calls:
+        shown = table("name", "id", "state", "dispatchable", "arguments", title="tool calls")
+        for call, runnable in calls:
             arguments = printable(call.arguments, _ARGUMENTS)
-            shown.add_row(printable(call.name), printable(call.call_id), _state(call), arguments)
+            cells = (printable(call.name), printable(call.call_id), _state(call))
+            shown.add_row(*cells, "yes" if runnable else "no", arguments)
         out.print(shown)
     if report.diagnostics:
         found = [Finding.of_diagnostic(diagnostic, report.lines) for diagnostic in report.diagnostics]
@@ -384,14 +391,16 @@ def _show_many(out: Console, reports: Iterable[Report]) -> bool:
         response = report.response
         codes.update(report.codes)
         if report.codes:
-            calls = sum(len(choice.tool_calls) + len(choice.server_tool_calls) for choice in response.choices)
-            facts = (report.dialect or "unknown", str(len(response.text)), str(calls), printable(_finish(response)))
+            calls = _calls(response)
+            counts = (str(len(response.text)), str(len(calls)), str(sum(runnable for _, runnable in calls)))
+            facts = (report.dialect or "unknown", *counts, printable(_finish(response)))
             rows.append((report.file, *facts, response.completeness, ", ".join(report.codes)))
     if rows:
         shared = folder([row[0] for row in rows])
         if shared:
             out.print(printable(shared), style="bold", soft_wrap=True)
-        shown = table("file", "dialect", "text", "calls", "finish", "completeness", "findings", right=("text", "calls"))
+        numbers = ("text", "calls", "dispatchable")
+        shown = table("file", "dialect", *numbers, "finish", "completeness", "findings", right=numbers)
         for file, *cells in rows:
             shown.add_row(printable(file.removeprefix(shared)), *cells)
         print_files(out, shown)

@@ -21,7 +21,7 @@ from streamweld.report.finding import Lines
 from streamweld.testing import Piece, Recording, write_recording
 
 from tests.support.servers.command import in_lines, streamweld
-from tests.support.servers.wire import call, end, text
+from tests.support.servers.wire import DONE, call, end, event, text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,8 +100,8 @@ def test_inspect_has_diagnostics_and_rules_with_place_and_link(backend: str, rec
     assert broken == RULES
     assert line["violations"][0]["help_url"].endswith("/docs/rules.md#chat.role_repeated")
     shown = streamweld(backend, "inspect", recording).stdout
-    for code, offset, event, number in DIAGNOSTICS + RULES:
-        assert re.search(rf"{re.escape(code)} +{offset} +{number} +{event} ", shown), code
+    for code, offset, ordinal, number in DIAGNOSTICS + RULES:
+        assert re.search(rf"{re.escape(code)} +{offset} +{number} +{ordinal} ", shown), code
 
 
 def test_select_and_ignore(recording: Path) -> None:
@@ -154,6 +154,47 @@ def test_exit_zero(command: str, recording: Path, tmp_path: Path) -> None:
     assert run(command, recording).exit_code == 1
     assert run(command, "--exit-zero", recording).exit_code == 0
     assert run(command, "--exit-zero", tmp_path / "missing").exit_code == 3
+
+
+@pytest.mark.parametrize("command", ["check", "inspect"])
+@pytest.mark.parametrize("options", [(), ("--json",), ("--output-format", "github"), ("--output-format", "sarif")])
+def test_fail_on_is_the_least_severity_that_fails(command: str, options: tuple[str, ...], tmp_path: Path) -> None:
+    """The exit codes for streams whose worst finding is of each severity, without the option and with each value."""
+    streams = {
+        "error": sample(),
+        "warning": call(0, "a", "look", "{") + call(0, "a", "look", "}") + end(),
+        "info": event({"type": "start"}) + b": x\n\nevent: finish\n" + event({"type": "finish"}) + DONE,
+    }
+    expected = {
+        None: {"error": 1, "warning": 1, "info": 0},
+        "error": {"error": 1, "warning": 0, "info": 0},
+        "warning": {"error": 1, "warning": 1, "info": 0},
+        "info": {"error": 1, "warning": 1, "info": 1},
+    }
+    files = {name: tmp_path / f"{name}.sse" for name in streams}
+    for name, file in files.items():
+        file.write_bytes(streams[name])
+    for least, codes in expected.items():
+        chosen = () if least is None else ("--fail-on", least)
+        assert {name: run(command, *options, *chosen, file).exit_code for name, file in files.items()} == codes, least
+        assert run(command, *options, *chosen, *files.values()).exit_code == 1
+    assert run(command, *options, "--fail-on", "error", files["warning"], files["info"]).exit_code == 0
+    assert run(command, *options, "--fail-on", "info", "--exit-zero", files["error"]).exit_code == 0
+    assert run(command, *options, "--fail-on", "error", tmp_path / "missing").exit_code == 3
+    assert run(command, *options, "--fail-on", "fatal", files["info"]).exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["check", "inspect"])
+def test_fail_on_does_not_hide_warnings(command: str, tmp_path: Path) -> None:
+    file, clean = tmp_path / "warning.sse", tmp_path / "info.sse"
+    file.write_bytes(call(0, "a", "look", "{") + call(0, "a", "look", "}") + end())
+    clean.write_bytes(event({"type": "start"}) + b": x\n\nevent: finish\n" + event({"type": "finish"}) + DONE)
+    assert "chat.call_head_repeated" in run(command, "--fail-on", "error", file).stdout
+    assert "2 streams, 1 without a finding" in run(command, "--fail-on", "error", file, clean).stdout
+    (line,) = in_lines(run(command, "--json", "--fail-on", "error", file).stdout)
+    assert line["findings"] == ["chat.call_head_repeated"]
+    assert "ai-sdk-ui.event_line" in run(command, "--fail-on", "info", clean, clean).stdout
+    assert "2 streams, 0 without a finding" in run(command, "--fail-on", "info", clean, file).stdout
 
 
 @pytest.mark.parametrize("command", ["check", "inspect"])

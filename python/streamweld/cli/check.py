@@ -71,15 +71,17 @@ class Report:
     unknown: StreamError | None
     lines: Lines
     hint: str  # description of the body if it is not a stream
+    selection: Selection
 
     @property
     def codes(self) -> list[str]:
-        """The rules with severity warning or error, tool calls in text, and an unknown dialect, each listed once."""
-        broken = [violation.rule for violation in self.violations if violation.severity != "info"]
-        broken += [leak.code for leak in self.leaks]
-        if self.unknown is not None:
-            broken.append(self.unknown.rule)
-        return list(dict.fromkeys(broken))
+        """The codes of the findings that summaries list."""
+        return self.selection.codes(self.findings)
+
+    @property
+    def fails(self) -> bool:
+        """Whether a finding is severe enough for exit code 1."""
+        return self.selection.fails(self.findings)
 
     @property
     def findings(self) -> list[Finding]:
@@ -154,9 +156,9 @@ def _report(dialect: CheckDialect, selection: Selection, file: str, source: Bina
     problem = leaks.error or unknown
     if hint and problem is not None:  # not a stream, so there is nothing to check
         unknown = problem if selection.keeps(problem.rule) else None
-        return Report(file, size, None, [], [], 0, unknown, lines, hint)
+        return Report(file, size, None, [], [], 0, unknown, lines, hint, selection)
     kept = sorted((one for one in found if selection.keeps(one.rule)), key=lambda one: one.where)
-    return Report(file, size, checker.dialect, kept, leaked, checker.dropped, unknown, lines, hint)
+    return Report(file, size, checker.dialect, kept, leaked, checker.dropped, unknown, lines, hint, selection)
 
 
 @click.command(short_help="Check recorded streams against the rules of their own dialect.")
@@ -176,6 +178,7 @@ def check(
     verbose: bool,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
+    fail_on: Severity,
     exit_zero: bool,
     output_format: OutputFormat,
     as_json: bool,
@@ -192,39 +195,39 @@ def check(
     Tool calls that a model wrote into its text are reported as text_call_seen.
 
     Exit codes: 0 no findings, 1 findings (a violation with severity warning or error, a tool call in the text, or an
-    unknown dialect), 2 usage error, 3 a file could not be read.
+    unknown dialect), 2 usage error, 3 a file could not be read. --fail-on sets the least severity for exit code 1.
     """
     unreadable: list[str] = []
-    read = partial(_report, dialect, Selection.of(select, ignore))
+    read = partial(_report, dialect, Selection.of(select, ignore, fail_on))
     reports = read_each(progress(files, "check"), read, unreadable)
     with opened(output) as out:
-        found = _write(out, reports, "json" if as_json else output_format, verbose=verbose, many=len(files) > 1)
-    sys.exit(UNREADABLE if unreadable else FINDINGS if found and not exit_zero else FINE)
+        fails = _write(out, reports, "json" if as_json else output_format, verbose=verbose, many=len(files) > 1)
+    sys.exit(UNREADABLE if unreadable else FINDINGS if fails and not exit_zero else FINE)
 
 
 def _write(out: TextIO, reports: Iterable[Report], form: OutputFormat, *, verbose: bool, many: bool) -> bool:
-    """Write the reports, and return True if any stream has a finding."""
-    found = False
+    """Write the reports, and return True if any stream fails."""
+    fails = False
     match form:
         case "json":
             for report in reports:
-                found = found or bool(report.codes)
+                fails = fails or report.fails
                 emit(report.to_dict(), out)
         case "github":
             for report in reports:
-                found = found or bool(report.codes)
+                fails = fails or report.fails
                 write_github(out, report.file, report.findings)
         case "sarif":
             kept = list(reports)
-            found = any(report.codes for report in kept)
+            fails = any(report.fails for report in kept)
             write_sarif(out, ((report.file, report.findings) for report in kept))
         case "text" if many and not verbose:
-            found = _show_many(console(file=out), reports)
+            fails = _show_many(console(file=out), reports)
         case "text":
             for report in reports:
-                found = found or bool(report.codes)
+                fails = fails or report.fails
                 _show(console(file=out), report, every=verbose)
-    return found
+    return fails
 
 
 def _show(out: Console, report: Report, *, every: bool) -> None:
@@ -249,14 +252,16 @@ def _show(out: Console, report: Report, *, every: bool) -> None:
 def _show_many(out: Console, reports: Iterable[Report]) -> bool:
     """Write one line for each stream with a finding, then the broken rules, most frequent first.
 
-    Returns True if any stream has a finding.
+    Returns True if any stream fails.
     """
+    fails = False
     levels: tuple[Severity, ...] = ("error", "warning", "info")
     rows: list[tuple[str, ...]] = []
     streams: Counter[str] = Counter()
     number = 0
     for report in reports:
         number += 1
+        fails = fails or report.fails
         streams.update({violation.rule for violation in report.violations})
         if report.codes:
             counts = Counter(finding.severity for finding in report.findings if finding.kind != "error")
@@ -277,4 +282,4 @@ def _show_many(out: Console, reports: Iterable[Report]) -> bool:
             rule = rules()[name]
             broken.add_row(str(count), rule.severity, name, rule.text, rule.source)
         out.print(broken)
-    return bool(rows)
+    return fails

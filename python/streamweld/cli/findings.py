@@ -43,6 +43,7 @@ OutputFormat: TypeAlias = Literal["text", "json", "github", "sarif"]
 
 ERRORS: Final = ("not_an_event_stream", "unknown_dialect", "internal", *[f"limit_{name}" for name in LIMITS])
 """The rules of errors that are not diagnostic codes."""
+_SEVERITIES: Final[tuple[Severity, ...]] = ("info", "warning", "error")
 _LEVELS: Final[dict[Severity, str]] = {"error": "error", "warning": "warning", "info": "note"}
 _COMMANDS: Final[dict[Severity, str]] = {"error": "error", "warning": "warning", "info": "notice"}
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -50,7 +51,7 @@ _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Selects the codes to show and count: those that match `select` but not `ignore`.
+    """The codes to show, those that match `select` but not `ignore`, and the least severity that fails.
 
     Raises:
         UsageError: if a pattern does not match any code.
@@ -58,6 +59,7 @@ class Selection:
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    fail_on: Severity = "warning"
 
     def __post_init__(self) -> None:
         for pattern in (*self.select, *self.ignore):
@@ -68,15 +70,26 @@ class Selection:
                 raise UsageError(f"{pattern!r} matches no code{hint}")
 
     @classmethod
-    def of(cls, select: tuple[str, ...], ignore: tuple[str, ...]) -> Selection:
-        """Create a selection from the values of `--select` and `--ignore`: codes or patterns, separated by commas."""
-        return cls(
-            *[tuple(code for value in values for code in value.split(",") if code) for values in (select, ignore)]
-        )
+    def of(cls, select: tuple[str, ...], ignore: tuple[str, ...], fail_on: Severity) -> Selection:
+        """Create a selection from the values of the options; patterns may be separated by commas."""
+        chosen, left = [
+            tuple(code for value in values for code in value.split(",") if code) for values in (select, ignore)
+        ]
+        return cls(chosen, left, fail_on)
 
     def keeps(self, code: str) -> bool:
         chosen = not self.select or any(fnmatchcase(code, pattern) for pattern in self.select)
         return chosen and not any(fnmatchcase(code, pattern) for pattern in self.ignore)
+
+    def codes(self, findings: Iterable[Finding]) -> list[str]:
+        """Return the codes that summaries list, each once: warnings and errors, and also infos if they fail."""
+        listed = _SEVERITIES if self.fail_on == "info" else ("warning", "error")
+        return list(dict.fromkeys(one.code for one in findings if one.severity in listed))
+
+    def fails(self, findings: Iterable[Finding]) -> bool:
+        """Return whether a finding is severe enough to fail."""
+        failing = _SEVERITIES[_SEVERITIES.index(self.fail_on) :]
+        return any(one.severity in failing for one in findings)
 
 
 def _codes() -> list[str]:
@@ -107,6 +120,13 @@ def finding_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="CODE,…",
             shell_complete=complete_codes,
             help="Do not report these codes.",
+        ),
+        click.option(
+            "--fail-on",
+            type=click.Choice(_SEVERITIES),
+            default="warning",
+            show_default=True,
+            help="The least severity of a finding for which the exit code is 1.",
         ),
         click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings."),
         click.option(

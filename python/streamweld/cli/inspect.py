@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from streamweld._spec import Severity
     from streamweld.check import Violation
     from streamweld.events import Diagnostic, ToolCall
     from streamweld.options import Dialect
@@ -77,14 +78,8 @@ class Report:
     violations: list[Violation]
     lines: Lines
     findings: list[Finding]  # diagnostics and violations in byte order, then the error
-
-    @property
-    def codes(self) -> list[str]:
-        """The codes and rules with severity warning or error, each listed once.
-
-        They determine the exit code, as in `check`.
-        """
-        return list(dict.fromkeys(one.code for one in self.findings if one.severity != "info"))
+    codes: list[str]  # codes and rules of the findings that summaries list
+    fails: bool  # whether a finding is severe enough for exit code 1
 
     @property
     def needed_repair(self) -> bool:
@@ -115,9 +110,7 @@ class Report:
             "text": response.text,
             "reasoning": response.reasoning,
             "refusal": response.refusal,
-            "tool_calls": [
-                call.to_dict() | {"dispatchable": runnable} for call, runnable in _calls(response)
-            ],
+            "tool_calls": [call.to_dict() | {"dispatchable": runnable} for call, runnable in _calls(response)],
             "tool_results": [item.to_dict() for item in self._items if isinstance(item, ToolResult)],
             "reasoning_parts": [_but_its_text(item) for item in self._items if isinstance(item, ReasoningDone)],
             "item_ids": {
@@ -226,7 +219,8 @@ def _report(policy: Base, dialect: Dialect, selection: Selection, file: str, sou
     findings.sort(key=lambda one: (one.byte_offset or 0, one.event_ordinal or 0))
     if raised is not None and selection.keeps(raised.rule) and all(raised.rule != one.code for one in findings):
         findings.append(Finding.of_error(raised, positions))
-    return Report(file, size, parser.dialect, response, raised, diagnostics, violations, positions, findings)
+    verdict = (selection.codes(findings), selection.fails(findings))
+    return Report(file, size, parser.dialect, response, raised, diagnostics, violations, positions, findings, *verdict)
 
 
 @click.command(short_help="Show what recorded streams contain, and what had to be repaired.")
@@ -254,6 +248,7 @@ def inspect(
     verbose: bool,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
+    fail_on: Severity,
     exit_zero: bool,
     output_format: OutputFormat,
     as_json: bool,
@@ -267,41 +262,42 @@ def inspect(
     The rules of `check` that a stream breaks are also shown.
 
     Exit codes: 0 no findings, 1 findings (a diagnostic or a broken rule with severity warning or error), 2 usage error,
-    3 a file could not be read. Codes excluded with --ignore do not affect the exit code.
+    3 a file could not be read. --fail-on sets the least severity for exit code 1. Codes excluded with --ignore do not
+    affect the exit code.
     """
     unreadable: list[str] = []
-    read = partial(_report, policy, dialect, Selection.of(select, ignore))
+    read = partial(_report, policy, dialect, Selection.of(select, ignore, fail_on))
     reports = read_each(progress(files, "inspect"), read, unreadable)
     with opened(output) as out:
-        found = _write(out, reports, "json" if as_json else output_format, verbose=verbose, many=len(files) > 1)
-    sys.exit(UNREADABLE if unreadable else FINDINGS if found and not exit_zero else FINE)
+        fails = _write(out, reports, "json" if as_json else output_format, verbose=verbose, many=len(files) > 1)
+    sys.exit(UNREADABLE if unreadable else FINDINGS if fails and not exit_zero else FINE)
 
 
 def _write(out: TextIO, reports: Iterable[Report], form: OutputFormat, *, verbose: bool, many: bool) -> bool:
-    """Write the reports, and return True if any stream has a finding."""
-    found = False
+    """Write the reports, and return True if any stream fails."""
+    fails = False
     match form:
         case "json":
             for report in reports:
-                found = found or bool(report.codes)
+                fails = fails or report.fails
                 emit(report.to_dict(), out)
         case "github":
             for report in reports:
-                found = found or bool(report.codes)
+                fails = fails or report.fails
                 write_github(out, report.file, report.findings)
         case "sarif":
             kept: list[tuple[str, list[Finding]]] = []
             for report in reports:
-                found = found or bool(report.codes)
+                fails = fails or report.fails
                 kept.append((report.file, report.findings))
             write_sarif(out, kept)
         case "text" if many and not verbose:
-            found = _show_many(console(file=out), reports)
+            fails = _show_many(console(file=out), reports)
         case "text":
             for report in reports:
-                found = found or bool(report.codes)
+                fails = fails or report.fails
                 _show(console(file=out), report)
-    return found
+    return fails
 
 
 def _show(out: Console, report: Report) -> None:
@@ -381,13 +377,15 @@ def _state(call: ToolCall) -> str:
 def _show_many(out: Console, reports: Iterable[Report]) -> bool:
     """Write one line for each stream with a finding, then the number of occurrences of each code.
 
-    Returns True if any stream has a finding.
+    Returns True if any stream fails.
     """
+    fails = False
     rows: list[tuple[str, ...]] = []
     codes: Counter[str] = Counter()
     number = 0
     for report in reports:
         number += 1
+        fails = fails or report.fails
         response = report.response
         codes.update(report.codes)
         if report.codes:
@@ -409,4 +407,4 @@ def _show_many(out: Console, reports: Iterable[Report]) -> bool:
         out.print("streams with a finding, by code")
         for code, count in codes.most_common():
             out.print(f"{count:6}  {code}")
-    return bool(rows)
+    return fails

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, cast
 from streamweld._spec import CODES, load_conversions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from streamweld import Diagnostic
 
@@ -182,7 +182,7 @@ def reject_text(data: object) -> None:
 
 
 # Informal names of dialects, and the dialects that each may stand for.
-_CALLED: Final = {
+_CALLED: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("openai", "gpt", "chatgpt", "azure"), ("chat", "responses")),
     **dict.fromkeys(
         ("openai-chat", "chat-completions", "completions", "deepseek", "groq", "litellm", "mistral", "openrouter"),
@@ -197,13 +197,24 @@ _CALLED: Final = {
 }
 
 
-def choice_message(name: str, value: object, choices: Sequence[str]) -> str:
-    """Return the message for an invalid option value, including the value that was probably meant."""
+def choice_message(
+    name: str, value: object, choices: Sequence[str], *, informal: Mapping[str, Sequence[str]] = _CALLED
+) -> str:
+    """Return the message for an invalid option value, including the value that was probably meant.
+
+    Args:
+        name: the option.
+        value: the invalid value.
+        choices: the valid values.
+        informal: the valid values that each informal name, in lower case, may stand for.
+    """
     wanted = str(value).lower().replace("_", "-").replace(" ", "-")
     family = wanted.partition("-")[0]  # of a model: `claude-opus-4`
-    called = _CALLED.get(wanted) or _CALLED.get(family) or (family,)
+    called = informal.get(wanted) or (family not in choices and informal.get(family)) or (family,)
     if "chat" not in choices:  # histories and requests
         called = tuple("openai-chat" if one == "chat" else one for one in called)
-    meant = [one for one in called if one in choices] or difflib.get_close_matches(wanted, choices, 1)
+    meant = [one for one in called if one in choices]
+    meant = meant or [one for one in choices if one.startswith(f"{wanted}-")]
+    meant = meant or difflib.get_close_matches(wanted, choices, 1)
     hint = f"; did you mean {' or '.join(meant)}?" if meant else ""
     return f"{name}={value!r}: it must be one of {', '.join(choices)}{hint}"

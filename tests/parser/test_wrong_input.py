@@ -154,9 +154,11 @@ def test_a_dialect_that_nobody_can_have_meant() -> None:
 
 @pytest.mark.parametrize(("given", "meant"), [("openai", "openai-chat or responses"), ("claude", "anthropic")])
 def test_the_hint_for_a_request(given: str, meant: str) -> None:
-    for options in ({"source": given, "target": "gemini"}, {"source": "chat", "target": given}):
-        with pytest.raises(sw.UsageError, match=f"did you mean {meant}\\?"):
-            sw.requests.convert({"messages": []}, **options)  # type: ignore[arg-type]
+    for name, options in (("source", {"target": "gemini"}), ("target", {"source": "chat"})):
+        with pytest.raises(sw.UsageError, match=f"^{name}='{given}': .*; did you mean {meant}\\?"):
+            sw.requests.convert({"messages": []}, **options, **{name: given})  # type: ignore[arg-type]
+    with pytest.raises(sw.UsageError, match=r"^source='chats': it must be one of auto, openai-chat, "):
+        sw.requests.convert({"messages": []}, source="chats", target="gemini")  # type: ignore[arg-type]
 
 
 def test_the_hint_for_a_history() -> None:
@@ -164,6 +166,28 @@ def test_the_hint_for_a_history() -> None:
         sw.history.convert([], target="openai")  # type: ignore[arg-type]
     with pytest.raises(sw.UsageError, match=r"did you mean openai-chat or responses\?"):
         sw.history.check([], target="openai")  # type: ignore[arg-type]
+    with pytest.raises(sw.UsageError, match=r"did you mean mistral\?$"):
+        sw.history.convert([], target="mistral-large")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        ("deep-seek", "one of openai-chat, .*; did you mean deepseek\\? \\(or pass a mapping\\)"),
+        ("azure", "one of openai-chat, .*; did you mean azure-openai\\? "),
+        ("vercel", "one of openai-chat, .*; did you mean vercel-ai-gateway\\? \\(or pass a mapping\\)"),
+        ("deepseek@2020-01-01", "one of deepseek@2026-11-01; did you mean deepseek@2026-11-01\\?"),
+        ("klingon", "one of openai-chat, [^;]* \\(or pass a mapping\\)"),
+    ],
+)
+def test_the_hint_for_a_gateway(given: str, hint: str) -> None:
+    with pytest.raises(sw.UsageError, match=f"^gateway='{given}': it must be {hint}"):
+        sw.history.check([], target="chat", gateway=given)
+
+
+def test_the_hint_for_a_provider() -> None:
+    with pytest.raises(sw.UsageError, match=r"^provider='antropic': .*; did you mean anthropic\?$"):
+        sw.history.convert([], target="chat", provider="antropic")
 
 
 UNRECOGNIZED = {

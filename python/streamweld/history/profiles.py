@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from streamweld._messages import choice_message
 from streamweld._spec import load_history
@@ -132,7 +132,7 @@ def provider(word: str) -> str:
     """
     found = _providers().get(word.lower())
     if found is None:
-        raise UsageError(f"provider={word!r}: it must be one of {', '.join(sorted(_providers()))}")
+        raise UsageError(choice_message("provider", word, sorted(_providers()), informal={}))
     return found
 
 
@@ -141,15 +141,15 @@ def names() -> tuple[str, ...]:
     return tuple([f"{entry['name']}@{entry['date']}" for entry in _entries()])
 
 
-def target_name(target: str) -> str:
-    """Return the target that a name or alias refers to, one of `TARGETS`.
+def target_name(name: str, argument: Literal["source", "target"] = "target") -> str:
+    """Return the API that a name or alias refers to, one of `TARGETS`.
 
     Raises:
-        UsageError: if there is no such target.
+        UsageError: if there is no such API. The message names the argument.
     """
-    known = _ALIASES.get(target, target)
+    known = _ALIASES.get(name, name)
     if known not in TARGETS:
-        raise UsageError(choice_message("target", target, TARGETS))
+        raise UsageError(choice_message(argument, name, TARGETS if argument == "target" else ("auto", *TARGETS)))
     return known
 
 
@@ -174,7 +174,9 @@ def load(name: str, target: str | None = None) -> Profile:
     plain, _, date = name.partition("@")
     entry = _newest([one for one in _entries() if one["name"] == plain and (not date or one["date"] == date)])
     if entry is None:
-        raise UsageError(f"{choice_message('gateway', name, names())} (or pass a mapping)")
+        dated = [one for one in names() if one.partition("@")[0] == plain]
+        choices = dated or list(dict.fromkeys(one["name"] for one in _entries()))
+        raise UsageError(f"{choice_message('gateway', name, choices, informal={})} (or pass a mapping)")
     targets = tuple(entry["targets"])
     chosen = targets[0] if target is None else target_name(target)
     if chosen not in targets:

@@ -91,7 +91,7 @@ def convert(
     if isinstance(policy, HistoryPolicy):
         policy = RequestPolicy(history=policy)
     given = _plain(request)
-    known = spelling.detect(given, profile.target) if source == "auto" else target_name(source)
+    known = spelling.detect(given, profile.target) if source == "auto" else target_name(source, "source")
     given = spelling.normal(given, known, profile.target)
     work = Work(given, known, profile, policy or RequestPolicy())
     legacy.modernize(work)

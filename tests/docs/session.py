@@ -38,6 +38,8 @@ HISTORY = [
     {"role": "user", "content": "What did they find?"},
 ]
 
+REQUEST = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 100, "seed": 7}
+
 
 def pieces() -> list[bytes]:
     body = sample()
@@ -59,6 +61,7 @@ def prepare(folder: Path, gateway: Gateway, backend: str) -> dict[str, str]:
     (folder / "recordings" / "clean.sse").write_bytes(b"".join(gateway.answers["chat-clean"].pieces))
     (folder / "recordings" / "cut.sse").write_bytes(sample()[:60_000])
     (folder / "history.json").write_text(json.dumps(HISTORY), "utf-8")
+    (folder / "request.json").write_text(json.dumps(REQUEST), "utf-8")
     shutil.copy(DOCS / "proxy" / "proxy.toml", folder / "proxy.toml")
     commands = folder / "bin"
     commands.mkdir()

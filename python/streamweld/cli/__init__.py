@@ -24,6 +24,7 @@ from streamweld.cli.history import history
 from streamweld.cli.inspect import inspect
 from streamweld.cli.proxy import proxy
 from streamweld.cli.report import report
+from streamweld.cli.requests import requests
 from streamweld.cli.scan import scan
 from streamweld.errors import UsageError
 
@@ -52,6 +53,7 @@ main.add_command(convert)
 main.add_command(check)
 main.add_command(explain)
 main.add_command(history)
+main.add_command(requests)
 main.add_command(proxy)
 main.add_command(scan)
 main.add_command(report)

@@ -173,18 +173,28 @@ def finish_check(file: str, found: list[HistoryViolation], profile: Profile, *, 
     sys.exit(FINDINGS if found else FINE)
 
 
-def finish_convert(made: Conversion, output: str | None, *, as_json: bool, **more: Any) -> None:
-    """Write the payload, and print the edits, losses and new ids. `more`: further members of the JSON object."""
+def finish_convert(
+    made: Conversion, output: str | None, *, as_json: bool, tool_names: Mapping[str, str] | None = None
+) -> None:
+    """Write the payload, and print the edits, losses, and new ids and names.
+
+    Args:
+        made: the conversion.
+        output: the file to write to; None or `-` for standard output.
+        as_json: whether to print one JSON object instead.
+        tool_names: the tools that were renamed; None if the conversion does not rename tools.
+    """
     if as_json:
         edits, losses = [edit.to_dict() for edit in made.edits], [loss.to_dict() for loss in made.losses]
-        ids = [list(pair) for pair in made.ids]
-        emit({"payload": made.payload, "edits": edits, "ids": ids, "losses": losses, **more})
+        shown = {"payload": made.payload, "edits": edits, "ids": [list(pair) for pair in made.ids], "losses": losses}
+        emit(shown if tool_names is None else {**shown, "tool_names": dict(tool_names)})
         return
     out = write(made.payload, output)
     show_edits(out, made.edits)
     _show_losses(out, made.losses)
-    for old, new in made.ids:
-        out.print(printable(f"id {old} -> {new}"), soft_wrap=True)
+    renamed = [("id", *pair) for pair in made.ids] + [("tool", *pair) for pair in (tool_names or {}).items()]
+    for kind, old, new in renamed:
+        out.print(printable(f"{kind} {old} -> {new}"), soft_wrap=True)
 
 
 def _base64(value: Any) -> str:

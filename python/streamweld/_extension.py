@@ -1,28 +1,65 @@
 """The extension module, or None if it is not installed. All modules import it from here.
 
-If an installed extension is broken, an error is raised; it is never ignored.
+If an installed extension is broken, or was built from other sources, an error is raised; it is never ignored.
 """
 
 from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from streamweld._spec import EVENTS
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["NAME", "extension"]
+__all__ = ["NAME", "NAMES", "extension"]
 
-NAME = "streamweld._native"
+NAME: Final = "streamweld._native"
+NAMES: Final = (
+    *("ArrowBatch", "ArrowReader", "ArrowSchema", "ArrowTable", "BUILD_INFO", "Converter", "Fold", "Framer", "Parser"),
+    *("Repairer", "complete_object", "describe_arrow", "read_arrow"),
+)
+"""The names in the extension module other than the event classes."""
 
 
 @cache
 def extension() -> ModuleType | None:
-    """Return `streamweld._native`, imported once, or None."""
+    """Return `streamweld._native`, imported once, or None.
+
+    Raises:
+        ImportError: if the extension does not have the names and event fields that this version uses.
+    """
     try:
-        return import_module(NAME)
+        module = import_module(NAME)
     except ModuleNotFoundError as missing:
         if missing.name != NAME:
             raise
         return None
+    lacking = _lacking(module)
+    if lacking is not None:
+        file = module.__file__
+        raise ImportError(
+            f"{file} was built from other sources than this version of streamweld: it has no {lacking}. Reinstall "
+            "streamweld, or run `make build` in a source tree",
+            name=NAME,
+            path=file,
+        )
+    return module
+
+
+def _lacking(module: ModuleType) -> str | None:
+    """Return the first name or event field that the module does not have, or None if it has all of them.
+
+    An extension of other sources may have all of them, but most changes to the interface add a name or a field.
+    """
+    for name in (*NAMES, *EVENTS):
+        if not hasattr(module, name):
+            return name
+    for name, fields in EVENTS.items():
+        known = getattr(module, name).__match_args__
+        for field in fields:
+            if field.name not in known:
+                return f"{name}.{field.name}"
+    return None

@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 import streamweld as sw
-from streamweld import _backend, _native, errors, events, options, response, sse, stream
+from streamweld import _backend, _extension, _native, errors, events, options, response, sse, stream
 from streamweld._extension import extension
+from streamweld._spec import EVENTS
 from streamweld.errors import UsageError
 
 PACKAGE = Path(sw.__file__).parent
@@ -166,6 +167,39 @@ def test_a_broken_extension_is_no_reason_to_go_on_without() -> None:
     assert done.returncode == 1
 
 
+STALE = """
+import sys, types
+module = types.ModuleType("streamweld._native")
+module.__file__ = "/somewhere/_native.abi3.so"
+for name in {names!r}:
+    setattr(module, name, type(name, (), {{"__match_args__": {fields!r}}}))
+sys.modules["streamweld._native"] = module
+import streamweld
+"""
+
+
+@pytest.mark.parametrize(
+    ("lacks", "fields", "missing"),
+    [("Repairer", (), "Repairer"), ("TextDelta", (), "TextDelta"), (None, ("part",), r"\w+\.\w+")],
+)
+def test_an_extension_of_other_sources_is_reported_at_import(
+    lacks: str | None, fields: tuple[str, ...], missing: str
+) -> None:
+    """For example, after an update of the Python files without a build of the extension."""
+    tree = ast.parse((PACKAGE / "_native.pyi").read_text("utf-8"))
+    (listed,) = [node for node in tree.body if isinstance(node, ast.Assign)]
+    names = [name for name in ast.literal_eval(listed.value) if name != lacks]
+    for choice in ("auto", "native"):
+        done = imported(STALE.format(names=names, fields=fields), STREAMWELD_BACKEND=choice)
+        assert done.returncode == 1
+        last = done.stderr.splitlines()[-1]
+        assert re.fullmatch(
+            r"ImportError: /somewhere/_native\.abi3\.so was built from other sources than this version of streamweld: "
+            rf"it has no {missing}\. Reinstall streamweld, or run `make build` in a source tree",
+            last,
+        ), last
+
+
 def test_importing_stays_cheap() -> None:
     """Importing streamweld does not import an HTTP library, an event loop, the command line or package metadata."""
     heavy = "asyncio click rich httpx importlib.metadata logging socket concurrent"
@@ -192,6 +226,7 @@ def test_the_stub_is_the_module() -> None:
     tree = ast.parse((PACKAGE / "_native.pyi").read_text("utf-8"))
     (listed,) = [node for node in tree.body if isinstance(node, ast.Assign)]
     assert set(ast.literal_eval(listed.value)) == set(_native.__all__)
+    assert set(_native.__all__) == {*_extension.NAMES, *EVENTS}
     for node in tree.body:
         if not isinstance(node, ast.ClassDef):
             continue

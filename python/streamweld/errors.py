@@ -466,16 +466,25 @@ class InternalError(StreamError):
 
 
 class HistoryError(StreamweldError):
-    """A request history breaks a rule of its target. `path`: JSON pointer to the offending member."""
+    """A request history breaks a rule of its target.
 
-    def __init__(self, rule: str, path: str = "", violations: Iterable[Any] = ()) -> None:
+    Attributes:
+        rule: the code of the rule.
+        path: JSON pointer to the offending member.
+        violations: what `check` finds in the history, if the error follows from it.
+        detail: what is wrong, in words.
+    """
+
+    def __init__(self, rule: str, path: str = "", violations: Iterable[Any] = (), detail: str = "") -> None:
         self.rule = rule
         self.path = path
         self.violations: tuple[Any, ...] = tuple(violations)
-        super().__init__(f"{printable(path, _DETAIL_CHARS)}{': ' if path else ''}{rule}")
+        self.detail = detail
+        where, what = printable(path, _DETAIL_CHARS), printable(detail, _DETAIL_CHARS)
+        super().__init__(": ".join([word for word in (where, rule, what) if word]))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.rule, self.path, self.violations)
+        return type(self), (self.rule, self.path, self.violations, self.detail)
 
 
 class UsageError(StreamweldError, RuntimeError):

@@ -174,6 +174,29 @@ def test_a_provider_by_another_name_keeps_its_own() -> None:
     assert convert(history, source="responses", target="responses", gateway=own, provider="mine").edits == ()
 
 
+UNUSABLE: list[tuple[Any, str, str]] = [
+    ([USER, 5], "openai-chat", "/1: unreadable: found a number where an object is required"),
+    ([USER, {"role": "user", "content": [None]}], "openai-chat", "/1/content/0: unreadable: found null "),
+    ({"messages": [{"role": "user", "content": 5}]}, "anthropic", "/messages/0/content: unreadable: found a number "),
+    (
+        [USER, {"role": "frog"}],
+        "openai-chat",
+        "/1/role: unknown_role: 'frog' is not a role of openai-chat: system, ",
+    ),
+    ([{"role": "tool", "content": "x"}], "anthropic", "/0/role: unknown_role: 'tool' is not a role of anthropic: s"),
+    ([{"type": "reasoning"}], "responses", "/0/summary: unreadable: a reasoning item must have a summary, "),
+    ([{"role": "user", "content": "x"}], "ai-sdk-ui", "/0/parts: unreadable: a UI message must have parts"),
+    ({"messages": []}, "openai-chat", "/messages: too_few: the history has no messages"),
+]
+
+
+@pytest.mark.parametrize(("history", "source", "message"), UNUSABLE)
+def test_the_message_says_what_is_wrong_and_where(history: Any, source: Any, message: str) -> None:
+    with pytest.raises(HistoryError) as caught:
+        convert(history, source=source, target="anthropic")
+    assert str(caught.value).startswith(message), str(caught.value)
+
+
 def test_a_provider_that_nobody_knows() -> None:
     with pytest.raises(UsageError, match=r"provider='acme': it must be one of .*anthropic.*openai"):
         convert([USER], target="anthropic", provider="acme")

@@ -244,6 +244,15 @@ def test_errors_of_the_caller() -> None:
     assert (history.rule, history.path, history.violations) == ("orphan_result", "/messages/3", ("a",))
     assert str(history) == "/messages/3: orphan_result"
     assert vars(pickle.loads(pickle.dumps(history))) == vars(history)
+    assert (str(HistoryError("unknown_role")), str(HistoryError("last_role", detail="no"))) == (
+        *("unknown_role", "last_role: no"),
+    )
+    detailed = HistoryError("unknown_role", "/0/role", detail="'frog'\x1b[31m is not a role")
+    assert str(detailed) == "/0/role: unknown_role: 'frog'\\x1b[31m is not a role"
+    assert (str(pickle.loads(pickle.dumps(detailed))), detailed.detail) == (
+        str(detailed),
+        "'frog'\x1b[31m is not a role",
+    )
     assert str(pickle.loads(pickle.dumps(UsageError("closed")))) == "closed"
 
 

@@ -187,6 +187,8 @@ def test_vital_options_can_be_refused() -> None:
         with pytest.raises(HistoryError) as caught:
             requests.convert({"model": "m", **ASKED, **member}, source="chat", target=target, policy=policy)
         assert (caught.value.rule, caught.value.path) == ("unsupported_option", path)
+        assert str(caught.value).startswith(f"{path}: unsupported_option: ")
+        assert caught.value.detail.partition(": ")[2]
     done = requests.convert({"model": "m", **ASKED, "seed": 7}, source="chat", target="responses", policy=policy)
     assert [loss.feature for loss in done.losses] == ["seed"]
     with pytest.raises(UsageError):

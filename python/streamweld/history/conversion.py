@@ -250,7 +250,8 @@ def _refuse(
         if not found:
             return
         rule = found[0].rule
-    raise HistoryError(rule, found[0].path if found else "", found)
+    first = found[0] if found else None
+    raise HistoryError(rule, first.path if first else "", found, first.message if first else "")
 
 
 def _without_tools(given: Mapping[str, Any]) -> bool:

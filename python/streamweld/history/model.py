@@ -332,7 +332,8 @@ def json_text(value: Any, path: Path) -> str:
         try:
             return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
         except (TypeError, ValueError, RecursionError):
-            raise HistoryError("unreadable", pointer(path)) from None
+            detail = "the value contains itself, or is nested too deeply"
+            raise HistoryError("unreadable", pointer(path), detail=detail) from None
 
 
 def arguments_text(call: Call) -> str:

@@ -65,7 +65,7 @@ class Work:
             HistoryError: if the loss is vital and the policy has `vital="raise"`.
         """
         if vital and self.policy.vital == "raise":
-            raise HistoryError("unsupported_option", pointer(path))
+            raise HistoryError("unsupported_option", pointer(path), detail=f"{feature}: {why}")
         self.losses.append(Loss(feature, pointer(path), why, removed))
 
     def unused(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.errors import HistoryError
 from streamweld.history.approvals import DENIED, REQUEST_DETAILS, request_details
 from streamweld.history.media_types import detected, is_concrete
 from streamweld.history.model import (
@@ -19,7 +18,6 @@ from streamweld.history.model import (
     Result,
     Text,
     Turn,
-    pointer,
 )
 from streamweld.history.provider_metadata import read_metadata, text_signature
 from streamweld.history.read.common import (
@@ -31,6 +29,7 @@ from streamweld.history.read.common import (
     media_from_url,
     media_kind,
     new_origin,
+    unknown_role,
     with_inner_members,
 )
 
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["DIALECT", "read"]
 
 DIALECT: Final = "ai-sdk-model"
+_ROLES: Final = ("system", "user", "assistant", "tool")
 _MESSAGE: Final = frozenset({"role", "content"})
 _TEXT: Final = frozenset({"type", "text"})
 _SIGNED_TEXT: Final = _TEXT | {"providerOptions"}
@@ -61,8 +61,8 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     """
     message = as_mapping(raw, path)
     role = message.get("role")
-    if role not in ("system", "user", "assistant", "tool"):
-        raise HistoryError("unknown_role", pointer((*path, "role")))
+    if role not in _ROLES:
+        raise unknown_role(role, _ROLES, DIALECT, path)
     origin = new_origin(DIALECT, path, message, _MESSAGE)
     content = message.get("content")
     if isinstance(content, str):

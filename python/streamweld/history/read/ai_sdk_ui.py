@@ -28,6 +28,7 @@ from streamweld.history.read.common import (
     locate,
     media_from_url,
     new_origin,
+    unknown_role,
     with_inner_members,
 )
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["DIALECT", "read"]
 
 DIALECT: Final = "ai-sdk-ui"
+_ROLES: Final = ("system", "user", "assistant")
 _MESSAGE: Final = frozenset({"role", "parts"})
 _STEP: Final = frozenset({"type"})
 _TEXT: Final = frozenset({"type", "text", "state"})
@@ -64,12 +66,12 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     """
     message = as_mapping(raw, path)
     role = message.get("role")
-    if role not in ("system", "user", "assistant"):
-        raise HistoryError("unknown_role", pointer((*path, "role")))
+    if role not in _ROLES:
+        raise unknown_role(role, _ROLES, DIALECT, path)
     origin = new_origin(DIALECT, path, message, _MESSAGE)
     raws = message.get("parts")
-    if raws is None:  # no other member of a UIMessage contains content
-        raise HistoryError("unreadable", pointer((*path, "parts")))
+    if raws is None:  # no other member of a UIMessage holds content
+        raise HistoryError("unreadable", pointer((*path, "parts")), detail="a UI message must have parts")
     raws = as_list(raws, (*path, "parts"))
     steps: list[list[tuple[int, Json]]] = [[]]
     for n, piece in enumerate(raws):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.errors import HistoryError
-from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn, pointer
+from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn
 from streamweld.history.read.common import (
     as_list,
     as_mapping,
@@ -17,6 +16,7 @@ from streamweld.history.read.common import (
     new_origin,
     split_results,
     text_part,
+    unknown_role,
     with_inner_members,
 )
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["DIALECT", "read", "read_system"]
 
 DIALECT: Final = "anthropic"
+_ROLES: Final = ("system", "user", "assistant")
 _MESSAGE: Final = frozenset({"role", "content"})
 _TEXT: Final = frozenset({"type", "text"})
 _CALL: Final = frozenset({"type", "id", "name", "input"})
@@ -52,8 +53,8 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     """
     message = as_mapping(raw, path)
     role = message.get("role")
-    if role not in ("user", "assistant", "system"):
-        raise HistoryError("unknown_role", pointer((*path, "role")))
+    if role not in _ROLES:
+        raise unknown_role(role, _ROLES, DIALECT, path)
     origin = new_origin(DIALECT, path, message, _MESSAGE)
     parts = _content(message.get("content"), origin, (*path, "content"), issuer)
     if role != "user":

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.errors import HistoryError
-from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn, json_text, pointer
+from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn, json_text
 from streamweld.history.read.common import (
     as_data,
     as_list,
@@ -15,6 +14,7 @@ from streamweld.history.read.common import (
     locate,
     new_origin,
     split_results,
+    unknown_role,
     with_inner_members,
 )
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["DIALECT", "read", "read_system"]
 
 DIALECT: Final = "bedrock-converse"
+_ROLES: Final = ("user", "assistant")
 _MESSAGE: Final = frozenset({"role", "content"})
 _USE: Final = frozenset({"toolUseId", "name", "input"})
 _RESULT: Final = frozenset({"toolUseId", "content", "status"})
@@ -52,8 +53,8 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     """
     message = as_mapping(raw, path)
     role = message.get("role")
-    if role not in ("user", "assistant"):
-        raise HistoryError("unknown_role", pointer((*path, "role")))
+    if role not in _ROLES:
+        raise unknown_role(role, _ROLES, DIALECT, path)
     origin = new_origin(DIALECT, path, message, _MESSAGE)
     blocks = as_list(message.get("content"), (*path, "content"))
     positions = [(*path, "content", n) for n in range(len(blocks))]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.errors import HistoryError
 from streamweld.history.chat_reasoning import (
     DETAILS,
     EXTRA_CONTENT,
@@ -24,7 +23,6 @@ from streamweld.history.model import (
     Result,
     Text,
     Turn,
-    pointer,
 )
 from streamweld.history.read.chat_reasoning import read_reasoning, thinking_block
 from streamweld.history.read.common import (
@@ -39,6 +37,7 @@ from streamweld.history.read.common import (
     new_origin,
     split_data_url,
     text_part,
+    unknown_role,
     with_inner_members,
 )
 
@@ -88,7 +87,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     if role == "tool" or role == "function":
         return [_result(message, path)]
     if role not in _ROLES:
-        raise HistoryError("unknown_role", pointer((*path, "role")))
+        raise unknown_role(role, (*_ROLES, "tool", "function"), DIALECT, path)
     content = message.get("content")
     if type(content) is str and len(message) == 2:  # most messages have only a role and a text
         origin = Origin(DIALECT, path, message, 1)

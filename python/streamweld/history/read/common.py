@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from streamweld.errors import HistoryError
 from streamweld.history.media_types import detected, is_concrete
@@ -29,6 +30,7 @@ __all__ = [
     "split_data_url",
     "split_results",
     "text_part",
+    "unknown_role",
     "with_inner_members",
 ]
 
@@ -84,6 +86,22 @@ def with_inner_members(common: CommonFields, *inner: tuple[str, Any, frozenset[s
     return (*common[:4], {**common[4], **found}) if found else common
 
 
+_KINDS: Final = {str: "text", bool: "a boolean", int: "a number", float: "a number", NoneType: "null"}
+
+
+def _unusable(value: Any, required: str, path: Path) -> HistoryError:
+    """Return the error for a value of the wrong type. Its message does not contain the value, which may be private."""
+    kind = "an object" if isinstance(value, Mapping) else "a list" if isinstance(value, list | tuple) else None
+    found = kind or _KINDS.get(type(value)) or f"a Python object of type {type(value).__name__}"
+    return HistoryError("unreadable", pointer(path), detail=f"found {found} where {required} is required")
+
+
+def unknown_role(role: Any, roles: Sequence[str], dialect: str, path: Path) -> HistoryError:
+    """Return the error for a message with a role that the dialect does not have."""
+    detail = f"{role!r} is not a role of {dialect}: {', '.join(roles)}"
+    return HistoryError("unknown_role", pointer((*path, "role")), detail=detail)
+
+
 def as_mapping(value: Any, path: Path) -> Json:
     """Return the value, which must be an object.
 
@@ -94,7 +112,7 @@ def as_mapping(value: Any, path: Path) -> Json:
         return value
     if isinstance(value, Mapping):
         return cast("Json", value)
-    raise HistoryError("unreadable", pointer(path))
+    raise _unusable(value, "an object", path)
 
 
 def as_list(value: Any, path: Path) -> Sequence[Any]:
@@ -107,7 +125,7 @@ def as_list(value: Any, path: Path) -> Sequence[Any]:
         return cast("Sequence[Any]", value)
     if value is None:
         return ()
-    raise HistoryError("unreadable", pointer(path))
+    raise _unusable(value, "a list", path)
 
 
 def as_text(value: Any, path: Path) -> str:
@@ -127,7 +145,7 @@ def as_optional_text(value: Any, path: Path) -> str | None:
     """
     if value is None or isinstance(value, str):
         return value
-    raise HistoryError("unreadable", pointer(path))
+    raise _unusable(value, "text", path)
 
 
 def free_form_input(call: Json, path: Path) -> str:
@@ -139,7 +157,7 @@ def free_form_input(call: Json, path: Path) -> str:
     text = call.get("input")
     if isinstance(text, str):
         return text
-    raise HistoryError("unreadable", pointer((*path, "input")))
+    raise _unusable(text, "text", (*path, "input"))
 
 
 def as_data(value: Any, path: Path) -> str | None:
@@ -190,7 +208,8 @@ def split_results(parts: list[Part], origin: Origin) -> list[Turn]:
     side: Role = "user"
     for part in parts:
         if isinstance(part, Call | Reasoning):  # allowed in assistant messages only
-            raise HistoryError("unreadable", pointer(part.path))
+            detail = "a user message must not contain tool calls or reasoning"
+            raise HistoryError("unreadable", pointer(part.path), detail=detail)
         own: Role = "tool" if isinstance(part, Result) else "user"
         if own != side and run:
             turns.append(Turn(side, tuple(run), origin))

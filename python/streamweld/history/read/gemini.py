@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.errors import HistoryError
-from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn, pointer
+from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn
 from streamweld.history.read.common import (
     as_data,
     as_list,
@@ -16,6 +15,7 @@ from streamweld.history.read.common import (
     media_kind,
     new_origin,
     split_results,
+    unknown_role,
     with_inner_members,
 )
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["DIALECT", "read", "read_system"]
 
 DIALECT: Final = "gemini"
+_ROLES: Final = ("user", "model", "function")
 _CONTENT: Final = frozenset({"role", "parts"})
 _TEXT: Final = frozenset({"text", "thoughtSignature", "thought_signature"})
 _THOUGHT: Final = _TEXT | {"thought"}
@@ -62,8 +63,8 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     """
     content = as_mapping(raw, path)
     role = content.get("role") or "user"
-    if role not in ("user", "model", "function"):
-        raise HistoryError("unknown_role", pointer((*path, "role")))
+    if role not in _ROLES:
+        raise unknown_role(role, _ROLES, DIALECT, path)
     origin = new_origin(DIALECT, path, content, _CONTENT)
     raws = as_list(content.get("parts"), (*path, "parts"))
     positions = [(*path, "parts", n) for n in range(len(raws))]

@@ -20,6 +20,7 @@ from streamweld.history.read.common import (
     new_origin,
     split_data_url,
     text_part,
+    unknown_role,
     with_inner_members,
 )
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["DIALECT", "read", "read_instructions"]
 
 DIALECT: Final = "responses"
+_ROLES: Final = ("system", "developer", "user", "assistant")
 _MESSAGE: Final = frozenset({"type", "role", "content"})
 _TEXT: Final = frozenset({"type", "text"})
 _REFUSAL: Final = frozenset({"type", "refusal"})
@@ -81,8 +83,8 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
 
 def _message(item: Json, path: Path) -> Turn:
     role = item.get("role")
-    if role not in ("system", "developer", "user", "assistant"):
-        raise HistoryError("unknown_role", pointer((*path, "role")))
+    if role not in _ROLES:
+        raise unknown_role(role, _ROLES, DIALECT, path)
     origin = new_origin(DIALECT, path, item, _MESSAGE)
     content = item.get("content")
     parts: list[Part]
@@ -175,7 +177,8 @@ def _output(item: Json, path: Path) -> Result:
 
 def _reasoning(item: Json, path: Path, issuer: str | None) -> Reasoning:
     if item.get("summary") is None:
-        raise HistoryError("unreadable", pointer((*path, "summary")))
+        detail = "a reasoning item must have a summary, which may be an empty list"
+        raise HistoryError("unreadable", pointer((*path, "summary")), detail=detail)
     origin = new_origin(DIALECT, path, item, frozenset(item))
     summary = [as_mapping(piece, path) for piece in as_list(item.get("summary"), path)]
     content = [as_mapping(piece, path) for piece in as_list(item.get("content"), path)]

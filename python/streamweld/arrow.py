@@ -190,8 +190,17 @@ def spark_ddl(columns: Sequence[str] = COLUMNS) -> str:
 
 def _native() -> Any:
     module = extension()
-    if backend != "native" or module is None:
-        raise UsageError("streamweld.arrow needs the native backend; this process uses the pure-Python one")
+    if module is None:
+        raise UsageError(
+            "streamweld.arrow needs the native backend, which is not installed: install a wheel for this platform "
+            "(pip install --only-binary streamweld --force-reinstall streamweld), or write JSON Lines (streamweld scan "
+            "-o FILE.jsonl)"
+        )
+    if backend != "native":
+        raise UsageError(
+            "streamweld.arrow needs the native backend, which is installed, but STREAMWELD_BACKEND=pure selects the "
+            "other one: unset that variable"
+        )
     return module
 
 

@@ -409,5 +409,9 @@ def test_pyarrow_is_not_needed() -> None:
 def test_the_pure_backend_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streamweld.arrow.backend", "pure")
     for call in (streamweld.arrow.schema, lambda: streamweld.arrow.parse(table([chat(1)]))):
-        with pytest.raises(UsageError, match=r"streamweld\.arrow needs the native backend"):
+        with pytest.raises(UsageError, match=r"streamweld\.arrow needs the native backend.*unset that variable"):
+            call()
+    monkeypatch.setattr("streamweld.arrow.extension", lambda: None)
+    for call in (streamweld.arrow.schema, lambda: streamweld.arrow.parse(table([chat(1)]))):
+        with pytest.raises(UsageError, match=r"native backend.*pip install --only-binary streamweld .*FILE\.jsonl"):
             call()

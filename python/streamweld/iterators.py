@@ -29,19 +29,22 @@ _T = TypeVar("_T")
 class _Reader(ChunkProcessor[list[Event]]):
     """Adapts a parser to the chunk loop: each result is a list of events."""
 
-    __slots__ = ("parser",)
+    __slots__ = ("count", "parser")
 
     def __init__(self, parser: StreamParser) -> None:
         super().__init__()
         self.parser = parser
+        self.count = 0  # events that chunks completed
 
     def step(self, chunk: bytes | bytearray | memoryview) -> list[Event]:
         """Return the events that the next chunk completes."""
         try:
-            return self.parser.feed(chunk)
+            events = self.parser.feed(chunk)
         except StreamError as fault:
             self.fault = fault
-            return fault.events
+            events = fault.events
+        self.count += len(events)
+        return events
 
     def end(self, *, broken: bool = False) -> list[Event]:
         """End the input and return the last events."""
@@ -69,11 +72,21 @@ async def _aflat(batches: AsyncGenerator[list[Event]]) -> AsyncGenerator[Event]:
         await batches.aclose()
 
 
-class _Arguments:
-    """Gives all iterators access to the arguments of calls that are still arriving."""
+class _Parsing:
+    """Gives all iterators the number of events, and the arguments of calls that are still arriving."""
 
     __slots__ = ()
     _reader: StreamParser
+    _loop: _Reader
+
+    @property
+    def event_count(self) -> int:
+        """The number of events that the bytes read so far have completed.
+
+        The events that close the open parts of a truncated stream do not count. A stream that continues this one (see
+        `splice`) therefore starts with exactly this many of the events that this iterator has yielded.
+        """
+        return self._loop.count
 
     def partial(self, part: int) -> PartialArguments:
         """Return a live view of a tool call's arguments: see `StreamParser.partial`."""
@@ -84,16 +97,24 @@ class _Arguments:
         return self._reader.arguments_so_far(part)
 
 
-class EventIterator(Items[StreamParser, _T], Progress[StreamParser], _Arguments):
+class EventIterator(Items[StreamParser, _T], Progress[StreamParser], _Parsing):
     """Iterator returned by `iter_events` and `iter_batches`. It also provides the response so far."""
 
-    __slots__ = ()
+    __slots__ = ("_loop",)
+
+    def __init__(self, loop: _Reader, source: Source, items: Generator[_T]) -> None:
+        super().__init__(loop.parser, source, items)
+        self._loop = loop
 
 
-class AsyncEventIterator(AsyncItems[StreamParser, _T], Progress[StreamParser], _Arguments):
+class AsyncEventIterator(AsyncItems[StreamParser, _T], Progress[StreamParser], _Parsing):
     """Iterator returned by `aiter_events` and `aiter_batches`. It also provides the response so far."""
 
-    __slots__ = ()
+    __slots__ = ("_loop",)
+
+    def __init__(self, loop: _Reader, source: Source, items: AsyncGenerator[_T]) -> None:
+        super().__init__(loop.parser, source, items)
+        self._loop = loop
 
 
 def iter_events(
@@ -119,8 +140,8 @@ def iter_events(
     ['response_started', 'text_started', 'text_delta', 'text_done', 'finished']
     """
     source = Source.sync(chunks, close=close_source, other="aiter_events()")
-    parser = StreamParser(**options)
-    return EventIterator(parser, source, _flat(run(_Reader(parser), source)))
+    loop = _Reader(StreamParser(**options))
+    return EventIterator(loop, source, _flat(run(loop, source)))
 
 
 def iter_batches(
@@ -131,8 +152,8 @@ def iter_batches(
     Like `iter_events`, but with less overhead if there are many events.
     """
     source = Source.sync(chunks, close=close_source, other="aiter_batches()")
-    parser = StreamParser(**options)
-    return EventIterator(parser, source, run(_Reader(parser), source))
+    loop = _Reader(StreamParser(**options))
+    return EventIterator(loop, source, run(loop, source))
 
 
 def aiter_events(
@@ -163,8 +184,8 @@ def aiter_events(
     """
     source = Source.asynchronous(chunks, close=close_source, other="iter_events()")
     patience = patience_of(idle_timeout, event_timeout)
-    parser = StreamParser(**options)
-    return AsyncEventIterator(parser, source, _aflat(arun(_Reader(parser), source, patience)))
+    loop = _Reader(StreamParser(**options))
+    return AsyncEventIterator(loop, source, _aflat(arun(loop, source, patience)))
 
 
 def aiter_batches(
@@ -181,5 +202,5 @@ def aiter_batches(
     """
     source = Source.asynchronous(chunks, close=close_source, other="iter_batches()")
     patience = patience_of(idle_timeout, event_timeout)
-    parser = StreamParser(**options)
-    return AsyncEventIterator(parser, source, arun(_Reader(parser), source, patience))
+    loop = _Reader(StreamParser(**options))
+    return AsyncEventIterator(loop, source, arun(loop, source, patience))

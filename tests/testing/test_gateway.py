@@ -42,6 +42,9 @@ def test_a_script_is_answered_in_order(broken_gateway: Callable[..., BrokenGatew
         assert (last.status_code, last.headers["content-type"], last.content) == (503, "application/json", b"{}")
     first = gateway.requests[0]
     assert (first.method, first.path, first.body) == ("POST", "/v1/chat/completions", b'{"stream":true}')
+    assert first.json() == {"stream": True}
+    with pytest.raises(ValueError, match="Expecting value"):
+        Request("POST", "/", {}, b"").json()
 
 
 def test_a_script_can_be_a_function_of_the_request() -> None:

@@ -8,6 +8,7 @@ The server responds to each request with the next stream, and stops at the end o
 
 from __future__ import annotations
 
+import json
 import socket
 import struct
 import threading
@@ -37,6 +38,14 @@ class Request:
     path: str
     headers: dict[str, str]
     body: bytes
+
+    def json(self) -> Any:
+        """Return the body as a JSON value: the messages, tools and options that the client sent.
+
+        Raises:
+            ValueError: if the body is not JSON.
+        """
+        return json.loads(self.body)
 
 
 @dataclass(frozen=True)

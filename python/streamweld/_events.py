@@ -371,7 +371,11 @@ class File(_Event):
 
 @_event
 class Usage(_Event):
-    """Token counts for the response. Counts that were not sent are None. `raw` is the gateway's usage object."""
+    """Token counts as the gateway sent them; None for counts that it did not send. `raw` is the gateway's usage object.
+
+    APIs count differently: Anthropic's `input_tokens` exclude cached tokens, and Anthropic sends no total. Use
+    `normalized()` to compare or add counts of several APIs.
+    """
 
     type: ClassVar[Literal["usage"]] = "usage"
     input_tokens: int | None = None

@@ -14,7 +14,7 @@ Entry = dict[str, Any]  # one element of delta.tool_calls
 
 @dataclass
 class Call:
-    """One expected tool call. `id` is None if there is no usable id on the wire."""
+    """A tool call that a correct reader finds. If the stream has no usable id, `id` is None: any unique id is right."""
 
     id: str | None
     name: str

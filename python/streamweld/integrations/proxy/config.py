@@ -88,8 +88,8 @@ class ProxyConfig:
     """Seconds to wait for a connection to the upstream."""
 
     idle_timeout: float = 300.0
-    """Seconds that the upstream may be silent, including the time until the head of its response. There is no overall
-    timeout."""
+    """Maximum time in seconds without any bytes from the upstream, including the time until the head of its response. A
+    response may take longer than this in total."""
 
     event_timeout: float = 600.0
     """Maximum time in seconds between two events, even if other bytes arrive, such as comments."""

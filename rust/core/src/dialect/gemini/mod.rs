@@ -1,7 +1,7 @@
 //! Decodes chunks from streamGenerateContent, and complete GenerateContentResponse bodies, into wire deltas.
 //!
-//! Reads the members of a chunk; the `candidate` module reads its candidates. Decides when the response is complete,
-//! because there is no terminal marker (`_spec/dialects.json` explains why).
+//! Reads the members of a chunk; the `candidate` module reads its candidates. Gemini has no terminal marker, so this
+//! module decides when the response is complete (`_spec/dialects.json` explains why).
 
 pub(crate) mod calls;
 pub(crate) mod candidate;

@@ -1,6 +1,7 @@
-//! Decodes the sources of one candidate: its grounding chunks, each of which is emitted once.
+//! Decodes the grounding chunks of one candidate, and emits each of them once as a source.
 //!
-//! The chunks of a stream repeat the grounding metadata or add to it. The `candidate` module keeps all of the metadata.
+//! The payloads of a stream repeat the list of grounding chunks or append to it. The `candidate` module keeps the whole
+//! grounding metadata.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::decode_context::DecodeContext;

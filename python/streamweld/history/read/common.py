@@ -86,13 +86,16 @@ def with_inner_members(common: CommonFields, *inner: tuple[str, Any, frozenset[s
     return (*common[:4], {**common[4], **found}) if found else common
 
 
-_KINDS: Final = {str: "text", bool: "a boolean", int: "a number", float: "a number", NoneType: "null"}
+_KINDS: Final[tuple[tuple[type[Any], str], ...]] = (
+    *((str, "text"), (bool, "a boolean"), (int, "a number"), (float, "a number"), (NoneType, "null")),
+    *((Mapping, "an object"), (list, "a list"), (tuple, "a list")),
+)
 
 
 def _unusable(value: Any, required: str, path: Path) -> HistoryError:
     """Return the error for a value of the wrong type. Its message does not contain the value, which may be private."""
-    kind = "an object" if isinstance(value, Mapping) else "a list" if isinstance(value, list | tuple) else None
-    found = kind or _KINDS.get(type(value)) or f"a Python object of type {type(value).__name__}"
+    other = f"a Python object of type {type(value).__name__}"
+    found = next((name for kind, name in _KINDS if isinstance(value, kind)), other)
     return HistoryError("unreadable", pointer(path), detail=f"found {found} where {required} is required")
 
 

@@ -24,6 +24,7 @@ from streamweld.cli.payloads import (
     source_option,
     target_option,
 )
+from streamweld.errors import UsageError
 from streamweld.history import HistoryPolicy, profiles
 from streamweld.requests import RequestPolicy
 from streamweld.requests import check as check_request
@@ -60,15 +61,22 @@ def check(file: str, target: Target, gateway: str | None, profile: str | None, a
     """
     meant = profiles.resolve(gateway_of(gateway, profile), target)
     request = load(file)
-    found = None
     try:
         found = check_request(request, target=target, gateway=meant)
-    finally:  # a request for another API breaks rules, or does not have the member that contains the messages
-        seen = detect(cast("dict[str, Any]", request), meant.target) if isinstance(request, dict) else meant.target
-        if found != [] and seen != meant.target:
-            hint = f"this looks like a request for {seen}: convert it first (streamweld requests convert --to {target})"
-            click.echo(f"streamweld: {printable(file)}: {hint}", err=True)
+    except UsageError:  # the messages of the target's API are in another member
+        _suggest_conversion(file, request, meant.target)
+        raise
+    if found:
+        _suggest_conversion(file, request, meant.target)
     finish_check(file, found, meant, as_json=as_json)
+
+
+def _suggest_conversion(file: str, request: Any, target: str) -> None:
+    """Print what to do if this looks like a request for another API."""
+    seen = detect(cast("dict[str, Any]", request), target) if isinstance(request, dict) else target
+    if seen != target:
+        hint = f"this looks like a request for {seen}: convert it first (streamweld requests convert --to {target})"
+        click.echo(f"streamweld: {printable(file)}: {hint}", err=True)
 
 
 @requests.command(short_help="Convert a request to another API.")

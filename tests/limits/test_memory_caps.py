@@ -24,7 +24,7 @@ ROOT = REPOSITORY
 RAISED = {"-", "unknown_dialect", "not_an_event_stream", "malformed_json", "upstream_error"}
 NAMED = ("limit_", "framing.", "splice_")
 PAGE = 4096  # resident memory is counted in pages
-USUAL = ("parser", "same")  # tested in a usual run; the others run with the full counts
+USUAL = ("parser", "same", "splice")  # tested in a usual run; the others run with the full counts
 
 
 def allowed(backend: str, stage: str) -> int:
@@ -47,13 +47,8 @@ def measured(backend: str, stage: str, *fillers: str) -> list[list[str]]:
     return [line.split() for line in done.stdout.splitlines()]
 
 
-# The splicer returns one object for each blank line of a read, so such a read takes 34 times its size. The memory that
-# it keeps between reads is tested below.
-BOUNDED = [stage for stage in STAGES if stage != "splice"]
-
-
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("stage", BOUNDED if FULL else USUAL)
+@pytest.mark.parametrize("stage", STAGES if FULL else USUAL)
 def test_fillers(backend: str, stage: str) -> None:
     if stage == "check" and backend == "native":
         pytest.skip("there is one checker for both backends")
@@ -79,7 +74,7 @@ SHORT = ("members_of_deltas", "message_metadata", "ui_data", "content_parts")
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("stage", KEEPING if FULL else USUAL)
+@pytest.mark.parametrize("stage", KEEPING if FULL else ("parser", "same"))
 def test_short_values_that_a_response_keeps(backend: str, stage: str) -> None:
     names = tuple(KEPT) if FULL else SHORT
     rows = measured(backend, stage, *names)

@@ -159,6 +159,24 @@ def test_reads_of_any_size_join_the_same() -> None:
         assert starts
 
 
+@pytest.mark.parametrize("line_end", [b"\n", b"\r", b"\r\n"])
+def test_blank_lines_in_reads_of_any_size_join_the_same(line_end: bytes) -> None:
+    """A read of blank lines has as many blocks as lines."""
+    event = b'data: {"sequence_number":%d}' + 2 * line_end
+    stream = b"".join([event % 0, 9 * line_end, event % 1, 30 * line_end, event % 2])
+    for cut in range(len(event) - 2, len(stream)):
+        for start in (0, stream.index(event % 1)):
+            if start > cut - len(event):
+                continue
+            second = stream[start:]
+            whole = sw.splice(stream[:cut], second)
+            assert events_of(whole) == events_of(stream)
+            for size in (1, 2, 7):
+                splicer = sw.StreamSplicer(stream[:cut])
+                reads = [second[place : place + size] for place in range(0, len(second), size)]
+                assert b"".join([splicer.feed(read) for read in reads]) + splicer.close() == whole, (cut, start, size)
+
+
 def test_a_truncated_second_stream_loses_nothing_of_the_first() -> None:
     for stream, first, starts in cuts(RESPONSES):
         if len(first) % 5:

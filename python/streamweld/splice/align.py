@@ -8,9 +8,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from streamweld.errors import SpliceError
-from streamweld.splice.blocks import BlockReader, is_event, shape_of, starts_inside_line
+from streamweld.splice.blocks import BlockReader, blocks_of, is_event, raw_blocks, shape_of, starts_inside_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from streamweld.options import Limits
     from streamweld.splice.blocks import Block
 
@@ -45,20 +47,26 @@ class Overlap:
 class FirstStream:
     """The first stream: its events, the bytes after the last complete one, and the marks that identify events."""
 
-    __slots__ = ("body", "events", "marks", "tail", "trailing", "unterminated")
+    __slots__ = ("_events_end", "body", "events", "marks", "tail", "unterminated")
 
     def __init__(self, body: bytes, limits: Limits | None) -> None:
         reader = BlockReader(limits)
-        blocks = reader.feed(body) + reader.finish()
+        self._events_end = 0
+        events: list[Block] = []
+        for block in blocks_of(reader, body):
+            if block.key is not None:
+                events.append(block)
+                self._events_end = block.offset + len(block.raw)
         self.body: Final = body
         self.tail: Final = reader.tail
         self.unterminated: Final = reader.take_unterminated()
         """The tail as a block, if only its blank line is missing."""
-        self.events: Final = [block for block in blocks if block.key is not None]
-        self.marks: Final = _marks(self.events)
-        last = next((location for location in range(len(blocks), 0, -1) if blocks[location - 1].key is not None), 0)
-        self.trailing: Final = [block.raw for block in blocks[last:]]
-        """The blocks after the last event: comments and pings."""
+        self.events: Final = events
+        self.marks: Final = _marks(events)
+
+    def trailing(self) -> Iterator[bytes]:
+        """Return the blocks after the last event: comments and pings."""
+        return raw_blocks(self.body[self._events_end : len(self.body) - len(self.tail)])
 
     @property
     def kept(self) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from streamweld.errors import LimitExceeded
@@ -12,13 +13,26 @@ from streamweld.options import Limits
 from streamweld.sse import FrameReader
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from streamweld.sse import Frame
 
-__all__ = ["Block", "BlockReader", "is_event", "shape_of", "starts_inside_line", "terminator_of"]
+__all__ = [
+    "Block",
+    "BlockReader",
+    "blocks_of",
+    "is_event",
+    "raw_blocks",
+    "shape_of",
+    "starts_inside_line",
+    "terminator_of",
+]
 
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r")
+_BLANK_LINES: Final = (b"\n", b"\r\n", b"\r")
 _FIELDS: Final = (b"data", b"event", b"id", b"retry")
 _BOM: Final = b"\xef\xbb\xbf"
+_UNLIMITED: Final = Limits(max_event_bytes=None, max_field_bytes=None)
 # Random padding that differs each time the same event is sent (OpenAI's `stream_options.include_obfuscation`).
 _PADDING: Final = "obfuscation"
 
@@ -42,15 +56,19 @@ class Block:
 
 
 class BlockReader:
-    """Reads chunks of any size and returns the blocks that each one completes."""
+    """Reads chunks of any size and yields the blocks that each one completes.
 
-    __slots__ = ("_buffer", "_last_id", "_line", "_max", "_offset", "_reader", "_scanned")
+    The blocks of a chunk are made one by one, because a chunk of blank lines has as many blocks as bytes.
+    """
+
+    __slots__ = ("_buffer", "_last_id", "_line", "_max", "_offset", "_reader", "_scanned", "_start")
 
     def __init__(self, limits: Limits | None = None) -> None:
         caps = limits or Limits()
         self._max: Final = caps.max_event_bytes
         self._reader = FrameReader(limits=limits)
-        self._buffer = bytearray()  # the incomplete block
+        self._buffer = bytearray()  # the blocks that were not yielded yet, and the incomplete block
+        self._start: int = 0  # start of the next block, in the buffer
         self._offset: int = 0  # offset of the buffer in the body
         self._line: int = 0  # start of the incomplete line in the buffer
         self._scanned: int = 0  # the buffer has no line end between `_line` and this position
@@ -58,23 +76,23 @@ class BlockReader:
 
     @property
     def tail(self) -> bytes:
-        """Return the bytes after the last complete block."""
-        return bytes(self._buffer)
+        """Return the bytes after the last block that was yielded."""
+        return bytes(memoryview(self._buffer)[self._start :])
 
-    def feed(self, data: bytes | bytearray | memoryview) -> list[Block]:
-        """Accept the next bytes and return the blocks that they complete.
+    def feed(self, data: bytes | bytearray | memoryview) -> Iterator[Block]:
+        """Accept the next bytes and yield the blocks that they complete. Exhaust the result before the next call.
 
         A CR at the end is kept until the next byte shows whether it is half of a CRLF.
         """
         self._buffer += data
         return self._blocks(is_end=False)
 
-    def finish(self) -> list[Block]:
+    def finish(self) -> Iterator[Block]:
         """End the body. A CR at the end counts as a line ending."""
         return self._blocks(is_end=True)
 
     def take_unterminated(self) -> Block | None:
-        """Treat the tail as a block if only the blank line is missing. Call this after `finish`."""
+        """Treat the tail as a block if only the blank line is missing. Call this after `finish` was exhausted."""
         tail = self.tail
         if not tail.strip(b"\r\n"):
             return None
@@ -84,9 +102,7 @@ class BlockReader:
         self._buffer.clear()
         return replace(block, raw=tail)
 
-    def _blocks(self, *, is_end: bool) -> list[Block]:
-        blocks: list[Block] = []
-        start = 0
+    def _blocks(self, *, is_end: bool) -> Iterator[Block]:
         for match in _LINE_END.finditer(self._buffer, self._scanned):
             if not is_end and match[0] == b"\r" and match.end() == len(self._buffer):
                 self._scanned = match.start()
@@ -97,19 +113,21 @@ class BlockReader:
             is_blank = match.start() == self._line or is_only_bom
             self._line = self._scanned = match.end()
             if is_blank:
-                blocks.append(self._block(bytes(self._buffer[start : self._line]), self._offset + start))
-                start = self._line
+                start, self._start = self._start, self._line
+                yield self._block(bytes(self._buffer[start : self._line]), self._offset + start)
         else:
             self._scanned = len(self._buffer)
-        del self._buffer[:start]
-        self._offset += start
-        self._line -= start
-        self._scanned -= start
+        del self._buffer[: self._start]
+        self._offset += self._start
+        self._line -= self._start
+        self._scanned -= self._start
+        self._start = 0
         if self._max is not None and len(self._buffer) > self._max:
             raise LimitExceeded(limit_name="max_event_bytes", limit=self._max, observed=len(self._buffer))
-        return blocks
 
     def _block(self, raw: bytes, offset: int) -> Block:
+        if offset and raw in _BLANK_LINES:
+            return Block(raw, offset, None, None, None, is_json=False)
         frames = self._reader.feed(raw)
         # The reader is now between two blocks, and must not skip an LF that belongs to the next block.
         if raw.endswith(b"\r"):
@@ -147,10 +165,22 @@ def _canonical(payload: dict[str, Any] | list[Any]) -> str:
     return json.dumps(payload, sort_keys=True)
 
 
+def blocks_of(reader: BlockReader, body: bytes) -> Iterator[Block]:
+    """Yield the complete blocks of a whole body. `reader` then has the bytes after them."""
+    yield from reader.feed(body)
+    yield from reader.finish()
+
+
+def raw_blocks(data: bytes) -> Iterator[bytes]:
+    """Yield the bytes of each block again, for blocks that a reader has already accepted."""
+    for block in blocks_of(BlockReader(_UNLIMITED), data):
+        yield block.raw
+
+
 def is_event(data: bytes) -> bool:
     """Return True if these bytes are exactly one complete event with a usable payload."""
     reader = BlockReader()
-    blocks = reader.feed(data) + reader.finish()
+    blocks = list(islice(blocks_of(reader, data), 2))
     return len(blocks) == 1 and not reader.tail and blocks[0].key is not None and blocks[0].is_json
 
 

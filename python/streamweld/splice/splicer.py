@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Final
 from streamweld._messages import reject_text
 from streamweld.errors import SpliceError, UsageError
 from streamweld.splice.align import FirstStream, Marks, Overlap, Start, is_continued_by, locate
-from streamweld.splice.blocks import BlockReader, terminator_of
+from streamweld.splice.blocks import BlockReader, raw_blocks, terminator_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from streamweld.options import Limits
     from streamweld.splice.blocks import Block
 
@@ -60,7 +62,6 @@ class StreamSplicer:
         "_is_aligned",
         "_is_identical",
         "_lead",
-        "_lead_bytes",
         "_next",
         "_reader",
         "_start",
@@ -80,10 +81,9 @@ class StreamSplicer:
         self._reader = BlockReader(limits)
         self._first = FirstStream(body, limits)
         self._start = _checked(second_starts, len(self._first.events))
-        self._lead: list[bytes] = []  # comments and pings of the second stream before its first event
-        self._lead_bytes = 0
-        # Comments and pings after the first stream's last event. The second stream may omit them.
-        self._trailing = iter(self._first.trailing)
+        self._lead = bytearray()  # comments and pings of the second stream before its first event
+        # Comments and pings after the first stream's last event, which the second stream need not repeat.
+        self._trailing = self._first.trailing()
         # True once the second stream is known to start at an event boundary.
         self._is_aligned = second_starts != "auto"
         self._is_identical = True  # True while the repeated events have identical bytes
@@ -132,44 +132,48 @@ class StreamSplicer:
             return b""
         if state is _State.COMPARING or self._start == "next_byte":
             return self._first.body
-        blocks = self._reader.finish()
-        last = self._reader.take_unterminated()
-        joined = self._join(state, blocks if last is None else [*blocks, last])
+        joined = self._join(state, self._last_blocks())
         left = joined or self._unfinished()
         self._state = _State.CLOSED
         return left
 
-    def _join(self, state: _State, blocks: list[Block]) -> bytes:
-        for position, block in enumerate(blocks):
+    def _last_blocks(self) -> Iterator[Block]:
+        yield from self._reader.finish()
+        last = self._reader.take_unterminated()
+        if last is not None:
+            yield last
+
+    def _join(self, state: _State, blocks: Iterable[Block]) -> bytes:
+        for block in blocks:
             if state is _State.LOCATING:
-                self._lead.append(block.raw)
+                self._lead += block.raw
                 if self._continues():
-                    return self._pass(self._first.body + b"".join(self._lead), blocks[position + 1 :])
+                    return self._pass(self._first.body + self._lead)
                 if block.key is None:
                     continue
-                del self._lead[-1:]
+                del self._lead[-len(block.raw) :]
                 overlap = self._locate(block)
                 self._next = overlap.event
                 state = _State.OVERLAPPING
                 if overlap.keeps_tail:
                     body = self._first.body
-                    return self._pass(body + terminator_of(body), blocks[position:])
+                    return self._pass(body + terminator_of(body) + block.raw)
                 if self._next == len(self._first.events):
                     self._check_tail(block)
-                    new = [raw for raw in self._lead if raw != next(self._trailing, None)]
-                    return self._pass(self._first.kept + b"".join(new), blocks[position:])
+                    new = [raw for raw in raw_blocks(bytes(self._lead)) if raw != next(self._trailing, None)]
+                    return self._pass(self._first.kept + b"".join(new) + block.raw)
             if self._next < len(self._first.events):
                 if block.key is not None:
                     self._check(block)
             elif block.key is not None or block.raw != next(self._trailing, None):
                 self._check_tail(block)
-                return self._pass(self._first.kept, blocks[position:])
+                return self._pass(self._first.kept + block.raw)
         self._state = state
         return b""
 
-    def _pass(self, kept: bytes, blocks: list[Block]) -> bytes:
+    def _pass(self, joined: bytes) -> bytes:
         self._state = _State.PASSING
-        return kept + b"".join([block.raw for block in blocks]) + self._reader.tail
+        return joined + self._reader.tail
 
     def _continues(self) -> bool:
         """Return True if the second stream continues with the very next byte.
@@ -177,12 +181,10 @@ class StreamSplicer:
         This is decided once, at its first non-blank line.
         """
         if self._is_aligned:
-            self._lead_bytes += len(self._lead[-1])
-            if self._lead_bytes > _MOST_LEAD:
+            if len(self._lead) > _MOST_LEAD:
                 self._lead.clear()
-                self._lead_bytes = 0
             return False
-        lead = b"".join(self._lead)
+        lead = bytes(self._lead)
         if is_continued_by(self._first, lead):
             return True
         self._is_aligned = bool(lead.strip(b"\r\n")) or len(lead) >= _LONGEST_BLANK
@@ -231,7 +233,7 @@ class StreamSplicer:
         """Return the joined bytes if the second stream ended before its first new complete event."""
         first, tail, state = self._first, self._reader.tail, self._state
         if state is _State.LOCATING and not self._is_aligned:
-            second = b"".join(self._lead) + tail
+            second = bytes(self._lead) + tail
             is_inside_line = bool(first.tail) and not first.tail.endswith((b"\r", b"\n"))
             if second and is_inside_line and is_continued_by(first, second + terminator_of(first.tail + second)):
                 return first.body + second

@@ -70,13 +70,16 @@ __all__ = [
 RAW_BYTES: Final = 256
 _DETAIL_CHARS: Final = 256
 _BEGINNING_CHARS: Final = 40
+_NAMED_CALLS: Final = 3
+_NAME_CHARS: Final = 64
 
 # Messages of rules that have no diagnostic code. If a rule is in neither table, its message is its name.
 _SENTENCES: Final = {
     "stream": "the stream cannot be read",
-    "framing": "the bytes are not a valid event stream",
-    "not_an_event_stream": "the body is not an event stream",
-    "assembly": "a tool call cannot be assembled",
+    "framing": "the bytes are no proper event stream",
+    "not_an_event_stream": "the body is no event stream",
+    "line_ends_missing": "a line contains more than one field",
+    "assembly": "a tool call cannot be put together",
     "arguments_custom": "the tool takes free-form text; read `arguments`",
     "arguments_incomplete": "the tool call was truncated; its arguments are incomplete",
     "arguments_invalid": "the tool call is invalid; it has no arguments object",
@@ -84,7 +87,8 @@ _SENTENCES: Final = {
     "truncated_empty": "the body contains no events",
     "truncated_idle": "the stream stalled",
     "truncated_transport": "the connection broke before the stream ended",
-    "unknown_dialect": f"the dialect is unknown (supported: {', '.join(DIALECTS)})",
+    "unknown_dialect": f"no dialect that can be read ({', '.join(DIALECTS)})",
+    "splice_error_page": "the second stream is an error page, not the rest of the first stream",
     "splice_ambiguous": "the second stream does not show where it starts; set second_starts",
     "splice_gap": "events between the two streams are missing",
     "splice_other_stream": "the second stream does not belong to the first",
@@ -193,6 +197,11 @@ class StreamError(StreamweldError):
         self.hint = hint
         super().__init__(self._sentence())
 
+    def attach_partial(self, partial: Response) -> None:
+        """Set `partial`, and rebuild the message, which may describe it."""
+        self.partial = partial
+        super().__init__(self._sentence())
+
     def __repr__(self) -> str:
         names = ("rule", *self._own, "byte_offset", "event_ordinal")
         return f"{type(self).__name__}({', '.join([f'{name}={getattr(self, name)!r}' for name in names])})"
@@ -243,9 +252,17 @@ def _restored(cls: type[_E], sentence: str, state: dict[str, Any]) -> _E:
 
 
 class FramingError(StreamError):
-    """The bytes break a rule of the event-stream format."""
+    """The bytes break a rule of the event-stream format.
+
+    `rule` is a diagnostic code, or `line_ends_missing`: the lines of the stream were passed on without their ends.
+    """
 
     _rule = "framing"
+
+    def __init__(self, **common: Unpack[_CommonFields]) -> None:
+        super().__init__(**common)
+        if self.rule == "line_ends_missing":
+            self.advise("the lines have no ends: pass raw bytes (iter_bytes()), not the lines of iter_lines()")
 
 
 class NotAnEventStream(FramingError):
@@ -413,7 +430,20 @@ class TruncatedStream(StreamError, EOFError):
 
     def _message_detail(self) -> str:
         parts = len(self.open_items)
-        return self.where if not parts else f"{self.where}, {parts} open part{'' if parts == 1 else 's'}"
+        told = [self.where, f"{parts} open part{'' if parts == 1 else 's'}"] if parts else [self.where]
+        cut = self._cut_calls()
+        if cut:
+            more = ", …" if len(cut) > _NAMED_CALLS else ""
+            told.append(f"open calls: {', '.join(cut[:_NAMED_CALLS])}{more}")
+        return ", ".join(told)
+
+    def _cut_calls(self) -> list[str]:
+        """Return the names of the tool calls that were open, if the partial response is known."""
+        if self.partial is None or not self.open_items:
+            return []
+        open_items = frozenset(self.open_items)
+        calls = [call for choice in self.partial.choices for call in choice.tool_calls if call.part in open_items]
+        return [f"{call.name[:_NAME_CHARS]}…" if len(call.name) > _NAME_CHARS else call.name for call in calls]
 
 
 class UnknownDialect(StreamError):
@@ -441,8 +471,9 @@ class SpliceError(StreamError):
     """The stream of a reconnect does not continue the first one. The byte offset refers to the second stream.
 
     `rule` is `splice_other_stream` (the second stream belongs to another response), `splice_gap` (events between the
-    two streams are missing), or `splice_ambiguous` (the bytes do not show where the second stream starts; set
-    `second_starts`).
+    two streams are missing), `splice_ambiguous` (the bytes do not show where the second stream starts; set
+    `second_starts`), or `splice_error_page` (the gateway sent an HTML page or an error as JSON instead of a stream;
+    `partial` contains the response of the first stream).
     """
 
     _rule = "splice_other_stream"

@@ -151,11 +151,10 @@ class StreamParser:
 
     def _complete(self, fault: StreamError) -> None:
         fault.policy = self._base
-        fault.partial = self.response
+        partial = self.response
+        fault.attach_partial(partial)
         # If anything was decoded, the body is a stream, whatever its first bytes look like.
-        if not (
-            fault.hint or isinstance(fault, NotAnEventStream) or any(choice.items for choice in fault.partial.choices)
-        ):
+        if not (fault.hint or isinstance(fault, NotAnEventStream) or any(choice.items for choice in partial.choices)):
             hint = input_hint(self._head)
             if hint:
                 fault.advise(hint)

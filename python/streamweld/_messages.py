@@ -23,6 +23,7 @@ __all__ = [
     "error_help_url",
     "help_url",
     "input_hint",
+    "is_markup",
     "reject_text",
 ]
 
@@ -104,7 +105,6 @@ _BOM: Final = b"\xef\xbb\xbf"
 _HTML: Final = re.compile(rb"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
 _XML: Final = re.compile(rb"\s*<\?xml\b")
 _REPR: Final = re.compile(rb"b(?:'|\")(?:data|event|id|retry)?:")
-_JOINED: Final = re.compile(rb"^\s*(?:data|event|id|retry|):[^\r\n]*?[}\]\w](?:data|event): ?[\[{\w]")
 _CONTROLS: Final = frozenset(range(32)) - frozenset(b"\t\n\r\x1b")
 
 
@@ -130,11 +130,15 @@ def input_hint(head: bytes) -> str:
             return f"the body is {name}: check the URL, the credentials, and proxies on the way to the gateway"
     if _REPR.match(head):
         return "the body is the repr of a bytes object: pass the bytes themselves, not str() of them"
-    if _JOINED.match(head):
-        return "the input has no line endings: pass raw bytes (iter_bytes()), not the lines of iter_lines()"
     if _is_binary(head):
         return f"the body is not text, and may be compressed (for example, with br): {_DECOMPRESS}"
     return ""
+
+
+def is_markup(head: bytes) -> bool:
+    """Return whether a body is an HTML page or an XML document. `head`: its first `HEAD_BYTES` bytes."""
+    text = head.removeprefix(_BOM)
+    return _HTML.match(text) is not None or _XML.match(text) is not None
 
 
 def _is_utf16(head: bytes) -> bool:

@@ -220,6 +220,53 @@ def test_what_does_not_belong_together_raises(first: list[bytes], second: list[b
     assert caught.value.rule == rule
 
 
+PAGES = {
+    "json": (b'{"error":{"message":"Rate limit reached","code":429}}', "an error as JSON: Rate limit reached"),
+    "json with a line end": (b'{"error":{"message":"Rate limit reached"}}\n', "an error as JSON: Rate limit reached"),
+    "json and a blank line": (
+        b'{"error":{"message":"Rate limit reached"}}\n\n',
+        "an error as JSON: Rate limit reached",
+    ),
+    "pretty json": (b'{\n  "error": {\n    "message": "overloaded"\n  }\n}\n', "an error as JSON: overloaded"),
+    "json array": (b'[{"error":{"code":500,"message":"internal"}}]', "an error as JSON: internal"),
+    "detail": (b'{"detail":"Not found","status":404}', "an error as JSON: Not found"),
+    "html": (b"<!DOCTYPE html>\n<html><body>\n<h1>502</h1>\n</body></html>\n", "a page of HTML or XML"),
+    "html with blank lines": (b"\n<html>\n\n<body>\n\n502</body>\n\n</html>", "a page of HTML or XML"),
+    "xml": (b"<?xml version='1.0'?><Error><Code>SlowDown</Code></Error>", "a page of HTML or XML"),
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("starts", ["auto", "first_event", "next_event", 1])
+def test_an_error_page_instead_of_the_second_stream_raises(name: str, starts: Any, backend: str) -> None:
+    page, detail = PAGES[name]
+    for blocks in (CHAT, RESPONSES):
+        stream = b"".join(blocks)
+        for cut in range(len(b"".join(blocks[:2])), len(stream), 17):
+            for size in (1, 7, len(page)):
+                reads = [page[place : place + size] for place in range(0, len(page), size)]
+                joined = sw.iter_splice(stream[:cut], reads, second_starts=starts)
+                with using(backend), pytest.raises(SpliceError) as caught:
+                    next(joined)
+                fault = caught.value
+                assert (fault.rule, fault.detail) == ("splice_error_page", detail), (cut, size)
+    with using(backend), pytest.raises(sw.StreamError) as read:
+        sw.parse(stream[:cut])
+    assert fault.partial is not None
+    assert read.value.partial is not None
+    assert fault.partial.choices == read.value.partial.choices
+
+
+def test_a_continuation_that_looks_like_a_page_joins() -> None:
+    """The cut is before a value that begins like a page: the joined event proves that it is none."""
+    chat = b'data: {"choices":[{"index":0,"delta":{"content":"<html><body>x</body></html>"}}]}\n\n'
+    error = b'data: {"error":{"message":"overloaded"}}\n\n'
+    for event, begin in ((chat, b"<html>"), (error, b'{"error"')):
+        stream = CHAT[0] + event
+        cut = stream.index(begin)
+        assert sw.splice(stream[:cut], stream[cut:]) == stream
+
+
 def test_padding_and_spacing_may_differ_and_the_first_wins() -> None:
     first = b'data: {"sequence_number":0,"obfuscation":"x"}\n\n'
     second = b'data: {"obfuscation":"yy", "sequence_number": 0}\n\ndata: {"sequence_number":1}\n\n'

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from streamweld._messages import reject_text
-from streamweld.errors import SpliceError, UsageError
+from streamweld.errors import SpliceError, StreamError, UsageError
 from streamweld.splice.align import FirstStream, Marks, Overlap, Start, is_continued_by, locate
-from streamweld.splice.blocks import BlockReader, raw_blocks, terminator_of
+from streamweld.splice.blocks import BlockReader, is_event, raw_blocks, terminator_of
+from streamweld.splice.error_page import describe_error_page
+from streamweld.stream import StreamParser
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from streamweld import Response
     from streamweld.options import Limits
     from streamweld.splice.blocks import Block
 
 __all__ = ["StreamSplicer"]
 
 _STARTS: Final = ("auto", "first_event", "next_event", "next_byte")
-_LONGEST_BLANK: Final = len(b"\r\n\r\n")  # maximum number of missing bytes after the last line of an event
+_BLANK_LINE: Final = (b"\n\n", b"\r\r", b"\r\n\r\n")
+_LONGEST_BLANK: Final = len(b"\r\n\r\n")  # the most that an event can lack after its last line was sent
 _MOST_LEAD: Final = 1 << 16  # maximum number of bytes of keep-alives before the first event; more are dropped
 
 
@@ -147,6 +152,8 @@ class StreamSplicer:
         for block in blocks:
             if state is _State.LOCATING:
                 self._lead += block.raw
+                if block.key is None:
+                    self._reject_page(block.raw, bytes(self._lead))
                 if self._continues():
                     return self._pass(self._first.body + self._lead)
                 if block.key is None:
@@ -170,6 +177,21 @@ class StreamSplicer:
                 return self._pass(self._first.kept + block.raw)
         self._state = state
         return b""
+
+    def _reject_page(self, page: bytes, second: bytes) -> None:
+        """Raise if the gateway sent an error page instead of the second stream.
+
+        `second`: all bytes of the second stream so far. If they complete an event of the first stream, they are not a
+        page.
+        """
+        found = describe_error_page(page)
+        if not found:
+            return
+        joined = self._first.tail + second
+        if not is_event(joined if joined.endswith(_BLANK_LINE) else joined + terminator_of(joined)):
+            fault = SpliceError(rule="splice_error_page", detail=found, byte_offset=0, raw=page)
+            fault.attach_partial(_response_of(self._first.body))
+            raise fault
 
     def _pass(self, joined: bytes) -> bytes:
         self._state = _State.PASSING
@@ -232,6 +254,8 @@ class StreamSplicer:
     def _unfinished(self) -> bytes:
         """Return the joined bytes if the second stream ended before its first new complete event."""
         first, tail, state = self._first, self._reader.tail, self._state
+        if state is _State.LOCATING:
+            self._reject_page(tail, bytes(self._lead) + tail)
         if state is _State.LOCATING and not self._is_aligned:
             second = bytes(self._lead) + tail
             is_inside_line = bool(first.tail) and not first.tail.endswith((b"\r", b"\n"))
@@ -244,6 +268,15 @@ class StreamSplicer:
             is_next = self._next == len(first.events)
         # If both streams end in the same incomplete event, keep the longer version.
         return first.kept + tail if is_next and tail.startswith(first.tail) else first.kept + first.tail
+
+
+def _response_of(body: bytes) -> Response:
+    """Return everything that a truncated body contains."""
+    parser = StreamParser(policy="salvage")
+    with suppress(StreamError):
+        parser.feed(body)
+        parser.close()
+    return parser.response
 
 
 def _has_data_line(tail: bytes) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,6 +98,26 @@ def test_no_recording_looks_like_something_else() -> None:
     assert len(heads) > 10
     assert [head for head in heads if input_hint(head)] == []
     assert not any(input_hint(head[:length]) for head in heads[:20] for length in range(0, 512, 7))
+
+
+@pytest.mark.skipif(absent() is not None, reason=absent() or "")
+def test_recorded_lines_without_their_ends_are_never_read(backend: str) -> None:
+    tried, others = 0, []
+    for recording in recordings():
+        lines = re.split(rb"\r\n|\n|\r", Path(recording.stream).read_bytes())
+        for sent in (lines, lines[: len(lines) * 2 // 3]):
+            if sum(line.startswith(b"data:") for line in sent) < 2:
+                continue
+            tried += 1
+            with using(backend), pytest.raises(sw.StreamError) as caught:
+                list(sw.iter_events(sent))
+            assert caught.value.partial is not None
+            assert caught.value.partial.choices == ()
+            if caught.value.rule != "line_ends_missing":
+                others.append((Path(recording.stream).name, caught.value.rule))
+    assert tried > 100
+    # Its first line begins with a space, so it is no field, and the whole stream is part of it.
+    assert set(others) <= {("openai__llm-test-tools-streaming-variant-c.sse", "not_an_event_stream")}
 
 
 READS: Iterable[Any] = (

@@ -154,6 +154,8 @@ def _report(dialect: CheckDialect, selection: Selection, file: str, source: Bina
     leaked = [leak for leak in leaks.close() if selection.keeps(leak.code)]
     hint = input_hint(head) if checker.dialect is None or dialect != "auto" else ""
     problem = leaks.error or unknown
+    if problem is not None and problem.rule == "line_ends_missing":
+        hint = problem.hint
     if hint and problem is not None:  # not a stream, so there is nothing to check
         unknown = problem if selection.keeps(problem.rule) else None
         return Report(file, size, None, [], [], 0, unknown, lines, hint, selection)

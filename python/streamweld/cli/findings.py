@@ -41,7 +41,10 @@ __all__ = [
 
 OutputFormat: TypeAlias = Literal["text", "json", "github", "sarif"]
 
-ERRORS: Final = ("not_an_event_stream", "unknown_dialect", "internal", *[f"limit_{name}" for name in LIMITS])
+ERRORS: Final = (
+    *("not_an_event_stream", "line_ends_missing", "unknown_dialect", "internal"),
+    *[f"limit_{name}" for name in LIMITS],
+)
 """The rules of errors that are not diagnostic codes."""
 _SEVERITIES: Final[tuple[Severity, ...]] = ("info", "warning", "error")
 _LEVELS: Final[dict[Severity, str]] = {"error": "error", "warning": "warning", "info": "note"}

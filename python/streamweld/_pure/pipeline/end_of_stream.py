@@ -62,11 +62,13 @@ class Ending:
             return True
         if stray and text[:1] == b"<" and not stage.seen:
             raise stage.no_stream(stage.head)
+        if not stage.done:
+            stage.set_position(offset, stage.ordinal, event, data)
+            stage.reject_joined(text)
         usable = len(text) if text == MARKER or stage.done else self._usable(text)
         if usable == 0:
             return False
         if not stray and not stage.done:
-            stage.set_position(offset, stage.ordinal, event, data)
             self._out.diagnose("unterminated_event")
         if usable < len(text):
             data = text[:usable]

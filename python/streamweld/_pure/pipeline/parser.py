@@ -15,7 +15,7 @@ from streamweld._pure.model.output import Output
 from streamweld._pure.pipeline.array_body import ArrayBody, ElementTooLong
 from streamweld._pure.pipeline.detect import DECODERS
 from streamweld._pure.pipeline.end_of_stream import Ending
-from streamweld._pure.pipeline.payload_pipeline import BODY_HEAD, PayloadPipeline
+from streamweld._pure.pipeline.payload_pipeline import BODY_HEAD, HEAD, PayloadPipeline
 from streamweld._pure.pipeline.salvage import is_foreign
 from streamweld._pure.sse.framer import Frame, Framer, FramerLimit, Stray, as_bytes
 from streamweld._pure.text_calls.stage import StagedOutput, TextCallStage
@@ -263,8 +263,8 @@ class Parser:
             data = data[:room]
         self._total += len(data)
         stage = self._stage
-        if stage.keeps_head and len(stage.head) < BODY_HEAD:
-            stage.head += data[: BODY_HEAD - len(stage.head)]
+        if stage.keeps_head and len(stage.head) < HEAD:
+            stage.head += data[: HEAD - len(stage.head)]
         if self._array.is_one is None:
             known = self._array.decide(data)
             stage.is_array = bool(self._array.is_one)
@@ -285,6 +285,7 @@ class Parser:
         except FramerLimit as hit:
             for item in hit.items:
                 self._item(item)
+            self._stage.reject_joined_head(hit.offset)
             self._stage.set_position(hit.offset, self._stage.ordinal)
             raise self._out.limit(hit.limit_name, hit.limit) from None
         for item in items:
@@ -323,8 +324,9 @@ class Parser:
         else:
             pending = self._framer.finish()
             rest = "nothing" if pending is None else ending.of_events(pending)
+            stage.reject_joined_head(0)
             begun = pending is not None and bool(pending.data or pending.stray)
-            if not stage.seen and not begun and is_foreign(stage.head):
+            if not stage.seen and not begun and is_foreign(stage.head[:BODY_HEAD]):
                 raise stage.no_stream(stage.head)
         stage.set_position(self._total, stage.ordinal)
         try:

@@ -25,7 +25,15 @@ from streamweld._pure.pipeline.detect import (
     HeldPayload,
     UndetectedPayloads,
 )
-from streamweld._pure.pipeline.salvage import MARKER, WHITE, Salvaged, count_documents, salvage
+from streamweld._pure.pipeline.salvage import (
+    MARKER,
+    WHITE,
+    Salvaged,
+    count_documents,
+    has_joined_lines,
+    joined_field,
+    salvage,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,9 +44,10 @@ if TYPE_CHECKING:
     from streamweld._pure.pipeline.salvage import Caps
     from streamweld.errors import StreamError
 
-__all__ = ["BODY_HEAD", "PayloadPipeline"]
+__all__ = ["BODY_HEAD", "HEAD", "PayloadPipeline"]
 
-BODY_HEAD = 512  # number of bytes that the error message shows of a body that is not an event stream
+HEAD = 4096  # bytes that are kept until the first payload: a gateway may send many comments before it
+BODY_HEAD = 512  # bytes of a body that is not an event stream, for the error message
 
 
 class PayloadPipeline:
@@ -321,6 +330,7 @@ class PayloadPipeline:
     def _salvage_from(self, text: bytes, start: int, fault: JsonFault, event: str, *, stray: bool = False) -> None:
         """Salvage a payload, or the part of it that begins at `start`."""
         out = self._out
+        self.reject_joined(text, start)
         if fault.reason == "too_deep":
             raise out.limit("max_json_depth", self._max_depth)
         if fault.reason == "too_many" and self._max_values is not None:
@@ -536,9 +546,26 @@ class PayloadPipeline:
             self.set_position(at.offset, at.ordinal, at.event, at.data)
         return self._out.fault("UnknownDialect", "unknown_dialect", seen=waiting.seen())
 
+    def reject_joined(self, text: bytes, start: int = 0) -> None:
+        """Raise the fault for lines without their ends. `start`: the offset of the text in the current payload."""
+        at = joined_field(text, self._max_depth)
+        if at is not None:
+            position = at + start + _leading(self._out.payload)
+            raise self._out.fault("FramingError", "line_ends_missing", f"position {position}")
+
+    def reject_joined_head(self, offset: int) -> None:
+        """Raise the fault for lines without their ends if the beginning of the body shows them.
+
+        Covers a line that never ends and is not a data line. `offset`: where its event begins.
+        """
+        if not self.seen and has_joined_lines(self.head, self._max_depth):
+            self.set_position(offset, self.ordinal)
+            raise self._out.fault("FramingError", "line_ends_missing", raw=self.head[:RAW_HEAD])
+
     def no_stream(self, head: bytes) -> StreamError:
         """Return the fault for a body that is not an event stream. The fault shows the beginning of the body."""
         self.set_position(0, 0)
+        head = head[:BODY_HEAD]
         return self._out.fault(
             "NotAnEventStream", "not_an_event_stream", body_head=head, content_type=self._content_type, raw=head
         )

@@ -22,6 +22,7 @@ WHITE = b" \t\n\r\x0c"
 MARKER = b"[DONE]"
 
 _FIELDS = (b"data", b"event", b"id", b"retry")
+_FIELD_NAMES = tuple([field + b":" for field in _FIELDS])
 _BOM = b"\xef\xbb\xbf"
 
 # A broken line may contain many candidates for such a document. This is the maximum number of candidates to try.
@@ -117,9 +118,49 @@ def _whole(text: bytes, caps: Caps) -> Payload | None:
         return None
 
 
+def joined_field(text: bytes, max_depth: int | None) -> int | None:
+    """Return the position of a field name that directly follows the whole document at the start of a text.
+
+    No dialect sends such a line. It means that the lines were passed on without their ends.
+    """
+    if text[:1] not in (b"{", b"["):
+        return None
+    try:
+        parse(text, max_depth)
+    except JsonFault as fault:
+        line = text[fault.pos :].partition(b"\n")[0]
+        begins = line.startswith(_FIELD_NAMES) or (line[:1] == b":" and b"data:" in line)
+        document = text[: fault.pos]
+        on_its_line = document.rstrip(b" \t")[-1:] in (b"}", b"]")
+        return fault.pos if begins and on_its_line and _whole(document, (max_depth, None, None)) is not None else None
+    return None
+
+
+def has_joined_lines(head: bytes, max_depth: int | None) -> bool:
+    """Return whether a body without any payload contains a data line without a line ending before or after it."""
+    lines = _lines_of(head)
+    for number, line in enumerate(lines, start=1):
+        name, colon, value = line.partition(b":")
+        if not colon or (name and name not in _FIELDS):
+            continue
+        if name == b"data":
+            found = joined_field(value.strip(WHITE), max_depth) is not None
+        else:
+            # A comment with a line ending may contain anything.
+            is_open = bool(name) or number == len(lines)
+            found = is_open and any(data.lstrip(b" ")[:1] in (b"{", b"[") for data in value.split(b"data:")[1:])
+        if found:
+            return True
+    return False
+
+
+def _lines_of(head: bytes) -> list[bytes]:
+    return head.removeprefix(_BOM).replace(b"\r", b"\n").split(b"\n")
+
+
 def is_foreign(head: bytes) -> bool:
     """Return whether a body without any payload contains lines that cannot occur in an event stream."""
-    lines = head.removeprefix(_BOM).replace(b"\r", b"\n").split(b"\n")
+    lines = _lines_of(head)
     for number, line in enumerate(lines, start=1):
         name, colon, _ = line.partition(b":")
         if not line.strip() or line[:1] == b":" or name in _FIELDS:

@@ -211,6 +211,11 @@ impl Fault {
         fault
     }
 
+    /// Creates the fault for lines that were passed on without their ends.
+    pub fn line_ends_missing() -> Fault {
+        Fault::new(Class::Framing, "line_ends_missing")
+    }
+
     pub fn unknown_dialect(seen: Vec<String>) -> Fault {
         let mut fault = Fault::new(Class::UnknownDialect, "unknown_dialect");
         fault.extra = Extra::UnknownDialect { seen };

@@ -10,19 +10,21 @@ use crate::model::output::Output;
 use crate::model::policy::Base;
 use crate::model::spec::Code;
 use crate::pipeline::array_body::ArrayBody;
+use crate::pipeline::payload_pipeline::BODY_HEAD;
 use crate::pipeline::payload_pipeline::PayloadPipeline;
+use crate::pipeline::payload_pipeline::joined;
 use crate::pipeline::salvage::MARKER;
 use crate::pipeline::salvage::Salvaged;
 use crate::pipeline::salvage::WholeLines;
 use crate::pipeline::salvage::classify;
+use crate::pipeline::salvage::has_joined_lines;
+use crate::pipeline::salvage::is_foreign;
+use crate::pipeline::salvage::joined_field;
 use crate::pipeline::salvage::position;
 use crate::pipeline::salvage::trim;
 use crate::sse::Pending;
 use crate::sse::decode_utf8;
 use crate::sse::fields::ends_inside_a_sequence;
-
-/// Field names in an event stream.
-const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
 
 impl PayloadPipeline {
     pub(crate) fn close(
@@ -69,7 +71,12 @@ impl PayloadPipeline {
                 Last::Cut => cut = true,
             }
         }
-        if !self.seen && !begun && is_foreign(&self.head) {
+        if !self.seen && has_joined_lines(&self.head, self.reader(out)) {
+            let fault = Fault::line_ends_missing().with_raw(&self.head);
+            return Err(fault.at(0, pending.ordinal));
+        }
+        let shown = self.head.get(..BODY_HEAD).unwrap_or(&self.head);
+        if !self.seen && !begun && is_foreign(shown) {
             return Err(self.no_event_stream(out));
         }
         let rest = rest(cut, pending.mid_utf8);
@@ -119,6 +126,12 @@ impl PayloadPipeline {
         }
         if arrival.stray && !self.seen && text.starts_with('<') {
             return Err(self.no_event_stream(out));
+        }
+        if !self.done
+            && let Some(at) = joined_field(text, self.reader(out))
+        {
+            arrival.show(out);
+            return Err(joined(arrival.data, at));
         }
         let usable = match text == MARKER || self.done {
             true => Usable::All,
@@ -231,25 +244,4 @@ enum Last {
     /// A payload without content.
     Nothing,
     Cut,
-}
-
-/// Returns true if the beginning of a body contains a line that cannot occur in an event stream.
-fn is_foreign(head: &[u8]) -> bool {
-    let head = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head);
-    let mut lines = head.split(|byte| matches!(byte, b'\n' | b'\r')).peekable();
-    while let Some(line) = lines.next() {
-        let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
-        let blank = line
-            .iter()
-            .all(|byte| byte.is_ascii_whitespace() || *byte == 0x0b);
-        if blank || line.first() == Some(&b':') || FIELDS.contains(&name) {
-            continue;
-        }
-        // The input may end inside the field name of the last line.
-        let cut = lines.peek().is_none() && name.len() == line.len();
-        if !(cut && FIELDS.iter().any(|field| field.starts_with(name))) {
-            return true;
-        }
-    }
-    false
 }

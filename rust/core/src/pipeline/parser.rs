@@ -21,6 +21,7 @@ use crate::model::policy::DuplicatePayload;
 use crate::pipeline::array_body::ArrayBody;
 use crate::pipeline::array_body::Body;
 use crate::pipeline::frame_receiver::FrameReceiver;
+use crate::pipeline::payload_pipeline::HEAD;
 use crate::pipeline::payload_pipeline::PayloadPipeline;
 use crate::pipeline::text_calls::TextCalls;
 use crate::pipeline::undetected::DialectWatch;
@@ -30,9 +31,6 @@ use std::borrow::Cow;
 use std::iter;
 use std::mem;
 use std::sync::Arc;
-
-/// Number of body bytes that are kept for error messages until the first payload.
-const HEAD: usize = 512;
 
 type ParseResult = Result<(), Fault>;
 
@@ -158,20 +156,19 @@ impl Parser {
             out: Output::new(config, ledger, sink).filtered(filter(text_calls)),
             unknown: *unknown,
         };
-        match array {
-            None => framer.feed(taken, &mut receiver)?,
-            Some(body) if body.body == Body::Array => receiver.elements(body, taken)?,
-            Some(body) => {
-                if let Some(known) = body.decide(taken) {
-                    if body.body == Body::Array {
-                        receiver.elements(body, &known)?;
-                    } else {
-                        *array = None;
-                        framer.feed(&known, &mut receiver)?;
-                    }
+        let result = match array {
+            None => framer.feed(taken, &mut receiver),
+            Some(body) if body.body == Body::Array => receiver.elements(body, taken),
+            Some(body) => match body.decide(taken) {
+                Some(known) if body.body == Body::Array => receiver.elements(body, &known),
+                Some(known) => {
+                    *array = None;
+                    framer.feed(&known, &mut receiver)
                 }
-            }
-        }
+                None => Ok(()),
+            },
+        };
+        result.map_err(|fault| stage.explain_limit(&config.limits, fault, iter::empty()))?;
         match limit.filter(|_| taken.len() < input.len()) {
             Some(limit) => Err(self.too_long(limit)),
             None => Ok(()),
@@ -235,11 +232,15 @@ impl Parser {
         let room = limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.total));
         let room = usize::try_from(room).unwrap_or(usize::MAX);
         let taken = up_to(next, room);
-        match &self.array {
-            None => self.framer.probe(taken)?,
-            Some(array) if array.body == Body::Array => {}
-            Some(array) => self.framer.probe(iter::once(array.held()).chain(taken))?,
-        }
+        let result = match &self.array {
+            None => self.framer.probe(taken),
+            Some(array) if array.body == Body::Array => Ok(()),
+            Some(array) => self.framer.probe(iter::once(array.held()).chain(taken)),
+        };
+        result.map_err(|fault| {
+            self.stage
+                .explain_limit(&self.config.limits, fault, up_to(next, room))
+        })?;
         let size: usize = next.iter().map(|piece| piece.len()).sum();
         match limit.filter(|_| size > room) {
             Some(limit) => Err(self.too_long(limit)),

@@ -4,6 +4,7 @@
 
 use crate::assemble::Assembler;
 use crate::dialect::Dialect;
+use crate::dialect::Reader;
 use crate::dialect::chat::Chat;
 use crate::dialect::decode_context::DATA;
 use crate::dialect::decode_context::DecodeContext;
@@ -22,12 +23,14 @@ use crate::model::fault::Extra;
 use crate::model::fault::Fault;
 use crate::model::lazy_box::LazyBox;
 use crate::model::limits::LimitName;
+use crate::model::limits::Limits;
 use crate::model::output::Output;
 use crate::model::policy::Base;
 use crate::model::spec::Code;
 use crate::pipeline::salvage::MARKER;
 use crate::pipeline::salvage::Salvaged;
 use crate::pipeline::salvage::classify;
+use crate::pipeline::salvage::has_joined_lines;
 use crate::pipeline::salvage::position;
 use crate::pipeline::salvage::trim;
 use crate::pipeline::salvage::trim_start;
@@ -38,7 +41,13 @@ use crate::sse::decode_utf8;
 use memchr::memchr;
 use std::mem;
 
-/// The state of a stream in the stages after the framer.
+/// Number of body bytes that are kept until the first payload: a gateway may send many comments before it.
+pub(crate) const HEAD: usize = 4096;
+
+/// Number of body bytes in the fault for a body that is not an event stream.
+pub(crate) const BODY_HEAD: usize = 512;
+
+/// All state that a stream has after the framer.
 #[derive(Debug)]
 pub(crate) struct PayloadPipeline {
     pub(crate) dialect: Option<Dialect>,
@@ -232,6 +241,7 @@ impl PayloadPipeline {
                 self.fast_path &= self.undecided.is_none();
                 Ok(())
             }
+            Salvaged::LineEndsMissing(at) => Err(joined(arrival.data, at)),
             found => {
                 if arrival.stray && !bare {
                     out.diagnose(Code::STRAY_PAYLOAD, None, "")?;
@@ -309,9 +319,11 @@ impl PayloadPipeline {
                 Ok(())
             }
             Salvaged::Text => self.text(out, payload),
-            Salvaged::Blank | Salvaged::Marker | Salvaged::Document(_) | Salvaged::Broken(_) => {
-                Ok(())
-            }
+            Salvaged::Blank
+            | Salvaged::Marker
+            | Salvaged::Document(_)
+            | Salvaged::LineEndsMissing(_)
+            | Salvaged::Broken(_) => Ok(()),
         }
     }
 
@@ -339,6 +351,7 @@ impl PayloadPipeline {
             Salvaged::Document(document) => {
                 self.document(out, document, rest, DocumentContext::default())
             }
+            Salvaged::LineEndsMissing(at) => Err(joined(payload.arrival.data, start + at)),
             found => self.apply_salvaged(out, found, rest),
         }
     }
@@ -373,9 +386,36 @@ impl PayloadPipeline {
         out.diagnose(Code::MALFORMED_JSON, None, "")
     }
 
+    /// Replaces the fault of the framer for a line that is too long, if that line consists of several lines without their
+    /// ends and is the first of the body. `next`: input that was not fed yet.
+    pub(crate) fn explain_limit<'b>(
+        &self,
+        limits: &Limits,
+        fault: Fault,
+        next: impl Iterator<Item = &'b [u8]>,
+    ) -> Fault {
+        let framed = [LimitName::max_event_bytes, LimitName::max_field_bytes];
+        if self.seen || !framed.iter().any(|name| name.rule() == fault.rule) {
+            return fault;
+        }
+        let mut head = self.head.clone();
+        head.extend(next.flatten().take(HEAD.saturating_sub(head.len())));
+        let reader = Reader {
+            dialect: self.dialect,
+            max_depth: limits.max_json_depth,
+            max_values: None,
+        };
+        if !has_joined_lines(&head, reader) {
+            return fault;
+        }
+        let joined = Fault::line_ends_missing().with_raw(&head);
+        joined.at(fault.byte_offset, fault.event_ordinal)
+    }
+
     /// Returns the fault for a body that is not an event stream. The fault shows the beginning of the body.
     pub(crate) fn no_event_stream(&mut self, out: &Output<'_>) -> Fault {
-        let head = mem::take(&mut self.head);
+        let mut head = mem::take(&mut self.head);
+        head.truncate(BODY_HEAD);
         let fault = Fault::not_an_event_stream(Vec::new(), None)
             .at(0, 0)
             .with_raw(&head);
@@ -386,6 +426,13 @@ impl PayloadPipeline {
         };
         located
     }
+}
+
+/// Returns the fault for a field name at this position in the text of a payload.
+pub(crate) fn joined(data: &[u8], at: usize) -> Fault {
+    let mut fault = Fault::line_ends_missing();
+    fault.detail = format!("position {}", position(data, at));
+    fault
 }
 
 /// Returns the limit that a payload exceeded, if the payload could not be parsed for that reason.

@@ -15,6 +15,11 @@ const TAILS: usize = 16;
 
 pub(crate) const MARKER: &str = "[DONE]";
 
+const BOM: &[u8] = b"\xEF\xBB\xBF";
+
+/// Field names in an event stream.
+const FIELDS: [&str; 4] = ["data", "event", "id", "retry"];
+
 #[allow(clippy::large_enum_variant)] // created and consumed in one place
 #[derive(Debug)]
 pub(crate) enum Salvaged<'t> {
@@ -31,6 +36,8 @@ pub(crate) enum Salvaged<'t> {
     Tail(Vec<&'t str>),
     /// Text that is not the beginning of a document.
     Text,
+    /// A field name follows a document on its line, at this position: the lines lost their ends.
+    LineEndsMissing(usize),
     Broken(ScanError),
 }
 
@@ -76,6 +83,9 @@ pub(crate) fn classify<'t>(
         Ok(document) => return Salvaged::Document(document),
         Err(fault) => fault,
     };
+    if let Some(at) = joined_field(text, reader) {
+        return Salvaged::LineEndsMissing(at);
+    }
     let is_capped = match fault.problem {
         Problem::TooDeep => reader.max_depth.is_some(),
         Problem::TooMany => true,
@@ -173,6 +183,80 @@ fn whole(text: &str, reader: Reader) -> Option<Read<'_>> {
         return None;
     }
     reader.read(text).ok()
+}
+
+/// Returns the position of a field name that directly follows the whole document at the start of a text.
+///
+/// No dialect sends such a line. It means that the lines were passed on without their ends.
+pub(crate) fn joined_field(text: &str, reader: Reader) -> Option<usize> {
+    let reader = Reader {
+        max_values: None,
+        ..reader
+    };
+    if !text.starts_with(['{', '[']) {
+        return None;
+    }
+    let at = reader.read(text).err()?.pos;
+    let (document, rest) = text.split_at_checked(at)?;
+    let line = rest.split('\n').next().unwrap_or_default();
+    let begins = FIELDS.iter().any(|field| {
+        line.strip_prefix(field)
+            .is_some_and(|value| value.starts_with(':'))
+    });
+    let begins = begins || (line.starts_with(':') && line.contains("data:"));
+    let on_its_line = document.trim_end_matches([' ', '\t']).ends_with(['}', ']']);
+    (begins && on_its_line && whole(document, reader).is_some()).then_some(at)
+}
+
+/// Returns true if a body without any payload contains a data line without a line ending before or after it.
+pub(crate) fn has_joined_lines(head: &[u8], reader: Reader) -> bool {
+    let head = decode_utf8(head.strip_prefix(BOM).unwrap_or(head)).0;
+    let mut lines = head.split(['\n', '\r']).peekable();
+    while let Some(line) = lines.next() {
+        let Some((name, value)) = line.split_once(':') else {
+            continue;
+        };
+        let found = match name {
+            "data" => joined_field(trim(value), reader).is_some(),
+            // A comment with a line ending may contain anything.
+            "" if lines.peek().is_some() => false,
+            _ if name.is_empty() || FIELDS.contains(&name) => value
+                .split("data:")
+                .skip(1)
+                .any(|data| data.trim_start_matches(' ').starts_with(['{', '['])),
+            _ => false,
+        };
+        if found {
+            return true;
+        }
+    }
+    false
+}
+
+/// Returns true if the beginning of a body contains a line that cannot occur in an event stream.
+pub(crate) fn is_foreign(head: &[u8]) -> bool {
+    let head = head.strip_prefix(BOM).unwrap_or(head);
+    let mut lines = head.split(|byte| matches!(byte, b'\n' | b'\r')).peekable();
+    while let Some(line) = lines.next() {
+        let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
+        let blank = line
+            .iter()
+            .all(|byte| byte.is_ascii_whitespace() || *byte == 0x0b);
+        let known = FIELDS.iter().any(|field| field.as_bytes() == name);
+        if blank || line.first() == Some(&b':') || known {
+            continue;
+        }
+        // The input may end inside the field name of the last line.
+        let cut = lines.peek().is_none() && name.len() == line.len();
+        if !(cut
+            && FIELDS
+                .iter()
+                .any(|field| field.as_bytes().starts_with(name)))
+        {
+            return true;
+        }
+    }
+    false
 }
 
 /// Converts an offset in the trimmed text of a payload to an offset in its bytes. In the text, invalid bytes are

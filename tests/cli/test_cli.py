@@ -239,7 +239,7 @@ def test_inspect_tells_the_error_that_a_policy_reads_on_behind(files: dict[str, 
     ask = ("inspect", "--dialect", "chat", "--policy", "salvage", files["clean"])
     (line,) = in_lines(streamweld("auto", *ask, "--json").stdout)
     reported = {"type": "upstream_error_event", "code": "500", "kind": "overloaded", "message": "boom"}
-    assert (line["error"], line["findings"]) == (reported, ["upstream_error"])
+    assert (line["error"], line["findings"]) == (reported, ["upstream_error", "framing.error_only"])
     assert "500 overloaded boom" in streamweld("auto", *ask).stdout
 
 

@@ -79,6 +79,32 @@ def test_exit_codes_of_check(checked: dict[str, Path], names: list[str], code: i
         assert (str(checked[name]) in done.stderr) == (name in ("missing", "folder"))
 
 
+ERROR = b'{"error":{"message":"Rate limit reached","type":"rate_limit_error","code":"429"}}'
+JOINED = b'data: {"choices":[{"delta":{"content":"a"}}]}' * 2
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (ERROR, "framing.error_only"),
+        (b"data: " + ERROR + b"\n\n", "framing.error_only"),
+        (b"data: " + ERROR + b"\n\ndata: [DONE]\n\n", "framing.error_only"),
+        (b"<html><body>502 Bad Gateway</body></html>", "not_an_event_stream"),
+        (b'{"detail":"Not found"}', "unknown_dialect"),
+        (JOINED, "line_ends_missing"),
+    ],
+)
+def test_a_body_without_a_response_is_a_finding(tmp_path: Path, backend: str, body: bytes, found: str) -> None:
+    file = tmp_path / "error.sse"
+    file.write_bytes(body)
+    done = streamweld(backend, "check", "--json", file)
+    assert (done.returncode, done.stderr) == (1, "")
+    (line,) = in_lines(done.stdout)
+    assert found in line["findings"]
+    ignored = streamweld(backend, "check", "--ignore", found, file)
+    assert ignored.returncode == 0
+
+
 def test_check_for_people(checked: dict[str, Path], tmp_path: Path) -> None:
     shown = streamweld("pure", "check", checked["finding"]).stdout
     for output_text in (

@@ -87,6 +87,8 @@ class Checker:
         self._lifecycle: Lifecycle | None = None if dialect == "auto" else _lifecycle(dialect, self._report)
         self._undetected: list[tuple[Place, dict[str, Any] | None, str, str]] = []
         self._undetected_length = 0
+        self._error_at: Place | None = None  # the first payload that contains only an error
+        self._has_response = False  # a payload contained anything else
         self._closed = False
 
     @property
@@ -136,6 +138,8 @@ class Checker:
                 self._report.record("framing.no_events")
             else:
                 self._lifecycle.end()
+                if self._error_at is not None and not self._has_response:
+                    self._report.record("framing.error_only", at=self._error_at)
         return self._report.take()
 
     # Parsing of payloads and their delivery to the rules of the dialect
@@ -174,6 +178,11 @@ class Checker:
     def _deliver(self, value: dict[str, Any] | None, event: str, identifier: str, length: int = 0) -> None:
         """Pass a payload to the rules of the dialect, or keep it until the dialect is detected. `value` is None for
         `[DONE]`."""
+        if value is not None and not _is_ping(value, event):
+            if not _is_error(value, event):
+                self._has_response = True
+            elif self._error_at is None:
+                self._error_at = self._report.position
         lifecycle = self._lifecycle
         if lifecycle is None:
             before = [waiting[1] for waiting in self._undetected]
@@ -217,6 +226,17 @@ def _step(lifecycle: Lifecycle, value: dict[str, Any] | None, event: str, identi
         lifecycle.marker()
     else:
         lifecycle.event(value, event, identifier)
+
+
+def _is_ping(value: dict[str, Any], event: str) -> bool:
+    return "ping" in (event, value.get("type"))
+
+
+def _is_error(value: dict[str, Any], event: str) -> bool:
+    """Return whether a payload contains an error and nothing of a response, in any dialect."""
+    if value.get("choices") or value.get("candidates"):
+        return False
+    return "error" in (event, value.get("type"), value.get("object")) or value.get("error") is not None
 
 
 def _unknown(position: Place, value: dict[str, Any]) -> UnknownDialect:

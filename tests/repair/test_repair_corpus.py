@@ -97,12 +97,29 @@ def has_lost_all(response: sw.Response) -> bool:
     return bool(calls) and not any(c.name for c in calls)
 
 
-def counted(response: sw.Response, unreported: int | None = None) -> Any:
-    """Return the usage counts. `unreported`: the value of a count that was not sent."""
+COUNTS = ("input_tokens", "output_tokens")
+
+
+def counted(response: sw.Response, unreported: tuple[str, ...] = ()) -> Any:
+    """Return the usage counts. `unreported`: the counts that are 0 if they were not sent."""
     usage = response.usage
     if usage is None:
         return None
-    return tuple(unreported if count is None else count for count in (usage.input_tokens, usage.output_tokens))
+    counts = {name: getattr(usage, name) for name in COUNTS}
+    return tuple(0 if count is None and name in unreported else count for name, count in counts.items())
+
+
+def uncounted(body: bytes) -> tuple[str, ...]:
+    """Return the counts that the first message_start of a stream lacks: all of them if there is none."""
+    for frame in sw.sse.iter_frames([body]):
+        try:
+            payload = json.loads(frame.data)
+        except ValueError:
+            continue
+        if isinstance(payload, dict) and payload.get("type") == "message_start":
+            usage = (payload.get("message") or {}).get("usage") or {}
+            return tuple(name for name in COUNTS if not isinstance(usage.get(name), int))
+    return COUNTS
 
 
 def hold(body: bytes, dialect: Any, made: Repaired) -> None:
@@ -138,8 +155,11 @@ def hold(body: bytes, dialect: Any, made: Repaired) -> None:
     if not has_lost_all(first):  # Responses and Gemini have no finish word for calls, so the presence of calls decides
         reasons = [c.finish_reason for c in second.response.choices]
         assert reasons in ([c.finish_reason for c in first.choices], [reason_written(c, spoken) for c in first.choices])
-    # If message_start is missing or has no counts, it is written with counts of 0, because clients need counts.
-    sent = [counted(first), *([counted(first, 0)] if spoken == "anthropic" and converter.repaired else ())]
+    # A message_start that is missing, or has no counts, is written with counts: clients need them. They are then 0.
+    sent = [
+        counted(first),
+        *([counted(first, uncounted(body))] if spoken == "anthropic" and converter.repaired else ()),
+    ]
     assert counted(second.response) in sent or not first.usage
 
 

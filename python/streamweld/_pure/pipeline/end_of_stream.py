@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamweld._pure.json.scanner import JsonFault, parse
-from streamweld._pure.pipeline.salvage import MARKER, WHITE, salvage
+from streamweld._pure.pipeline.salvage import MARKER, WHITE, joined_field, salvage
 from streamweld._pure.sse.frame import ends_inside_character
 
 if TYPE_CHECKING:
@@ -85,7 +85,9 @@ class Ending:
         try:
             parse(text, *self._stage.caps)
         except JsonFault as fault:
-            # A document that is nested too deeply causes the same fault, whether or not it is complete.
+            if joined_field(text, self._stage.caps[0]) is not None:
+                return len(text)  # it raises
+            # A document that is nested too deeply raises the same fault, whether or not it is complete.
             if fault.reason == "too_deep":
                 return len(text)
             stage = self._stage

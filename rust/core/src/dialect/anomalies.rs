@@ -133,6 +133,22 @@ impl<'a> Anomalies<'a> {
         object
     }
 
+    /// Does the same for an object inside a payload, which may be split already.
+    pub(crate) fn opened<'p>(
+        &mut self,
+        payload: &'p Object<'a>,
+        holder: &[Member<'a>],
+        at: Pointer<'_>,
+        key: &str,
+    ) -> Option<Cow<'p, Object<'a>>> {
+        let raw = present(find(holder, key))?;
+        let object = payload.open(raw);
+        if object.is_none() {
+            self.shape(raw, at.member(key));
+        }
+        object
+    }
+
     /// Returns the text of a string member, or an empty string. Records an anomaly if the value has any other type.
     #[inline]
     pub(crate) fn a_text(&mut self, holder: &[Member<'a>], at: Pointer<'_>, key: &str) -> Text<'a> {

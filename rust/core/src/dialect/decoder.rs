@@ -8,6 +8,7 @@ use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::Incoming;
 use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::Payload;
+use crate::json::Scan;
 use crate::json::members::Document;
 use crate::model::fault::Fault;
 use crate::sse::WholeEvents;
@@ -62,10 +63,12 @@ pub(crate) trait Decoder: Debug + Send {
 /// A predicate on a payload that does not depend on the state of the stream.
 pub(crate) type PayloadPredicate = fn(&Document<'_>) -> bool;
 
-/// Predicates that recognize payloads other than the events of a stream.
+/// How payloads are parsed, and predicates that recognize payloads other than the events of a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shapes {
-    /// A complete response body, or an error, sent instead of a stream.
+    /// Parses one payload within a depth limit, and splits what the decoder reads.
+    pub(crate) document: for<'a> fn(&'a str, Option<u64>) -> Scan<Document<'a>>,
+    /// A whole response body, or an error, sent instead of a stream.
     pub(crate) is_body: PayloadPredicate,
     /// A complete body that looks like the last chunk of a stream, so more lines may follow.
     pub(crate) is_line: PayloadPredicate,

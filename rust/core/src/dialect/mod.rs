@@ -192,7 +192,7 @@ impl Reader {
         };
         match dialect.shapes() {
             Some(shapes) => {
-                let document = members::document(text, self.max_depth)?;
+                let document = (shapes.document)(text, self.max_depth)?;
                 self.check_lists(text, dialect)?;
                 Ok(Read::Plain(document, shapes))
             }

@@ -1,7 +1,8 @@
 //! Finds members and items of a value that was scanned as raw text, and splits a payload into its members.
 //!
 //! Every decoder uses these functions to find values, distinguish kinds and unescape strings. If a key is duplicated,
-//! the last value is used.
+//! the last one wins. The objects and lists inside a payload that its decoder reads (`Place`) are split in the pass that
+//! validates the payload, because otherwise each of them would be scanned again.
 
 use crate::json::Key;
 use crate::json::Kind;
@@ -13,14 +14,8 @@ use crate::json::Text;
 use crate::json::text::has_backslash;
 use std::borrow::Cow;
 
-/// Initial capacity for members, sufficient for most events.
-const USUAL: usize = 12;
-
-/// Initial capacity for members of an object inside an event.
-const USUAL_NESTED: usize = 4;
-
-/// Typical size of a member in bytes, and the largest initial capacity. A vector that grows on demand starts with four
-/// members and is moved each time. With a larger capacity, the allocator's fast path would not be used.
+/// Typical size of a member in bytes, and the largest initial capacity. A vector that grows on demand starts with
+/// four members and is moved each time. A larger capacity would miss the allocator's fast path.
 const MEMBER: usize = 24;
 const MOST: usize = 1024 / size_of::<Member<'_>>();
 
@@ -49,6 +44,8 @@ pub(crate) struct Object<'a> {
     pub(crate) members: Vec<Member<'a>>,
     /// True if the object contains an integer outside 64 bits; set only for complete payloads.
     pub(crate) wide_integer: bool,
+    /// The objects and lists inside that are already split; `None` if there are none.
+    pub(crate) nested: Option<Box<Nested<'a>>>,
 }
 
 impl<'a> Object<'a> {
@@ -58,7 +55,26 @@ impl<'a> Object<'a> {
             raw,
             members: members(raw),
             wide_integer: false,
+            nested: None,
         })
+    }
+
+    pub(crate) fn nested(&self) -> Option<&Nested<'a>> {
+        self.nested.as_deref()
+    }
+
+    /// Returns a value inside this object if it is an object.
+    pub(crate) fn open(&self, raw: Raw<'a>) -> Option<Cow<'_, Object<'a>>> {
+        let known = self.nested().and_then(|nested| nested.object(raw));
+        known
+            .map(Cow::Borrowed)
+            .or_else(|| Object::of(raw).map(Cow::Owned))
+    }
+
+    /// Returns the items of an array inside this object; empty for any other value.
+    pub(crate) fn items(&self, raw: Raw<'a>) -> Cow<'_, [Raw<'a>]> {
+        let known = self.nested().and_then(|nested| nested.items(raw));
+        known.map_or_else(|| Cow::Owned(items(raw)), Cow::Borrowed)
     }
 
     pub(crate) fn get(&self, name: &str) -> Slot<'a> {
@@ -94,8 +110,86 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Parses one complete payload.
+/// Parses one complete payload without splitting anything inside it.
 pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>> {
+    split(text, max_depth, Flat)
+}
+
+/// A place in a payload whose value a decoder reads. No place may be inside itself, because they are split recursively.
+pub(crate) trait Place: Copy {
+    /// Returns the place of a member's value, if it is read as an object or array.
+    fn inside(self, key: Key<'_>) -> Option<Self>;
+
+    /// Returns the place of the items, if an array at this place is read.
+    fn item(self) -> Option<Self>;
+
+    /// Returns true if an object at this place may have several members that are read with the same key; false is
+    /// certain. The payload itself is not asked.
+    fn may_repeat(self, members: &[Member<'_>]) -> bool;
+}
+
+/// A payload of which only the members are read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flat;
+
+impl Place for Flat {
+    fn inside(self, _key: Key<'_>) -> Option<Flat> {
+        None
+    }
+
+    fn item(self) -> Option<Flat> {
+        None
+    }
+
+    fn may_repeat(self, _members: &[Member<'_>]) -> bool {
+        false
+    }
+}
+
+/// Maximum number of objects, and of lists, that are split. The reader of another one scans it again.
+const KEPT: usize = 64;
+
+/// Initial capacities for members and items, sufficient for most objects and lists.
+const MEMBERS: usize = 8;
+const ITEMS: usize = 4;
+
+/// Objects and lists inside a payload that were split.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Nested<'a> {
+    objects: Vec<Object<'a>>,
+    lists: Vec<(Raw<'a>, Vec<Raw<'a>>)>,
+    /// True if an object among them may have a duplicate key, or if there were too many to find out.
+    pub(crate) may_repeat: bool,
+}
+
+impl<'a> Nested<'a> {
+    pub(crate) fn object(&self, raw: Raw<'a>) -> Option<&Object<'a>> {
+        let mut objects = self.objects.iter();
+        objects.find(|known| is_same(known.raw, raw))
+    }
+
+    pub(crate) fn items(&self, raw: Raw<'a>) -> Option<&[Raw<'a>]> {
+        let mut lists = self.lists.iter();
+        let known = lists.find(|(list, _)| is_same(*list, raw));
+        known.map(|(_, items)| items.as_slice())
+    }
+
+    fn is_full(&self) -> bool {
+        self.objects.len() >= KEPT || self.lists.len() >= KEPT
+    }
+}
+
+/// Returns true if both are the same span of the payload, and not merely equal text.
+fn is_same(one: Raw<'_>, other: Raw<'_>) -> bool {
+    std::ptr::eq(one.text, other.text)
+}
+
+/// Parses one complete payload.
+pub(crate) fn split<'a>(
+    text: &'a str,
+    max_depth: Option<u64>,
+    root: impl Place,
+) -> Scan<Document<'a>> {
     let mut scanner = Scanner::new(text, max_depth);
     let kind = scanner.kind()?;
     if kind != Kind::Object {
@@ -103,21 +197,94 @@ pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>>
         scanner.finish()?;
         return Ok(Document::Other(raw));
     }
-    let mut members = Vec::with_capacity(USUAL);
-    scanner.enter_object()?;
-    while let Some(key) = scanner.next_key()? {
-        let raw = scanner.skip()?;
-        members.push(Member { key, raw });
-    }
+    let mut splitter = Splitter {
+        scanner,
+        nested: None,
+    };
+    let members = splitter.members(root, ROOT_MEMBERS)?;
+    let Splitter {
+        mut scanner,
+        nested,
+    } = splitter;
     scanner.finish()?;
     Ok(Document::Object(Object {
         raw: Raw { text, kind },
         members,
         wide_integer: scanner.wide_integer(),
+        nested,
     }))
 }
 
-/// Returns the members of an object that was scanned as raw text, in order; empty for a value of any other type.
+/// Initial capacity for the members of a payload, sufficient for most events.
+const ROOT_MEMBERS: usize = 12;
+
+struct Splitter<'a> {
+    scanner: Scanner<'a>,
+    nested: Option<Box<Nested<'a>>>,
+}
+
+impl<'a> Splitter<'a> {
+    #[inline]
+    fn members(&mut self, place: impl Place, room: usize) -> Scan<Vec<Member<'a>>> {
+        let mut members = Vec::with_capacity(room);
+        self.scanner.enter_object()?;
+        while let Some(key) = self.scanner.next_key()? {
+            let inner = match self.scanner.kind()? {
+                Kind::Object | Kind::Array => place.inside(key),
+                _ => None,
+            };
+            let raw = match inner {
+                Some(inner) => self.value(inner)?,
+                None => self.scanner.skip()?,
+            };
+            members.push(Member { key, raw });
+        }
+        Ok(members)
+    }
+
+    /// Splits the object or array at the cursor.
+    fn value(&mut self, place: impl Place) -> Scan<Raw<'a>> {
+        let kind = self.scanner.kind()?;
+        let nested = self.nested.get_or_insert_default();
+        if nested.is_full() {
+            nested.may_repeat = true;
+            return self.scanner.skip();
+        }
+        let start = self.scanner.pos();
+        match (kind, place.item()) {
+            (Kind::Object, _) => {
+                let members = self.members(place, MEMBERS)?;
+                let raw = self.scanner.passed(start, kind);
+                let nested = self.nested.get_or_insert_default();
+                nested.may_repeat |= place.may_repeat(&members);
+                nested.objects.push(Object {
+                    raw,
+                    members,
+                    wide_integer: false,
+                    nested: None,
+                });
+                Ok(raw)
+            }
+            (Kind::Array, Some(inner)) => {
+                let mut items = Vec::with_capacity(ITEMS);
+                self.scanner.enter_array()?;
+                while self.scanner.next_item()? {
+                    items.push(match self.scanner.kind()? {
+                        Kind::Object => self.value(inner)?,
+                        _ => self.scanner.skip()?,
+                    });
+                }
+                let raw = self.scanner.passed(start, kind);
+                let nested = self.nested.get_or_insert_default();
+                nested.lists.push((raw, items));
+                Ok(raw)
+            }
+            _ => self.scanner.skip(),
+        }
+    }
+}
+
+/// Returns the members of an object that was scanned as raw text, in order; empty for any other value.
 pub(crate) fn members(raw: Raw<'_>) -> Vec<Member<'_>> {
     let room = (raw.text.len() / MEMBER).min(MOST);
     let mut out = Vec::with_capacity(if raw.kind == Kind::Object { room } else { 0 });
@@ -131,29 +298,7 @@ pub(crate) fn members(raw: Raw<'_>) -> Vec<Member<'_>> {
     out
 }
 
-/// Parses the object at the cursor of a text that was already validated. `value` consumes the value of each key and
-/// returns it, so that a decoder can read nested values in the same pass.
-#[inline]
-pub(crate) fn object_at<'a>(
-    scanner: &mut Scanner<'a>,
-    mut value: impl FnMut(Key<'a>, &mut Scanner<'a>) -> Scan<Raw<'a>>,
-) -> Scan<Object<'a>> {
-    let kind = scanner.kind()?;
-    let start = scanner.pos();
-    let mut members = Vec::with_capacity(USUAL_NESTED);
-    scanner.enter_object()?;
-    while let Some(key) = scanner.next_key()? {
-        let raw = value(key, scanner)?;
-        members.push(Member { key, raw });
-    }
-    Ok(Object {
-        raw: scanner.passed(start, kind),
-        members,
-        wide_integer: false,
-    })
-}
-
-/// Returns the items of an array that was scanned as raw text; empty for a value of any other type.
+/// Returns the items of an array that was scanned as raw text; empty for any other value.
 pub(crate) fn items(raw: Raw<'_>) -> Vec<Raw<'_>> {
     let mut out = Vec::new();
     let mut scanner = Scanner::again(raw.text);
@@ -251,6 +396,7 @@ pub(crate) fn integer(raw: Raw<'_>) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::duplicate_keys::may_repeat;
 
     #[test]
     fn a_payload_is_split_into_its_members() {
@@ -283,5 +429,94 @@ mod tests {
         }
         assert!(matches!(document("[1]", None), Ok(Document::Other(_))));
         assert!(document("{\"a\":1}}", None).is_err());
+    }
+
+    /// The payload, its member `l`, the items of that list, and their member `o`.
+    #[derive(Clone, Copy)]
+    enum Here {
+        Root,
+        List,
+        Item,
+        Leaf,
+    }
+
+    impl Place for Here {
+        fn inside(self, key: Key<'_>) -> Option<Here> {
+            match self {
+                Here::Root if key.is("l") => Some(Here::List),
+                Here::Item if key.is("o") => Some(Here::Leaf),
+                _ => None,
+            }
+        }
+
+        fn item(self) -> Option<Here> {
+            matches!(self, Here::List).then_some(Here::Item)
+        }
+
+        fn may_repeat(self, members: &[Member<'_>]) -> bool {
+            may_repeat(members)
+        }
+    }
+
+    fn payload(text: &str) -> Object<'_> {
+        match split(text, None, Here::Root) {
+            Ok(Document::Object(object)) => object,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn objects_and_lists_that_are_read_are_split() {
+        let whole = payload(r#"{"l":[{"o":{"a":1},"x":{"y":2}},3],"x":{"o":{}}}"#);
+        let nested = whole.nested().unwrap();
+        let list = whole.get("l").unwrap();
+        let [item, number] = nested.items(list).unwrap() else {
+            panic!("two items");
+        };
+        assert_eq!(number.text, "3");
+        let item = nested.object(*item).unwrap();
+        assert_eq!(item.names(), ["o", "x"]);
+        let inner = nested.object(item.get("o").unwrap()).unwrap();
+        assert_eq!(inner.get("a").map(|raw| raw.text), Some("1"));
+        assert!(nested.object(item.get("x").unwrap()).is_none());
+        assert!(nested.object(whole.get("x").unwrap()).is_none());
+        assert!(!nested.may_repeat);
+        assert!(payload(r#"{"x":{"l":[]}}"#).nested().is_none());
+    }
+
+    #[test]
+    fn duplicate_keys_where_members_are_read() {
+        for (text, expected) in [
+            (r#"{"l":[{"a":1,"a":2}]}"#, true),
+            (r#"{"l":[{"o":{"a":1,"\u0061":2}}]}"#, true),
+            (r#"{"l":[{"x":{"a":1,"a":2}}]}"#, false),
+            (r#"{"l":{"a":1,"a":2}}"#, true),
+        ] {
+            assert_eq!(
+                payload(text).nested().unwrap().may_repeat,
+                expected,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_more_than_a_few_are_split() {
+        let items = |count: usize| format!("{{\"l\":[{}]}}", vec!["{}"; count].join(","));
+        let (few, many) = (items(KEPT), items(KEPT + 1));
+        assert!(!payload(&few).nested().unwrap().may_repeat);
+        let many = payload(&many);
+        let nested = many.nested().unwrap();
+        let last = nested.items(many.get("l").unwrap()).unwrap().last();
+        assert!(nested.may_repeat && nested.object(*last.unwrap()).is_none());
+    }
+
+    #[test]
+    fn what_is_not_json_is_rejected() {
+        for text in [r#"{"l":[{"o":{"a"}}]}"#, r#"{"l":[{},]}"#, r#"{"l":[}"#] {
+            assert!(split(text, None, Here::Root).is_err(), "{text}");
+        }
+        let deep = split(r#"{"l":[{"o":{}}]}"#, Some(3), Here::Root);
+        assert!(deep.is_err());
     }
 }

@@ -160,7 +160,7 @@ fn row<'t>(table: &'t [(&'static str, Fields)], kind: &str) -> Option<&'t [&'sta
 /// Marks the event if an object of the type `name` lacks members that clients need.
 #[inline]
 pub(crate) fn check(wire: &mut DecodeContext<'_, '_>, name: &str, members: &[Member<'_>]) {
-    if !FACTS.clients.suit(name, members) {
+    if wire.out.wants_wire_facts() && !FACTS.clients.suit(name, members) {
         wire.out.leave_out("member_type");
     }
 }

@@ -32,10 +32,11 @@ impl Anthropic {
         payload: Payload<'a>,
         notes: &mut Anomalies<'a>,
     ) -> ParseResult {
-        let message = notes.an_object(&event.members, Pointer::ROOT, "message");
-        let members = message.map(|message| message.members).unwrap_or_default();
+        let message = notes.opened(event, &event.members, Pointer::ROOT, "message");
+        let members = message.as_ref().map(|message| message.members.as_slice());
+        let members = members.unwrap_or_default();
         let at = Pointer::ROOT.member("message");
-        let id = notes.a_text(&members, at, "id");
+        let id = notes.a_text(members, at, "id");
         let id = notes.clean(id);
         // Content came first. The event belongs to this message, because it does not contradict the content.
         let adopts = self.started && self.id.is_none() && !self.reason;
@@ -51,25 +52,25 @@ impl Anthropic {
             self.blocks.begin();
             self.id = Some(id.clone().into_owned());
         }
-        check(wire, "message", &members);
+        check(wire, "message", members);
         let mut extra = rest(&event.members, &FACTS.event_fields);
-        extra.extend(&rest(&members, &FACTS.message_fields).members);
+        extra.extend(&rest(members, &FACTS.message_fields).members);
         if self.started && !adopts {
             leave(wire, &extra)?;
         } else {
-            let model = notes.a_text(&members, at, "model");
+            let model = notes.a_text(members, at, "model");
             let model = notes.clean(model);
             let [id, model] = [&id, &model].map(|word| Some(word.as_ref()));
             let sent = |word: Option<&'_ str>| word.is_some_and(|word| !word.is_empty());
             let (id, model) = (id.filter(|_| sent(id)), model.filter(|_| sent(model)));
             self.start(wire, &extra, id, model)?;
         }
-        let reason = notes.a_text(&members, at, "stop_reason");
+        let reason = notes.a_text(members, at, "stop_reason");
         self.reported_at_start = match is_blank(&reason) {
             true => None,
             false => Some(notes.clean(reason).into_owned()),
         };
-        let held = content(&members, at, notes).into_iter();
+        let held = content(members, at, notes).into_iter();
         let held = held.map(|(_, block)| StartBlock {
             raw: block.raw.text.to_owned(),
             event: payload.event.map(str::to_owned),
@@ -79,7 +80,7 @@ impl Anthropic {
             wire.out.mark_misread("content_at_start"); // clients would keep these blocks in addition to the streamed ones
         }
         self.blocks.hold(held);
-        usage(wire, &members, at, notes, "start_usage")
+        usage(wire, event, members, at, notes, "start_usage")
     }
 
     pub(crate) fn message_delta<'a>(
@@ -91,21 +92,26 @@ impl Anthropic {
         self.begin(wire)?;
         self.blocks.end(wire)?;
         check(wire, "message_delta", &event.members);
-        let delta = notes.an_object(&event.members, Pointer::ROOT, "delta");
+        let delta = notes.opened(event, &event.members, Pointer::ROOT, "delta");
         let at = Pointer::ROOT.member("delta");
         let mut extra = rest(&event.members, &FACTS.event_fields);
         if let Some(delta) = &delta {
             extra.extend(&rest(&delta.members, &FACTS.message_delta_fields).members);
             // Some gateways put the usage next to the `stop_reason`.
-            usage(wire, &delta.members, at, notes, "")?;
+            usage(wire, event, &delta.members, at, notes, "")?;
             check(wire, "end", &delta.members);
         }
         leave(wire, &extra)?;
-        usage(wire, &event.members, Pointer::ROOT, notes, "end_usage")?;
-        if !event
-            .object("usage")
-            .is_some_and(|usage| usage.has("output_tokens"))
-        {
+        usage(
+            wire,
+            event,
+            &event.members,
+            Pointer::ROOT,
+            notes,
+            "end_usage",
+        )?;
+        let usage = event.get("usage").and_then(|raw| event.open(raw));
+        if !usage.is_some_and(|usage| usage.has("output_tokens")) {
             notes.mark_misread("no_usage"); // clients take the token count from `message_delta`
         }
         let is_finished = match &delta {
@@ -151,7 +157,7 @@ impl Anthropic {
                 self.blocks.whole(wire, &block, index, notes)?;
             }
         }
-        usage(wire, members, at, notes, "")?;
+        usage(wire, message, members, at, notes, "")?;
         self.finish(wire, members, at, notes)?;
         notes.report(wire)?;
         self.done(wire)
@@ -202,19 +208,20 @@ fn content<'a>(
     out
 }
 
-/// Merges a usage object. Usage objects are cumulative, so a missing count keeps its earlier value. `checked`: the name
-/// under which `client_members` lists the members that the object must have.
+/// Merges a usage object. Usage objects are cumulative, so a missing count keeps its earlier value. `checked`: the
+/// entry of `client_members` that the object must satisfy. `payload`: the payload that contains `holder`.
 fn usage<'a>(
     wire: &mut DecodeContext<'_, '_>,
+    payload: &Object<'a>,
     holder: &[Member<'a>],
     at: Pointer<'_>,
     notes: &mut Anomalies<'a>,
     checked: &str,
 ) -> ParseResult {
-    match notes.an_object(holder, at, "usage") {
+    match notes.opened(payload, holder, at, "usage") {
         Some(usage) => {
             check(wire, checked, &usage.members);
-            let counts = FACTS.counts.read(usage.raw);
+            let counts = FACTS.counts.read_members(usage.raw, &usage.members);
             wire.assembler.merge_usage(wire.out, counts)
         }
         None => Ok(()),

@@ -41,7 +41,6 @@ use crate::json::duplicate_keys::may_repeat;
 use crate::json::duplicate_keys::may_repeat_in;
 use crate::json::extra_fields::ExtraFields;
 use crate::json::members::Document;
-use crate::json::members::Member;
 use crate::json::members::Object;
 use crate::model::config::Config;
 use crate::model::fault::Fault;
@@ -89,7 +88,9 @@ impl Anthropic {
         if object.wide_integer {
             wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
         }
-        if may_repeat_inside(&object.members, delta) && may_repeat_in(payload.text) {
+        let certain =
+            !may_repeat(&object.members) && object.nested().is_none_or(|nested| !nested.may_repeat);
+        if !certain && may_repeat_in(payload.text) {
             report_duplicate_keys(wire, payload.text, &[], is_read)?;
         }
         let mut notes = Anomalies::default();
@@ -165,7 +166,7 @@ impl Anthropic {
                 unknown(wire, payload)
             }
             "content_block_start" => {
-                let inner = notes.an_object(&object.members, Pointer::ROOT, "content_block");
+                let inner = notes.opened(object, &object.members, Pointer::ROOT, "content_block");
                 let Some(inner) = inner else {
                     wire.out.mark_misread("not_opened"); // clients expect a block at this index
                     return Ok(());
@@ -254,8 +255,8 @@ impl Decoder for Anthropic {
                 if self.decode_plain(wire, object, payload)? {
                     return Ok(());
                 }
-                let delta = object.object("delta");
-                self.object(wire, object, delta.as_ref(), payload)
+                let delta = object.get("delta").and_then(|raw| object.open(raw));
+                self.object(wire, object, delta.as_deref(), payload)
             }
             Document::Other(raw) if payload.event == Some("error") => {
                 report_wide_integer(wire, *raw)?;
@@ -335,19 +336,6 @@ fn name(wire: &mut DecodeContext<'_, '_>, name: &'static str, is_good: bool) {
     } else {
         wire.out.mark_misread("event_name");
     }
-}
-
-/// Returns false only if no member that is read has a duplicate key; true means that one may have.
-#[inline]
-fn may_repeat_inside(members: &[Member<'_>], delta: Option<&Object<'_>>) -> bool {
-    let unread = |member: &Member<'_>| {
-        matches!(member.raw.kind, Kind::Object | Kind::Array)
-            && !member.key.is("delta")
-            && !member.key.is("usage")
-    };
-    may_repeat(members)
-        || delta.is_some_and(|delta| may_repeat(&delta.members))
-        || members.iter().any(unread)
 }
 
 /// Passes on metadata that no event has carried yet. The metadata is emitted at the end of the response.

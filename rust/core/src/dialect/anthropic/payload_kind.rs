@@ -5,11 +5,17 @@ use crate::dialect::anthropic::fields::type_of;
 use crate::dialect::decoder::Shapes;
 use crate::dialect::upstream_error::is_bare;
 use crate::dialect::upstream_error::reports_failure;
+use crate::json::Key;
 use crate::json::Kind;
+use crate::json::duplicate_keys::may_repeat;
 use crate::json::members::Document;
+use crate::json::members::Member;
 use crate::json::members::Object;
+use crate::json::members::Place;
+use crate::json::members::split;
 
 pub(crate) static SHAPES: Shapes = Shapes {
+    document: |text, max_depth| split(text, max_depth, EventPlace::Event),
     is_body: |document| {
         object(document).is_some_and(|object| {
             matches!(type_of(&object.members).as_ref(), "message" | "error")
@@ -34,6 +40,40 @@ pub(crate) static SHAPES: Shapes = Shapes {
         })
     },
 };
+
+/// The objects and lists in an event or a whole message that are read.
+#[derive(Clone, Copy, Debug)]
+enum EventPlace {
+    Event,
+    Message,
+    /// The content of a message.
+    Blocks,
+    Block,
+    Delta,
+    Usage,
+}
+
+impl Place for EventPlace {
+    fn inside(self, key: Key<'_>) -> Option<EventPlace> {
+        Some(match (self, key.name().as_ref()) {
+            (EventPlace::Event, "delta") => EventPlace::Delta,
+            (EventPlace::Event, "content_block") => EventPlace::Block,
+            (EventPlace::Event, "message") => EventPlace::Message,
+            (EventPlace::Event | EventPlace::Message, "content") => EventPlace::Blocks,
+            (EventPlace::Event | EventPlace::Message, "usage") => EventPlace::Usage,
+            _ => return None,
+        })
+    }
+
+    fn item(self) -> Option<EventPlace> {
+        matches!(self, EventPlace::Blocks).then_some(EventPlace::Block)
+    }
+
+    /// Duplicate keys in usage objects are not reported.
+    fn may_repeat(self, members: &[Member<'_>]) -> bool {
+        !matches!(self, EventPlace::Usage) && may_repeat(members)
+    }
+}
 
 fn object<'d, 'a>(document: &'d Document<'a>) -> Option<&'d Object<'a>> {
     match document {

@@ -22,15 +22,11 @@ use crate::fastpath::items::template::is_small;
 use crate::json::Key;
 use crate::json::Kind;
 use crate::json::Raw;
-use crate::json::Scan;
-use crate::json::Scanner;
 use crate::json::Text;
-use crate::json::duplicate_keys::may_repeat;
 use crate::json::extra_fields::ExtraFields;
 use crate::json::members::Member;
 use crate::json::members::Object;
 use crate::json::members::find;
-use crate::json::members::object_at;
 use crate::json::members::present;
 use crate::json::write_string;
 use crate::model::delta::Address;
@@ -40,6 +36,7 @@ use crate::model::delta::PartAt;
 use crate::model::delta::PartAttributes;
 use crate::model::small_map::Numbered;
 use crate::model::spec::Code;
+use std::borrow::Cow;
 
 const SIGNATURE: &str = "thoughtSignature";
 const LOGPROBS: &str = "logprobsResult";
@@ -61,110 +58,42 @@ pub(crate) struct Candidate {
     pub(crate) ran_on: bool,
 }
 
-/// A candidate in a chunk, in which the members that the decoder needs are already parsed.
+/// An entry in a chunk's `candidates`, with the objects and lists that are read already split.
 #[derive(Debug)]
-pub(crate) struct OpenedCandidate<'a> {
+pub(crate) struct OpenedCandidate<'c, 'a> {
     pub(crate) raw: Raw<'a>,
-    /// `None` if the candidate is not an object.
-    pub(crate) object: Option<Object<'a>>,
-    content: Option<Object<'a>>,
-    parts: Vec<OpenedPart<'a>>,
-}
-
-impl<'a> OpenedCandidate<'a> {
-    /// Parses the items of `candidates`, with all members that the decoder needs, in one pass. Returns an empty list if
-    /// the value is not an array.
-    pub(crate) fn list(raw: Raw<'a>) -> Vec<OpenedCandidate<'a>> {
-        let mut out = Vec::new();
-        let mut scanner = Scanner::again(raw.text);
-        if raw.kind == Kind::Array && scanner.enter_array().is_ok() {
-            while let Ok(true) = scanner.next_item() {
-                let Ok(entry) = OpenedCandidate::at(&mut scanner) else {
-                    break;
-                };
-                out.push(entry);
-            }
-        }
-        out
-    }
-
-    /// Parses the candidate at the cursor.
-    fn at(scanner: &mut Scanner<'a>) -> Scan<OpenedCandidate<'a>> {
-        let (mut content, mut parts) = (None, Vec::new());
-        if scanner.kind()? != Kind::Object {
-            return Ok(OpenedCandidate {
-                raw: scanner.skip()?,
-                object: None,
-                content,
-                parts,
-            });
-        }
-        let object = object_at(scanner, |key, scanner| {
-            if !key.is("content") {
-                return scanner.skip();
-            }
-            // If a key is duplicated, the last value is used.
-            content = None;
-            parts.clear();
-            if scanner.kind()? != Kind::Object {
-                return scanner.skip();
-            }
-            let found = object_at(scanner, |key, scanner| {
-                if !key.is("parts") {
-                    return scanner.skip();
-                }
-                parts.clear();
-                if scanner.kind()? != Kind::Array {
-                    return scanner.skip();
-                }
-                let start = scanner.pos();
-                scanner.enter_array()?;
-                while scanner.next_item()? {
-                    parts.push(part_at(scanner)?);
-                }
-                Ok(scanner.passed(start, Kind::Array))
-            })?;
-            let raw = found.raw;
-            content = Some(found);
-            Ok(raw)
-        })?;
-        Ok(OpenedCandidate {
-            raw: object.raw,
-            object: Some(object),
-            content,
-            parts,
-        })
-    }
-
-    /// Returns false only if no member that is read has a duplicate key; true means that one may have.
-    pub(crate) fn may_repeat(&self) -> bool {
-        let call_repeats = |part: &Object<'_>| {
-            let Some(call) = part.object(CALL) else {
-                return false;
-            };
-            call.has("partialArgs") || may_repeat(&call.members)
-        };
-        let repeats = |object: &Option<Object<'_>>| {
-            let object = object.as_ref();
-            object.is_some_and(|object| may_repeat(&object.members))
-        };
-        let part_repeats =
-            |part: &Option<Object<'_>>| repeats(part) || part.as_ref().is_some_and(call_repeats);
-        let mut parts = self.parts.iter();
-        repeats(&self.object) || repeats(&self.content) || parts.any(|(_, part)| part_repeats(part))
-    }
+    /// `None` if the entry is not an object.
+    pub(crate) object: Option<Cow<'c, Object<'a>>>,
+    content: Option<Cow<'c, Object<'a>>>,
+    parts: Vec<OpenedPart<'c, 'a>>,
 }
 
 /// An item in `parts`, with its members if it is an object.
-type OpenedPart<'a> = (Raw<'a>, Option<Object<'a>>);
+type OpenedPart<'c, 'a> = (Raw<'a>, Option<Cow<'c, Object<'a>>>);
 
-/// Parses the part at the cursor.
-fn part_at<'a>(scanner: &mut Scanner<'a>) -> Scan<OpenedPart<'a>> {
-    if scanner.kind()? != Kind::Object {
-        return Ok((scanner.skip()?, None));
+impl<'c, 'a> OpenedCandidate<'c, 'a> {
+    /// Opens the entries of `candidates`, which are part of `payload`. The list is empty for a value that is not an
+    /// array.
+    pub(crate) fn list(payload: &'c Object<'a>, raw: Raw<'a>) -> Vec<OpenedCandidate<'c, 'a>> {
+        let entries = payload.items(raw);
+        let open = |entry: &Raw<'a>| OpenedCandidate::of(payload, *entry);
+        entries.iter().map(open).collect()
     }
-    let part = object_at(scanner, |_, scanner| scanner.skip())?;
-    Ok((part.raw, Some(part)))
+
+    fn of(payload: &'c Object<'a>, raw: Raw<'a>) -> OpenedCandidate<'c, 'a> {
+        let inside = |holder: &Option<Cow<'c, Object<'a>>>, key| holder.as_ref()?.get(key);
+        let object = payload.open(raw);
+        let content = inside(&object, "content").and_then(|raw| payload.open(raw));
+        let parts = inside(&content, "parts").map(|raw| payload.items(raw));
+        let parts = parts.unwrap_or_default();
+        let parts = parts.iter().map(|part| (*part, payload.open(*part)));
+        OpenedCandidate {
+            raw,
+            parts: parts.collect(),
+            object,
+            content,
+        }
+    }
 }
 
 /// One part in a chunk.
@@ -209,7 +138,7 @@ impl Candidate {
     pub(crate) fn read<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
-        entry: &OpenedCandidate<'a>,
+        entry: &OpenedCandidate<'_, 'a>,
         value: &Object<'a>,
         at: Pointer<'_>,
         tail: bool,
@@ -256,7 +185,7 @@ impl Candidate {
     /// candidate with a different text belongs to the same part.
     pub(crate) fn lone_text<'a>(
         &self,
-        entry: &OpenedCandidate<'a>,
+        entry: &OpenedCandidate<'_, 'a>,
     ) -> Option<(PartAt<'static>, Raw<'a>)> {
         let (object, content) = (entry.object.as_ref()?, entry.content.as_ref()?);
         let [(_, Some(part))] = entry.parts.as_slice() else {
@@ -318,7 +247,7 @@ impl Candidate {
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         content: &Object<'a>,
-        entry: &OpenedCandidate<'a>,
+        entry: &OpenedCandidate<'_, 'a>,
         at: Pointer<'_>,
         carry: &mut ExtraFields<'a>,
         tail: bool,

@@ -27,6 +27,7 @@ use crate::dialect::gemini::candidate::OpenedCandidate;
 pub(crate) use crate::dialect::gemini::payload_kind::SHAPES;
 use crate::dialect::gemini::payload_kind::error;
 use crate::dialect::gemini::payload_kind::is_used;
+use crate::dialect::gemini::payload_kind::read;
 use crate::dialect::gemini::payload_kind::wrapped;
 use crate::dialect::gemini::proto_names::in_json_names;
 use crate::dialect::gemini::spec_tables::FACTS;
@@ -53,7 +54,6 @@ use crate::json::extra_fields::LastSeen;
 use crate::json::members::Document;
 use crate::json::members::Member;
 use crate::json::members::Object;
-use crate::json::members::document;
 use crate::json::members::integer;
 use crate::json::members::items;
 use crate::json::members::string;
@@ -110,7 +110,7 @@ impl Gemini {
         payload: Payload<'_>,
     ) -> ParseResult {
         let renamed = in_json_names(object.raw.text);
-        match renamed.as_ref().map(|text| document(text, None)) {
+        match renamed.as_ref().map(|text| read(text, None)) {
             Some(Ok(Document::Object(renamed))) => {
                 let wide_integer = object.wide_integer;
                 let renamed = Object {
@@ -137,12 +137,11 @@ impl Gemini {
         if object.wide_integer {
             wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
         }
-        let entries = nonnull(&chunk.members, CANDIDATES).map(OpenedCandidate::list);
+        let candidates = nonnull(&chunk.members, CANDIDATES);
+        let entries = candidates.map(|raw| OpenedCandidate::list(object, raw));
         let entries = entries.unwrap_or_default();
-        let certain = inner.is_none()
-            && !may_repeat(&chunk.members)
-            && !chunk.has(FEEDBACK)
-            && !entries.iter().any(OpenedCandidate::may_repeat);
+        let certain =
+            !may_repeat(&object.members) && object.nested().is_none_or(|nested| !nested.may_repeat);
         if !certain && may_repeat_in(object.raw.text) {
             let base = [Some("response")];
             let base = if inner.is_some() {
@@ -177,6 +176,7 @@ impl Gemini {
         // A template depends on the state after the payload from which it was learned, so it is valid only as long as
         // such payloads directly follow each other.
         let plain = certain
+            && inner.is_none()
             && !object.wide_integer
             && !payload.tail
             && payload.event.is_none()
@@ -197,7 +197,7 @@ impl Gemini {
         &mut self,
         wire: &DecodeContext<'_, '_>,
         chunk: &Object<'a>,
-        entries: &[OpenedCandidate<'a>],
+        entries: &[OpenedCandidate<'_, 'a>],
     ) -> Option<LearnableDelta<'a>> {
         let mut candidates = self.candidates.iter();
         let (Some(candidate), None, [entry]) = (candidates.next(), candidates.next(), entries)
@@ -236,7 +236,7 @@ impl Gemini {
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         chunk: &Object<'a>,
-        entries: &[OpenedCandidate<'a>],
+        entries: &[OpenedCandidate<'_, 'a>],
         tail: bool,
         notes: &mut Anomalies<'a>,
     ) -> ParseResult {
@@ -455,17 +455,18 @@ impl Decoder for Gemini {
 }
 
 /// Returns the chunks in a payload that is a list of chunks.
-fn chunks(raw: Raw<'_>) -> Option<Vec<Object<'_>>> {
+fn chunks<'a>(raw: Raw<'a>) -> Option<Vec<Object<'a>>> {
     let items = items(raw);
     if items.is_empty() || items.iter().any(|item| item.kind != Kind::Object) {
         return None;
     }
     let wide_integer = has_wide_integer(raw);
-    let chunk = |item| {
-        Object::of(item).map(|object| Object {
+    let chunk = |item: Raw<'a>| match read(item.text, None) {
+        Ok(Document::Object(object)) => Some(Object {
             wide_integer,
             ..object
-        })
+        }),
+        _ => None,
     };
     items.into_iter().map(chunk).collect()
 }

@@ -7,11 +7,17 @@ use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::dialect::upstream_error::is_bare;
 use crate::dialect::upstream_error::is_empty_value;
 use crate::dialect::upstream_error::reports_failure;
+use crate::json::Key;
 use crate::json::Kind;
 use crate::json::Raw;
+use crate::json::Scan;
+use crate::json::duplicate_keys::may_repeat;
 use crate::json::members::Document;
+use crate::json::members::Member;
 use crate::json::members::Object;
+use crate::json::members::Place;
 use crate::json::members::items;
+use crate::json::members::split;
 use crate::json::members::text;
 
 /// Members that identify a chunk, by JSON name and by proto name.
@@ -28,6 +34,7 @@ const USED: [&str; 9] = [
 ];
 
 pub(crate) static SHAPES: Shapes = Shapes {
+    document: read,
     is_body: |document| {
         object(document).is_some_and(|object| {
             ends(object) || object.present("error").is_some() || reports_error(object)
@@ -56,6 +63,54 @@ pub(crate) static SHAPES: Shapes = Shapes {
         })
     },
 };
+
+/// The objects and lists in a chunk that are read.
+#[derive(Clone, Copy, Debug)]
+enum ChunkPlace {
+    /// A chunk, or the envelope around one.
+    Payload,
+    /// A chunk in an envelope.
+    Inner,
+    Candidates,
+    Candidate,
+    Content,
+    Parts,
+    Part,
+    Call,
+    Feedback,
+}
+
+impl Place for ChunkPlace {
+    fn inside(self, key: Key<'_>) -> Option<ChunkPlace> {
+        Some(match (self, key.name().as_ref()) {
+            (ChunkPlace::Payload, "response") => ChunkPlace::Inner,
+            (ChunkPlace::Payload | ChunkPlace::Inner, "candidates") => ChunkPlace::Candidates,
+            (ChunkPlace::Payload | ChunkPlace::Inner, "promptFeedback") => ChunkPlace::Feedback,
+            (ChunkPlace::Candidate, "content") => ChunkPlace::Content,
+            (ChunkPlace::Content, "parts") => ChunkPlace::Parts,
+            (ChunkPlace::Part, "functionCall") => ChunkPlace::Call,
+            _ => return None,
+        })
+    }
+
+    fn item(self) -> Option<ChunkPlace> {
+        match self {
+            ChunkPlace::Candidates => Some(ChunkPlace::Candidate),
+            ChunkPlace::Parts => Some(ChunkPlace::Part),
+            _ => None,
+        }
+    }
+
+    fn may_repeat(self, members: &[Member<'_>]) -> bool {
+        let is_partial = |member: &Member<'_>| member.key.is("partialArgs");
+        may_repeat(members) || (matches!(self, ChunkPlace::Call) && members.iter().any(is_partial))
+    }
+}
+
+/// Parses a payload and splits what is read inside.
+pub(crate) fn read<'a>(text: &'a str, max_depth: Option<u64>) -> Scan<Document<'a>> {
+    split(text, max_depth, ChunkPlace::Payload)
+}
 
 fn object<'d, 'a>(document: &'d Document<'a>) -> Option<&'d Object<'a>> {
     match document {

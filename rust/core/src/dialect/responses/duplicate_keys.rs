@@ -1,6 +1,7 @@
-//! Reports duplicate object keys among the members that the decoder reads.
+//! Finds and reports duplicate object keys among the members that the decoder reads.
 //!
-//! Scans only the places where such members can occur, and does not interpret them.
+//! Scans only the places where such members can occur, and does not interpret them. Most payloads have no duplicate key,
+//! which is known once they are parsed (`Place`); only the others are scanned again to report the keys.
 
 use crate::dialect::decode_context::ParseResult;
 use crate::dialect::responses::name_sets::Glance;
@@ -8,10 +9,9 @@ use crate::dialect::responses::name_sets::Names;
 use crate::dialect::responses::spec_tables::FACTS;
 use crate::json::Key;
 use crate::json::Kind;
-use crate::json::Raw;
 use crate::json::Scanner;
 use crate::json::members::Member;
-use crate::json::members::Object;
+use crate::json::members::Place;
 use crate::model::fault::Fault;
 use crate::model::output::Output;
 use crate::model::spec::Code;
@@ -69,67 +69,45 @@ impl ValueKind {
     }
 }
 
-/// Maximum number of objects, and of lists, that are kept. A reader that needs another object or list parses it again.
-const KEPT: usize = 64;
-
-/// Initial capacity for members, which is sufficient for most items and parts.
-const USUAL: usize = 8;
-
-/// Objects and lists that were already parsed during the scan, so that readers do not have to parse them again.
-#[derive(Debug, Default)]
-pub(crate) struct Known<'a> {
-    objects: Vec<Object<'a>>,
-    lists: Vec<(Raw<'a>, Vec<Raw<'a>>)>,
-}
-
-impl<'a> Known<'a> {
-    pub(crate) fn object(&self, raw: Raw<'a>) -> Option<Object<'a>> {
-        let mut objects = self.objects.iter();
-        objects.find(|known| is_same(known.raw, raw)).cloned()
-    }
-
-    pub(crate) fn items(&self, raw: Raw<'a>) -> Option<Vec<Raw<'a>>> {
-        let mut lists = self.lists.iter();
-        let known = lists.find(|(list, _)| is_same(*list, raw));
-        known.map(|(_, items)| items.clone())
-    }
-
-    fn keep_object(&mut self, raw: Raw<'a>, members: Vec<Member<'a>>) {
-        if self.objects.len() < KEPT {
-            let wide_integer = false;
-            self.objects.push(Object {
-                raw,
-                members,
-                wide_integer,
-            });
+impl Place for ValueKind {
+    /// A payload may be a whole response, which has its output at the top level.
+    fn inside(self, key: Key<'_>) -> Option<ValueKind> {
+        match (self, key.name().as_ref()) {
+            (ValueKind::Event, "output") => Some(ValueKind::Output),
+            (_, name) => ValueKind::inside(self, name),
         }
     }
 
-    fn keep_list(&mut self, raw: Raw<'a>, items: Vec<Raw<'a>>) {
-        if self.lists.len() < KEPT {
-            self.lists.push((raw, items));
+    fn item(self) -> Option<ValueKind> {
+        match self {
+            ValueKind::Output => Some(ValueKind::Item),
+            ValueKind::Parts => Some(ValueKind::Part),
+            _ => None,
         }
+    }
+
+    fn may_repeat(self, members: &[Member<'_>]) -> bool {
+        let mut glance = Glance::default();
+        let names = self.names();
+        names.is_some_and(|names| {
+            let mut members = members.iter();
+            members.any(|member| names.note(&mut glance, member.key))
+        })
     }
 }
 
-/// Returns true if both are the same span of the payload, and not merely equal text.
-fn is_same(one: Raw<'_>, other: Raw<'_>) -> bool {
-    std::ptr::eq(one.text, other.text)
-}
-
-/// Reports duplicate keys; those inside a member's value come before the member's own key. Keeps the objects and lists
-/// that it parses, because the caller is about to read them.
-pub(crate) fn report_duplicates<'a>(
+/// Reports duplicate keys; those inside a member's value come before the member's own key.
+#[cold]
+pub(crate) fn report_duplicates(
     out: &mut Output<'_>,
-    members: &[Member<'a>],
+    members: &[Member<'_>],
     kind_of_value: ValueKind,
-    known: &mut Known<'a>,
 ) -> ParseResult {
     let mut glance = Glance::default();
     let names = kind_of_value.names();
     for member in members {
         if let Some(inner) = kind_of_value.leads(member.raw.kind, member.key) {
-            descend(out, &mut Scanner::again(member.raw.text), inner, known)?;
+            descend(out, &mut Scanner::again(member.raw.text), inner)?;
         }
         note(out, &mut glance, names, member.key)?;
     }
@@ -149,85 +127,65 @@ fn note(
     Ok(())
 }
 
-/// Parses the next value, including everything nested in it, in one pass. Returns `None` at the end of the text, which
-/// cannot happen in valid JSON.
-fn descend<'a>(
+/// Scans the next value and everything nested in it, in one pass. Returns false at the end of the text, which cannot
+/// happen in valid JSON.
+fn descend(
     out: &mut Output<'_>,
-    scanner: &mut Scanner<'a>,
+    scanner: &mut Scanner<'_>,
     kind_of_value: ValueKind,
-    known: &mut Known<'a>,
-) -> Result<Option<Raw<'a>>, Fault> {
-    let Ok(kind) = scanner.kind() else {
-        return Ok(None);
-    };
-    let start = scanner.pos();
-    let inner = match kind_of_value {
-        ValueKind::Output => Some(ValueKind::Item),
-        ValueKind::Parts => Some(ValueKind::Part),
-        _ => None,
-    };
-    match (kind, inner) {
-        (Kind::Array, Some(inner)) => {
-            let list = list(out, scanner, inner, known)?;
-            let raw = scanner.passed(start, kind);
-            known.keep_list(raw, list);
-            Ok(Some(raw))
+) -> Result<bool, Fault> {
+    match (scanner.kind(), kind_of_value.item()) {
+        (Ok(Kind::Array), Some(inner)) => list(out, scanner, inner),
+        (Ok(Kind::Object), _) if kind_of_value != ValueKind::Parts => {
+            object(out, scanner, kind_of_value)
         }
-        (Kind::Object, _) if kind_of_value != ValueKind::Parts => {
-            let members = object(out, scanner, kind_of_value, known)?;
-            let raw = scanner.passed(start, kind);
-            known.keep_object(raw, members);
-            Ok(Some(raw))
-        }
-        _ => Ok(scanner.skip().ok()),
+        _ => Ok(scanner.skip().is_ok()),
     }
 }
 
-fn object<'a>(
+fn object(
     out: &mut Output<'_>,
-    scanner: &mut Scanner<'a>,
+    scanner: &mut Scanner<'_>,
     kind_of_value: ValueKind,
-    known: &mut Known<'a>,
-) -> Result<Vec<Member<'a>>, Fault> {
-    let mut members = Vec::with_capacity(USUAL);
+) -> Result<bool, Fault> {
     let mut glance = Glance::default();
     let names = kind_of_value.names();
     if scanner.enter_object().is_err() {
-        return Ok(members);
+        return Ok(false);
     }
     while let Ok(Some(key)) = scanner.next_key() {
         let inner = scanner
             .kind()
             .ok()
             .and_then(|kind| kind_of_value.leads(kind, key));
-        let raw = match inner {
-            Some(inner) => descend(out, scanner, inner, known)?,
-            None => scanner.skip().ok(),
+        let is_whole = match inner {
+            Some(inner) => descend(out, scanner, inner)?,
+            None => scanner.skip().is_ok(),
         };
-        let Some(raw) = raw else { break };
+        if !is_whole {
+            return Ok(false);
+        }
         note(out, &mut glance, names, key)?;
-        members.push(Member { key, raw });
     }
-    Ok(members)
+    Ok(true)
 }
 
-fn list<'a>(
+fn list(
     out: &mut Output<'_>,
-    scanner: &mut Scanner<'a>,
+    scanner: &mut Scanner<'_>,
     kind_of_value: ValueKind,
-    known: &mut Known<'a>,
-) -> Result<Vec<Raw<'a>>, Fault> {
-    let mut items = Vec::new();
+) -> Result<bool, Fault> {
     if scanner.enter_array().is_err() {
-        return Ok(items);
+        return Ok(false);
     }
     while let Ok(true) = scanner.next_item() {
-        let raw = match scanner.kind() {
-            Ok(Kind::Object) => descend(out, scanner, kind_of_value, known)?,
-            _ => scanner.skip().ok(),
+        let is_whole = match scanner.kind() {
+            Ok(Kind::Object) => descend(out, scanner, kind_of_value)?,
+            _ => scanner.skip().is_ok(),
         };
-        let Some(raw) = raw else { break };
-        items.push(raw);
+        if !is_whole {
+            return Ok(false);
+        }
     }
-    Ok(items)
+    Ok(true)
 }

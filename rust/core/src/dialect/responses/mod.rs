@@ -25,7 +25,6 @@ use crate::dialect::decode_context::Payload;
 use crate::dialect::decoder::Decoder;
 use crate::dialect::responses::audio::Audio;
 use crate::dialect::responses::content_index::Purpose;
-use crate::dialect::responses::duplicate_keys::Known;
 use crate::dialect::responses::duplicate_keys::ValueKind;
 use crate::dialect::responses::duplicate_keys::report_duplicates;
 use crate::dialect::responses::items::Items;
@@ -119,7 +118,7 @@ impl Responses {
         payload: Payload<'_>,
     ) -> ParseResult {
         let fields = &FACTS.fields;
-        let slots = Slots::of(&FACTS.event_fields, &event.members, "incomplete_details");
+        let slots = Slots::of(&FACTS.event_fields, &event.members);
         let sent = slots.get(fields.kind).and_then(string);
         let sent = sent.filter(|kind| !kind.is_empty());
         let name = sent.as_deref().or(payload.event).unwrap_or_default();
@@ -145,9 +144,8 @@ impl Responses {
         if event.wide_integer {
             wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
         }
-        let mut inside = Known::default();
-        if slots.nested {
-            report_duplicates(wire.out, &event.members, ValueKind::Event, &mut inside)?;
+        if slots.repeated || event.nested().is_some_and(|nested| nested.may_repeat) {
+            report_duplicates(wire.out, &event.members, ValueKind::Event)?;
         }
         if let Some(upstream_error) = find_error(event, &slots, name, kind, payload) {
             return self.report_error(wire, &upstream_error, payload);
@@ -160,9 +158,9 @@ impl Responses {
                 assembler: &mut *wire.assembler,
                 out: &mut *wire.out,
             },
+            event,
             &slots,
         );
-        reader.known = inside;
         let known = match step {
             Some(EventKind::Terminal(status)) => return self.end(event, reader, status, payload),
             Some(EventKind::TextDelta(facts)) if payload.tail => {
@@ -235,7 +233,7 @@ impl Responses {
             assembler: &mut *wire.assembler,
             out: &mut *wire.out,
         };
-        let mut reader = Reader::new(around, slots);
+        let mut reader = Reader::new(around, event, slots);
         let mut item_address = reader.item_address(position)?;
         if let Some(sort) = sort {
             let sent = item_address.sub;

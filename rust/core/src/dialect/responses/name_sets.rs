@@ -30,23 +30,19 @@ pub(crate) struct Slots<'a> {
     slots: [Slot<'a>; SLOTS],
     /// True if a member is not in the set and is neither null nor `[]`.
     pub(crate) others: bool,
-    /// True if a key is duplicated, or if a member that is read is an object or array.
-    pub(crate) nested: bool,
+    /// True if a key in the set is duplicated.
+    pub(crate) repeated: bool,
 }
 
 impl<'a> Slots<'a> {
     #[inline]
-    pub(crate) fn of(names: &Names, members: &[Member<'a>], deeper: &str) -> Slots<'a> {
+    pub(crate) fn of(names: &Names, members: &[Member<'a>]) -> Slots<'a> {
         let mut out = Slots::default();
         for member in members {
-            let holds = matches!(member.raw.kind, Kind::Object | Kind::Array);
             let number = names.number_of(member.key).map(|number| number as usize);
             match number.and_then(|number| out.slots.get_mut(number)) {
-                Some(slot) => out.nested |= slot.replace(member.raw).is_some() | holds,
-                None => {
-                    out.others |= has_information(member.raw);
-                    out.nested |= holds && member.key.is(deeper);
-                }
+                Some(slot) => out.repeated |= slot.replace(member.raw).is_some(),
+                None => out.others |= has_information(member.raw),
             }
         }
         out
@@ -168,17 +164,17 @@ mod tests {
         let Ok(Document::Object(object)) = document(text, None) else {
             panic!("an object");
         };
-        let slots = Slots::of(&names, &object.members, "deep");
+        let slots = Slots::of(&names, &object.members);
         let found = |name| slots.get(names.field(name)).map(|raw| raw.text);
         assert_eq!(found("type"), Some("4"));
         assert_eq!(found("item"), Some("2"));
         assert_eq!(found("sequence_number"), Some("3"));
         assert_eq!(found("sequence_other_"), None);
-        assert!(slots.nested && !slots.others);
+        assert!(slots.repeated && !slots.others);
         let Ok(Document::Object(object)) = document(r#"{"deep":{}}"#, None) else {
             panic!("an object");
         };
-        let slots = Slots::of(&names, &object.members, "deep");
-        assert!(slots.nested && slots.others);
+        let slots = Slots::of(&names, &object.members);
+        assert!(!slots.repeated && slots.others);
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::dialect::decode_context::Payload;
 use crate::dialect::decoder::Shapes;
+use crate::dialect::responses::duplicate_keys::ValueKind;
 use crate::dialect::responses::name_sets::Slots;
 use crate::dialect::responses::spec_tables::FACTS;
 use crate::dialect::responses::spec_tables::Kind as EventKind;
@@ -12,8 +13,10 @@ use crate::dialect::upstream_error::reports_failure;
 use crate::json::members::Document;
 use crate::json::members::Object;
 use crate::json::members::is_string;
+use crate::json::members::split;
 
 pub(crate) static SHAPES: Shapes = Shapes {
+    document: |text, max_depth| split(text, max_depth, ValueKind::Event),
     is_body: |document| object(document).is_some_and(is_body),
     is_line: |_| false,
     is_error_body: |document| object(document).is_some_and(reports_error),

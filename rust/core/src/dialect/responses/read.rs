@@ -6,7 +6,6 @@ use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
-use crate::dialect::responses::duplicate_keys::Known;
 use crate::dialect::responses::name_sets::Field;
 use crate::dialect::responses::name_sets::Names;
 use crate::dialect::responses::name_sets::Slots;
@@ -20,6 +19,7 @@ use crate::json::Text;
 use crate::json::duplicate_keys::may_repeat;
 use crate::json::extra_fields::ExtraFields;
 use crate::json::members::Member;
+use crate::json::members::Nested;
 use crate::json::members::Object;
 use crate::json::members::Slot;
 use crate::json::members::integer;
@@ -47,7 +47,8 @@ pub(crate) struct Reader<'w, 'o, 'a> {
     pub(crate) notes: Anomalies<'a>,
     /// Members of the event; empty if the payload is a complete response body.
     slots: &'w Slots<'a>,
-    pub(crate) known: Known<'a>,
+    /// What is already split inside the payload.
+    nested: Option<&'w Nested<'a>>,
     max_index: u64,
 }
 
@@ -74,13 +75,17 @@ impl ItemAddress<'_> {
 }
 
 impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
-    pub(crate) fn new(wire: DecodeContext<'w, 'o>, slots: &'w Slots<'a>) -> Reader<'w, 'o, 'a> {
+    pub(crate) fn new(
+        wire: DecodeContext<'w, 'o>,
+        payload: &'w Object<'a>,
+        slots: &'w Slots<'a>,
+    ) -> Reader<'w, 'o, 'a> {
         let max_index = wire.out.config.limits.max_tool_index;
         Reader {
             wire,
             notes: Anomalies::default(),
             slots,
-            known: Known::default(),
+            nested: payload.nested(),
             max_index: max_index.unwrap_or(INDEX_CAP),
         }
     }
@@ -101,12 +106,14 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
 
     /// Returns the value if it is an object.
     pub(crate) fn open(&self, raw: Raw<'a>) -> Option<Object<'a>> {
-        self.known.object(raw).or_else(|| Object::of(raw))
+        let known = self.nested.and_then(|nested| nested.object(raw));
+        known.cloned().or_else(|| Object::of(raw))
     }
 
     /// Returns the items of an array, or an empty list for any other value.
     pub(crate) fn items(&self, raw: Raw<'a>) -> Vec<Raw<'a>> {
-        self.known.items(raw).unwrap_or_else(|| items(raw))
+        let known = self.nested.and_then(|nested| nested.items(raw));
+        known.map_or_else(|| items(raw), <[_]>::to_vec)
     }
 
     /// Returns an id exactly as sent. A blank id, or a word that means "no id" (`absent_ids`), is treated as absent.

@@ -8,7 +8,6 @@ use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::Payload;
 use crate::dialect::responses::Responses;
-use crate::dialect::responses::duplicate_keys::Known;
 use crate::dialect::responses::duplicate_keys::ValueKind;
 use crate::dialect::responses::duplicate_keys::report_duplicates;
 use crate::dialect::responses::name_sets::Slots;
@@ -24,6 +23,7 @@ use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::extra_fields::ExtraFields;
 use crate::json::members::Object;
+use crate::json::members::Place;
 use crate::json::members::integer;
 use crate::json::members::members;
 use crate::json::members::string;
@@ -76,15 +76,18 @@ impl Responses {
         if response.wide_integer {
             wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
         }
-        let mut known = Known::default();
-        report_duplicates(wire.out, &response.members, ValueKind::Response, &mut known)?;
+        let nested = response.nested();
+        if nested.is_some_and(|nested| nested.may_repeat)
+            || ValueKind::Response.may_repeat(&response.members)
+        {
+            report_duplicates(wire.out, &response.members, ValueKind::Response)?;
+        }
         let wire = DecodeContext {
             assembler: &mut *wire.assembler,
             out: &mut *wire.out,
         };
         let (slots, at) = (Slots::default(), Pointer::ROOT);
-        let mut reader = Reader::new(wire, &slots);
-        reader.known = known;
+        let mut reader = Reader::new(wire, response, &slots);
         self.start(response, at, &mut reader)?;
         self.output(response, at, &mut reader)?;
         // Some bridges omit the status.

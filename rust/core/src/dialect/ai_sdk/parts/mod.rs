@@ -29,6 +29,7 @@ use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::dialect::upstream_error::is_bare;
 use crate::json::Kind;
 use crate::json::members::Document;
+use crate::json::members::document;
 use crate::json::members::find;
 use crate::json::members::is_string;
 use crate::json::members::members;
@@ -43,7 +44,8 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::of("ai-sdk-parts"));
 const TEXT: [&str; 3] = ["delta", "text", "textDelta"];
 
 pub(crate) static SHAPES: Shapes = Shapes {
-    // No document of this dialect contains a complete response, but an error can be a complete document.
+    document,
+    // No document of this dialect contains a whole response, but an error can be a whole document.
     is_body: |document| match document {
         Document::Object(object) => !is_typed(object) && reports_error(object),
         Document::Other(_) => false,

@@ -31,6 +31,7 @@ use crate::dialect::upstream_error::is_bare;
 use crate::json::Kind;
 use crate::json::members::Document;
 use crate::json::members::Object;
+use crate::json::members::document;
 use crate::json::members::is_string;
 use crate::model::config::Config;
 use crate::model::delta::Address;
@@ -46,7 +47,8 @@ static CLIENTS: LazyLock<ClientMembers> = LazyLock::new(|| ClientMembers::of("ai
 const DATA: &str = "data-";
 
 pub(crate) static SHAPES: Shapes = Shapes {
-    // No document of this dialect contains a complete response, but an error can be a complete document.
+    document,
+    // No document of this dialect contains a whole response, but an error can be a whole document.
     is_body: |document| match document {
         Document::Object(object) => !is_typed(object) && reports_error(object),
         Document::Other(_) => false,

@@ -28,10 +28,19 @@ pub(crate) struct ExtraFields<'a> {
 
 impl<'a> ExtraFields<'a> {
     /// Collects the members of one level.
-    pub(crate) fn of(members: &[Member<'a>]) -> ExtraFields<'a> {
-        let mut out = ExtraFields::default();
-        out.extend(members);
-        out
+    pub(crate) fn of(members: Vec<Member<'a>>) -> ExtraFields<'a> {
+        let mut level = ExtraFields::default();
+        if may_repeat(&members) {
+            // The last value of a duplicate key may be null.
+            for member in members {
+                level.add(member);
+            }
+            level.positions = None;
+        } else {
+            level.members = members;
+        }
+        level.members.retain(|member| member.raw.kind != Kind::Null);
+        level
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -73,17 +82,7 @@ impl<'a> ExtraFields<'a> {
         if members.iter().all(|member| member.raw.kind == Kind::Null) {
             return;
         }
-        // The last value of a key that is duplicated in one level may be null.
-        let mut level = ExtraFields::default();
-        if may_repeat(members) {
-            for member in members {
-                level.add(*member);
-            }
-            level.positions = None;
-        } else {
-            level.members.extend_from_slice(members);
-        }
-        level.members.retain(|member| member.raw.kind != Kind::Null);
+        let level = ExtraFields::of(members.to_vec());
         if self.members.is_empty() {
             *self = level;
             return;
@@ -146,8 +145,7 @@ impl LastSeen {
         if members.iter().all(unchanged) {
             return ExtraFields::default();
         }
-        let mut level = ExtraFields::default();
-        level.extend(members);
+        let level = ExtraFields::of(members.to_vec());
         let mut out = ExtraFields::default();
         let mut room = REMEMBERED.saturating_sub(self.members.len());
         for member in &level.members {

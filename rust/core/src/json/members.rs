@@ -149,7 +149,8 @@ impl Place for Flat {
 /// Maximum number of objects, and of lists, that are split. The reader of another one scans it again.
 const KEPT: usize = 64;
 
-/// Initial capacities for members and items, sufficient for most objects and lists.
+/// Initial capacities, sufficient for most payloads, objects and lists.
+const OBJECTS: usize = 8;
 const MEMBERS: usize = 8;
 const ITEMS: usize = 4;
 
@@ -172,6 +173,13 @@ impl<'a> Nested<'a> {
         let mut lists = self.lists.iter();
         let known = lists.find(|(list, _)| is_same(*list, raw));
         known.map(|(_, items)| items.as_slice())
+    }
+
+    fn with_room() -> Box<Nested<'a>> {
+        Box::new(Nested {
+            objects: Vec::with_capacity(OBJECTS),
+            ..Nested::default()
+        })
     }
 
     fn is_full(&self) -> bool {
@@ -245,7 +253,7 @@ impl<'a> Splitter<'a> {
     /// Splits the object or array at the cursor.
     fn value(&mut self, place: impl Place) -> Scan<Raw<'a>> {
         let kind = self.scanner.kind()?;
-        let nested = self.nested.get_or_insert_default();
+        let nested = self.nested.get_or_insert_with(Nested::with_room);
         if nested.is_full() {
             nested.may_repeat = true;
             return self.scanner.skip();

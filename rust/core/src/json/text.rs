@@ -3,6 +3,7 @@
 //! The strings must have been validated by the scanner.
 
 use crate::json::token::plain_run;
+use crate::json::token::string_end;
 use memchr::memchr;
 use std::borrow::Cow;
 
@@ -272,19 +273,18 @@ pub fn write_string(out: &mut String, text: &str) {
 
 /// Removes insignificant white space from a valid JSON text.
 pub fn compact(raw: &str) -> Cow<'_, str> {
+    let bytes = raw.as_bytes();
     let mut out = String::new();
-    let mut copied = 0;
-    let mut in_string = false;
-    let mut escaped = false;
-    for (at, byte) in raw.bytes().enumerate() {
-        if in_string {
-            in_string = escaped || byte != b'"';
-            escaped = !escaped && byte == b'\\';
-        } else if byte == b'"' {
-            in_string = true;
-        } else if matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
-            out.push_str(raw.get(copied..at).unwrap_or_default());
-            copied = at + 1;
+    let (mut copied, mut at) = (0, 0);
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => at = string_end(bytes, at + 1).map_or(bytes.len(), |(end, _)| end + 1),
+            b' ' | b'\t' | b'\n' | b'\r' => {
+                out.push_str(raw.get(copied..at).unwrap_or_default());
+                at += 1;
+                copied = at;
+            }
+            _ => at += 1,
         }
     }
     if copied == 0 {

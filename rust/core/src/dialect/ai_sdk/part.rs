@@ -274,9 +274,9 @@ impl<'a> TypedPart<'_, 'a> {
             };
         };
         let providers = once(&members(raw));
-        let mut metadata = ExtraFields::of(&providers);
-        metadata.extend(&self.left().members);
         let inner: Vec<_> = providers.iter().map(|one| members(one.raw)).collect();
+        let mut metadata = ExtraFields::of(providers);
+        metadata.extend(&self.left().members);
         let schema = self.schema;
         let back = &schema.provider_members;
         let item_id = self.first(&inner, &back.item_id);
@@ -342,7 +342,7 @@ impl<'a> TypedPart<'_, 'a> {
             return ExtraFields::default();
         }
         let rest = members.iter().filter(|member| !known(member));
-        ExtraFields::of(&rest.copied().collect::<Vec<_>>())
+        ExtraFields::of(rest.copied().collect())
     }
 
     /// Returns the first non-empty text that any provider sent under these keys. A stream has one provider, but relays

@@ -174,7 +174,7 @@ pub(crate) fn rest<'a>(members: &[Member<'a>], modelled: &[&str]) -> ExtraFields
     }
     let rest = members.iter().filter(|member| !known(member));
     let rest: Vec<Member<'a>> = rest.copied().collect();
-    ExtraFields::of(&rest)
+    ExtraFields::of(rest)
 }
 
 /// Returns the `type` of an event, a block or a delta, or an empty string.

@@ -162,8 +162,12 @@ impl Candidate {
         if !tail {
             self.sources.read(wire, self.index, value, notes)?;
         }
-        let mut left = carry;
-        left.extend(&extra.members);
+        let mut left = if carry.is_empty() {
+            extra
+        } else {
+            carry.extend(&extra.members);
+            carry
+        };
         let empty = |member: &Member<'_>| matches!(member.raw.text, "{}" | "[]" | "null");
         left.members.retain(|member| !empty(member));
         if let Some(metadata) = left.text() {

@@ -166,8 +166,8 @@ impl Gemini {
         let open = |decoder: &Gemini| decoder.candidates.iter().next().map(Candidate::open);
         let before = open(self);
         if used {
-            self.chunk(wire, chunk, &entries, payload.tail, &mut notes)?;
-        } else if upstream_error.is_none() {
+            self.chunk(wire, object, chunk, &entries, payload.tail, &mut notes)?;
+        } else if complaint.is_none() {
             return unknown(wire, payload);
         }
         if let Some(upstream_error) = upstream_error {
@@ -232,9 +232,11 @@ impl Gemini {
         })
     }
 
+    /// Decodes a chunk. `payload`: the chunk itself, or the envelope that contains it.
     fn chunk<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
+        payload: &Object<'a>,
         chunk: &Object<'a>,
         entries: &[OpenedCandidate<'_, 'a>],
         tail: bool,
@@ -272,7 +274,7 @@ impl Gemini {
             wire.assembler
                 .choice_metadata(wire.out, lowest, &metadata)?;
         }
-        if let Some(usage) = notes.an_object(members, Pointer::ROOT, USAGE) {
+        if let Some(usage) = notes.opened(payload, members, Pointer::ROOT, USAGE) {
             wire.assembler.usage(wire.out, FACTS.usage(&usage))?;
         }
         notes.report(wire)

@@ -78,6 +78,7 @@ enum ChunkPlace {
     Part,
     Call,
     Feedback,
+    Usage,
 }
 
 impl Place for ChunkPlace {
@@ -86,6 +87,7 @@ impl Place for ChunkPlace {
             (ChunkPlace::Payload, "response") => ChunkPlace::Inner,
             (ChunkPlace::Payload | ChunkPlace::Inner, "candidates") => ChunkPlace::Candidates,
             (ChunkPlace::Payload | ChunkPlace::Inner, "promptFeedback") => ChunkPlace::Feedback,
+            (ChunkPlace::Payload | ChunkPlace::Inner, "usageMetadata") => ChunkPlace::Usage,
             (ChunkPlace::Candidate, "content") => ChunkPlace::Content,
             (ChunkPlace::Content, "parts") => ChunkPlace::Parts,
             (ChunkPlace::Part, "functionCall") => ChunkPlace::Call,
@@ -103,7 +105,11 @@ impl Place for ChunkPlace {
 
     fn may_repeat(self, members: &[Member<'_>]) -> bool {
         let is_partial = |member: &Member<'_>| member.key.is("partialArgs");
-        may_repeat(members) || (matches!(self, ChunkPlace::Call) && members.iter().any(is_partial))
+        match self {
+            ChunkPlace::Usage => false, // its members are not reported
+            ChunkPlace::Call => may_repeat(members) || members.iter().any(is_partial),
+            _ => may_repeat(members),
+        }
     }
 }
 

@@ -117,7 +117,7 @@ fn sum(members: &[Member<'_>], keys: &[&str]) -> Option<i64> {
 /// Returns the unmodeled members of one object, as extra fields.
 pub(crate) fn rest<'a>(members: &[Member<'a>], modelled: &[&str]) -> ExtraFields<'a> {
     let rest = unmodelled(members, modelled);
-    ExtraFields::of(&rest)
+    ExtraFields::of(rest)
 }
 
 /// Returns the unmodeled members of one object, as sent.

@@ -18,18 +18,19 @@ use crate::json::members::string;
 use crate::json::members::text;
 use crate::model::delta::Channel;
 use crate::model::delta::ItemKind;
+use std::borrow::Cow;
 
 /// A part that contains text.
 #[derive(Debug)]
-pub(crate) struct ContentPart<'a> {
+pub(crate) struct ContentPart<'w, 'a> {
     pub(crate) sort: Sort,
     /// The part's object; `None` if a bridge sends only a string.
-    pub(crate) part: Option<Object<'a>>,
+    pub(crate) part: Option<Cow<'w, Object<'a>>>,
     raw: Raw<'a>,
     pub(crate) position: i64,
 }
 
-impl<'a> ContentPart<'a> {
+impl<'a> ContentPart<'_, 'a> {
     pub(crate) fn text(
         &self,
         reader: &mut Reader<'_, '_, 'a>,
@@ -74,7 +75,7 @@ pub(crate) fn each_piece<'w, 'o, 'a>(
     item: &Object<'a>,
     at: Pointer<'_>,
     reader: &mut Reader<'w, 'o, 'a>,
-    mut take: impl FnMut(&mut Reader<'w, 'o, 'a>, ContentPart<'a>, Pointer<'_>) -> ParseResult,
+    mut take: impl FnMut(&mut Reader<'w, 'o, 'a>, ContentPart<'w, 'a>, Pointer<'_>) -> ParseResult,
 ) -> ParseResult {
     let reasons = is_string(item.get("type"), "reasoning");
     let own = if reasons { Sort::RAW } else { Sort::TEXT };
@@ -85,13 +86,13 @@ pub(crate) fn each_piece<'w, 'o, 'a>(
         let at = at.member(member);
         let parts = match value.kind {
             Kind::Array => reader.items(value),
-            Kind::String => vec![value],
+            Kind::String => Cow::Owned(vec![value]),
             _ => {
                 reader.notes.shape(value, at);
                 continue;
             }
         };
-        for (number, (raw, position)) in parts.into_iter().zip(0..).enumerate() {
+        for (number, (raw, position)) in parts.iter().copied().zip(0..).enumerate() {
             let at = at.item(number);
             let (sort, part) = match raw.kind {
                 Kind::String => (sort, None),

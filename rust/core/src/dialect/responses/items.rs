@@ -32,6 +32,7 @@ use crate::model::fault::Fault;
 use crate::model::lazy_box::LazyBox;
 use crate::model::small_map::Map;
 use crate::model::small_map::Set;
+use std::borrow::Cow;
 
 /// Maximum number of items, results and parts to remember so that they are not emitted twice.
 const ONCE: usize = 4096;
@@ -73,6 +74,9 @@ struct ItemOccurrence<'p> {
     /// True in the terminal output, which repeats items.
     again: bool,
 }
+
+/// An entry of the terminal output, and its members if it is an object.
+type RestatedItem<'w, 'a> = (Raw<'a>, Option<Cow<'w, Object<'a>>>);
 
 impl Items {
     /// Discards all state because the response restarts, so that indexes now refer to other items.
@@ -140,8 +144,9 @@ impl Items {
         at: Pointer<'_>,
         reader: &mut Reader<'_, '_, 'a>,
     ) -> ParseResult {
-        let list = reader.items(output).into_iter();
-        let list: Vec<_> = list.map(|raw| (raw, reader.open(raw))).collect();
+        let list = reader.items(output);
+        let list = list.iter().map(|raw| (*raw, reader.open(*raw)));
+        let list: Vec<RestatedItem<'_, '_>> = list.collect();
         let in_line = self.in_line(&list);
         for (number, ((raw, item), position)) in list.iter().zip(0..).enumerate() {
             let at = at.item(number);
@@ -159,11 +164,11 @@ impl Items {
     }
 
     /// Returns an event's item, and the address that the event contains outside the item.
-    fn item<'a>(
+    fn item<'w, 'a>(
         &mut self,
         event: &Object<'a>,
-        reader: &mut Reader<'_, '_, 'a>,
-    ) -> Result<(Option<Object<'a>>, ItemAddress<'a>), Fault> {
+        reader: &mut Reader<'w, '_, 'a>,
+    ) -> Result<(Option<Cow<'w, Object<'a>>>, ItemAddress<'a>), Fault> {
         let item = reader.object(event, Pointer::ROOT, "item");
         let item_address = ItemAddress {
             call_id: None,
@@ -179,9 +184,9 @@ impl Items {
 
     /// Returns true if positions in the terminal output equal the output indexes in the stream. Some gateways omit
     /// items.
-    fn in_line(&self, output: &[(Raw<'_>, Option<Object<'_>>)]) -> bool {
-        let same = |(position, (_, item)): (i64, &(Raw<'_>, Option<Object<'_>>))| {
-            let name = item.as_ref().map(type_of).unwrap_or_default();
+    fn in_line(&self, output: &[RestatedItem<'_, '_>]) -> bool {
+        let same = |(position, (_, item)): (i64, &RestatedItem<'_, '_>)| {
+            let name = item.as_deref().map(type_of).unwrap_or_default();
             self.types.get(&position) == Some(&name)
         };
         output.len() == self.types.len() && (0..).zip(output).all(same)
@@ -370,8 +375,8 @@ impl Items {
         reader: &mut Reader<'_, '_, 'a>,
     ) -> ParseResult {
         let content = item.get("content").map(|raw| reader.items(raw));
-        for raw in content.unwrap_or_default() {
-            let Some(part) = reader.open(raw) else {
+        for raw in content.unwrap_or_default().iter() {
+            let Some(part) = reader.open(*raw) else {
                 continue;
             };
             let kind = part.string("type");

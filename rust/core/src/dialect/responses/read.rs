@@ -19,11 +19,9 @@ use crate::json::Text;
 use crate::json::duplicate_keys::may_repeat;
 use crate::json::extra_fields::ExtraFields;
 use crate::json::members::Member;
-use crate::json::members::Nested;
 use crate::json::members::Object;
 use crate::json::members::Slot;
 use crate::json::members::integer;
-use crate::json::members::items;
 use crate::json::members::present;
 use crate::json::members::text;
 use crate::model::delta::Address;
@@ -47,8 +45,7 @@ pub(crate) struct Reader<'w, 'o, 'a> {
     pub(crate) notes: Anomalies<'a>,
     /// Members of the event; empty if the payload is a complete response body.
     slots: &'w Slots<'a>,
-    /// What is already split inside the payload.
-    nested: Option<&'w Nested<'a>>,
+    payload: &'w Object<'a>,
     max_index: u64,
 }
 
@@ -85,7 +82,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
             wire,
             notes: Anomalies::default(),
             slots,
-            nested: payload.nested(),
+            payload,
             max_index: max_index.unwrap_or(INDEX_CAP),
         }
     }
@@ -96,7 +93,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         holder: &Object<'a>,
         at: Pointer<'_>,
         key: &str,
-    ) -> Option<Object<'a>> {
+    ) -> Option<Cow<'w, Object<'a>>> {
         let raw = holder.get(key)?;
         if raw.kind != Kind::Object {
             self.notes.unless_null(raw, at.member(key));
@@ -105,15 +102,13 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
     }
 
     /// Returns the value if it is an object.
-    pub(crate) fn open(&self, raw: Raw<'a>) -> Option<Object<'a>> {
-        let known = self.nested.and_then(|nested| nested.object(raw));
-        known.cloned().or_else(|| Object::of(raw))
+    pub(crate) fn open(&self, raw: Raw<'a>) -> Option<Cow<'w, Object<'a>>> {
+        self.payload.open(raw)
     }
 
     /// Returns the items of an array, or an empty list for any other value.
-    pub(crate) fn items(&self, raw: Raw<'a>) -> Vec<Raw<'a>> {
-        let known = self.nested.and_then(|nested| nested.items(raw));
-        known.map_or_else(|| items(raw), <[_]>::to_vec)
+    pub(crate) fn items(&self, raw: Raw<'a>) -> Cow<'w, [Raw<'a>]> {
+        self.payload.items(raw)
     }
 
     /// Returns an id exactly as sent. A blank id, or a word that means "no id" (`absent_ids`), is treated as absent.

@@ -114,12 +114,12 @@ impl Responses {
         let status = response.as_ref().and_then(|it| it.string("status"));
         let status = status.filter(|status| FACTS.is_final(status));
         let status = status.unwrap_or(Cow::Borrowed(named));
-        if let Some(response) = response.as_ref().filter(|_| !payload.tail) {
+        if let Some(response) = response.as_deref().filter(|_| !payload.tail) {
             self.start(response, at, &mut reader)?;
             self.output(response, at, &mut reader)?;
         }
         let beside = reader.rest_of_event(event);
-        self.conclude(response.as_ref(), at, reader, status, beside, payload)
+        self.conclude(response.as_deref(), at, reader, status, beside, payload)
     }
 
     /// Reports the start of the response from the first event that identifies it. In a resumed stream this may be the
@@ -253,7 +253,8 @@ fn usage<'a>(
         return Ok(());
     };
     let DecodeContext { assembler, out } = &mut reader.wire;
-    assembler.merge_usage(out, FACTS.counts.read(usage.raw))
+    let counts = FACTS.counts.read_members(usage.raw, &usage.members);
+    assembler.merge_usage(out, counts)
 }
 
 /// Returns the reason that replaces the status `incomplete`, unless the reason is missing or the usual one.

@@ -382,7 +382,7 @@ impl Texts {
     fn message_members(&self) -> ExtraFields<'_> {
         let text = self.members.as_deref().unwrap_or_default();
         let kind = Kind::Object;
-        ExtraFields::of(&members(Raw { text, kind }))
+        ExtraFields::of(members(Raw { text, kind }))
     }
 
     /// Adds the annotations in a list that were not already received one by one.

@@ -190,20 +190,18 @@ impl Reader {
             self.check_lists(text, Dialect::Chat)?; // `evaluate` may parse the payload as Chat
             return Ok(Read::Undecided(document));
         };
+        // The lists are counted before their entries are collected.
+        if self.check_lists(text, dialect).is_err() {
+            // If the text is not JSON, that is reported instead.
+            members::document(text, self.max_depth)?;
+            self.check_lists(text, dialect)?;
+        }
         match dialect.shapes() {
             Some(shapes) => {
                 let document = (shapes.document)(text, self.max_depth)?;
-                self.check_lists(text, dialect)?;
                 Ok(Read::Plain(document, shapes))
             }
-            None => {
-                if self.check_lists(text, dialect).is_err() {
-                    // If the text is not JSON, that is reported instead.
-                    members::document(text, self.max_depth)?;
-                    self.check_lists(text, dialect)?;
-                }
-                chat::read::document(text, self.max_depth).map(Read::Chat)
-            }
+            None => chat::read::document(text, self.max_depth).map(Read::Chat),
         }
     }
 

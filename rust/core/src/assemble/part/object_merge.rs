@@ -39,7 +39,7 @@ fn read<'a>(raw: &'a str, mut each: impl FnMut(Cow<'a, str>, &'a str)) -> Scan<(
 }
 
 /// Maximum number of keys that are searched linearly.
-const FEW: usize = 8;
+const FEW: usize = 16;
 
 /// Values by key, in the order in which the keys first appeared.
 #[derive(Clone, Debug)]

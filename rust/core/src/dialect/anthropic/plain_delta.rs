@@ -16,7 +16,6 @@ use crate::fastpath::items::template::Target;
 use crate::fastpath::items::template::Varying;
 use crate::json::Kind;
 use crate::json::Raw;
-use crate::json::Scanner;
 use crate::json::members;
 use crate::json::members::Object;
 use crate::json::members::integer;
@@ -53,7 +52,8 @@ impl Anthropic {
             return Ok(false);
         }
         let index = integer(index.raw).filter(|index| self.blocks.is_within(*index));
-        let (Some(index), Some((sort, raw))) = (index, piece(delta.raw)) else {
+        let delta = event.open(delta.raw);
+        let (Some(index), Some((sort, raw))) = (index, delta.as_deref().and_then(piece)) else {
             return Ok(false);
         };
         let content = match sort {
@@ -105,24 +105,18 @@ impl Anthropic {
 
 /// Returns the text of a delta whose only members are its type, which must come first, and one text.
 #[inline]
-fn piece<'a>(delta: Raw<'a>) -> Option<(Sort, Raw<'a>)> {
-    let mut scanner = Scanner::again(delta.text);
-    scanner.enter_object().ok()?;
-    if scanner.next_key().ok()??.raw != "type" {
+fn piece<'a>(delta: &Object<'a>) -> Option<(Sort, Raw<'a>)> {
+    let [kind, text] = delta.members.as_slice() else {
+        return None;
+    };
+    if kind.key.raw != "type" {
         return None;
     }
-    let kind = scanner.skip().ok()?;
-    let key = scanner.next_key().ok()??;
-    let sort = match (kind.text, key.raw) {
+    let sort = match (kind.raw.text, text.key.raw) {
         ("\"text_delta\"", "text") => Sort::Text,
         ("\"thinking_delta\"", "thinking") => Sort::Thought,
         ("\"input_json_delta\"", "partial_json") => Sort::Arguments,
         _ => return None,
     };
-    if scanner.kind() != Ok(Kind::String) {
-        return None;
-    }
-    let text = scanner.skip().ok()?;
-    let over = scanner.next_key().ok()?.is_none();
-    over.then_some((sort, text))
+    (text.raw.kind == Kind::String).then_some((sort, text.raw))
 }

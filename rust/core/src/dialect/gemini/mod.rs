@@ -167,7 +167,7 @@ impl Gemini {
         let before = open(self);
         if used {
             self.chunk(wire, object, chunk, &entries, payload.tail, &mut notes)?;
-        } else if complaint.is_none() {
+        } else if upstream_error.is_none() {
             return unknown(wire, payload);
         }
         if let Some(upstream_error) = upstream_error {

@@ -85,6 +85,12 @@ class AttachedSurface:
         value = call_events.parse_metadata(metadata)
         self._attach(state, part, Source(part, url, title, value_sent, choice=state.index, provider_metadata=value))
 
+    def id_of_result(self, choice: int, call_id: str) -> str:
+        """Return the id that the result of a call has in the events: the id in the call's final event."""
+        state = self._live_choice(choice)
+        call = None if state is None else state.item_index.call_of(call_id)
+        return call_id if call is None or call.verdict is None else call.verdict.call_id
+
     def result(self, choice: int, call_id: str, output: str, is_error: bool, metadata: str | None) -> None:
         """Add the result of a tool that the client did not run. `output` is JSON text.
 

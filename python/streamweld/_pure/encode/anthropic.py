@@ -1,6 +1,9 @@
 """Writes Messages streams: `message_start`, sequential blocks with consecutive indexes, `message_delta`,
 `message_stop`; or an `error` event, after which nothing follows.
 
+If the source is a Messages stream, content that no event contains is written as sent: results, unknown blocks, deltas
+and events, citations, and unknown members of the message.
+
 The usage and stop reason that the upstream sent at its end go into `message_delta`; Anthropic's own clients merge that
 event into the message.
 """
@@ -9,11 +12,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streamweld._json import loads_raw
 from streamweld._pure.encode.common.encode_context import arguments_of
 from streamweld._pure.encode.common.provider_metadata import is_genuine
 from streamweld._pure.encode.common.sequential_answer import SequentialAnswer
-from streamweld._pure.encode.common.sequential_blocks import Block
-from streamweld._pure.encode.common.writer import members, quoted
+from streamweld._pure.encode.common.sequential_blocks import Block, UnmodelledBlock
+from streamweld._pure.encode.common.source_blocks import SourceBlocks
+from streamweld._pure.encode.common.writer import compact_json, members, quoted, spliced
+from streamweld._pure.model.unmodelled import (
+    Annotated,
+    BlockClosed,
+    BlockDelta,
+    BlockMembers,
+    BlockOpened,
+    Members,
+    OtherEvent,
+)
 from streamweld.events import File, ReasoningDone, Source, TextDone
 
 if TYPE_CHECKING:
@@ -21,9 +35,17 @@ if TYPE_CHECKING:
     from streamweld._pure.encode.common.finish import Fault
     from streamweld._pure.encode.common.sequential_blocks import Beside
     from streamweld._pure.encode.common.usage import Counts
+    from streamweld._pure.json.members import Raw
+    from streamweld._pure.model.unmodelled import MembersOf, Unmodelled
     from streamweld.events import Finished, ResponseStarted, ToolCall
 
 __all__ = ["Anthropic"]
+
+# Members of the usage that are written from the counts.
+_COUNTS = frozenset({"input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"})
+_DELTA_MEMBERS = ("stop_sequence", "stop_details")  # clients read them only from the delta of `message_delta`
+_MOST = 4096  # maximum size of the members that are merged from several events, in bytes
+_MOST_WAITING = 1 << 20  # maximum number of characters in deltas of blocks that wait
 
 
 class Anthropic(SequentialAnswer):
@@ -32,12 +54,18 @@ class Anthropic(SequentialAnswer):
     target = "anthropic"
     corrects = False  # `content_block_stop` has no content
     runs_calls = False  # Anthropic's server tools have their own block types
-    side_by_side = False  # official clients track one open block, and a stop ends the latest block
+    side_by_side = False  # official clients track one open block: a stop ends the latest one
+    writes_unmodelled = True
 
     def __init__(self, context: EncodeContext) -> None:
         super().__init__(context)
         self._index = -1  # index of the latest block
         self._at: dict[int, int] = {}  # index of each open block, by part
+        # The latest block: its index in the source, and here; None once it is stopped.
+        self._latest: tuple[int | None, int] | None = None
+        self._bare: int | None = None  # index of the latest block if it has no part and is open
+        self._waiting = 0  # number of characters in deltas that had to wait
+        self._members: dict[MembersOf, Raw] = {}  # unknown members that are not written yet
 
     # The message
 
@@ -53,16 +81,22 @@ class Anthropic(SequentialAnswer):
             content="[]",
             stop_reason="null",
             stop_sequence="null",
-            usage='{"input_tokens":0,"output_tokens":0}',
+            usage=_joined('{"input_tokens":0,"output_tokens":0}', self._taken("start_usage", _COUNTS)),
         )
+        message = _joined(message, self._taken("message"))
         self._frame("message_start", message=message)
 
     def write_end(self, word: str, finished: Finished, counts: Counts | None) -> None:  # noqa: ARG002
         self._leave()
         if not self.context.passed.finished:
-            delta = members(stop_reason=quoted(word), stop_sequence="null")
-            self._frame("message_delta", delta=delta, usage=self._usage(counts))
-        self._frame("message_stop")
+            extra = self._taken("delta")
+            sequence = extra.pop("stop_sequence", "null")
+            delta = _joined(members(stop_reason=quoted(word), stop_sequence=sequence), extra)
+            extra = self._taken("end_usage", _COUNTS)
+            usage = _joined(self._usage(counts, is_detailed="output_tokens_details" in extra), extra)
+            body = members(type='"message_delta"', delta=delta, usage=usage)
+            self.context.frames.named("message_delta", _joined(body, self._taken("end")))
+        self.context.frames.named("message_stop", _joined(members(type='"message_stop"'), self._taken("stop")))
 
     def write_fault(self, fault: Fault, counts: Counts | None) -> None:  # noqa: ARG002
         """Write the error.
@@ -81,13 +115,13 @@ class Anthropic(SequentialAnswer):
     def _frame(self, kind: str, **fields: str | None) -> None:
         self.context.frames.named(kind, members(type=quoted(kind), **fields))
 
-    def _usage(self, counts: Counts | None) -> str:
+    def _usage(self, counts: Counts | None, *, is_detailed: bool) -> str:
         if counts is None:
             return '{"output_tokens":0}'
         fresh = counts.input
         if fresh is not None:
             fresh -= (counts.cached or 0) + (counts.cache_write or 0)
-        if counts.reasoning or (fresh is not None and fresh < 0):
+        if (counts.reasoning and not is_detailed) or (fresh is not None and fresh < 0):
             self.context.losses.note("usage_detail")
         return members(
             input_tokens=_number(None if fresh is None else max(0, fresh)),
@@ -105,12 +139,13 @@ class Anthropic(SequentialAnswer):
         elif block.kind != "reasoning":
             if block.kind == "refusal":
                 self.context.losses.note("refusal")
-            self._start(block, '{"type":"text","text":""}')
+            self._start(block, _joined('{"type":"text","text":""}', block.members))
         elif isinstance(done, ReasoningDone) and done.encrypted_content and not done.text:
             block.metadata_written = True
-            self._start(block, members(type='"redacted_thinking"', data=quoted(done.encrypted_content)))
+            start = members(type='"redacted_thinking"', data=quoted(done.encrypted_content))
+            self._start(block, _joined(start, block.members))
         else:
-            self._start(block, '{"type":"thinking","thinking":"","signature":""}')
+            self._start(block, _joined('{"type":"thinking","thinking":"","signature":""}', block.members))
 
     def piece(self, block: Block, text: str) -> None:
         if block.kind == "call":
@@ -127,6 +162,9 @@ class Anthropic(SequentialAnswer):
         elif isinstance(done, ReasoningDone) and done.signature and self._is_signed(block, done):
             block.metadata_written = True
             self._delta(block.part, members(type='"signature_delta"', signature=quoted(done.signature)))
+        elif isinstance(done, TextDone) and self.context.passed.own:
+            for citation in done.annotations[block.cited :]:
+                self._cite(block.part, compact_json(citation))
         self._stop(block.part)
 
     def _is_signed(self, block: Block, done: ReasoningDone) -> bool:
@@ -153,11 +191,13 @@ class Anthropic(SequentialAnswer):
                 losses.metadata(done)
         elif done is not None:
             losses.metadata(done)
-        if isinstance(done, TextDone) and done.annotations:
+        if isinstance(done, TextDone) and done.annotations and not self.context.passed.own:
             losses.note("sources")
 
     def is_worth(self, block: Block) -> bool:
         done = block.done
+        if isinstance(done, TextDone) and self.context.passed.own:
+            return bool(done.annotations)
         if not isinstance(done, ReasoningDone) or block.out:
             return False
         return bool(done.signature or done.encrypted_content) and self._is_genuine(done)
@@ -166,33 +206,38 @@ class Anthropic(SequentialAnswer):
         index = block.sent
         if index is None or index <= self._index:
             index = self._index + 1
-            while index in self.context.passed.announced:  # blocks without a part
-                index += 1
-        self._at[block.part] = index
-        self._index = max(index, self._index)
+        self._at[block.part] = self._index = index
         self._leave()
+        self._latest = block.at, index
         self._frame("content_block_start", index=str(index), content_block=content)
 
     def _leave(self) -> None:
-        """Stop a passed-through block that has no part, because another block follows."""
-        passed = self.context.passed
-        if passed.open_block is not None:
-            self._frame("content_block_stop", index=str(passed.open_block))
-            passed.open_block = None
+        """Stop an open block that has no part, because another block follows or the message ends."""
+        if self._bare is not None:
+            self._frame("content_block_stop", index=str(self._bare))
+            self._bare = self._latest = None
 
     def _delta(self, part: int, delta: str) -> None:
         self._frame("content_block_delta", index=str(self._at[part]), delta=delta)
 
     def _stop(self, part: int) -> None:
         index = self._at.pop(part)
+        if self._latest is not None and self._latest[1] == index:
+            self._latest = None
         if part not in self.context.passed.ended:
             self._frame("content_block_stop", index=str(index))
 
     # Calls
 
     def _start_call(self, block: Block, provider_executed: bool) -> None:
-        kind = '"server_tool_use"' if provider_executed else '"tool_use"'
-        self._start(block, members(type=kind, id=quoted(block.call_id), name=quoted(block.name), input="{}"))
+        extra = dict(block.members)
+        kind = extra.pop("type", None)
+        if not provider_executed:
+            kind = '"tool_use"'
+        elif kind != '"mcp_tool_use"':
+            kind = '"server_tool_use"'
+        start = members(type=kind, id=quoted(block.call_id), name=quoted(block.name), input="{}")
+        self._start(block, _joined(start, extra))
 
     def close_call(self, call: ToolCall, text: str) -> bool:  # noqa: ARG002
         self._note_call(call)
@@ -205,6 +250,8 @@ class Anthropic(SequentialAnswer):
         self._note_call(call)
         text = members(input=quoted(call.arguments)) if call.custom else arguments_of(call)
         block = Block("call", call.call_id, call.name)
+        if self.context.passed.own and call.provider_metadata:
+            block.members = {name: compact_json(value) for name, value in call.provider_metadata.items()}
         self._start_call(block, call.provider_executed)
         if text:
             self._delta(block.part, members(type='"input_json_delta"', partial_json=quoted(text)))
@@ -227,8 +274,97 @@ class Anthropic(SequentialAnswer):
             self.context.losses.note("sources")
         elif isinstance(event, File):
             self.context.losses.note("files")
-        else:
+        elif not self.context.passed.own:
             self.context.losses.note("server_tool")
+
+    # Content that no event contains
+
+    def write_unmodelled(self, content: Unmodelled) -> None:
+        """Write content of the source's own dialect."""
+        if self._over or not isinstance(self.blocks, SourceBlocks):
+            return
+        match content:
+            case BlockOpened():
+                block = Block("text")
+                block.at, block.sent = content.index, self.context.passed.index
+                self.blocks.unmodelled(block, UnmodelledBlock(content.block))
+            case BlockDelta():
+                self._unmodelled_delta(self.blocks, content)
+            case BlockClosed():
+                waiting = self.blocks.waiting(content.index)
+                if waiting is not None:
+                    waiting.is_closed = True
+                elif self._latest is not None and self._latest[0] == content.index:
+                    self._leave()
+            case BlockMembers():
+                self.context.passed.members = content.index, dict(content.members)
+            case Annotated():
+                self._annotated(self.blocks, content)
+            case OtherEvent():
+                if content.event is None:
+                    self.context.frames.data(spliced(content.payload))
+                else:
+                    self.context.frames.named(content.event, spliced(content.payload))
+            case Members():
+                self._keep_members(content.of, dict(content.members))
+
+    def unmodelled_block(self, block: Block, content: UnmodelledBlock) -> None:
+        self._start(block, spliced(content.start))
+        self._bare = self._at.pop(block.part)
+        for delta in content.deltas:
+            self._frame("content_block_delta", index=str(self._bare), delta=spliced(delta))
+        if content.is_closed:
+            self._leave()
+
+    def _unmodelled_delta(self, blocks: SourceBlocks, content: BlockDelta) -> None:
+        waiting = blocks.waiting(content.index)
+        if waiting is not None and self._waiting + len(content.delta) <= _MOST_WAITING:
+            self._waiting += len(content.delta)
+            waiting.deltas.append(content.delta)
+        elif waiting is None and self._latest and self._latest[0] == content.index:
+            self._frame("content_block_delta", index=str(self._latest[1]), delta=spliced(content.delta))
+        else:
+            self.context.losses.note("unknown")
+
+    def _annotated(self, blocks: SourceBlocks, content: Annotated) -> None:
+        block = blocks.open_block(content.part)
+        if block is None or block.cites_late:
+            blocks.cites_late(content.part)
+            return
+        for citation in loads_raw(content.annotations):
+            block.cited += 1
+            self._cite(block.part, compact_json(citation))
+
+    def _cite(self, part: int, citation: str) -> None:
+        self._delta(part, members(type='"citations_delta"', citation=citation))
+
+    def _keep_members(self, of: MembersOf, extra: Raw) -> None:
+        """Keep members until their event is written. Clients read some members only at the end."""
+        if of in ("message", "end"):
+            moved = {name: extra.pop(name) for name in _DELTA_MEMBERS if name in extra}
+            self._keep_members("delta", moved)
+            extra.pop("stop_reason", None)
+        if not extra or (of in ("message", "start_usage") and self.opened):
+            return  # the message was already written
+        known = self._members.setdefault(of, {})
+        if known and _size(known) + _size(extra) > _MOST:
+            if not extra.keys() >= known.keys():
+                self.context.losses.note("metadata")
+            known.clear()
+        known.update(extra)
+
+    def _taken(self, of: MembersOf, written: frozenset[str] = frozenset()) -> Raw:
+        """Return the members of an event that is about to be written, except those that it already has."""
+        return {name: raw for name, raw in self._members.pop(of, {}).items() if name not in written}
+
+
+def _joined(start: str, extra: Raw) -> str:
+    """Return an object with more members, which are JSON as sent."""
+    return start[:-1] + "".join([f",{quoted(name)}:{spliced(raw)}" for name, raw in extra.items()]) + "}"
+
+
+def _size(extra: Raw) -> int:
+    return sum([len(name.encode()) + len(raw.encode()) for name, raw in extra.items()])
 
 
 def _number(count: int | None) -> str | None:

@@ -18,6 +18,7 @@ from streamweld.events import Diagnostic, Unknown
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from streamweld._pure.model.unmodelled import Unmodelled
     from streamweld._spec import Action
     from streamweld.events import DiagnosticCode, Event
 
@@ -79,6 +80,7 @@ class Output:
         "offset",
         "on_element",
         "on_item",
+        "on_unmodelled",
         "opening",
         "ordinal",
         "payload",
@@ -89,7 +91,6 @@ class Output:
         "sequence",
         "silent",
         "sink",
-        "open_block",
         "misread",
         "unopened",
         "why",
@@ -112,6 +113,8 @@ class Output:
         self.refusal: errors.StreamError | None = None
         # Called with the index and the raw item when the wire ends an item.
         self.on_item: Callable[[int, Mapping[str, Any]], None] | None = None
+        # Called with content that no event contains.
+        self.on_unmodelled: Callable[[Unmodelled], None] | None = None
         # Members that a ToolCallStarted event lacks and encoders need: (custom, provider_executed).
         self.opening: tuple[bool, bool] = (False, False)
         # Wire address of the part that the current Started event opens: item index, index inside the item, item id.
@@ -133,7 +136,6 @@ class Output:
         self.sequence: int | None = None  # sequence number of the last event
         self.added: dict[int, AddedItem] = {}  # opened items by index, as clients store them
         self.created: tuple[str | None] | None = None  # id of the response that the opening event announced
-        self.open_block: int | None = None  # index of the open block, if that block has no part
         self.reasons = NumberSet()  # choices that received a finish reason
         self.counted = 0  # number of times that token counts were received
         self.events: list[Event] = []
@@ -213,6 +215,11 @@ class Output:
         if index in self.announced:
             self.mark_misread("index_taken")
         self.announced.add(index)
+
+    def keep(self, content: Unmodelled) -> None:
+        """Pass on content that no event contains."""
+        if self.on_unmodelled is not None:
+            self.on_unmodelled(content)
 
     def diagnose(self, code: str, part: int | None = None, detail: str = "") -> None:
         """Record a diagnostic, or raise it if the policy requires it."""

@@ -17,9 +17,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._pure.encode import load_encoder
-from streamweld._pure.encode.common.encode_context import EncodeContext, OpensChoices
+from streamweld._pure.encode.common.encode_context import EncodeContext, OpensChoices, WritesUnmodelled
 from streamweld._pure.encode.common.finish import Ending, ending_fault, fault_of
 from streamweld._pure.encode.common.id_mint import IdMint
+from streamweld._pure.model.unmodelled import BlockOpened
 from streamweld._pure.pipeline.after_error import AfterError, is_beside
 from streamweld._pure.pipeline.parser import Parser
 from streamweld._pure.repair.own_error import is_own
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from streamweld._pure.encode.common.encode_context import Encoder
     from streamweld._pure.encode.common.finish import Fault
+    from streamweld._pure.model.unmodelled import Unmodelled
     from streamweld._pure.sse.block_splitter import PiecePosition
     from streamweld.events import Event
 
@@ -144,6 +146,7 @@ class Repairer:
         self._parser.out.sink = self._take
         self._parser.out.on_element = self._report_losses
         self._parser.out.on_item = self._keep_item
+        self._parser.out.on_unmodelled = self._write_unmodelled
         self._context.passed.added = self._parser.out.added
 
     @property
@@ -478,7 +481,7 @@ class Repairer:
         passed.finished.update(out.reasons.collected())
         passed.items.update(self._items)
         self._items.clear()
-        passed.open_block, self._counted = out.open_block, out.counted
+        self._counted = out.counted
         if self._ordinal != self._parser.payloads:
             passed.sequence = None if out.sequence is None else out.sequence + 1
         self._go_out(block)
@@ -556,6 +559,14 @@ class Repairer:
         if context.broken:
             out.misread = True
             out.refusal = out.fault("LifecycleError", "lifecycle")
+
+    def _write_unmodelled(self, content: Unmodelled) -> None:
+        """Pass content that no event contains to the encoder."""
+        encoder: object = self._encoder or self._load()
+        if self._parser.out.refusal is None and isinstance(encoder, WritesUnmodelled):
+            passed, is_kept = self._context.passed, not (self._rendering or self._parser.out.misread)
+            passed.index = content.index if is_kept and isinstance(content, BlockOpened) else None
+            encoder.write_unmodelled(content)
 
     def _own_or_sent(self, fault: Fault) -> Fault:
         """Return the upstream's error in the form to be written.

@@ -20,6 +20,14 @@ impl Assembler {
         Some(&verdict.call_id)
     }
 
+    /// Returns the id that the result of a call has in the events: the id in the call's final event.
+    pub fn id_of_result(&self, index: i32, call_id: &str) -> Option<&str> {
+        let choice = self.choices.find(index)?;
+        let item = choice.item_index.item_of_result(call_id)?;
+        let verdict = choice.get(choice.slot_of(item)?)?.verdict.as_ref()?;
+        Some(&verdict.call_id)
+    }
+
     /// Adds a file or image.
     pub fn file(
         &mut self,

@@ -1,11 +1,18 @@
 //! Writes Messages streams: `message_start`, sequential blocks with consecutive indexes, `message_delta`,
 //! `message_stop`; or an `error` event, after which nothing follows.
 //!
-//! The usage and stop reason that the upstream sent at the end of its stream are written to `message_delta`;
-//! Anthropic's own clients merge that event into the message.
+//! If the source is a Messages stream, content that no event contains is written as sent: results, unknown blocks,
+//! deltas and events, citations, and unknown members of the message.
+//!
+//! The usage and stop reason that the upstream sent at its end go into `message_delta`; Anthropic's own clients merge
+//! that event into the message.
 
 use crate::encode::common::block::Block;
 use crate::encode::common::block::Form;
+use crate::encode::common::block::Pen;
+use crate::encode::common::block::UnmodelledBlock;
+use crate::encode::common::compact_json::canonical;
+use crate::encode::common::compact_json::spliced;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::finish::EndingError;
 use crate::encode::common::part_details::Beside;
@@ -19,12 +26,19 @@ use crate::encode::common::sequential_answer::Answer;
 use crate::encode::common::sequential_answer::Finish;
 use crate::encode::common::sequential_answer::Opening;
 use crate::encode::common::sequential_answer::SequentialAnswer;
+use crate::encode::common::source_blocks::SourceBlocks;
 use crate::encode::common::writer::Writer;
 use crate::json::Kind as JsonKind;
 use crate::json::Raw;
 use crate::json::members::first_item;
+use crate::json::members::items;
+use crate::json::members::members;
 use crate::model::small_map::Map;
+use crate::model::unmodelled::MembersOf;
+use crate::model::unmodelled::Unmodelled;
 use std::borrow::Cow;
+use std::collections::HashSet;
+use std::mem;
 
 /// Writes one message.
 pub(crate) type Anthropic = SequentialAnswer<Message>;
@@ -36,9 +50,45 @@ pub(crate) struct Message {
     next: i64,
     /// Indexes of the open blocks, by part.
     at: Map<u32, i64>,
+    /// The latest block: its index in the source, and here; `None` once it is stopped.
+    latest: Option<(Option<i64>, i64)>,
+    /// Index of the latest block if it has no part and is open.
+    bare: Option<i64>,
+    /// Number of bytes in deltas that had to wait.
+    waiting: usize,
+    /// Unknown members that are not written yet.
+    members: UnwrittenMembers,
 }
 
-/// Marks a block that was interrupted by another part and continued in a second block.
+/// Unknown members of the message's events that are not written yet.
+#[derive(Debug, Default)]
+struct UnwrittenMembers {
+    message: ExtraMembers,
+    start_usage: ExtraMembers,
+    end: ExtraMembers,
+    delta: ExtraMembers,
+    end_usage: ExtraMembers,
+    stop: ExtraMembers,
+}
+
+/// Members by name, as sent.
+type ExtraMembers = Vec<(String, String)>;
+
+/// Members of the usage that are written from the counts.
+const COUNTS: [&str; 4] = [
+    "input_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+    "output_tokens",
+];
+/// Clients read these members only from the delta of `message_delta`.
+const DELTA_MEMBERS: [&str; 2] = ["stop_sequence", "stop_details"];
+/// Maximum size of the members that are merged from several events, in bytes.
+const MOST: usize = 4096;
+/// Maximum number of bytes in deltas of blocks that wait.
+const MOST_WAITING: usize = 1 << 20;
+
+/// Marks a block that another part interrupted and that continued in a second block.
 const BROKEN: &str = "broken";
 /// Part number of a call that is written in one step.
 const WHOLE: u32 = u32::MAX;
@@ -54,6 +104,7 @@ const THINKING: &str = ",\"delta\":{\"type\":\"thinking_delta\",\"thinking\":\""
 
 impl Answer for Message {
     const TARGET: &'static str = NAME;
+    const WRITES_UNMODELLED: bool = true;
 
     fn start(&mut self, context: &mut EncodeContext, opening: Opening<'_>) {
         let kept = |id: &&str| context.passed.own || id.starts_with("msg_");
@@ -65,20 +116,100 @@ impl Answer for Message {
             .raw(",\"type\":\"message\",\"role\":\"assistant\",\"model\":");
         to.string(model.unwrap_or("unknown")).raw(concat!(
             ",\"content\":[],\"stop_reason\":null,\"stop_sequence\":null",
-            ",\"usage\":{\"input_tokens\":0,\"output_tokens\":0}}}"
+            ",\"usage\":{\"input_tokens\":0,\"output_tokens\":0"
         ));
-        to.end();
+        join(to, &mem::take(&mut self.members.start_usage), &COUNTS);
+        to.raw("}");
+        join(to, &mem::take(&mut self.members.message), &[]);
+        to.raw("}}").end();
     }
 
     fn finish(&mut self, context: &mut EncodeContext, word: &str, _: &Finish) {
-        leave(context);
+        self.leave(context);
+        let extra = mem::take(&mut self.members);
         if context.passed.finished.is_empty() {
             let to = frame(context, "message_delta").raw(",\"delta\":{\"stop_reason\":");
-            to.string(word).raw(",\"stop_sequence\":null},\"usage\":{");
-            usage(context);
-            context.writer.raw("}}").end();
+            to.string(word).raw(",\"stop_sequence\":");
+            match extra.delta.iter().find(|(name, _)| name == "stop_sequence") {
+                Some((_, sequence)) => spliced(to, sequence),
+                None => _ = to.raw("null"),
+            }
+            join(to, &extra.delta, &["stop_sequence"]);
+            to.raw("},\"usage\":{");
+            let mut details = extra.end_usage.iter().map(|(name, _)| name.as_str());
+            usage(context, details.any(|name| name == "output_tokens_details"));
+            join(&mut context.writer, &extra.end_usage, &COUNTS);
+            context.writer.raw("}");
+            join(&mut context.writer, &extra.end, &[]);
+            context.writer.raw("}").end();
         }
-        frame(context, "message_stop").raw("}").end();
+        let to = frame(context, "message_stop");
+        join(to, &extra.stop, &[]);
+        to.raw("}").end();
+    }
+
+    fn write_unmodelled(
+        &mut self,
+        context: &mut EncodeContext,
+        blocks: &mut Order,
+        opened: bool,
+        content: &Unmodelled<'_>,
+    ) {
+        match *content {
+            Unmodelled::Members { of, members } => {
+                return self.keep_members(context, of, parsed(members), opened);
+            }
+            Unmodelled::BlockMembers { index, members } => {
+                context.passed.members = Some((index, members.to_owned()));
+            }
+            Unmodelled::OtherEvent { event, payload } => {
+                if let Some(event) = event.filter(|event| *event != "message") {
+                    context.writer.raw("event: ").raw(event).raw("\n");
+                }
+                spliced(context.writer.data(), payload);
+                context.writer.end();
+            }
+            _ => {}
+        }
+        let Some(blocks) = blocks.of_source() else {
+            return;
+        };
+        match *content {
+            Unmodelled::BlockOpened { index, block } => {
+                let unmodelled = UnmodelledBlock {
+                    start: block.to_owned(),
+                    ..UnmodelledBlock::default()
+                };
+                let block = Block {
+                    at: Some(index),
+                    sent: context.passed.index,
+                    unmodelled: Some(Box::new(unmodelled)),
+                    ..Block::default()
+                };
+                let form = self;
+                blocks.unmodelled(&mut Pen { form, context }, block);
+            }
+            Unmodelled::BlockDelta { index, delta } => {
+                self.unmodelled_delta(context, blocks, index, delta);
+            }
+            Unmodelled::BlockClosed { index } => match blocks.waiting(Some(index)) {
+                Some(waiting) => waiting.is_closed = true,
+                None if self.is_latest(Some(index)) => self.leave(context),
+                None => {}
+            },
+            Unmodelled::Annotated { part, annotations } => {
+                let (Some(block), is_open) = blocks.block(part) else {
+                    return;
+                };
+                block.cites_late |= !is_open;
+                if !block.cites_late {
+                    self.cite(context, block, annotations);
+                }
+            }
+            Unmodelled::Members { .. }
+            | Unmodelled::BlockMembers { .. }
+            | Unmodelled::OtherEvent { .. } => {}
+        }
     }
 
     /// Open blocks stay open, because a client that runs a call at `content_block_stop` must not receive that event
@@ -114,22 +245,22 @@ impl Form for Message {
                     name: &block.name,
                     provider_executed: block.provider_executed,
                 };
-                return self.start_call(context, (block.part, block.sent), call);
+                return self.start_call(context, block, call);
             }
             Kind::Refusal => context.losses.note("refusal"),
             Kind::Text | Kind::Reasoning => {}
         }
-        let to = self.block(context, block.part, block.sent);
+        let to = self.start_block(context, block).raw("{\"type\":");
         if block.kind != Kind::Reasoning {
-            to.raw("\"text\",\"text\":\"\"}}").end();
+            to.raw("\"text\",\"text\":\"\"");
         } else if let Some(data) = done.and_then(redacted) {
             block.metadata_written = true;
             to.raw("\"redacted_thinking\",\"data\":").string(data);
-            to.raw("}}").end();
         } else {
-            to.raw("\"thinking\",\"thinking\":\"\",\"signature\":\"\"}}")
-                .end();
+            to.raw("\"thinking\",\"thinking\":\"\",\"signature\":\"\"");
         }
+        join(to, &extra_of(block), &[]);
+        to.raw("}}").end();
     }
 
     fn piece(&mut self, context: &mut EncodeContext, block: &Block, text: &str) {
@@ -148,6 +279,11 @@ impl Form for Message {
                 if let Some(signature) = self.signature(context, block, done) {
                     block.metadata_written = true;
                     self.delta(context, block.part, SIGNATURE, signature);
+                }
+                if let Some(list) = own_annotations(context, done) {
+                    for citation in items(list).into_iter().skip(block.cited) {
+                        self.write_citation(context, block.part, citation.text);
+                    }
                 }
             }
         }
@@ -169,12 +305,15 @@ impl Form for Message {
             text,
             kind: JsonKind::Array,
         });
-        if list.and_then(first_item).is_some() {
+        if list.and_then(first_item).is_some() && !context.passed.own {
             context.losses.note("sources");
         }
     }
 
     fn is_worth(&mut self, context: &mut EncodeContext, block: &Block, done: &Done<'_>) -> bool {
+        if own_annotations(context, done).is_some() {
+            return true;
+        }
         let sealed =
             nonempty(done.signature.as_deref()).or(nonempty(done.encrypted_content.as_deref()));
         block.out.is_empty() && sealed.is_some() && is_own(context, done.metadata.as_deref())
@@ -197,7 +336,13 @@ impl Form for Message {
 
     fn whole_call(&mut self, context: &mut EncodeContext, call: &Call<'_>) {
         note(context, call);
-        self.start_call(context, (WHOLE, None), call.ran());
+        let metadata = call.metadata.as_deref().filter(|_| context.passed.own);
+        let block = Block {
+            part: WHOLE,
+            members: metadata.map(canonical_object),
+            ..Block::default()
+        };
+        self.start_call(context, &block, call.ran());
         let text = call.object_text();
         if !text.is_empty() {
             self.delta(context, WHOLE, ARGUMENTS, &text);
@@ -209,8 +354,26 @@ impl Form for Message {
         context.losses.note(match what {
             Beside::Source { .. } => "sources",
             Beside::File { .. } => "files",
+            Beside::Result(_) if context.passed.own => return, // its block is written as sent
             Beside::Result(_) => "server_tool",
         });
+    }
+
+    fn unmodelled_block(&mut self, context: &mut EncodeContext, block: &Block) {
+        let Some(content) = block.unmodelled.as_deref() else {
+            return;
+        };
+        let to = self.start_block(context, block);
+        spliced(to, &content.start);
+        to.raw("}").end();
+        self.bare = self.at.get(&block.part).copied();
+        self.at.remove(&block.part);
+        for delta in &content.deltas {
+            self.write_delta(context, self.bare.unwrap_or_default(), delta);
+        }
+        if content.is_closed {
+            self.leave(context);
+        }
     }
 
     /// Writes nothing, because the error event alone shows that the response ended inside the block.
@@ -218,23 +381,25 @@ impl Form for Message {
 }
 
 impl Message {
-    /// Writes the beginning of the next block.
-    fn block<'j>(
-        &mut self,
-        context: &'j mut EncodeContext,
-        part: u32,
-        sent: Option<i64>,
-    ) -> &'j mut Writer {
-        let index = sent.filter(|index| *index >= self.next).unwrap_or_else(|| {
-            // Blocks without a part may already use announced indexes.
-            let is_free = |index: &i64| !context.passed.announced.contains(index);
-            (self.next..).find(is_free).unwrap_or(i64::MAX)
-        });
-        self.at.insert(part, index);
-        self.next = self.next.max(index.saturating_add(1));
-        leave(context);
-        self.of(context, "content_block_start", part)
-            .raw(",\"content_block\":{\"type\":")
+    /// Writes the beginning of the next block, up to its content.
+    fn start_block<'j>(&mut self, context: &'j mut EncodeContext, block: &Block) -> &'j mut Writer {
+        let sent = block.sent.filter(|index| *index >= self.next);
+        let index = sent.unwrap_or(self.next);
+        self.at.insert(block.part, index);
+        self.next = index.saturating_add(1);
+        self.leave(context);
+        self.latest = Some((block.at, index));
+        self.of(context, "content_block_start", block.part)
+            .raw(",\"content_block\":")
+    }
+
+    /// Stops an open block that has no part, because another block follows or the message ends.
+    fn leave(&mut self, context: &mut EncodeContext) {
+        if let Some(index) = self.bare.take() {
+            self.latest = None;
+            let to = frame(context, "content_block_stop").raw(",\"index\":");
+            to.number(index).raw("}").end();
+        }
     }
 
     /// Writes the beginning of an event of an open block.
@@ -243,25 +408,121 @@ impl Message {
         frame(context, kind).raw(",\"index\":").number(index)
     }
 
-    fn start_call(
+    fn start_call(&mut self, context: &mut EncodeContext, block: &Block, call: Ran<'_>) {
+        let extra = extra_of(block);
+        let is_mcp = |(name, kind): &(String, String)| name == "type" && kind == "\"mcp_tool_use\"";
+        let kind = match call.provider_executed {
+            true if extra.iter().any(is_mcp) => "mcp_tool_use",
+            true => "server_tool_use",
+            false => "tool_use",
+        };
+        let to = self.start_block(context, block).raw("{\"type\":\"");
+        let to = to.raw(kind).raw("\",\"id\":").string(call.call_id);
+        let to = to.raw(",\"name\":").string(call.name).raw(",\"input\":{}");
+        join(to, &extra, &["type"]);
+        to.raw("}}").end();
+    }
+
+    // Content that no event contains
+
+    /// Returns true if the latest block is open and has this index in the source.
+    fn is_latest(&self, at: Option<i64>) -> bool {
+        self.latest.is_some_and(|(latest, _)| latest == at)
+    }
+
+    fn unmodelled_delta(
         &mut self,
         context: &mut EncodeContext,
-        (part, sent): (u32, Option<i64>),
-        call: Ran<'_>,
+        blocks: &mut SourceBlocks,
+        index: Option<i64>,
+        delta: &str,
     ) {
-        let kind = if call.provider_executed {
-            "\"server_tool_use\",\"id\":"
-        } else {
-            "\"tool_use\",\"id\":"
+        let size = self.waiting.saturating_add(delta.chars().count());
+        match (blocks.waiting(index), self.latest) {
+            (Some(waiting), _) if size <= MOST_WAITING => {
+                self.waiting = size;
+                waiting.deltas.push(delta.to_owned());
+            }
+            (None, Some((latest, here))) if latest == index => {
+                self.write_delta(context, here, delta);
+            }
+            _ => context.losses.note("unknown"),
+        }
+    }
+
+    fn write_delta(&self, context: &mut EncodeContext, index: i64, delta: &str) {
+        let to = context.writer.raw(DELTA).number(index);
+        spliced(to.raw(",\"delta\":"), delta);
+        to.raw("}").end();
+    }
+
+    /// Writes the next annotations of an open block.
+    fn cite(&mut self, context: &mut EncodeContext, block: &mut Block, annotations: &str) {
+        let list = Raw {
+            text: annotations,
+            kind: JsonKind::Array,
         };
-        let to = self
-            .block(context, part, sent)
-            .raw(kind)
-            .string(call.call_id);
-        to.raw(",\"name\":")
-            .string(call.name)
-            .raw(",\"input\":{}}}");
-        to.end();
+        for citation in items(list) {
+            block.cited += 1;
+            self.write_citation(context, block.part, citation.text);
+        }
+    }
+
+    fn write_citation(&self, context: &mut EncodeContext, part: u32, citation: &str) {
+        let to = self.of(context, "content_block_delta", part);
+        canonical(
+            to.raw(",\"delta\":{\"type\":\"citations_delta\",\"citation\":"),
+            citation,
+        );
+        to.raw("}}").end();
+    }
+
+    /// Keeps members until their event is written. Clients read some members only at the end.
+    fn keep_members(
+        &mut self,
+        context: &mut EncodeContext,
+        of: MembersOf,
+        mut extra: ExtraMembers,
+        opened: bool,
+    ) {
+        if matches!(of, MembersOf::Message | MembersOf::End) {
+            let is_moved = |name: &str| DELTA_MEMBERS.contains(&name);
+            let (moved, rest): (ExtraMembers, ExtraMembers) =
+                extra.into_iter().partition(|(name, _)| is_moved(name));
+            self.keep_members(context, MembersOf::Delta, moved, opened);
+            extra = rest;
+            extra.retain(|(name, _)| name != "stop_reason");
+        }
+        let is_start = matches!(of, MembersOf::Message | MembersOf::StartUsage);
+        if extra.is_empty() || (is_start && opened) {
+            return; // the message was already written
+        }
+        let known = match of {
+            MembersOf::Message => &mut self.members.message,
+            MembersOf::StartUsage => &mut self.members.start_usage,
+            MembersOf::End => &mut self.members.end,
+            MembersOf::Delta => &mut self.members.delta,
+            MembersOf::EndUsage => &mut self.members.end_usage,
+            MembersOf::Stop => &mut self.members.stop,
+        };
+        if known.is_empty() {
+            *known = extra;
+            return;
+        }
+        if size(known) + size(&extra) > MOST {
+            let names: HashSet<&String> = extra.iter().map(|(name, _)| name).collect();
+            if !known.iter().all(|(name, _)| names.contains(name)) {
+                context.losses.note("metadata");
+            }
+            *known = extra;
+            return;
+        }
+        for (name, text) in extra {
+            match known.iter_mut().find(|(key, _)| *key == name) {
+                Some((_, known)) => *known = text,
+                None => known.push((name, text)),
+            }
+        }
     }
 
     /// Writes a delta. Most frames are deltas, so the constant text is written in as few pieces as possible.
@@ -276,7 +537,9 @@ impl Message {
         if !context.passed.ended.contains(&part) {
             self.of(context, "content_block_stop", part).raw("}").end();
         }
+        let index = self.at.get(&part).copied();
         self.at.remove(&part);
+        self.latest = self.latest.filter(|(_, latest)| Some(*latest) != index);
     }
 
     /// Returns the signature of a block. If the block was interrupted, the signature does not match the text.
@@ -298,12 +561,51 @@ fn frame<'j>(context: &'j mut EncodeContext, kind: &str) -> &'j mut Writer {
     to.raw("\ndata: {\"type\":\"").raw(kind).raw("\"")
 }
 
-/// Stops a passed-through block that has no part, because another block follows.
-fn leave(context: &mut EncodeContext) {
-    if let Some(index) = context.passed.open_block.take() {
-        let to = frame(context, "content_block_stop").raw(",\"index\":");
-        to.number(index).raw("}").end();
+/// Adds members to the object that is being written, except those that it already has.
+fn join(to: &mut Writer, extra: &ExtraMembers, written: &[&str]) {
+    let is_new = |name: &String| !written.contains(&name.as_str());
+    for (name, text) in extra.iter().filter(|(name, _)| is_new(name)) {
+        spliced(to.raw(",").string(name).raw(":"), text);
     }
+}
+
+/// Returns the members of an object.
+fn parsed(object: &str) -> ExtraMembers {
+    let members = members(Raw {
+        text: object,
+        kind: JsonKind::Object,
+    });
+    let texts = members
+        .into_iter()
+        .map(|member| (member.key.name().into_owned(), member.raw.text.to_owned()));
+    texts.collect()
+}
+
+/// Returns the unknown members at the start of a block.
+fn extra_of(block: &Block) -> ExtraMembers {
+    block.members.as_deref().map(parsed).unwrap_or_default()
+}
+
+fn canonical_object(metadata: &str) -> String {
+    let mut to = Writer::default();
+    canonical(&mut to, metadata);
+    to.into_text()
+}
+
+fn size(extra: &ExtraMembers) -> usize {
+    let sizes = extra.iter().map(|(name, text)| name.len() + text.len());
+    sizes.sum()
+}
+
+/// Returns the annotations of a text if the source has the same dialect and there are any.
+fn own_annotations<'d>(context: &EncodeContext, done: &'d Done<'_>) -> Option<Raw<'d>> {
+    let list = Raw {
+        text: done.annotations.as_deref()?,
+        kind: JsonKind::Array,
+    };
+    first_item(list)
+        .map(|_| list)
+        .filter(|_| context.passed.own)
 }
 
 /// Returns true if the metadata of a reasoning part came from Anthropic.
@@ -332,12 +634,14 @@ fn note(context: &mut EncodeContext, call: &Call<'_>) {
     }
 }
 
-fn usage(context: &mut EncodeContext) {
+fn usage(context: &mut EncodeContext, is_detailed: bool) {
     let counts = context.answer.usage.unwrap_or_default();
     let cached = counts.cached.unwrap_or(0);
     let cached = cached.saturating_add(counts.cache_write.unwrap_or(0));
     let fresh = counts.input.map(|input| input.saturating_sub(cached));
-    if fresh.is_some_and(|count| count < 0) || counts.reasoning.is_some_and(|count| count != 0) {
+    if fresh.is_some_and(|count| count < 0)
+        || (!is_detailed && counts.reasoning.is_some_and(|count| count != 0))
+    {
         context.losses.note("usage_detail");
     }
     let mut mark = "\"";

@@ -6,6 +6,7 @@
 
 use crate::model::delta::Channel;
 use crate::model::fault::Fault;
+use crate::model::unmodelled::Unmodelled;
 
 /// One event. `metadata` is the text of a JSON object with the wire members that are not modeled.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -390,8 +391,8 @@ pub enum WireFact<'a> {
     Closed(u32),
     /// The item of the part was closed.
     Ended(u32),
-    /// Index of the open content block, if it has no part yet. `None` if the open block has a part, or none is open.
-    OpenBlock(Option<i64>),
+    /// Content that no event contains.
+    Unmodelled(Unmodelled<'a>),
     /// The sequence number of the event.
     Sequence(i128),
     /// The finish reason of this choice was received.

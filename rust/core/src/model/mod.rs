@@ -12,3 +12,4 @@ pub mod output;
 pub mod policy;
 pub(crate) mod small_map;
 pub mod spec;
+pub mod unmodelled;

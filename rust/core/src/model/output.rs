@@ -14,6 +14,7 @@ use crate::model::limits::LimitName;
 use crate::model::limits::as_len;
 use crate::model::policy::Action;
 use crate::model::spec::Code;
+use crate::model::unmodelled::Unmodelled;
 use std::mem;
 
 /// Maximum length of a diagnostic's detail, in characters. It is limited because a detail contains names and paths
@@ -244,6 +245,11 @@ impl<'a> Output<'a> {
     #[inline]
     pub fn record_fact(&mut self, fact: WireFact<'_>) {
         self.sink.record_fact(fact);
+    }
+
+    /// Passes on content that no event contains.
+    pub fn keep(&mut self, content: Unmodelled<'_>) {
+        self.sink.record_fact(WireFact::Unmodelled(content));
     }
 
     /// Marks the current payload as misread by clients of its dialect, without a diagnostic. `why` is one of the

@@ -21,6 +21,7 @@ use crate::model::limits::as_len;
 use crate::model::loss_log::LossLog;
 use crate::model::small_map::Set;
 use crate::model::spec::Code;
+use crate::model::unmodelled::Unmodelled;
 use crate::repair::own_error;
 use crate::repair::pending_deltas::PendingDeltas;
 use crate::repair::verdict::ParseResult;
@@ -215,6 +216,7 @@ impl Sink for RepairSink {
                     self.wire_facts.item(index, item);
                 }
             }
+            WireFact::Unmodelled(content) => self.write_unmodelled(&content),
             WireFact::LeftOut(_) => {
                 self.rejected = Some(self.position.1);
                 _ = self.block.record_fact(fact);
@@ -319,6 +321,24 @@ impl RepairSink {
         context.passed.sequence = Some(first.unwrap_or(0));
         self.opening.clone_from(&context.writer.bytes);
         started.is_some()
+    }
+
+    /// Passes content that no event contains to the encoder.
+    fn write_unmodelled(&mut self, content: &Unmodelled<'_>) {
+        if self.stopped {
+            return;
+        }
+        self.write_pieces();
+        let sent = match *content {
+            Unmodelled::BlockOpened { index, .. } => Some(index),
+            _ => None,
+        };
+        let passed = &mut self.context.passed;
+        passed.at = sent.or(passed.at);
+        passed.index = sent.filter(|_| !(self.rendering || self.block.misread));
+        if let Some(encoder) = &mut self.encoder {
+            encoder.write_unmodelled(&mut self.context, content);
+        }
     }
 
     /// Writes the role of the choices that begin in the current block, in case the block does not pass.

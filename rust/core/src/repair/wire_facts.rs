@@ -20,8 +20,6 @@ pub(crate) struct WireFacts {
     /// Number of token counts received, and how many of them have passed through.
     counted: u64,
     counts_passed: u64,
-    /// Index of an open block that is not a part.
-    open_block: Option<i64>,
     /// Sequence number of the latest event.
     sequence: Option<i128>,
 }
@@ -61,7 +59,6 @@ impl WireFacts {
             WireFact::Choice(index) => self.queued.push(QueuedFact::Choice(index)),
             WireFact::Closed(part) => self.queued.push(QueuedFact::Closed(part)),
             WireFact::Ended(part) => self.queued.push(QueuedFact::Ended(part)),
-            WireFact::OpenBlock(index) => self.open_block = index,
             WireFact::Created(id) => self.created = Some(id.map(str::to_owned)),
             WireFact::Sequence(number) => self.sequence = Some(number),
             _ => {}
@@ -116,7 +113,6 @@ impl WireFacts {
             passed.items.insert(index, item);
         }
         passed.created.clone_from(&self.created);
-        passed.open_block = self.open_block;
         self.counts_passed = self.counted;
         if numbered {
             passed.sequence = self.next();

@@ -15,6 +15,7 @@ from streamweld._pure.assemble.part.object_merge import RawMembers
 from streamweld._pure.assemble.part.text import TextPart
 from streamweld._pure.assemble.rule_context import byte_length
 from streamweld._pure.json.scanner import replace_lone_surrogates
+from streamweld._pure.model.unmodelled import Annotated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,6 +140,7 @@ def annotate(
     part = one.part
     if annotations is not None:
         part.annotations.append(annotations)
+        choice.shared.out.keep(Annotated(part.part, annotations))
     if signature is not None:
         part.signature = signature
     if encrypted_content is not None:

@@ -25,6 +25,7 @@ from streamweld._pure.dialect.upstream_error import ErrorFields, is_bare, read_e
 from streamweld._pure.dialect.usage_counts import counts_of, read_counts
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import as_object, leftovers
+from streamweld._pure.model.unmodelled import Members, OtherEvent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from streamweld._pure.json.members import Raw
     from streamweld._pure.json.scanner import Path, Payload
     from streamweld._pure.model.output import Output
+    from streamweld._pure.model.unmodelled import MembersOf
 
 COUNTS = counts_of(SPEC["usage"])
 _NAMED = EVENTS - {"message"}  # frame names that can replace a missing type; an unnamed frame is called `message`
@@ -106,7 +108,7 @@ class AnthropicDecoder:
                 notes = Anomalies(self._out, self._assembler, payload, (), is_read)
                 self._error(read_error(payload, (), value), payload.text, notes)
             else:
-                self._unknown(payload, event)
+                self._other_event(payload, None if event == "message" else event)
             return
         notes = Anomalies(self._out, self._assembler, payload, (), is_read)
         kind = type_of(value) or (event if event in _NAMED else "")
@@ -170,7 +172,7 @@ class AnthropicDecoder:
                     extra = leftovers(payload, (), value, EVENT_FIELDS)
                     block = Block(payload, delta, ("delta",), notes, name, extra)
                     if not self._blocks.delta(block, self._blocks.index(payload, value), recovered=recovered):
-                        self._unknown(payload, event)
+                        self._unknown(payload, name)
             case "content_block_start":
                 inner = notes.an_object(value, (), "content_block")
                 if inner is None:
@@ -192,7 +194,9 @@ class AnthropicDecoder:
             case "message_stop":
                 self._begin()
                 self._blocks.end()
-                self._leave(leftovers(payload, (), value, EVENT_FIELDS))
+                extra = leftovers(payload, (), value, EVENT_FIELDS)
+                self._out.keep(Members("stop", extra))
+                self._leave(extra)
                 notes.report()
                 self._done()
             case "message":
@@ -200,7 +204,7 @@ class AnthropicDecoder:
             case "ping":
                 pass
             case _:
-                self._unknown(payload, event)
+                self._other_event(payload, name)
 
     # The message
 
@@ -235,7 +239,9 @@ class AnthropicDecoder:
             self._blocks.begin()
             self._id = identity
         self._check("message", message)
-        extra |= leftovers(payload, path, message, MESSAGE_FIELDS)
+        own = leftovers(payload, path, message, MESSAGE_FIELDS)
+        self._keep("message", own, "start_usage", payload, path, message)
+        extra |= own
         if not self._started or adopts:
             self._start(extra, identity, notes.clean(notes.a_text(message, path, "model")) or None)
         else:
@@ -273,11 +279,14 @@ class AnthropicDecoder:
         self._check("message_delta", value)
         delta = notes.an_object(value, (), "delta")
         extra = leftovers(payload, (), value, EVENT_FIELDS)
+        self._keep("end", extra, "end_usage", payload, (), value)
         if delta is not None:
-            extra |= leftovers(payload, ("delta",), delta, MESSAGE_DELTA_FIELDS)
+            own = leftovers(payload, ("delta",), delta, MESSAGE_DELTA_FIELDS)
+            self._keep("delta", own, "end_usage", payload, ("delta",), delta)
             # Some gateways put the usage next to the `stop_reason`.
             self._usage(payload, delta, ("delta",), notes)
             self._check("end", delta)
+            extra = extra | own
         self._leave(extra)
         self._usage(payload, value, (), notes, "end_usage")
         usage = value.get("usage")
@@ -291,6 +300,7 @@ class AnthropicDecoder:
         """Decode a message that was not streamed, or that repeats its stream."""
         self._out.mark_misread("not_streamed")  # clients do not support a complete message as an event
         extra = leftovers(payload, (), message, MESSAGE_FIELDS)
+        self._keep("message", extra, "start_usage", payload, (), message)
         if not self._started:
             identity = notes.clean(notes.a_text(message, (), "id")) or None
             self._start(extra, identity, notes.clean(notes.a_text(message, (), "model")) or None)
@@ -317,6 +327,15 @@ class AnthropicDecoder:
         if usage is not None:
             self._check(checked, usage)
             self._assembler.merge_usage(read_counts(usage, payload.raw(*path, "usage"), COUNTS))
+
+    def _keep(
+        self, of: MembersOf, extra: Raw, usage_of: MembersOf, payload: Payload, path: Path, holder: Mapping[str, Any]
+    ) -> None:
+        """Pass on the unknown members of an object, and the members of its usage."""
+        self._out.keep(Members(of, extra))
+        usage = holder.get("usage")
+        if is_object(usage):
+            self._out.keep(Members(usage_of, leftovers(payload, (*path, "usage"), usage, frozenset())))
 
     def _finish(self, holder: Mapping[str, Any], path: Path, notes: Anomalies) -> bool:
         """Emit the stop reason in an object. Return False if the object has none."""
@@ -350,8 +369,12 @@ class AnthropicDecoder:
             notes.report()
         self._assembler.upstream_error(error.code, error.kind, error.message, text.encode())
 
-    def _unknown(self, payload: Payload, event: str) -> None:
-        self._assembler.unknown(None if event == "message" else event, payload.text.encode())
+    def _other_event(self, payload: Payload, event: str | None) -> None:
+        self._out.keep(OtherEvent(event, payload.text))
+        self._unknown(payload, event)
+
+    def _unknown(self, payload: Payload, event: str | None) -> None:
+        self._assembler.unknown(event, payload.text.encode())
 
 
 def _reports_error(value: Mapping[str, Any]) -> bool:

@@ -6,6 +6,7 @@ which block a delta belongs to.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from streamweld._pure.dialect.anthropic.fields import (
 from streamweld._pure.json.kinds import integer, is_array, is_object
 from streamweld._pure.json.members import Raw, as_object, leftovers
 from streamweld._pure.model.delta import Address
+from streamweld._pure.model.unmodelled import BlockClosed, BlockDelta, BlockMembers, BlockOpened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,6 +83,11 @@ class Block:
     def raw(self, key: str) -> str | None:
         """Return the JSON text of a member as sent."""
         return self.payload.raw(*self.path, key)
+
+    @property
+    def json(self) -> str:
+        """The text of the block or delta as sent."""
+        return self.payload.raw(*self.path) or "null"
 
     def text(self, key: str) -> str:
         return self.notes.a_text(self.value, self.path, key)
@@ -211,7 +218,6 @@ class BlockReader:
         self._open_index = index
         self._open_kind = _BRINGS.get(kind, "")
         self._start(block, index)
-        self._out.open_block = None if index in self._open else index
 
     def _give(self, below: int | None, *, stays_open: int | None = None) -> None:
         """Emit the held blocks below an index, or all held blocks.
@@ -233,6 +239,10 @@ class BlockReader:
         self._fresh = max(self._fresh, index + 1)
         address = Address(index=index)
         kind = self._last_kind = block_type(block.value)
+        if kind in BLOCK_FIELDS:
+            modelled = BLOCK_FIELDS[kind].union(_THINKING_ELSEWHERE if kind == "thinking" else ())
+            members = leftovers(block.payload, block.path, block.value, modelled)
+            self._out.keep(BlockMembers(index, members))
         match kind:
             case "text":
                 self._open.add(index)
@@ -249,7 +259,7 @@ class BlockReader:
                     self._open.discard(index)
                     self._assembler.item_closed(0, None, address, None, None)
                 self._out.announce(index)
-                self._other(block, kind)
+                self._out.keep(BlockOpened(index, self._other(block, kind)))
 
     def _text(self, block: Block, address: Address) -> None:
         assembler = self._assembler
@@ -290,23 +300,28 @@ class BlockReader:
             block.metadata(modelled),
         )
 
-    def _other(self, block: Block, kind: str) -> None:
-        """Emit a tool's result, or pass on the block unchanged."""
+    def _other(self, block: Block, kind: str) -> str:
+        """Emit a tool's result, or pass on the block unchanged. Return the block, with the final id of its call."""
         payload, value, path = block.payload, block.value, block.path
         call_id = an_id(payload, value, path, "tool_use_id", block.notes) if kind.endswith("tool_result") else None
         if call_id is not None:
             output = payload.raw(*path, "content") or "null"
             self._assembler.result(0, call_id, output, is_error(value), block.metadata(RESULT_FIELDS))
+            renamed = self._assembler.id_of_result(0, call_id)
+            if renamed != call_id:
+                return as_object(payload.members(*path) | {"tool_use_id": json.dumps(renamed)}) or "{}"
         elif kind == "compaction":
             # The block's content arrives in deltas, and a later turn must send it back.
             self._kept, self._kept_event = payload.members(*path), block.event
         else:
-            self._assembler.kept_unknown(0, block.event, (payload.raw(*path) or "null").encode())
+            self._assembler.kept_unknown(0, block.event, block.json.encode())
+        return block.json
 
     def delta(self, block: Block, index: int | None, *, recovered: bool) -> bool:
         """Handle `content_block_delta`. Return False if its type is unknown."""
         kind = delta_type(block.value)
         if kind not in DELTA_FIELDS and not (kind in _CALL_DELTAS and _has_any(block.value, _CALL_MEMBERS)):
+            self._out.keep(BlockDelta(self._last if index is None else index, block.json))
             return False
         if recovered and kind != "text_delta":
             return True
@@ -342,6 +357,7 @@ class BlockReader:
             case "input_json_delta":
                 self._input(block, address, metadata)
             case _:
+                self._out.keep(BlockDelta(index, block.json))
                 self._compact(block)
         return True
 
@@ -416,12 +432,12 @@ class BlockReader:
         if self._kept is not None:
             self._kept.update(changed_fields)
         elif changed_fields:
-            self._assembler.kept_unknown(0, block.event, (block.payload.raw(*block.path) or "null").encode())
+            self._assembler.kept_unknown(0, block.event, block.json.encode())
 
     def stop(self, index: int | None, extra: Raw) -> None:
         """Handle `content_block_stop`."""
         self._expect(index)
-        self._open_index = self._out.open_block = None
+        self._open_index = None
         self._stop(index, extra)
 
     def end(self) -> None:
@@ -453,7 +469,8 @@ class BlockReader:
         if index is None:
             return
         if index not in self._open:
-            return  # the block is unknown or has no part to close
+            self._out.keep(BlockClosed(index))
+            return
         self._open.discard(index)
         self._assembler.item_closed(0, None, Address(index=index), None, as_object(extra))
 
@@ -501,8 +518,10 @@ class BlockReader:
                     False,
                     block.metadata(BLOCK_FIELDS[kind]),
                 )
-            case _ if kind.endswith("tool_result"):
+            case _ if kind.endswith("tool_result") and index < self._fresh:
                 self._other(block, kind)
+            case _ if kind.endswith("tool_result"):
+                self.whole(block, index)
             case _:
                 pass  # the block was emitted when it was streamed
 

@@ -18,9 +18,19 @@ from streamweld.events import Finished, ToolCall
 if TYPE_CHECKING:
     from streamweld._pure.encode.common.finish import Ending
     from streamweld._pure.encode.common.id_mint import IdMint
+    from streamweld._pure.model.unmodelled import Unmodelled
     from streamweld.events import Event, ToolCallStarted
 
-__all__ = ["EncodeContext", "Encoder", "OpensChoices", "arguments_of", "final_text", "is_empty_cut", "is_whole"]
+__all__ = [
+    "EncodeContext",
+    "Encoder",
+    "OpensChoices",
+    "WritesUnmodelled",
+    "arguments_of",
+    "final_text",
+    "is_empty_cut",
+    "is_whole",
+]
 
 _BLANK = " \t\n\r"
 _NO_ARGUMENTS = "{}"
@@ -136,6 +146,15 @@ class Encoder(Protocol):
 
     def end(self, ending: Ending, /) -> None:
         """Write the ending, either complete or with an error."""
+        ...
+
+
+@runtime_checkable
+class WritesUnmodelled(Protocol):
+    """Encoder that can write content of its own dialect that no event contains."""
+
+    def write_unmodelled(self, content: Unmodelled, /) -> None:
+        """Write such content, at the place at which it was sent."""
         ...
 
 

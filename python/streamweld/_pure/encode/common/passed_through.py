@@ -14,6 +14,7 @@ from streamweld._pure.model.number_set import NumberSet
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from streamweld._pure.json.members import Raw
     from streamweld._pure.model.output import AddedItem
 
 __all__ = ["PassedThrough"]
@@ -29,11 +30,11 @@ class PassedThrough:
     at: int | None = None
     index: int | None = None
     sub: int | None = None
-    item_id: str | None = None  # id of the part's item, as sent
-    moved: bool = False  # set by the encoder: an index was already in use, so a part was written at another one
+    item_id: str | None = None  # id of its item, as sent
+    members: tuple[int, Raw] | None = None  # unknown members at the start of the block with this index
+    moved: bool = False  # set by the encoder: a place was already in use, so something was written at another one
     choices: set[int] = field(default_factory=set[int])  # choices with a part that passed through
     announced: set[int] = field(default_factory=set[int])  # indexes of items whose opening passed through
-    open_block: int | None = None  # index of an open block that is not a part; its stop has not passed through
     closed: set[int] = field(default_factory=set[int])  # parts whose close passed through
     ended: NumberSet = field(default_factory=NumberSet)  # parts of items whose close passed through
     finished: set[int] = field(default_factory=set[int])  # choices whose finish reason passed through

@@ -26,7 +26,7 @@ from streamweld.events import Finished, ResponseStarted, Unknown, UpstreamErrorE
 if TYPE_CHECKING:
     from streamweld._pure.encode.common.encode_context import EncodeContext
     from streamweld._pure.encode.common.finish import Ending, Fault
-    from streamweld._pure.encode.common.sequential_blocks import Beside, Block
+    from streamweld._pure.encode.common.sequential_blocks import Beside, Block, UnmodelledBlock
     from streamweld._pure.encode.common.usage import Counts
     from streamweld.events import Event, ToolCall
 
@@ -34,12 +34,8 @@ __all__ = ["SequentialAnswer"]
 
 _NO_CONTENT: Final = ResponseStarted()
 _AI_SDK: Final = ("ai-sdk-parts", "ai-sdk-ui")
-_PASSING: Final = frozenset(
-    {
-        *("text_started", "reasoning_started", "refusal_started", "tool_call_started"),
-        *("text_delta", "reasoning_delta", "refusal_delta", "tool_call_delta"),
-    }
-)
+_STARTED: Final = frozenset({"text_started", "reasoning_started", "refusal_started", "tool_call_started"})
+_PASSING: Final = _STARTED | {"text_delta", "reasoning_delta", "refusal_delta", "tool_call_delta"}
 
 
 class SequentialAnswer:
@@ -49,6 +45,7 @@ class SequentialAnswer:
     corrects: bool
     runs_calls: bool
     side_by_side: bool
+    writes_unmodelled = False  # in the same dialect: whether content that no event contains is written as sent
 
     def __init__(self, context: EncodeContext) -> None:
         self.context = context
@@ -69,7 +66,8 @@ class SequentialAnswer:
             case Usage():
                 self._counted = event
             case Unknown():
-                self.context.losses.note("unknown")
+                if not (self.writes_unmodelled and self.context.passed.own):
+                    self.context.losses.note("unknown")
             case UpstreamErrorEvent():
                 pass  # the ending reports the error
             case ResponseStarted():
@@ -152,7 +150,8 @@ class SequentialAnswer:
 
         The AI SDK repeats its metadata when it closes the part.
         """
-        if event.type in _PASSING and self.context.source not in _AI_SDK:
+        is_written = self.writes_unmodelled and self.context.passed.own and event.type in _STARTED
+        if event.type in _PASSING and self.context.source not in _AI_SDK and not is_written:
             self.context.losses.metadata(event)
 
     def _open_with(self, started: ResponseStarted) -> None:
@@ -195,3 +194,6 @@ class SequentialAnswer:
 
     @abstractmethod
     def broken_off(self, block: Block) -> None: ...
+
+    def unmodelled_block(self, block: Block, content: UnmodelledBlock) -> None:
+        """Write nothing: there are such blocks only if `writes_unmodelled` is true."""

@@ -39,9 +39,10 @@ from streamweld.events import (
 
 if TYPE_CHECKING:
     from streamweld._pure.encode.common.encode_context import EncodeContext
+    from streamweld._pure.json.members import Raw
     from streamweld.events import Event
 
-__all__ = ["Beside", "Block", "Blocks", "Done", "Writer"]
+__all__ = ["Beside", "Block", "Blocks", "Done", "UnmodelledBlock", "Writer"]
 
 Done: TypeAlias = TextDone | ReasoningDone | RefusalDone
 Beside: TypeAlias = Source | File | ToolResult
@@ -87,8 +88,23 @@ class Block:
     metadata_written: bool = False  # True once the metadata of the part was written
     comes_whole: bool = False  # the block is not written before its end
     part: int = -1  # part number, for targets with several open blocks
-    sent: int | None = None  # if the source has the same dialect: the index on the wire, and the id
+    # If the source has the same dialect: its index on the wire, also if it can be kept, and its id.
+    at: int | None = None
+    sent: int | None = None
     item: str | None = None
+    members: Raw = field(default_factory=dict[str, str])  # in the same dialect: unknown members of its start
+    cited: int = 0  # annotations that were already written
+    cites_late: bool = False  # annotations arrived before they could be written: the close has the rest
+    unmodelled: UnmodelledBlock | None = None  # a block without a part
+
+
+@dataclass(slots=True)
+class UnmodelledBlock:
+    """A block that no event contains, as sent. It is in the queue while another block is open."""
+
+    start: str
+    deltas: list[str] = field(default_factory=list[str])
+    is_closed: bool = False
 
 
 class Writer(Protocol):
@@ -139,6 +155,10 @@ class Writer(Protocol):
 
     def broken_off(self, block: Block) -> None:
         """Handle a response that ended inside the block."""
+        ...
+
+    def unmodelled_block(self, block: Block, content: UnmodelledBlock) -> None:
+        """Write a block of the same dialect that no event contains."""
         ...
 
     def contradicted(self) -> None:
@@ -354,7 +374,7 @@ class Blocks:
         losses = self._context.losses
         if not call.name.strip():
             losses.note("nameless_call")
-        elif call.provider_executed and not self._writer.runs_calls:
+        elif call.provider_executed and not (self._writer.runs_calls or self._context.passed.own):
             losses.note("server_tool")
         elif call.state in ("incomplete", "open"):
             losses.note("cut_call")

@@ -16,7 +16,7 @@ from streamweld.events import ReasoningStarted, RefusalStarted, TextStarted
 
 if TYPE_CHECKING:
     from streamweld._pure.encode.common.encode_context import EncodeContext
-    from streamweld._pure.encode.common.sequential_blocks import Beside, Writer
+    from streamweld._pure.encode.common.sequential_blocks import Beside, UnmodelledBlock, Writer
     from streamweld.events import Event, ToolCall, ToolCallDelta, ToolCallRetracted, ToolCallStarted
 
 __all__ = ["SourceBlocks"]
@@ -40,7 +40,7 @@ class SourceBlocks(Blocks):
         match event:
             case TextStarted() | ReasoningStarted() | RefusalStarted():
                 block = self._parts[event.part]
-                block.part, block.sent = event.part, self._context.passed.index
+                self._address(block, event.part)
                 block.item = self._context.passed.item_id
                 block.comes_whole = isinstance(event, ReasoningStarted) and event.kind == "redacted"
                 self._begin(block)
@@ -65,6 +65,32 @@ class SourceBlocks(Blocks):
         for block in sorted(self._open_blocks, key=lambda block: block.part):
             self._writer.broken_off(block)
         self._open_blocks.clear()
+
+    # Content that no event contains
+
+    def open_block(self, part: int) -> Block | None:
+        """Return the part's block if it is open."""
+        block = self._parts.get(part)
+        return block if block in self._open_blocks else None
+
+    def cites_late(self, part: int) -> None:
+        """Record that annotations of a part that waits are written when it closes."""
+        block = self._parts.get(part)
+        if block is not None:
+            block.cites_late = True
+
+    def unmodelled(self, block: Block, content: UnmodelledBlock) -> None:
+        """Write a block that no event contains, or let it wait until no other block is open."""
+        block.unmodelled = content
+        if self._is_taken():
+            self._line_up(block)
+        else:
+            self._writer.unmodelled_block(block, content)
+
+    def waiting(self, at: int | None) -> UnmodelledBlock | None:
+        """Return the last block that waits, if no event contains it and its index is `at`."""
+        last = self._row[-1] if self._row else None
+        return last.unmodelled if isinstance(last, Block) and last.at == at else None
 
     # The queue
 
@@ -97,6 +123,12 @@ class SourceBlocks(Blocks):
         self._take_turn(block)  # waiting blocks continue after the current event
 
     # Blocks
+
+    def _address(self, block: Block, part: int) -> None:
+        passed = self._context.passed
+        block.part, block.at, block.sent = part, passed.at, passed.index
+        if passed.members is not None and passed.members[0] == block.at:
+            block.members, passed.members = passed.members[1], None
 
     def _begin(self, block: Block) -> None:
         if self._waits(block):
@@ -139,6 +171,9 @@ class SourceBlocks(Blocks):
                 self._open_calls[block.call_id] -= 1
 
     def _write(self, block: Block) -> None:
+        if block.unmodelled is not None:
+            self._writer.unmodelled_block(block, block.unmodelled)
+            return
         call = block.call
         if call is not None:
             self._later.pop(call.call_id, None)
@@ -176,7 +211,7 @@ class SourceBlocks(Blocks):
     def _call_started(self, event: ToolCallStarted) -> None:
         super()._call_started(event)
         block = self._parts[event.part]
-        block.part, block.sent = event.part, self._context.passed.index
+        self._address(block, event.part)
         # In their own dialect, calls that the provider runs are also written.
         block.held = self._is_held(event)
         if not block.held:

@@ -41,7 +41,9 @@ class Frames:
         self._pieces.append(f"data: {payload}\n\n")
 
     def named(self, event: str, payload: str) -> None:
-        """Write an event with a name. The name must be a constant, because upstream text could contain a line end."""
+        """Write an event with a name. The name must be a constant or come from an event, because other
+        upstream text could contain a line end.
+        """
         self._pieces.append(f"event: {event}\ndata: {payload}\n\n")
 
     def named_later(self, event: str, payload: Callable[[], str]) -> None:

@@ -20,6 +20,7 @@ use crate::model::delta::PartAttributes;
 use crate::model::event::WireFact;
 use crate::model::fault::Fault;
 use crate::model::spec::Code;
+use crate::model::unmodelled::Unmodelled;
 use std::borrow::Cow;
 
 /// Maximum number of parts that a complete text with an unknown sub-index is compared with.
@@ -271,8 +272,13 @@ pub fn annotate(
     let Some((_, part)) = choice.one_mut(spot) else {
         return Ok(());
     };
-    part.annotations
-        .extend(attributes.annotations.map(str::to_owned));
+    if let Some(annotations) = attributes.annotations {
+        part.annotations.push(annotations.to_owned());
+        ctx.out.keep(Unmodelled::Annotated {
+            part: part.part,
+            annotations,
+        });
+    }
     if let Some(signature) = attributes.signature {
         part.attributes.signature = Some(signature.to_owned());
     }

@@ -99,7 +99,8 @@ pub(crate) fn open_text<'a>(
 }
 
 /// Members in which some gateways put reasoning text.
-const THINKING_ELSEWHERE: [&str; 4] = ["text", "reasoning", "reasoning_content", "content"];
+pub(crate) const THINKING_ELSEWHERE: [&str; 4] =
+    ["text", "reasoning", "reasoning_content", "content"];
 
 /// Returns the text of a thinking block or delta, regardless of the member that contains it, and the block's metadata.
 pub(crate) fn thought<'a>(
@@ -213,14 +214,23 @@ fn call<'a>(
     })
 }
 
-/// Emits a tool's result, or passes on the block unchanged. Returns the block if its content comes in deltas and a
-/// later turn must send it back.
+/// How a block without a part continues.
+#[derive(Debug)]
+pub(crate) enum OtherBlock {
+    AsSent,
+    /// The result of a call that has another id in the events: the block with that id.
+    Renamed(String),
+    /// The content comes in deltas, and a later turn must send the block back.
+    Growing(UnknownBlock),
+}
+
+/// Emits a tool's result, or passes on the block unchanged.
 pub(crate) fn other<'a>(
     wire: &mut DecodeContext<'_, '_>,
     block: &Block<'a, '_>,
     kind: &str,
     notes: &mut Anomalies<'a>,
-) -> Result<Option<UnknownBlock>, Fault> {
+) -> Result<OtherBlock, Fault> {
     let members = &block.object.members;
     let call_id = match kind.ends_with("tool_result") {
         true => an_id(members, block.at, "tool_use_id", notes),
@@ -233,12 +243,18 @@ pub(crate) fn other<'a>(
         let metadata = metadata.as_deref();
         wire.assembler
             .result(wire.out, 0, &call_id, output, failed, metadata)?;
+        let renamed = wire.assembler.id_of_result(0, &call_id);
+        if let Some(renamed) = renamed.filter(|renamed| *renamed != call_id) {
+            let mut kept = UnknownBlock::new(members, None);
+            kept.rename(renamed);
+            return Ok(OtherBlock::Renamed(kept.text()));
+        }
     } else if kind == "compaction" {
-        return Ok(Some(UnknownBlock::new(members, block.event)));
+        return Ok(OtherBlock::Growing(UnknownBlock::new(members, block.event)));
     } else {
         block.keep(wire)?;
     }
-    Ok(None)
+    Ok(OtherBlock::AsSent)
 }
 
 /// Reconciles a block in a complete message with the streamed block. Corrects and completes the streamed block, but

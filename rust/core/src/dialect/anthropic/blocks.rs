@@ -5,6 +5,8 @@
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anthropic::block::Block;
+use crate::dialect::anthropic::block::OtherBlock;
+use crate::dialect::anthropic::block::THINKING_ELSEWHERE;
 use crate::dialect::anthropic::block::at_index;
 use crate::dialect::anthropic::block::filled;
 use crate::dialect::anthropic::block::message;
@@ -13,6 +15,7 @@ use crate::dialect::anthropic::block::open_text;
 use crate::dialect::anthropic::block::open_thinking;
 use crate::dialect::anthropic::block::other;
 use crate::dialect::anthropic::block::reasoning;
+use crate::dialect::anthropic::block::restate;
 use crate::dialect::anthropic::block::thought;
 use crate::dialect::anthropic::call_delta::CallHead;
 use crate::dialect::anthropic::call_delta::call_delta;
@@ -24,6 +27,7 @@ use crate::dialect::anthropic::fields::arguments;
 use crate::dialect::anthropic::fields::check;
 use crate::dialect::anthropic::fields::rest;
 use crate::dialect::anthropic::fields::type_of;
+use crate::dialect::anthropic::fields::unknown_members;
 use crate::dialect::anthropic::unknown_block::UnknownBlock;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
@@ -46,6 +50,7 @@ use crate::model::lazy_box::LazyBox;
 use crate::model::lazy_box::blank;
 use crate::model::small_map::Set;
 use crate::model::spec::Code;
+use crate::model::unmodelled::Unmodelled;
 use std::mem;
 
 /// Maximum number of characters of an unusable index that are reported.
@@ -197,10 +202,7 @@ impl Blocks {
         }
         check(wire, &kind, &block.object.members);
         self.brings = BlockContent::of_block(&kind);
-        self.open(wire, block, index, notes)?;
-        let bare = Some(index).filter(|index| !self.open.contains(index));
-        wire.out.record_fact(WireFact::OpenBlock(bare));
-        Ok(())
+        self.open(wire, block, index, notes)
     }
 
     /// Emits the held blocks below an index, or all held blocks. Each block is complete, unless a delta addresses it.
@@ -240,6 +242,21 @@ impl Blocks {
         Ok(())
     }
 
+    /// Reconciles a block in a whole message with the streamed block. A result that was not streamed is new.
+    pub(crate) fn restate<'a>(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        block: &Block<'a, '_>,
+        index: i64,
+        notes: &mut Anomalies<'a>,
+    ) -> ParseResult {
+        let kind = FACTS.block_type(&block.object.members);
+        if kind.ends_with("tool_result") && index >= self.fresh {
+            return self.whole(wire, block, index, notes);
+        }
+        restate(wire, block, index, notes)
+    }
+
     fn open<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -252,6 +269,19 @@ impl Blocks {
         self.fresh = self.fresh.max(index.saturating_add(1));
         let kind = FACTS.block_type(&block.object.members);
         self.at_work = !matches!(kind.as_ref(), "text" | "tool_use");
+        if let Some(modelled) = FACTS
+            .modelled_block(&kind)
+            .filter(|_| wire.out.wants_wire_facts())
+        {
+            let elsewhere = if kind == "thinking" {
+                &THINKING_ELSEWHERE[..]
+            } else {
+                &[]
+            };
+            let modelled = [modelled, elsewhere].concat();
+            let members = &unknown_members(&block.object.members, &modelled);
+            wire.out.keep(Unmodelled::BlockMembers { index, members });
+        }
         match kind.as_ref() {
             "text" => {
                 self.open.insert(index);
@@ -273,7 +303,15 @@ impl Blocks {
                     close(wire, index, None)?;
                 }
                 wire.out.record_fact(WireFact::Announced(index));
-                self.kept = other(wire, block, &kind, notes)?.map(Box::new);
+                let other = other(wire, block, &kind, notes)?;
+                let block = match &other {
+                    OtherBlock::Renamed(text) => text,
+                    _ => block.object.raw.text,
+                };
+                wire.out.keep(Unmodelled::BlockOpened { index, block });
+                if let OtherBlock::Growing(kept) = other {
+                    self.kept = Some(Box::new(kept));
+                }
                 Ok(())
             }
         }
@@ -295,7 +333,10 @@ impl Blocks {
             None if is_call_delta(&kind) && has_call(&block.object.members) => {
                 &*FACTS.call_delta_fields
             }
-            None => return Ok(false),
+            None => {
+                self.keep_delta(wire, block, index.or(self.last));
+                return Ok(false);
+            }
         };
         if tail && kind != "text_delta" {
             return Ok(true);
@@ -314,6 +355,7 @@ impl Blocks {
         }
         let (members, at) = (&block.object.members, block.at);
         if kind == "compaction_delta" {
+            self.keep_delta(wire, block, index);
             self.compact(wire, block, modelled)?;
             return Ok(true);
         }
@@ -373,6 +415,17 @@ impl Blocks {
         Ok(true)
     }
 
+    /// Passes on a delta that no event contains.
+    fn keep_delta(
+        &self,
+        wire: &mut DecodeContext<'_, '_>,
+        block: &Block<'_, '_>,
+        index: Option<i64>,
+    ) {
+        let delta = block.object.raw.text;
+        wire.out.keep(Unmodelled::BlockDelta { index, delta });
+    }
+
     fn compact(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -399,7 +452,6 @@ impl Blocks {
     ) -> ParseResult {
         self.expect(wire, index);
         self.open_index = None;
-        wire.out.record_fact(WireFact::OpenBlock(None));
         self.close(wire, index, extra)
     }
 
@@ -434,7 +486,11 @@ impl Blocks {
         match index {
             Some(index) if self.open.remove(&index) => close(wire, index, extra.text().as_deref()),
             // The block has an unknown type or has nothing to close.
-            _ => Ok(()),
+            Some(index) => {
+                wire.out.keep(Unmodelled::BlockClosed { index });
+                Ok(())
+            }
+            None => Ok(()),
         }
     }
 

@@ -24,6 +24,7 @@ use crate::model::spec::fact;
 use crate::model::spec::words;
 use serde_json::Value;
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 const DIALECT: &str = "anthropic";
@@ -88,6 +89,11 @@ impl Facts {
     /// Returns the known members of a type of block.
     pub(crate) fn block(&self, kind: &str) -> &[&'static str] {
         row(&self.blocks, kind).unwrap_or_default()
+    }
+
+    /// Returns the known members of a type of block that has a part.
+    pub(crate) fn modelled_block(&self, kind: &str) -> Option<&[&'static str]> {
+        row(&self.blocks, kind)
     }
 
     /// Returns the known members of a tool result.
@@ -175,6 +181,31 @@ pub(crate) fn rest<'a>(members: &[Member<'a>], modelled: &[&str]) -> ExtraFields
     let rest = members.iter().filter(|member| !known(member));
     let rest: Vec<Member<'a>> = rest.copied().collect();
     ExtraFields::of(rest)
+}
+
+/// Returns the unknown members of one object as a JSON object, without null ones. A repeated key has the position of its
+/// last value.
+pub(crate) fn unknown_members(members: &[Member<'_>], modelled: &[&str]) -> String {
+    let mut names = HashSet::new();
+    let mut rest: Vec<&Member<'_>> = members
+        .iter()
+        .rev()
+        .filter(|member| names.insert(member.key.name()))
+        .filter(|member| member.raw.kind != Kind::Null)
+        .filter(|member| !modelled.iter().any(|name| member.key.is(name)))
+        .collect();
+    rest.reverse();
+    let mut out = String::from("{");
+    for member in rest {
+        if out.len() > 1 {
+            out.push(',');
+        }
+        for piece in ["\"", member.key.raw, "\":", member.raw.text] {
+            out.push_str(piece);
+        }
+    }
+    out.push('}');
+    out
 }
 
 /// Returns the `type` of an event, a block or a delta, or an empty string.

@@ -5,12 +5,12 @@ use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::anthropic::Anthropic;
 use crate::dialect::anthropic::block::Block;
-use crate::dialect::anthropic::block::restate;
 use crate::dialect::anthropic::blocks::StartBlock;
 use crate::dialect::anthropic::fields::FACTS;
 use crate::dialect::anthropic::fields::check;
 use crate::dialect::anthropic::fields::is_blank;
 use crate::dialect::anthropic::fields::rest;
+use crate::dialect::anthropic::keep_members;
 use crate::dialect::anthropic::leave;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
@@ -23,6 +23,7 @@ use crate::json::members::items;
 use crate::json::members::present;
 use crate::model::fault::Fault;
 use crate::model::spec::Code;
+use crate::model::unmodelled::MembersOf;
 
 impl Anthropic {
     pub(crate) fn message_start<'a>(
@@ -52,7 +53,15 @@ impl Anthropic {
             self.blocks.begin();
             self.id = Some(id.clone().into_owned());
         }
-        check(wire, "message", members);
+        check(wire, "message", &members);
+        let modelled = &FACTS.message_fields;
+        keep(
+            wire,
+            MembersOf::Message,
+            &members,
+            modelled,
+            MembersOf::StartUsage,
+        );
         let mut extra = rest(&event.members, &FACTS.event_fields);
         extra.extend(&rest(members, &FACTS.message_fields).members);
         if self.started && !adopts {
@@ -95,7 +104,23 @@ impl Anthropic {
         let delta = notes.opened(event, &event.members, Pointer::ROOT, "delta");
         let at = Pointer::ROOT.member("delta");
         let mut extra = rest(&event.members, &FACTS.event_fields);
+        let modelled = &FACTS.event_fields;
+        keep(
+            wire,
+            MembersOf::End,
+            &event.members,
+            modelled,
+            MembersOf::EndUsage,
+        );
         if let Some(delta) = &delta {
+            let modelled = &FACTS.message_delta_fields;
+            keep(
+                wire,
+                MembersOf::Delta,
+                &delta.members,
+                modelled,
+                MembersOf::EndUsage,
+            );
             extra.extend(&rest(&delta.members, &FACTS.message_delta_fields).members);
             // Some gateways put the usage next to the `stop_reason`.
             usage(wire, event, &delta.members, at, notes, "")?;
@@ -135,6 +160,14 @@ impl Anthropic {
         wire.out.mark_misread("not_streamed"); // clients do not support a complete message as an event
         let (members, at) = (&message.members, Pointer::ROOT);
         let extra = rest(members, &FACTS.message_fields);
+        let modelled = &FACTS.message_fields;
+        keep(
+            wire,
+            MembersOf::Message,
+            members,
+            modelled,
+            MembersOf::StartUsage,
+        );
         if self.started {
             leave(wire, &extra)?;
         } else {
@@ -152,7 +185,7 @@ impl Anthropic {
                 ..Block::new(&object, payload.event)
             };
             if self.streamed {
-                restate(wire, &block, index, notes)?;
+                self.blocks.restate(wire, &block, index, notes)?;
             } else {
                 self.blocks.whole(wire, &block, index, notes)?;
             }
@@ -181,6 +214,20 @@ impl Anthropic {
         wire.assembler
             .finish(wire.out, 0, &reason, FACTS.reason(&reason))?;
         Ok(true)
+    }
+}
+
+/// Passes on the unknown members of an object, and the members of its usage.
+fn keep(
+    wire: &mut DecodeContext<'_, '_>,
+    of: MembersOf,
+    holder: &[Member<'_>],
+    modelled: &[&str],
+    usage_of: MembersOf,
+) {
+    keep_members(wire, of, holder, modelled);
+    if let Some(usage) = find(holder, "usage").and_then(Object::of) {
+        keep_members(wire, usage_of, &usage.members, &[]);
     }
 }
 

@@ -23,6 +23,7 @@ use crate::dialect::anthropic::fields::check;
 use crate::dialect::anthropic::fields::is_read;
 use crate::dialect::anthropic::fields::rest;
 use crate::dialect::anthropic::fields::type_of;
+use crate::dialect::anthropic::fields::unknown_members;
 pub(crate) use crate::dialect::anthropic::payload_kind::SHAPES;
 use crate::dialect::anthropic::payload_kind::is_tail;
 use crate::dialect::anthropic::payload_kind::reports_error;
@@ -41,10 +42,13 @@ use crate::json::duplicate_keys::may_repeat;
 use crate::json::duplicate_keys::may_repeat_in;
 use crate::json::extra_fields::ExtraFields;
 use crate::json::members::Document;
+use crate::json::members::Member;
 use crate::json::members::Object;
 use crate::model::config::Config;
 use crate::model::fault::Fault;
 use crate::model::spec::Code;
+use crate::model::unmodelled::MembersOf;
+use crate::model::unmodelled::Unmodelled;
 use crate::sse::WholeEvents;
 
 /// Decodes the payloads of one stream, which always has exactly one choice.
@@ -196,13 +200,14 @@ impl Anthropic {
             "message_stop" => {
                 self.begin(wire)?;
                 self.blocks.end(wire)?;
+                keep_members(wire, MembersOf::Stop, &object.members, &FACTS.event_fields);
                 leave(wire, &extra(object))?;
                 notes.report(wire)?;
                 self.done(wire)
             }
             "message" => self.whole(wire, object, payload, notes),
             "ping" => Ok(()),
-            _ => unknown(wire, payload),
+            _ => other_event(wire, payload),
         }
     }
 
@@ -267,7 +272,7 @@ impl Decoder for Anthropic {
                     payload,
                 )
             }
-            Document::Other(_) => unknown(wire, payload),
+            Document::Other(_) => other_event(wire, payload),
         }
     }
 
@@ -335,6 +340,28 @@ fn name(wire: &mut DecodeContext<'_, '_>, name: &'static str, is_good: bool) {
         wire.out.rename(name);
     } else {
         wire.out.mark_misread("event_name");
+    }
+}
+
+/// Passes on a payload of unknown type.
+fn other_event(wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult {
+    wire.out.keep(Unmodelled::OtherEvent {
+        event: payload.event,
+        payload: payload.text,
+    });
+    unknown(wire, payload)
+}
+
+/// Passes on the unknown members of one object.
+fn keep_members(
+    wire: &mut DecodeContext<'_, '_>,
+    of: MembersOf,
+    holder: &[Member<'_>],
+    modelled: &[&str],
+) {
+    if wire.out.wants_wire_facts() {
+        let members = &unknown_members(holder, modelled);
+        wire.out.keep(Unmodelled::Members { of, members });
     }
 }
 

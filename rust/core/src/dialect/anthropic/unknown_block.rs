@@ -54,8 +54,24 @@ impl UnknownBlock {
         self.members.push(Some((key, text.to_owned())));
     }
 
+    /// Replaces the id of a result's call.
+    pub(crate) fn rename(&mut self, call_id: &str) {
+        let key = key_text("tool_use_id");
+        let known = self.positions.get(&key);
+        if let Some(Some((_, text))) = known.and_then(|at| self.members.get_mut(*at)) {
+            *text = key_text(call_id);
+        }
+    }
+
     /// Emits the block when it is complete.
     pub(crate) fn settle(&self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
+        let event = self.event.as_deref();
+        wire.assembler
+            .kept_unknown(wire.out, 0, event, self.text().as_bytes(), None)
+    }
+
+    /// Returns the block as JSON.
+    pub(crate) fn text(&self) -> String {
         let mut out = String::new();
         for (key, text) in self.members.iter().flatten() {
             out.push(if out.is_empty() { '{' } else { ',' });
@@ -67,9 +83,7 @@ impl UnknownBlock {
             out.push('{');
         }
         out.push('}');
-        let event = self.event.as_deref();
-        wire.assembler
-            .kept_unknown(wire.out, 0, event, out.as_bytes(), None)
+        out
     }
 }
 

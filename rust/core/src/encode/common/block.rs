@@ -17,7 +17,8 @@ use std::fmt::Debug;
 pub(crate) struct Block {
     pub(crate) kind: Kind,
     pub(crate) part: u32,
-    /// If the source has the same dialect: the wire index, and the id of the item.
+    /// If the source has the same dialect: the wire index, also if it can be kept, and the id of the item.
+    pub(crate) at: Option<i64>,
     pub(crate) sent: Option<i64>,
     pub(crate) item: Option<String>,
     pub(crate) call_id: String,
@@ -46,14 +47,36 @@ pub(crate) struct Block {
     pub(crate) call: Option<Box<Call<'static>>>,
     /// Results that arrived before their call was written.
     pub(crate) results: Vec<Given<'static>>,
+    /// If the source has the same dialect: unknown members of the start, as a JSON object.
+    pub(crate) members: Option<String>,
+    /// Number of annotations that were already written.
+    pub(crate) cited: usize,
+    /// True if annotations arrived before they could be written, so that the rest is written at the close.
+    pub(crate) cites_late: bool,
+    /// A block without a part.
+    pub(crate) unmodelled: Option<Box<UnmodelledBlock>>,
+}
+
+/// A block that no event contains, as sent. It is in the queue while another block is open.
+#[derive(Debug, Default)]
+pub(crate) struct UnmodelledBlock {
+    pub(crate) start: String,
+    pub(crate) deltas: Vec<String>,
+    pub(crate) is_closed: bool,
 }
 
 impl Block {
-    /// Creates a block for a part. In the same dialect, uses the index and item id from the wire.
-    pub(crate) fn new(context: &EncodeContext, part: u32, kind: Kind) -> Block {
+    /// Creates a block for a part. In the same dialect, uses the index, item id and unknown members from the wire.
+    pub(crate) fn new(context: &mut EncodeContext, part: u32, kind: Kind) -> Block {
+        let passed = &mut context.passed;
+        let members = passed
+            .members
+            .take_if(|(index, _)| Some(*index) == passed.at);
         Block {
             kind,
             part,
+            members: members.map(|(_, members)| members),
+            at: context.passed.at,
             sent: context.passed.index,
             item: context.passed.item_id.clone(),
             ..Block::default()
@@ -106,6 +129,9 @@ pub(crate) trait Form: Debug + Send {
 
     /// Writes a source, a file, or the result of the given call.
     fn beside(&mut self, context: &mut EncodeContext, what: &Beside<'_>, call: Option<Ran<'_>>);
+
+    /// Writes a block of the same dialect that no event contains. Most dialects have no such blocks.
+    fn unmodelled_block(&mut self, _context: &mut EncodeContext, _block: &Block) {}
 
     /// Handles a response that ended inside the block.
     fn broken_off(&mut self, context: &mut EncodeContext, block: &mut Block);

@@ -94,7 +94,7 @@ impl Blocks {
         let block = self.textual(part, Kind::Call);
         if !block.out.is_empty() {
             self.close_call(to, part, call);
-        } else if let Some(lost) = lost::<F>(&call) {
+        } else if let Some(lost) = lost::<F>(to.context, &call) {
             to.context.losses.note(lost);
             if !block.results.is_empty() {
                 to.context.losses.note("server_tool");
@@ -189,10 +189,10 @@ fn may_be_answered(context: &EncodeContext) -> bool {
 }
 
 /// Returns the reason for omitting an unwritten call, if it is omitted.
-pub(crate) fn lost<F: Form>(call: &Call<'_>) -> Option<&'static str> {
+pub(crate) fn lost<F: Form>(context: &EncodeContext, call: &Call<'_>) -> Option<&'static str> {
     if call.name.trim().is_empty() {
         Some("nameless_call")
-    } else if call.provider_executed && !F::RUNS_CALLS {
+    } else if call.provider_executed && !(F::RUNS_CALLS || context.passed.own) {
         Some("server_tool")
     } else if call.is_cut() {
         Some("cut_call")

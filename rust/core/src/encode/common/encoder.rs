@@ -4,6 +4,7 @@ use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::finish::EndingError;
 use crate::model::event::Delta;
 use crate::model::event::Event;
+use crate::model::unmodelled::Unmodelled;
 use std::fmt::Debug;
 /// The encoder of one stream.
 pub(crate) trait Encoder: Debug + Send {
@@ -15,6 +16,10 @@ pub(crate) trait Encoder: Debug + Send {
     fn keep(&mut self, _piece: &Delta<'_>) -> bool {
         false
     }
+
+    /// Writes content of the source's own dialect that no event contains, at the place at which it was sent. Most
+    /// dialects have no such content.
+    fn write_unmodelled(&mut self, _context: &mut EncodeContext, _content: &Unmodelled<'_>) {}
 
     /// Writes the first chunk of a choice, with its role, unless the choice is already open. For dialects with choices.
     fn open(&mut self, _context: &mut EncodeContext, _choice: i32) {}

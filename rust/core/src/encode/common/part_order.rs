@@ -25,6 +25,14 @@ impl Order {
         Order::Own(SourceBlocks::default())
     }
 
+    /// Returns the blocks if the source has the same dialect.
+    pub(crate) fn of_source(&mut self) -> Option<&mut SourceBlocks> {
+        match self {
+            Order::Row(_) => None,
+            Order::Own(direct) => Some(direct),
+        }
+    }
+
     pub(crate) fn event<F: Form>(&mut self, to: &mut Pen<'_, F>, event: &Event<'_>) {
         match self {
             Order::Row(blocks) => blocks.event(to, event),

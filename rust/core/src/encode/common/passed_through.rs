@@ -26,7 +26,9 @@ pub(crate) struct PassedThrough {
     pub(crate) index: Option<i64>,
     /// Id of the part's item, as sent.
     pub(crate) item_id: Option<String>,
-    /// Set by the encoder: true if a position was already in use, so that content was written at another one.
+    /// Unknown members at the start of the block with this index, as a JSON object.
+    pub(crate) members: Option<(i64, String)>,
+    /// Set by the encoder: a position was already in use, so something was written at another one.
     pub(crate) moved: bool,
     /// Choices that contain a part that passed through.
     pub(crate) choices: Set<i32>,
@@ -42,8 +44,6 @@ pub(crate) struct PassedThrough {
     pub(crate) created: Option<Option<String>>,
     /// True if the source has no opening event, so that one is written before its first event.
     pub(crate) unopened: bool,
-    /// The index of an open block that is not a part and whose stop has not passed through.
-    pub(crate) open_block: Option<i64>,
     /// Parts whose close passed through.
     pub(crate) closed: Set<u32>,
     /// Parts of items whose close passed through.

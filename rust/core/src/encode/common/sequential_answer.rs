@@ -12,6 +12,7 @@ use crate::encode::common::finish::EndingError;
 use crate::encode::common::part_order::Order;
 use crate::model::event::Delta;
 use crate::model::event::Event;
+use crate::model::unmodelled::Unmodelled;
 
 /// What the source reported when it opened the response.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,12 +32,24 @@ pub(crate) struct Finish {
 /// How a target writes a response.
 pub(crate) trait Answer: Form {
     const TARGET: &'static str;
+    /// True if content of the same dialect that no event contains is written as sent.
+    const WRITES_UNMODELLED: bool = false;
 
     /// Writes the opening of the response.
     fn start(&mut self, context: &mut EncodeContext, opening: Opening<'_>);
 
     /// Writes the ending of a complete response.
     fn finish(&mut self, context: &mut EncodeContext, word: &str, finish: &Finish);
+
+    /// Writes content of the source's own dialect that no event contains. `opened`: the opening was already written.
+    fn write_unmodelled(
+        &mut self,
+        _context: &mut EncodeContext,
+        _blocks: &mut Order,
+        _opened: bool,
+        _content: &Unmodelled<'_>,
+    ) {
+    }
 
     /// Writes the ending of an incomplete response; `opened` is true if anything was already written.
     fn fail(
@@ -65,7 +78,9 @@ impl<A: Answer> Encoder for SequentialAnswer<A> {
         if self.over {
             return;
         }
+        let writes_unmodelled = A::WRITES_UNMODELLED && context.passed.own;
         match *event {
+            Event::Unknown { .. } if writes_unmodelled => return,
             Event::Usage(_) | Event::Unknown { .. } => return context.note(event),
             Event::UpstreamError { .. } => return, // the ending reports the error
             Event::ResponseStarted {
@@ -97,7 +112,13 @@ impl<A: Answer> Encoder for SequentialAnswer<A> {
             self.finished = Some(Finish { reason, raw });
             return context.losses.repeated(event.metadata());
         }
-        if is_passing(event) && !context.source.starts_with("ai-sdk-") {
+        // The metadata of a start or delta (log probabilities) has no place here. The AI SDK repeats its metadata when it
+        // closes the part.
+        let is_written = writes_unmodelled && is_start(event);
+        if (is_start(event) || is_delta(event))
+            && !is_written
+            && !context.source.starts_with("ai-sdk-")
+        {
             context.losses.metadata(event.metadata());
         }
         let form = &mut self.answer;
@@ -108,6 +129,14 @@ impl<A: Answer> Encoder for SequentialAnswer<A> {
     fn keep(&mut self, piece: &Delta<'_>) -> bool {
         let is_written = !self.over && self.choice == Some(piece.choice);
         is_written && self.blocks.keep(piece.part, piece.text)
+    }
+
+    fn write_unmodelled(&mut self, context: &mut EncodeContext, content: &Unmodelled<'_>) {
+        if !self.over {
+            let (blocks, opened) = (&mut self.blocks, self.opened);
+            self.answer
+                .write_unmodelled(context, blocks, opened, content);
+        }
     }
 
     fn end(&mut self, context: &mut EncodeContext, ending_error: Option<EndingError>) {
@@ -183,16 +212,20 @@ impl<A: Answer> SequentialAnswer<A> {
     }
 }
 
-/// Returns true if a start or delta has metadata (log probabilities) that the target cannot represent. The AI SDK
-/// repeats its metadata when it closes the part.
-fn is_passing(event: &Event<'_>) -> bool {
+fn is_start(event: &Event<'_>) -> bool {
     matches!(
         event,
         Event::TextStarted(_)
             | Event::ReasoningStarted { .. }
             | Event::RefusalStarted(_)
             | Event::ToolCallStarted { .. }
-            | Event::TextDelta(_)
+    )
+}
+
+fn is_delta(event: &Event<'_>) -> bool {
+    matches!(
+        event,
+        Event::TextDelta(_)
             | Event::ReasoningDelta(_)
             | Event::RefusalDelta(_)
             | Event::ToolCallDelta(_)

@@ -8,6 +8,7 @@
 use crate::encode::common::block::Block;
 use crate::encode::common::block::Form;
 use crate::encode::common::block::Pen;
+use crate::encode::common::block::UnmodelledBlock;
 use crate::encode::common::block_calls::lost;
 use crate::encode::common::block_calls::settle;
 use crate::encode::common::encode_context::EncodeContext;
@@ -39,6 +40,8 @@ pub(crate) struct SourceBlocks {
     unseen: Option<u32>,
     /// Parts that wait.
     row: VecDeque<u32>,
+    /// Number of blocks without a part that had to wait.
+    unmodelled: u32,
     /// Calls that are not complete. Whether they may be closed is known only at the end.
     late: Vec<u32>,
     /// Calls that were announced with an id and are not finished.
@@ -155,6 +158,32 @@ impl SourceBlocks {
         }
     }
 
+    // Content that no event contains
+
+    /// Returns the part's block, and whether it is open.
+    pub(crate) fn block(&mut self, part: u32) -> (Option<&mut Block>, bool) {
+        (self.blocks.get_mut(&part), self.open.contains(&part))
+    }
+
+    /// Writes a block that no event contains, or lets it wait until no other block is open.
+    pub(crate) fn unmodelled<F: Form>(&mut self, to: &mut Pen<'_, F>, mut block: Block) {
+        if !self.is_taken::<F>(to.context) {
+            return to.form.unmodelled_block(to.context, &block);
+        }
+        self.unmodelled += 1;
+        let part = u32::MAX - self.unmodelled; // far from the parts of the source
+        block.part = part;
+        self.blocks.insert(part, block);
+        self.line_up(part);
+    }
+
+    /// Returns the last block that waits, if no event contains it and its index is `at`.
+    pub(crate) fn waiting(&mut self, at: Option<i64>) -> Option<&mut UnmodelledBlock> {
+        let last = self.blocks.get_mut(self.row.back()?)?;
+        let is_meant = last.at == at;
+        last.unmodelled.as_deref_mut().filter(|_| is_meant)
+    }
+
     // The queue
 
     fn waits<F: Form>(&mut self, context: &EncodeContext, part: u32) -> bool {
@@ -228,6 +257,11 @@ impl SourceBlocks {
     fn write<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32) {
         let block = self.blocks.slot(part);
         block.queued = false;
+        if block.unmodelled.is_some() {
+            to.form.unmodelled_block(to.context, block);
+            self.blocks.remove(&part);
+            return;
+        }
         let waits = mem::take(&mut block.waits);
         if let Some(call) = block.call.take() {
             self.later.remove(call.call_id.as_ref());
@@ -248,7 +282,7 @@ impl SourceBlocks {
 
     // Texts
 
-    fn textual(&mut self, context: &EncodeContext, part: u32, kind: Kind) -> &mut Block {
+    fn textual(&mut self, context: &mut EncodeContext, part: u32, kind: Kind) -> &mut Block {
         if !self.blocks.contains_key(&part) {
             self.blocks.insert(part, Block::new(context, part, kind));
         }
@@ -379,7 +413,7 @@ impl SourceBlocks {
         if self.blocks.get(&part).is_some_and(begun) {
             self.later.insert(call.call_id.clone().into_owned());
             self.blocks.slot(part).call = Some(Box::new(call.keep()));
-        } else if let Some(lost) = lost::<F>(&call) {
+        } else if let Some(lost) = lost::<F>(to.context, &call) {
             self.blocks.remove(&part);
             to.context.losses.note(lost);
         } else if self.waits::<F>(to.context, part) {

@@ -1,0 +1,86 @@
+"""Content of a stream that no event contains, and that an encoder for the same dialect writes as it was sent.
+
+The decoder creates these values only for repair. Texts are JSON as sent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "Annotated",
+    "BlockClosed",
+    "BlockDelta",
+    "BlockMembers",
+    "BlockOpened",
+    "Members",
+    "MembersOf",
+    "OtherEvent",
+    "Unmodelled",
+]
+
+# The object that contained the members: the message and its usage, `message_delta`, its delta and its usage, or
+# `message_stop`.
+MembersOf: TypeAlias = Literal["message", "start_usage", "end", "delta", "end_usage", "stop"]
+
+
+@dataclass(slots=True, frozen=True)
+class BlockMembers:
+    """Unknown members at the start of a block that has a part."""
+
+    index: int
+    members: Mapping[str, str]
+
+
+@dataclass(slots=True, frozen=True)
+class BlockOpened:
+    """The start of a block without a part: a tool result, or a block of unknown type."""
+
+    index: int
+    block: str  # a result has the id that its call has in the events
+
+
+@dataclass(slots=True, frozen=True)
+class BlockDelta:
+    """A delta whose content no event contains. Its block may have a part."""
+
+    index: int | None
+    delta: str
+
+
+@dataclass(slots=True, frozen=True)
+class BlockClosed:
+    """The stop of a block without a part."""
+
+    index: int
+
+
+@dataclass(slots=True, frozen=True)
+class Annotated:
+    """Annotations of an open part, as a JSON array. They are repeated when the part closes."""
+
+    part: int
+    annotations: str
+
+
+@dataclass(slots=True, frozen=True)
+class OtherEvent:
+    """A whole payload of unknown type, and the name of its event."""
+
+    event: str | None
+    payload: str
+
+
+@dataclass(slots=True, frozen=True)
+class Members:
+    """Unknown members of one object."""
+
+    of: MembersOf
+    members: Mapping[str, str]
+
+
+Unmodelled: TypeAlias = BlockMembers | BlockOpened | BlockDelta | BlockClosed | Annotated | OtherEvent | Members

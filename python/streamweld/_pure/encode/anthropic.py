@@ -19,6 +19,7 @@ from streamweld._pure.encode.common.sequential_answer import SequentialAnswer
 from streamweld._pure.encode.common.sequential_blocks import Block, UnmodelledBlock
 from streamweld._pure.encode.common.source_blocks import SourceBlocks
 from streamweld._pure.encode.common.writer import compact_json, members, quoted, spliced
+from streamweld._pure.json.scanner import replace_lone_surrogates
 from streamweld._pure.model.unmodelled import (
     Annotated,
     BlockClosed,
@@ -31,6 +32,8 @@ from streamweld._pure.model.unmodelled import (
 from streamweld.events import File, ReasoningDone, Source, TextDone
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streamweld._pure.encode.common.encode_context import EncodeContext
     from streamweld._pure.encode.common.finish import Fault
     from streamweld._pure.encode.common.sequential_blocks import Beside
@@ -297,7 +300,7 @@ class Anthropic(SequentialAnswer):
                 elif self._latest is not None and self._latest[0] == content.index:
                     self._leave()
             case BlockMembers():
-                self.context.passed.members = content.index, dict(content.members)
+                self.context.passed.members = content.index, _writable(content.members)
             case Annotated():
                 self._annotated(self.blocks, content)
             case OtherEvent():
@@ -306,7 +309,7 @@ class Anthropic(SequentialAnswer):
                 else:
                     self.context.frames.named(content.event, spliced(content.payload))
             case Members():
-                self._keep_members(content.of, dict(content.members))
+                self._keep_members(content.of, _writable(content.members))
 
     def unmodelled_block(self, block: Block, content: UnmodelledBlock) -> None:
         self._start(block, spliced(content.start))
@@ -361,6 +364,11 @@ class Anthropic(SequentialAnswer):
 def _joined(start: str, extra: Raw) -> str:
     """Return an object with more members, which are JSON as sent."""
     return start[:-1] + "".join([f",{quoted(name)}:{spliced(raw)}" for name, raw in extra.items()]) + "}"
+
+
+def _writable(members: Mapping[str, str]) -> Raw:
+    """Return a copy with names that UTF-8 can represent."""
+    return {replace_lone_surrogates(name): raw for name, raw in members.items()}
 
 
 def _size(extra: Raw) -> int:

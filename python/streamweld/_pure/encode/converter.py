@@ -11,6 +11,7 @@ from streamweld._pure.encode import load_encoder
 from streamweld._pure.encode.common.carrier import CARRYING, Carriers
 from streamweld._pure.encode.common.encode_context import EncodeContext
 from streamweld._pure.encode.common.finish import Ending, ending_fault, fault_of
+from streamweld._pure.encode.common.held_calls import ANSWERING, HeldCalls
 from streamweld._pure.encode.common.id_mint import IdMint
 from streamweld._pure.encode.common.tool_ids import ToolIds
 from streamweld._pure.pipeline.parser import Parser
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamweld._pure.encode.common.finish import Fault
+    from streamweld._pure.encode.common.held_calls import Opening
     from streamweld.events import Event
 
 __all__ = ["Converter"]
@@ -37,6 +39,7 @@ class Converter:
         "_carriers",
         "_encoder",
         "_context",
+        "_held",
         "_over",
         "_parser",
         "_reported",
@@ -67,6 +70,8 @@ class Converter:
         self._tool_ids = None if form is None else ToolIds(self._context.mint, *form)
         self._encoder = load_encoder(target)(self._context)
         self._carriers = Carriers(target) if target in CARRYING else None
+        # The calls that wait, if the server may answer calls of this source itself.
+        self._held = HeldCalls() if source in ANSWERING else None
         self._reported: Fault | None = None  # error that the upstream sent, if the policy continues after it
         self._over = False
         self.error: StreamError | None = None
@@ -164,17 +169,35 @@ class Converter:
         """Handle one event from the parser while its payload is current."""
         context, out = self._context, self._parser.out
         if context.source is None:
-            context.source = self._parser.dialect
+            self._detected()
         if context.source == self._target or out.refusal is not None:
-            return  # no more output is written; `feed` raises
-        if isinstance(event, ToolCallStarted):
-            context.custom, context.provider_executed = out.opening
-        elif isinstance(event, UpstreamErrorEvent):
+            return  # nothing more is written; `feed` raises
+        if isinstance(event, UpstreamErrorEvent):
             self._reported = fault_of("UpstreamError", event.message, event.kind, event.code)
         context.cut = self._parser.is_cut
+        opening = out.opening if isinstance(event, ToolCallStarted) else (False, False)
+        if self._held is None:
+            self._write(event, opening)
+        else:
+            for one in self._held.take(event, opening):
+                self._write(*one)
+
+    def _detected(self) -> None:
+        """Handle the detection of the source's dialect."""
+        self._context.source = self._parser.dialect
+        if self._held is None and self._context.source in ANSWERING:
+            self._held = HeldCalls()
+
+    def _write(self, event: Event, opening: Opening = (False, False)) -> None:
+        """Write one event, and report what is lost. `opening`: what the event does not contain if it opens a call."""
+        context, out = self._context, self._parser.out
+        if out.refusal is not None:
+            return
+        if isinstance(event, ToolCallStarted):
+            context.custom, context.provider_executed = opening
         if self._tool_ids is not None:
             event = self._tool_ids.with_target_id(event)
-        self._write(context.as_written(event))
+        self._encode(context.as_written(event))
         try:
             for loss in context.losses.take():
                 out.diagnose("not_carried", detail=loss)
@@ -183,7 +206,7 @@ class Converter:
         if context.broken and out.refusal is None:
             out.refusal = out.fault("LifecycleError", "lifecycle")
 
-    def _write(self, event: Event) -> None:
+    def _encode(self, event: Event) -> None:
         """Pass an event to the encoder, with a carrier in place of data that only its provider can use."""
         context, carriers = self._context, self._carriers
         carried = carriers.carried(context.source or "", event) if carriers is not None and context.carries else None
@@ -205,12 +228,17 @@ class Converter:
         if self._parser.dialect == self._target:
             return
         if self._context.source is None:
-            self._context.source = self._parser.dialect
+            self._detected()
         out = self._parser.out
         out.faulted = True  # the response is over, so a loss cannot raise here
         if not self._context.broken:
+            waiting = () if self._held is None else self._held.release()
+            for one in waiting:
+                self._write(*one)
+            self.error = self.error or out.refusal
+        if not self._context.broken:
             for event in self._parser.assumed_ends:
-                self._write(self._context.as_written(event))
+                self._encode(self._context.as_written(event))
             self._encoder.end(ending)
         for loss in self._context.losses.take():
             out.diagnose("not_carried", detail=loss)

@@ -8,6 +8,8 @@ use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::encode_context::Options;
 use crate::encode::common::encoder::Encoder;
 use crate::encode::common::finish::EndingError;
+use crate::encode::common::held_calls::HeldCalls;
+use crate::encode::common::held_calls::Turn;
 use crate::encode::common::tool_ids::ToolIds;
 use crate::encode::common::tool_ids::with_call_id;
 use crate::encode::encoder;
@@ -58,6 +60,8 @@ struct EncoderSink {
     /// True if the detected dialect of the source is also the target's dialect.
     same: bool,
     encoder: Box<dyn Encoder>,
+    /// The calls that wait, if the server may answer calls of this source itself.
+    held: Option<HeldCalls>,
     context: EncodeContext,
     /// Byte offset and ordinal of the current payload.
     position: (u64, u64),
@@ -92,24 +96,16 @@ impl Sink for EncoderSink {
                 kind,
                 message,
                 ..
-            } => self.upstream_error = Some(EndingError::upstream(*code, *kind, message)),
-            event => {
-                let target_id = match &mut self.tool_ids {
-                    Some(tool_ids) => tool_ids.target_id(event, &mut self.context.mint),
-                    None => None,
-                };
-                let renamed = target_id.as_deref().map(|id| with_call_id(event, id));
-                let event = renamed.as_ref().unwrap_or(event);
-                let other = self.context.as_written(event);
-                let event = other.as_ref().unwrap_or(event);
-                if !self.context.carries() || !self.carried(event) {
-                    self.encoder.event(&mut self.context, event);
+            } => self.complaint = Some(EndingError::upstream(*code, *kind, message)),
+            event => match self.held.as_mut().map(|held| held.take(event)) {
+                None | Some(Turn::Write) => self.write(event),
+                Some(Turn::Wait) => {}
+                Some(Turn::Release) => self.release(),
+                Some(Turn::ReleaseFirst) => {
+                    self.release();
+                    self.write(event);
                 }
-                self.report_losses();
-                if self.context.broken {
-                    self.stop(|| Fault::new(Class::Lifecycle, "lifecycle"));
-                }
-            }
+            },
         }
     }
 
@@ -132,12 +128,51 @@ impl Sink for EncoderSink {
     fn dialect_detected(&mut self, dialect: &'static str) {
         self.context.source = dialect;
         self.same = dialect == self.target.name();
+        self.held = held_calls(dialect);
     }
 }
 
+/// Creates the place for calls that the server may answer itself. Returns `None` for a source in which it does not.
+fn held_calls(source: &str) -> Option<HeldCalls> {
+    (source == "responses").then(HeldCalls::default)
+}
+
 impl EncoderSink {
-    /// Writes an event with a carrier in place of the data that only its provider can use. Returns false, and writes
-    /// nothing, if the event has no such data or the target has a member for it.
+    /// Writes an event.
+    fn write(&mut self, event: &Event<'_>) {
+        if self.stopped {
+            return;
+        }
+        let held = self.held.as_ref();
+        let executed = held.and_then(|held| held.as_executed(event));
+        let event = executed.as_ref().unwrap_or(event);
+        let target_id = match &mut self.tool_ids {
+            Some(tool_ids) => tool_ids.target_id(event, &mut self.context.mint),
+            None => None,
+        };
+        let renamed = target_id.as_deref().map(|id| with_call_id(event, id));
+        let event = renamed.as_ref().unwrap_or(event);
+        let other = self.context.as_written(event);
+        let event = other.as_ref().unwrap_or(event);
+        if !self.context.carries() || !self.carried(event) {
+            self.encoder.event(&mut self.context, event);
+        }
+        self.report_losses();
+        if self.context.broken {
+            self.stop(|| Fault::new(Class::Lifecycle, "lifecycle"));
+        }
+    }
+
+    /// Writes the events that wait.
+    fn release(&mut self) {
+        let events = self.held.as_mut().map(HeldCalls::release);
+        for held in events.unwrap_or_default() {
+            held.each(|event| self.write(event));
+        }
+    }
+
+    /// Writes an event that has data only its provider can use, with a carrier in place of that data. Returns false,
+    /// and writes nothing, if the event has no such data or the target has a member for it.
     fn carried(&mut self, event: &Event<'_>) -> bool {
         let target = self.target.name();
         if !CARRYING.contains(&target) {
@@ -277,6 +312,7 @@ impl Converter {
             target,
             same: false,
             encoder: encoder(target.name()).ok_or(Refusal::NoEncoder)?,
+            held: source.map(Dialect::name).and_then(held_calls),
             context,
             position: (0, 0),
             lost: LossLog::default(),
@@ -401,6 +437,12 @@ impl Converter {
         if let Some(fault) = &self.error {
             flow.position = (fault.byte_offset, fault.event_ordinal);
         }
+        flow.raises = false;
+        flow.release();
+        if flow.context.broken {
+            self.error = self.error.take().or_else(|| flow.refusal.take());
+            return Ok(());
+        }
         let cut = || {
             let cut = self.parser.completeness() == Completeness::Truncated;
             cut.then(|| EndingError::named(Class::Truncated.name()))
@@ -411,7 +453,6 @@ impl Converter {
             .or_else(|| flow.upstream_error.take())
             .or_else(cut);
         flow.encoder.end(&mut flow.context, ending_error);
-        flow.raises = false;
         flow.report_losses();
         Ok(())
     }

@@ -8,6 +8,7 @@ pub(crate) mod compact_json;
 pub(crate) mod encode_context;
 pub(crate) mod encoder;
 pub(crate) mod finish;
+pub(crate) mod held_calls;
 pub(crate) mod id_mint;
 pub(crate) mod logprobs;
 pub(crate) mod losses;

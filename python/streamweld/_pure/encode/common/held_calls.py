@@ -1,0 +1,138 @@
+"""Holds the tool calls of a stream whose server may answer them itself, until it is known whether it does.
+
+A Responses stream may contain a `function_call` together with its `function_call_output`. A client that receives such a
+call in another dialect would run it again. Therefore, each call waits until its result arrives, or until a part of
+another kind or the end of the answer shows that the client has to run it. Whatever follows a held call and concerns a
+call waits behind it, so that the order stays the same. The parser's limits also limit how much waits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from streamweld.events import (
+    File,
+    Finished,
+    ReasoningStarted,
+    RefusalStarted,
+    Source,
+    TextStarted,
+    ToolCall,
+    ToolCallDelta,
+    ToolCallReset,
+    ToolCallRetracted,
+    ToolCallStarted,
+    ToolResult,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streamweld.events import Event
+
+__all__ = ["ANSWERING", "HeldCalls", "Opening"]
+
+# Dialects in which a server may send the result of a call that looks like a call of the client's.
+ANSWERING: Final = frozenset({"responses"})
+
+Opening: TypeAlias = tuple[bool, bool]  # of a call that opens: custom, and executed by the provider
+_NOT_OPENING: Final = (False, False)
+
+
+class _Pieces(NamedTuple):
+    """Consecutive deltas of a call, without metadata."""
+
+    part: int
+    choice: int
+    texts: list[str]
+
+
+class HeldCalls:
+    """The calls of one stream that wait, and the calls that the server ran."""
+
+    __slots__ = ("_events", "_executed", "_undecided")
+
+    def __init__(self) -> None:
+        self._events: list[tuple[Event | _Pieces, Opening]] = []
+        self._undecided: dict[int, str] = {}  # waiting calls without a result: part -> call id
+        self._executed: set[int] = set()  # parts of the calls that the server ran
+
+    def take(self, event: Event, opening: Opening) -> Iterator[tuple[Event, Opening]]:
+        """Return the events to write now, each with its opening. The given event may wait.
+
+        `opening`: what the event does not contain if it opens a call.
+        """
+        if isinstance(event, ToolCallStarted) and not opening[1]:
+            self._undecided[event.part] = event.call_id or ""
+            self._events.append((event, opening))
+            return
+        if not self._undecided:
+            yield self._as_executed(event, opening)
+            return
+        match event:
+            case (
+                ToolCallStarted() | ToolCallDelta() | ToolCallReset() | ToolCall() | ToolCallRetracted() | ToolResult()
+            ):
+                self._decide(event)
+                self._keep(event, opening)
+                if not self._undecided:
+                    yield from self.release()
+            case TextStarted() | ReasoningStarted() | RefusalStarted() | Source() | File() | Finished():
+                yield from self.release()
+                yield event, opening
+            case _:
+                yield event, opening
+
+    def release(self) -> Iterator[tuple[Event, Opening]]:
+        """Return the waiting events. The client runs the calls that are still without a result."""
+        self._undecided.clear()
+        events, self._events = self._events, []
+        for event, opening in events:
+            if isinstance(event, _Pieces):
+                for text in event.texts:
+                    yield ToolCallDelta(event.part, text, choice=event.choice), _NOT_OPENING
+            else:
+                yield self._as_executed(event, opening)
+
+    def _decide(self, event: Event) -> None:
+        """Record what the event reveals about who runs a waiting call."""
+        undecided = self._undecided
+        match event:
+            case ToolCall(part=part) if part in undecided:
+                if event.provider_executed:
+                    self._run(part)
+                else:
+                    undecided[part] = event.call_id
+            case ToolCallRetracted():
+                undecided.pop(event.part, None)
+            case ToolResult():
+                # Parts are numbered in order; a result belongs to the latest call with its id.
+                part = max((part for part, call_id in undecided.items() if call_id == event.call_id), default=None)
+                if part is not None:
+                    self._run(part)
+            case _:
+                pass
+
+    def _run(self, part: int) -> None:
+        del self._undecided[part]
+        self._executed.add(part)
+
+    def _keep(self, event: Event, opening: Opening) -> None:
+        if not isinstance(event, ToolCallDelta) or event.provider_metadata is not None:
+            self._events.append((event, opening))
+            return
+        last = self._events[-1][0]
+        if isinstance(last, _Pieces) and last.part == event.part:
+            last.texts.append(event.arguments)
+        else:
+            self._events.append((_Pieces(event.part, event.choice, [event.arguments]), opening))
+
+    def _as_executed(self, event: Event, opening: Opening) -> tuple[Event, Opening]:
+        """Return the event with the note that the server ran the call, if it did."""
+        if isinstance(event, ToolCallStarted) and event.part in self._executed:
+            return event, (opening[0], True)
+        if isinstance(event, ToolCall) and event.part in self._executed:
+            fields: dict[str, Any] = {name: getattr(event, name) for name in event.__match_args__}
+            fields["provider_executed"] = True
+            return ToolCall(**fields), opening
+        return event, opening

@@ -1,0 +1,402 @@
+//! Holds the tool calls of a stream whose server may answer them itself, until it is known whether it does.
+//!
+//! A Responses stream may contain a `function_call` together with its `function_call_output`. A client that receives
+//! such a call in another dialect would run it again. Therefore, each call waits until its result arrives, or until a
+//! part of another kind or the end of the answer shows that the client has to run it. Whatever follows a held call and
+//! concerns a call waits behind it, so that the order stays the same. The parser's limits also limit how much waits.
+
+use crate::model::event::Delta;
+use crate::model::event::Event;
+use crate::model::event::Mark;
+use crate::model::small_map::Set;
+use std::collections::BTreeMap;
+use std::mem;
+
+/// What to do with an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Write the event.
+    Write,
+    /// Write nothing; the event waits.
+    Wait,
+    /// Write the waiting events. This event is the last of them.
+    Release,
+    /// Write the waiting events, then this event.
+    ReleaseFirst,
+}
+
+/// The calls of one stream that wait, and the calls that the server ran.
+#[derive(Debug, Default)]
+pub(crate) struct HeldCalls {
+    events: Vec<HeldEvent>,
+    /// Waiting calls without a result: part and call id.
+    undecided: BTreeMap<u32, String>,
+    /// Parts of the calls that the server ran.
+    executed: Set<u32>,
+}
+
+impl HeldCalls {
+    /// Decides about the next event, and keeps a copy if the event waits.
+    pub(crate) fn take(&mut self, event: &Event<'_>) -> Turn {
+        if let Event::ToolCallStarted {
+            part,
+            call_id,
+            provider_executed: false,
+            ..
+        } = *event
+        {
+            let call_id = call_id.unwrap_or_default().to_owned();
+            self.undecided.insert(part, call_id);
+            self.keep(event);
+            return Turn::Wait;
+        }
+        if self.undecided.is_empty() {
+            return Turn::Write;
+        }
+        match *event {
+            Event::ToolCallStarted { .. }
+            | Event::ToolCallDelta(_)
+            | Event::ToolCallReset(_)
+            | Event::ToolCall { .. }
+            | Event::ToolCallRetracted(_)
+            | Event::ToolResult { .. } => {
+                self.decide(event);
+                self.keep(event);
+                if self.undecided.is_empty() {
+                    Turn::Release
+                } else {
+                    Turn::Wait
+                }
+            }
+            Event::TextStarted(_)
+            | Event::ReasoningStarted { .. }
+            | Event::RefusalStarted(_)
+            | Event::Source { .. }
+            | Event::File { .. }
+            | Event::Finished { .. } => Turn::ReleaseFirst,
+            _ => Turn::Write,
+        }
+    }
+
+    /// Records what the event reveals about who runs a waiting call.
+    fn decide(&mut self, event: &Event<'_>) {
+        match *event {
+            Event::ToolCall {
+                part,
+                call_id,
+                provider_executed,
+                ..
+            } => {
+                if provider_executed && self.undecided.remove(&part).is_some() {
+                    self.executed.insert(part);
+                } else if let Some(known) = self.undecided.get_mut(&part) {
+                    call_id.clone_into(known);
+                }
+            }
+            Event::ToolCallRetracted(mark) => _ = self.undecided.remove(&mark.part),
+            Event::ToolResult { call_id, .. } => {
+                // Parts are numbered in order; a result belongs to the latest call with its id.
+                let mut latest = self.undecided.iter().rev();
+                if let Some((&part, _)) = latest.find(|(_, id)| *id == call_id) {
+                    self.undecided.remove(&part);
+                    self.executed.insert(part);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn keep(&mut self, event: &Event<'_>) {
+        if let Event::ToolCallDelta(Delta {
+            part,
+            text,
+            metadata: None,
+            ..
+        }) = *event
+            && let Some(HeldEvent::Pieces(pieces)) = self.events.last_mut()
+            && pieces.part == part
+        {
+            return pieces.push(text);
+        }
+        self.events.extend(HeldEvent::of(event));
+    }
+
+    /// Returns the waiting events. The client runs the calls that are still without a result.
+    pub(crate) fn release(&mut self) -> Vec<HeldEvent> {
+        self.undecided.clear();
+        mem::take(&mut self.events)
+    }
+
+    /// Returns the event with the note that the server ran the call, or `None` if it did not.
+    pub(crate) fn as_executed<'e>(&self, event: &Event<'e>) -> Option<Event<'e>> {
+        let mut changed = *event;
+        match &mut changed {
+            Event::ToolCallStarted {
+                part,
+                provider_executed,
+                ..
+            }
+            | Event::ToolCall {
+                part,
+                provider_executed,
+                ..
+            } if self.executed.contains(part) => *provider_executed = true,
+            _ => return None,
+        }
+        Some(changed)
+    }
+}
+
+/// A copy of an event, or of several deltas.
+#[derive(Debug)]
+pub(crate) enum HeldEvent {
+    Started(Box<Started>),
+    Pieces(Pieces),
+    Delta(u32, String, i32, Option<String>),
+    Call(Box<Call>),
+    Reset(HeldMark),
+    Retracted(HeldMark),
+    Result(Box<HeldResult>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Started {
+    part: u32,
+    call_id: Option<String>,
+    item_id: Option<String>,
+    name: String,
+    provider_executed: bool,
+    custom: bool,
+    choice: i32,
+    metadata: Option<String>,
+}
+
+/// Consecutive deltas of a call, without metadata. `ends` holds the end offset of each.
+#[derive(Debug)]
+pub(crate) struct Pieces {
+    part: u32,
+    choice: i32,
+    texts: String,
+    ends: Vec<usize>,
+}
+
+impl Pieces {
+    fn push(&mut self, text: &str) {
+        self.texts.push_str(text);
+        self.ends.push(self.texts.len());
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Call {
+    part: u32,
+    call_id: String,
+    name: String,
+    arguments: String,
+    state: &'static str,
+    item_id: Option<String>,
+    reason: Option<&'static str>,
+    raw_arguments: Option<String>,
+    provider_executed: bool,
+    aliases: Vec<String>,
+    custom: bool,
+    raw_text: Option<String>,
+    choice: i32,
+    metadata: Option<String>,
+}
+
+#[derive(Debug)]
+pub(crate) struct HeldMark {
+    part: u32,
+    choice: i32,
+    metadata: Option<String>,
+}
+
+#[derive(Debug)]
+pub(crate) struct HeldResult {
+    part: u32,
+    call_id: String,
+    output: String,
+    is_error: bool,
+    choice: i32,
+    metadata: Option<String>,
+}
+
+impl HeldEvent {
+    /// Copies an event that concerns a call. Returns `None` for other events.
+    fn of(event: &Event<'_>) -> Option<HeldEvent> {
+        Some(match *event {
+            Event::ToolCallStarted {
+                part,
+                call_id,
+                item_id,
+                name,
+                provider_executed,
+                custom,
+                choice,
+                metadata,
+            } => HeldEvent::Started(Box::new(Started {
+                part,
+                call_id: own(call_id),
+                item_id: own(item_id),
+                name: name.to_owned(),
+                provider_executed,
+                custom,
+                choice,
+                metadata: own(metadata),
+            })),
+            Event::ToolCallDelta(Delta {
+                part,
+                text,
+                choice,
+                metadata: None,
+            }) => {
+                let mut pieces = Pieces {
+                    part,
+                    choice,
+                    texts: String::new(),
+                    ends: Vec::new(),
+                };
+                pieces.push(text);
+                HeldEvent::Pieces(pieces)
+            }
+            Event::ToolCallDelta(Delta {
+                part,
+                text,
+                choice,
+                metadata,
+            }) => HeldEvent::Delta(part, text.to_owned(), choice, own(metadata)),
+            Event::ToolCall {
+                part,
+                call_id,
+                name,
+                arguments,
+                state,
+                item_id,
+                reason,
+                raw_arguments,
+                provider_executed,
+                aliases,
+                custom,
+                raw_text,
+                choice,
+                metadata,
+            } => HeldEvent::Call(Box::new(Call {
+                part,
+                call_id: call_id.to_owned(),
+                name: name.to_owned(),
+                arguments: arguments.to_owned(),
+                state,
+                item_id: own(item_id),
+                reason,
+                raw_arguments: own(raw_arguments),
+                provider_executed,
+                aliases: aliases.to_vec(),
+                custom,
+                raw_text: own(raw_text),
+                choice,
+                metadata: own(metadata),
+            })),
+            Event::ToolCallReset(mark) => HeldEvent::Reset(HeldMark::of(mark)),
+            Event::ToolCallRetracted(mark) => HeldEvent::Retracted(HeldMark::of(mark)),
+            Event::ToolResult {
+                part,
+                call_id,
+                output,
+                is_error,
+                choice,
+                metadata,
+            } => HeldEvent::Result(Box::new(HeldResult {
+                part,
+                call_id: call_id.to_owned(),
+                output: output.to_owned(),
+                is_error,
+                choice,
+                metadata: own(metadata),
+            })),
+            _ => return None,
+        })
+    }
+
+    /// Passes the event, or each of the deltas.
+    pub(crate) fn each(&self, mut give: impl FnMut(&Event<'_>)) {
+        match self {
+            HeldEvent::Started(started) => give(&Event::ToolCallStarted {
+                part: started.part,
+                call_id: started.call_id.as_deref(),
+                item_id: started.item_id.as_deref(),
+                name: &started.name,
+                provider_executed: started.provider_executed,
+                custom: started.custom,
+                choice: started.choice,
+                metadata: started.metadata.as_deref(),
+            }),
+            HeldEvent::Pieces(pieces) => {
+                let mut start = 0;
+                for end in &pieces.ends {
+                    give(&Event::ToolCallDelta(Delta {
+                        part: pieces.part,
+                        text: pieces.texts.get(start..*end).unwrap_or_default(),
+                        choice: pieces.choice,
+                        metadata: None,
+                    }));
+                    start = *end;
+                }
+            }
+            HeldEvent::Delta(part, text, choice, metadata) => give(&Event::ToolCallDelta(Delta {
+                part: *part,
+                text,
+                choice: *choice,
+                metadata: metadata.as_deref(),
+            })),
+            HeldEvent::Call(call) => give(&Event::ToolCall {
+                part: call.part,
+                call_id: &call.call_id,
+                name: &call.name,
+                arguments: &call.arguments,
+                state: call.state,
+                item_id: call.item_id.as_deref(),
+                reason: call.reason,
+                raw_arguments: call.raw_arguments.as_deref(),
+                provider_executed: call.provider_executed,
+                aliases: &call.aliases,
+                custom: call.custom,
+                raw_text: call.raw_text.as_deref(),
+                choice: call.choice,
+                metadata: call.metadata.as_deref(),
+            }),
+            HeldEvent::Reset(mark) => give(&Event::ToolCallReset(mark.mark())),
+            HeldEvent::Retracted(mark) => give(&Event::ToolCallRetracted(mark.mark())),
+            HeldEvent::Result(result) => give(&Event::ToolResult {
+                part: result.part,
+                call_id: &result.call_id,
+                output: &result.output,
+                is_error: result.is_error,
+                choice: result.choice,
+                metadata: result.metadata.as_deref(),
+            }),
+        }
+    }
+}
+
+impl HeldMark {
+    fn of(mark: Mark<'_>) -> HeldMark {
+        HeldMark {
+            part: mark.part,
+            choice: mark.choice,
+            metadata: own(mark.metadata),
+        }
+    }
+
+    fn mark(&self) -> Mark<'_> {
+        Mark {
+            part: self.part,
+            choice: self.choice,
+            metadata: self.metadata.as_deref(),
+        }
+    }
+}
+
+fn own(text: Option<&str>) -> Option<String> {
+    text.map(str::to_owned)
+}

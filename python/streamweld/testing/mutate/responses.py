@@ -328,6 +328,32 @@ _each(
 )
 
 
+@operator("responses", aspect="texts")
+def deltas_of_content_parts(_: Random, stream: Stream) -> Stream | None:
+    """The deltas of a text are events named `response.content_part.delta`."""
+    kind = "response.content_part.delta"
+    frames = [
+        replace(frame, data=clone(frame.data) | {"type": kind}, event=kind)
+        if kind_of(frame.data) == "output_text.delta"
+        else frame
+        for frame in stream.frames
+    ]
+    return stream.but(frames) if frames != list(stream.frames) else None
+
+
+@operator("responses", aspect="items", opaque=True)
+def text_in_output_text_only(_: Random, stream: Stream) -> Stream | None:
+    """The whole text is in the `output_text` of the last event, whose output is empty."""
+    if stream.operators or not stream.parts or not all(isinstance(part, Text) for part in stream.parts):
+        return None
+
+    def change(data: Any, _frame: Frame) -> None:
+        if kind_of(data) == "completed":
+            data["response"].update(output=[], output_text=stream.expected.text)
+
+    return stream.but(frame for frame in changed(stream, change) if frame.part is None)
+
+
 @operator("responses", aspect="items", opaque=True)
 def object_deltas_without_done(_: Random, stream: Stream) -> Stream | None:
     """The delta of a text is an object with a `text` member, and no other event repeats the text."""

@@ -341,6 +341,7 @@ class ResponsesDecoder:
             self._items.restate(output, (*path, "output"), reader)
         elif output is not None:
             reader.notes.shape((*path, "output"))
+        self._text.top_level(response, reader)
 
     def _usage(self, response: Mapping[str, Any], path: Path, reader: Reader) -> None:
         usage = reader.notes.an_object(response, path, "usage")

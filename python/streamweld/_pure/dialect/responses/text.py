@@ -12,7 +12,7 @@ from streamweld._pure.dialect.responses.content_index import ContentIndexes
 from streamweld._pure.dialect.responses.spec_tables import CONTENT, PART_FIELDS, SUMMARY, TEXT_DELTAS, TEXT_VALUES
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import as_object
-from streamweld._pure.model.delta import ListedPart
+from streamweld._pure.model.delta import Address, ListedPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from streamweld._pure.dialect.responses.spec_tables import Sort
     from streamweld._pure.json.members import Raw
     from streamweld._pure.json.scanner import Path
-    from streamweld._pure.model.delta import Address
 
 _REMEMBERED = 4096  # maximum number of items whose annotations and closed parts are remembered
 
@@ -45,6 +44,7 @@ class TextReader:
         "_members_of",
         "_indexes",
         "_summary_indexes",
+        "has_text",
     )
 
     def __init__(self, assembler: Assembler) -> None:
@@ -57,6 +57,7 @@ class TextReader:
         self._carried = True
         self._indexes = ContentIndexes()  # positions by `content_index`
         self._summary_indexes = ContentIndexes()
+        self.has_text = False  # whether a text of a message arrived
 
     # Text events
 
@@ -74,6 +75,7 @@ class TextReader:
             members_sent = as_object(self._members)
             self._assembler.part_opened(0, sort.item, address, sort.channel, sort.reasoning, None, members_sent)
         metadata = reader.metadata(event)
+        self._note(sort, text)
         self._assembler.part_text(0, sort.item, address, sort.channel, sort.reasoning, text, metadata)
 
     def recovered(self, event: Mapping[str, Any], reader: Reader, address: Address) -> None:
@@ -92,6 +94,7 @@ class TextReader:
         sort = facts.sort
         address = self._with_position(reader.address(event, facts.position), reader, sort, "value")
         text = reader.text(event, (), facts.member)
+        self._note(sort, text)
         self._assembler.part_value(0, sort.item, address, sort.channel, sort.reasoning, text)
         metadata = reader.metadata(event)
         if metadata is not None:
@@ -113,6 +116,7 @@ class TextReader:
             return False
         address = self._with_position(sent, reader, sort, "close" if closes else "open")
         text = reader.text(part, ("part",), member)
+        self._note(sort, text)
         members = reader.rest(part, ("part",), PART_FIELDS)
         if closes:
             self._annotations(part, ("part",), reader, address, sort)
@@ -149,6 +153,19 @@ class TextReader:
     def _content_indexes(self, sort: Sort) -> ContentIndexes:
         return self._summary_indexes if sort.reasoning == "summary" else self._indexes
 
+    def top_level(self, response: Mapping[str, Any], reader: Reader) -> None:
+        """Emit the `output_text` of a finished response that has no text anywhere else."""
+        text = response.get("output_text")
+        if self.has_text or not isinstance(text, str) or not text:
+            return
+        reader.mark_misread("other_member")  # clients compute this member from the output
+        sort, _ = CONTENT["output_text"]
+        self._note(sort, text)
+        self._assembler.part_text(0, sort.item, Address(), sort.channel, sort.reasoning, text, None)
+
+    def _note(self, sort: Sort, text: str | None) -> None:
+        self.has_text = self.has_text or bool(text and sort.item == "message")
+
     # The content of an item
 
     def open_content(self, item: Mapping[str, Any], path: Path, reader: Reader, address: Address, members: Raw) -> None:
@@ -162,6 +179,7 @@ class TextReader:
         self._summary_indexes.begin(address)
         for sort, part, here, position in _content(item, path, reader):
             text = _text(part, here, sort, reader)
+            self._note(sort, text)
             if text:
                 at = replace(address, sub=position)
                 self._content_indexes(sort).of(at, sort.channel, "open")
@@ -189,6 +207,7 @@ class TextReader:
                 rest, members = {**members, **rest}, {}
             self._close(at)
             text = _text(part, here, sort, reader)
+            self._note(sort, text)
             entry = ListedPart(sort.item, at, sort.channel, sort.reasoning, text, annotations, as_object(rest))
             entries.append(entry)
         self._assembler.parts_listed(0, entries, again=again)

@@ -163,14 +163,12 @@ impl Responses {
     ) -> ParseResult {
         match response.present("output") {
             Some(output) if output.kind == Kind::Array => {
-                self.items.restate(output, at.member("output"), reader)
+                self.items.restate(output, at.member("output"), reader)?;
             }
-            Some(output) => {
-                reader.notes.shape(output, at.member("output"));
-                Ok(())
-            }
-            None => Ok(()),
+            Some(output) => reader.notes.shape(output, at.member("output")),
+            None => {}
         }
+        self.items.texts.top_level(response, reader)
     }
 
     /// Ends the response: reports the usage, the changed members, and how the response ended.

@@ -17,10 +17,12 @@ use crate::dialect::responses::spec_tables::Sort;
 use crate::dialect::responses::spec_tables::TextEvent;
 use crate::json::Kind;
 use crate::json::Raw;
+use crate::json::Text;
 use crate::json::extra_fields::ExtraFields;
 use crate::json::members::Object;
 use crate::json::members::items;
 use crate::json::members::members;
+use crate::json::members::text;
 use crate::model::delta::Address;
 use crate::model::delta::ItemKind;
 use crate::model::delta::ListedPart;
@@ -72,6 +74,8 @@ pub(crate) struct Texts {
     /// Part positions by `content_index`.
     indexes: ContentIndexes,
     summary_indexes: ContentIndexes,
+    /// True once a text of a message arrived.
+    has_text: bool,
 }
 
 blank!(Texts);
@@ -148,6 +152,7 @@ impl Texts {
             assembler.part_opened(out, at, None, self.members.as_deref())?;
         }
         let metadata = reader.metadata(event);
+        self.note(sort, Some(&text));
         let DecodeContext { assembler, out } = &mut reader.wire;
         assembler.part_text(
             out,
@@ -182,6 +187,7 @@ impl Texts {
         let item_address = self.with_position(sent, &mut reader.wire, facts.sort, Purpose::Value);
         let at = facts.sort.at(item_address.address());
         let text = reader.text_of_event(facts.member);
+        self.note(facts.sort, text.as_ref());
         let metadata = reader.metadata(event);
         let DecodeContext { assembler, out } = &mut reader.wire;
         assembler.part_value(out, at, text)?;
@@ -227,6 +233,7 @@ impl Texts {
         let item_address = self.with_position(sent, &mut reader.wire, sort, purpose);
         let here = Pointer::ROOT.member("part");
         let text = reader.text(&part, here, member);
+        self.note(sort, text.as_ref());
         let members = rest(&part, &FACTS.part_fields);
         let at = sort.at(item_address.address());
         if closes {
@@ -271,6 +278,27 @@ impl Texts {
         Ok(())
     }
 
+    /// Emits the `output_text` of a finished response that has no text anywhere else.
+    pub(crate) fn top_level<'a>(
+        &mut self,
+        response: &Object<'a>,
+        reader: &mut Reader<'_, '_, 'a>,
+    ) -> ParseResult {
+        let text = response.present("output_text").and_then(text);
+        let Some(text) = text.filter(|text| !self.has_text && !text.is_empty()) else {
+            return Ok(());
+        };
+        self.note(Sort::TEXT, Some(&text));
+        let DecodeContext { assembler, out } = &mut reader.wire;
+        out.mark_misread("other_member"); // clients compute this member from the output
+        assembler.part_text(out, Sort::TEXT.at(Address::default()), text, None)
+    }
+
+    fn note(&mut self, sort: Sort, text: Option<&Text<'_>>) {
+        self.has_text |=
+            sort.item == ItemKind::Message && text.is_some_and(|text| !text.is_empty());
+    }
+
     // Content of an item
 
     /// Opens the parts whose text an announced item already contains. `beside`: the item's members other than its
@@ -294,6 +322,7 @@ impl Texts {
             let Some(text) = piece.text(reader, at).filter(|text| !text.is_empty()) else {
                 return Ok(());
             };
+            self.note(piece.sort, Some(&text));
             let members_sent = beside.and(&piece.rest()).text();
             self.waiting = false;
             let sent = ItemAddress {
@@ -345,12 +374,14 @@ impl Texts {
                 rest = std::mem::take(&mut beside).and(&rest);
             }
             self.close(&here);
+            let text = piece.text(reader, at);
+            self.note(piece.sort, text.as_ref());
             entries.push(ListedPart {
                 at: piece.sort.at(Address {
                     sub: here.sub,
                     ..item_address.address()
                 }),
-                text: piece.text(reader, at),
+                text,
                 annotations,
                 metadata: rest.text(),
             });

@@ -107,9 +107,9 @@ class HeldCalls:
                 undecided.pop(event.part, None)
             case ToolResult():
                 # Parts are numbered in order; a result belongs to the latest call with its id.
-                part = max((part for part, call_id in undecided.items() if call_id == event.call_id), default=None)
-                if part is not None:
-                    self._run(part)
+                answered = [part for part, call_id in undecided.items() if call_id == event.call_id]
+                if answered:
+                    self._run(max(answered))
             case _:
                 pass
 

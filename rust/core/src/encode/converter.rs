@@ -440,7 +440,9 @@ impl Converter {
         flow.raises = false;
         flow.release();
         if flow.context.broken {
-            self.error = self.error.take().or_else(|| flow.refusal.take());
+            let (offset, ordinal) = flow.position;
+            let refusal = flow.refusal.take().map(|fault| fault.at(offset, ordinal));
+            self.error = self.error.take().or(refusal);
             return Ok(());
         }
         let cut = || {

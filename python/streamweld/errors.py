@@ -76,10 +76,10 @@ _NAME_CHARS: Final = 64
 # Messages of rules that have no diagnostic code. If a rule is in neither table, its message is its name.
 _SENTENCES: Final = {
     "stream": "the stream cannot be read",
-    "framing": "the bytes are no proper event stream",
-    "not_an_event_stream": "the body is no event stream",
+    "framing": "the bytes are not a valid event stream",
+    "not_an_event_stream": "the body is not an event stream",
     "line_ends_missing": "a line contains more than one field",
-    "assembly": "a tool call cannot be put together",
+    "assembly": "a tool call cannot be assembled",
     "arguments_custom": "the tool takes free-form text; read `arguments`",
     "arguments_incomplete": "the tool call was truncated; its arguments are incomplete",
     "arguments_invalid": "the tool call is invalid; it has no arguments object",
@@ -87,7 +87,7 @@ _SENTENCES: Final = {
     "truncated_empty": "the body contains no events",
     "truncated_idle": "the stream stalled",
     "truncated_transport": "the connection broke before the stream ended",
-    "unknown_dialect": f"no dialect that can be read ({', '.join(DIALECTS)})",
+    "unknown_dialect": f"the dialect is unknown (supported: {', '.join(DIALECTS)})",
     "splice_error_page": "the second stream is an error page, not the rest of the first stream",
     "splice_ambiguous": "the second stream does not show where it starts; set second_starts",
     "splice_gap": "events between the two streams are missing",
@@ -262,7 +262,7 @@ class FramingError(StreamError):
     def __init__(self, **common: Unpack[_CommonFields]) -> None:
         super().__init__(**common)
         if self.rule == "line_ends_missing":
-            self.advise("the lines have no ends: pass raw bytes (iter_bytes()), not the lines of iter_lines()")
+            self.advise("the input has no line endings: pass raw bytes (iter_bytes()), not the lines of iter_lines()")
 
 
 class NotAnEventStream(FramingError):
@@ -430,14 +430,14 @@ class TruncatedStream(StreamError, EOFError):
 
     def _message_detail(self) -> str:
         parts = len(self.open_items)
-        told = [self.where, f"{parts} open part{'' if parts == 1 else 's'}"] if parts else [self.where]
-        cut = self._cut_calls()
-        if cut:
-            more = ", …" if len(cut) > _NAMED_CALLS else ""
-            told.append(f"open calls: {', '.join(cut[:_NAMED_CALLS])}{more}")
-        return ", ".join(told)
+        words = [self.where, f"{parts} open part{'' if parts == 1 else 's'}"] if parts else [self.where]
+        names = self._open_call_names()
+        if names:
+            more = ", …" if len(names) > _NAMED_CALLS else ""
+            words.append(f"open calls: {', '.join(names[:_NAMED_CALLS])}{more}")
+        return ", ".join(words)
 
-    def _cut_calls(self) -> list[str]:
+    def _open_call_names(self) -> list[str]:
         """Return the names of the tool calls that were open, if the partial response is known."""
         if self.partial is None or not self.open_items:
             return []

@@ -261,7 +261,7 @@ def test_inspect_for_people(backend: str, files: dict[str, Path]) -> None:
     unreported = streamweld(backend, "inspect", "-", stdin=text("a") + DONE).stdout
     assert "stop (none sent)" in unreported
     page = streamweld(backend, "inspect", "-", stdin=b"<html>\n502 Bad Gateway\n</html>").stdout
-    for reply_text in ("the body is no event stream", "<html>", "502 Bad Gateway"):
+    for reply_text in ("the body is not an event stream", "<html>", "502 Bad Gateway"):
         assert reply_text in page
 
 

@@ -96,7 +96,7 @@ impl Sink for EncoderSink {
                 kind,
                 message,
                 ..
-            } => self.complaint = Some(EndingError::upstream(*code, *kind, message)),
+            } => self.upstream_error = Some(EndingError::upstream(*code, *kind, message)),
             event => match self.held.as_mut().map(|held| held.take(event)) {
                 None | Some(Turn::Write) => self.write(event),
                 Some(Turn::Wait) => {}

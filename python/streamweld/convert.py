@@ -349,7 +349,7 @@ class StreamConverter:
         fault = self._converter.error
         if fault is not None and fault.policy is None:
             fault.policy = self._base
-            fault.attach_partial(self.response)
+            fault.partial = self.response
         return fault
 
     @property

@@ -70,8 +70,6 @@ __all__ = [
 RAW_BYTES: Final = 256
 _DETAIL_CHARS: Final = 256
 _BEGINNING_CHARS: Final = 40
-_NAMED_CALLS: Final = 3
-_NAME_CHARS: Final = 64
 
 # Messages of rules that have no diagnostic code. If a rule is in neither table, its message is its name.
 _SENTENCES: Final = {
@@ -195,11 +193,6 @@ class StreamError(StreamweldError):
     def advise(self, hint: str) -> None:
         """Set `hint`, and rebuild the message to include it."""
         self.hint = hint
-        super().__init__(self._sentence())
-
-    def attach_partial(self, partial: Response) -> None:
-        """Set `partial`, and rebuild the message, which may describe it."""
-        self.partial = partial
         super().__init__(self._sentence())
 
     def __repr__(self) -> str:
@@ -430,20 +423,7 @@ class TruncatedStream(StreamError, EOFError):
 
     def _message_detail(self) -> str:
         parts = len(self.open_items)
-        words = [self.where, f"{parts} open part{'' if parts == 1 else 's'}"] if parts else [self.where]
-        names = self._open_call_names()
-        if names:
-            more = ", …" if len(names) > _NAMED_CALLS else ""
-            words.append(f"open calls: {', '.join(names[:_NAMED_CALLS])}{more}")
-        return ", ".join(words)
-
-    def _open_call_names(self) -> list[str]:
-        """Return the names of the tool calls that were open, if the partial response is known."""
-        if self.partial is None or not self.open_items:
-            return []
-        open_items = frozenset(self.open_items)
-        calls = [call for choice in self.partial.choices for call in choice.tool_calls if call.part in open_items]
-        return [f"{call.name[:_NAME_CHARS]}…" if len(call.name) > _NAME_CHARS else call.name for call in calls]
+        return self.where if not parts else f"{self.where}, {parts} open part{'' if parts == 1 else 's'}"
 
 
 class UnknownDialect(StreamError):

@@ -151,10 +151,11 @@ class StreamParser:
 
     def _complete(self, fault: StreamError) -> None:
         fault.policy = self._base
-        partial = self.response
-        fault.attach_partial(partial)
+        fault.partial = self.response
         # If anything was decoded, the body is a stream, whatever its first bytes look like.
-        if not (fault.hint or isinstance(fault, NotAnEventStream) or any(choice.items for choice in partial.choices)):
+        if not (
+            fault.hint or isinstance(fault, NotAnEventStream) or any(choice.items for choice in fault.partial.choices)
+        ):
             hint = input_hint(self._head)
             if hint:
                 fault.advise(hint)

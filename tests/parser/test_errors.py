@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 import pytest
-from streamweld import errors, events, parse
+from streamweld import errors, events
 from streamweld._spec import CODES
 from streamweld._words import DIALECTS
 from streamweld.errors import (
@@ -30,8 +30,6 @@ from streamweld.errors import (
     UsageError,
 )
 from streamweld.response import Response
-
-from tests.support.backends import using
 
 PLACE: dict[str, Any] = {"byte_offset": 12, "event_ordinal": 3}
 CLASSES = [getattr(errors, name) for name in errors.__all__]
@@ -262,22 +260,3 @@ def test_repr_shows_the_facts() -> None:
     assert repr(SAMPLES[10]) == (
         "TruncatedStream(rule='truncated', where='mid_arguments', open_items=(1, 4), byte_offset=12, event_ordinal=3)"
     )
-
-
-def test_a_truncation_names_the_calls_that_it_cut(backend: str) -> None:
-    names = ["get_weather", "n" * 100, "search", "third"]
-    calls = [
-        {"index": place, "id": f"c{place}", "function": {"name": name, "arguments": "{"}}
-        for place, name in enumerate(names)
-    ]
-    for many, named in (
-        (1, "1 open part, open calls: get_weather"),
-        (2, f"2 open parts, open calls: get_weather, {'n' * 64}…"),
-        (4, f"4 open parts, open calls: get_weather, {'n' * 64}…, search, …"),
-    ):
-        chunk = {"choices": [{"index": 0, "delta": {"tool_calls": calls[:many]}}]}
-        with using(backend), pytest.raises(TruncatedStream) as caught:
-            parse(b"data: %b\n\n" % json.dumps(chunk).encode())
-        assert f": mid_arguments, {named} [truncated at byte" in str(caught.value)
-        assert caught.value.args == (str(caught.value),)
-        assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)

@@ -190,7 +190,7 @@ class StreamSplicer:
         joined = self._first.tail + second
         if not is_event(joined if joined.endswith(_BLANK_LINE) else joined + terminator_of(joined)):
             fault = SpliceError(rule="splice_error_page", detail=found, byte_offset=0, raw=page)
-            fault.attach_partial(_response_of(self._first.body))
+            fault.partial = _response_of(self._first.body)
             raise fault
 
     def _pass(self, joined: bytes) -> bytes:

@@ -285,7 +285,7 @@ class Parser:
         except FramerLimit as hit:
             for item in hit.items:
                 self._item(item)
-            self._stage.reject_joined_head(hit.offset)
+            self._stage.reject_joined_head(hit.offset, hit.offset + hit.limit)
             self._stage.set_position(hit.offset, self._stage.ordinal)
             raise self._out.limit(hit.limit_name, hit.limit) from None
         for item in items:

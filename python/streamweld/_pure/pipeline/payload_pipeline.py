@@ -553,14 +553,16 @@ class PayloadPipeline:
             position = at + start + _leading(self._out.payload)
             raise self._out.fault("FramingError", "line_ends_missing", f"position {position}")
 
-    def reject_joined_head(self, offset: int) -> None:
+    def reject_joined_head(self, offset: int, end: int | None = None) -> None:
         """Raise the fault for lines without their ends if the beginning of the body shows them.
 
-        Covers a line that never ends and is not a data line. `offset`: where its event begins.
+        Covers a line that never ends and is not a data line. `offset`: where its event begins. `end`: where the line
+        exceeds a limit; how much was read beyond it depends on the sizes of the reads.
         """
-        if not self.seen and has_joined_lines(self.head, self._max_depth):
+        head = self.head[:end]
+        if not self.seen and has_joined_lines(head, self._max_depth):
             self.set_position(offset, self.ordinal)
-            raise self._out.fault("FramingError", "line_ends_missing", raw=self.head[:RAW_HEAD])
+            raise self._out.fault("FramingError", "line_ends_missing", raw=head[:RAW_HEAD])
 
     def no_stream(self, head: bytes) -> StreamError:
         """Return the fault for a body that is not an event stream. The fault shows the beginning of the body."""

@@ -395,11 +395,17 @@ impl PayloadPipeline {
         next: impl Iterator<Item = &'b [u8]>,
     ) -> Fault {
         let framed = [LimitName::max_event_bytes, LimitName::max_field_bytes];
+        let Extra::Limit { limit, .. } = fault.extra else {
+            return fault;
+        };
         if self.seen || !framed.iter().any(|name| name.rule() == fault.rule) {
             return fault;
         }
         let mut head = self.head.clone();
         head.extend(next.flatten().take(HEAD.saturating_sub(head.len())));
+        // How much was read beyond the limit depends on the sizes of the reads.
+        let end = fault.byte_offset.saturating_add(limit);
+        head.truncate(usize::try_from(end).unwrap_or(usize::MAX));
         let reader = Reader {
             dialect: self.dialect,
             max_depth: limits.max_json_depth,

@@ -367,8 +367,13 @@ def _joined(start: str, extra: Raw) -> str:
 
 
 def _writable(members: Mapping[str, str]) -> Raw:
-    """Return a copy with names that UTF-8 can represent."""
-    return {replace_lone_surrogates(name): raw for name, raw in members.items()}
+    """Return a copy with names that UTF-8 can represent. A repeated name has the position of its last value."""
+    writable: Raw = {}
+    for name, raw in members.items():
+        name_as_utf8 = replace_lone_surrogates(name)
+        writable.pop(name_as_utf8, None)
+        writable[name_as_utf8] = raw
+    return writable
 
 
 def _size(extra: Raw) -> int:

@@ -225,6 +225,9 @@ fn keep(
     modelled: &[&str],
     usage_of: MembersOf,
 ) {
+    if !wire.out.wants_wire_facts() {
+        return;
+    }
     keep_members(wire, of, holder, modelled);
     if let Some(usage) = find(holder, "usage").and_then(Object::of) {
         keep_members(wire, usage_of, &usage.members, &[]);

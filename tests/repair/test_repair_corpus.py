@@ -155,7 +155,7 @@ def hold(body: bytes, dialect: Any, made: Repaired) -> None:
     if not has_lost_all(first):  # Responses and Gemini have no finish word for calls, so the presence of calls decides
         reasons = [c.finish_reason for c in second.response.choices]
         assert reasons in ([c.finish_reason for c in first.choices], [reason_written(c, spoken) for c in first.choices])
-    # A message_start that is missing, or has no counts, is written with counts: clients need them. They are then 0.
+    # If message_start is missing or has no counts, it is written with counts of 0, because clients need counts.
     sent = [
         counted(first),
         *([counted(first, uncounted(body))] if spoken == "anthropic" and converter.repaired else ()),

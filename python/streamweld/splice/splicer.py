@@ -24,7 +24,7 @@ __all__ = ["StreamSplicer"]
 
 _STARTS: Final = ("auto", "first_event", "next_event", "next_byte")
 _BLANK_LINE: Final = (b"\n\n", b"\r\r", b"\r\n\r\n")
-_LONGEST_BLANK: Final = len(b"\r\n\r\n")  # the most that an event can lack after its last line was sent
+_LONGEST_BLANK: Final = len(b"\r\n\r\n")  # maximum number of missing bytes after the last line of an event
 _MOST_LEAD: Final = 1 << 16  # maximum number of bytes of keep-alives before the first event; more are dropped
 
 
@@ -87,7 +87,7 @@ class StreamSplicer:
         self._first = FirstStream(body, limits)
         self._start = _checked(second_starts, len(self._first.events))
         self._lead = bytearray()  # comments and pings of the second stream before its first event
-        # Comments and pings after the first stream's last event, which the second stream need not repeat.
+        # Comments and pings after the first stream's last event. The second stream may omit them.
         self._trailing = self._first.trailing()
         # True once the second stream is known to start at an event boundary.
         self._is_aligned = second_starts != "auto"

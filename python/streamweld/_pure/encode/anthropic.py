@@ -57,7 +57,7 @@ class Anthropic(SequentialAnswer):
     target = "anthropic"
     corrects = False  # `content_block_stop` has no content
     runs_calls = False  # Anthropic's server tools have their own block types
-    side_by_side = False  # official clients track one open block: a stop ends the latest one
+    side_by_side = False  # official clients track one open block, and a stop ends the latest block
     writes_unmodelled = True
 
     def __init__(self, context: EncodeContext) -> None:

@@ -171,7 +171,7 @@ class Converter:
         if context.source is None:
             self._detected()
         if context.source == self._target or out.refusal is not None:
-            return  # nothing more is written; `feed` raises
+            return  # no more output is written; `feed` raises
         if isinstance(event, UpstreamErrorEvent):
             self._reported = fault_of("UpstreamError", event.message, event.kind, event.code)
         context.cut = self._parser.is_cut

@@ -87,7 +87,7 @@ class Ending:
         except JsonFault as fault:
             if joined_field(text, self._stage.caps[0]) is not None:
                 return len(text)  # it raises
-            # A document that is nested too deeply raises the same fault, whether or not it is complete.
+            # A document that is nested too deeply causes the same fault, whether or not it is complete.
             if fault.reason == "too_deep":
                 return len(text)
             stage = self._stage

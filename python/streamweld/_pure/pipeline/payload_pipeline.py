@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["BODY_HEAD", "HEAD", "PayloadPipeline"]
 
 HEAD = 4096  # bytes that are kept until the first payload: a gateway may send many comments before it
-BODY_HEAD = 512  # bytes of a body that is not an event stream, for the error message
+BODY_HEAD = 512  # number of bytes that the error message shows of a body that is not an event stream
 
 
 class PayloadPipeline:

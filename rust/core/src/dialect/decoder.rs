@@ -68,7 +68,7 @@ pub(crate) type PayloadPredicate = fn(&Document<'_>) -> bool;
 pub(crate) struct Shapes {
     /// Parses one payload within a depth limit, and splits what the decoder reads.
     pub(crate) document: for<'a> fn(&'a str, Option<u64>) -> Scan<Document<'a>>,
-    /// A whole response body, or an error, sent instead of a stream.
+    /// A complete response body, or an error, sent instead of a stream.
     pub(crate) is_body: PayloadPredicate,
     /// A complete body that looks like the last chunk of a stream, so more lines may follow.
     pub(crate) is_line: PayloadPredicate,

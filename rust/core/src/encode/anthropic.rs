@@ -4,8 +4,8 @@
 //! If the source is a Messages stream, content that no event contains is written as sent: results, unknown blocks,
 //! deltas and events, citations, and unknown members of the message.
 //!
-//! The usage and stop reason that the upstream sent at its end go into `message_delta`; Anthropic's own clients merge
-//! that event into the message.
+//! The usage and stop reason that the upstream sent at the end of its stream are written to `message_delta`;
+//! Anthropic's own clients merge that event into the message.
 
 use crate::encode::common::block::Block;
 use crate::encode::common::block::Form;
@@ -88,7 +88,7 @@ const MOST: usize = 4096;
 /// Maximum number of bytes in deltas of blocks that wait.
 const MOST_WAITING: usize = 1 << 20;
 
-/// Marks a block that another part interrupted and that continued in a second block.
+/// Marks a block that was interrupted by another part and continued in a second block.
 const BROKEN: &str = "broken";
 /// Part number of a call that is written in one step.
 const WHOLE: u32 = u32::MAX;

@@ -171,8 +171,8 @@ impl EncoderSink {
         }
     }
 
-    /// Writes an event that has data only its provider can use, with a carrier in place of that data. Returns false,
-    /// and writes nothing, if the event has no such data or the target has a member for it.
+    /// Writes an event with a carrier in place of the data that only its provider can use. Returns false, and writes
+    /// nothing, if the event has no such data or the target has a member for it.
     fn carried(&mut self, event: &Event<'_>) -> bool {
         let target = self.target.name();
         if !CARRYING.contains(&target) {

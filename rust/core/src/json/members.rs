@@ -14,8 +14,8 @@ use crate::json::Text;
 use crate::json::text::has_backslash;
 use std::borrow::Cow;
 
-/// Typical size of a member in bytes, and the largest initial capacity. A vector that grows on demand starts with
-/// four members and is moved each time. A larger capacity would miss the allocator's fast path.
+/// Typical size of a member in bytes, and the largest initial capacity. A vector that grows on demand starts with four
+/// members and is moved each time. With a larger capacity, the allocator's fast path would not be used.
 const MEMBER: usize = 24;
 const MOST: usize = 1024 / size_of::<Member<'_>>();
 
@@ -292,7 +292,7 @@ impl<'a> Splitter<'a> {
     }
 }
 
-/// Returns the members of an object that was scanned as raw text, in order; empty for any other value.
+/// Returns the members of an object that was scanned as raw text, in order; empty for a value of any other type.
 pub(crate) fn members(raw: Raw<'_>) -> Vec<Member<'_>> {
     let room = (raw.text.len() / MEMBER).min(MOST);
     let mut out = Vec::with_capacity(if raw.kind == Kind::Object { room } else { 0 });
@@ -306,7 +306,7 @@ pub(crate) fn members(raw: Raw<'_>) -> Vec<Member<'_>> {
     out
 }
 
-/// Returns the items of an array that was scanned as raw text; empty for any other value.
+/// Returns the items of an array that was scanned as raw text; empty for a value of any other type.
 pub(crate) fn items(raw: Raw<'_>) -> Vec<Raw<'_>> {
     let mut out = Vec::new();
     let mut scanner = Scanner::again(raw.text);

@@ -47,7 +47,7 @@ pub(crate) const HEAD: usize = 4096;
 /// Number of body bytes in the fault for a body that is not an event stream.
 pub(crate) const BODY_HEAD: usize = 512;
 
-/// All state that a stream has after the framer.
+/// The state of a stream in the stages after the framer.
 #[derive(Debug)]
 pub(crate) struct PayloadPipeline {
     pub(crate) dialect: Option<Dialect>,

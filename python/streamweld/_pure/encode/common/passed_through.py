@@ -30,9 +30,9 @@ class PassedThrough:
     at: int | None = None
     index: int | None = None
     sub: int | None = None
-    item_id: str | None = None  # id of its item, as sent
+    item_id: str | None = None  # id of the part's item, as sent
     members: tuple[int, Raw] | None = None  # unknown members at the start of the block with this index
-    moved: bool = False  # set by the encoder: a place was already in use, so something was written at another one
+    moved: bool = False  # set by the encoder: an index was already in use, so a part was written at another one
     choices: set[int] = field(default_factory=set[int])  # choices with a part that passed through
     announced: set[int] = field(default_factory=set[int])  # indexes of items whose opening passed through
     closed: set[int] = field(default_factory=set[int])  # parts whose close passed through

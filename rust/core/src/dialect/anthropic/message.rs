@@ -259,7 +259,7 @@ fn content<'a>(
 }
 
 /// Merges a usage object. Usage objects are cumulative, so a missing count keeps its earlier value. `checked`: the
-/// entry of `client_members` that the object must satisfy. `payload`: the payload that contains `holder`.
+/// name under which `client_members` lists the members that the object must have. `payload`: the payload that contains `holder`.
 fn usage<'a>(
     wire: &mut DecodeContext<'_, '_>,
     payload: &Object<'a>,

@@ -62,7 +62,7 @@ pub(crate) struct Candidate {
 #[derive(Debug)]
 pub(crate) struct OpenedCandidate<'c, 'a> {
     pub(crate) raw: Raw<'a>,
-    /// `None` if the entry is not an object.
+    /// `None` if the candidate is not an object.
     pub(crate) object: Option<Cow<'c, Object<'a>>>,
     content: Option<Cow<'c, Object<'a>>>,
     parts: Vec<OpenedPart<'c, 'a>>,

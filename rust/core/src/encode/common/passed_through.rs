@@ -28,7 +28,7 @@ pub(crate) struct PassedThrough {
     pub(crate) item_id: Option<String>,
     /// Unknown members at the start of the block with this index, as a JSON object.
     pub(crate) members: Option<(i64, String)>,
-    /// Set by the encoder: a position was already in use, so something was written at another one.
+    /// Set by the encoder: true if a position was already in use, so that content was written at another one.
     pub(crate) moved: bool,
     /// Choices that contain a part that passed through.
     pub(crate) choices: Set<i32>,

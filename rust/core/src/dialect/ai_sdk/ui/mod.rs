@@ -48,7 +48,7 @@ const DATA: &str = "data-";
 
 pub(crate) static SHAPES: Shapes = Shapes {
     document,
-    // No document of this dialect contains a whole response, but an error can be a whole document.
+    // No document of this dialect contains a complete response, but an error can be a complete document.
     is_body: |document| match document {
         Document::Object(object) => !is_typed(object) && reports_error(object),
         Document::Other(_) => false,

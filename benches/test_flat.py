@@ -83,7 +83,7 @@ def test_converting_is_flat(kind: str, benchmark: BenchmarkFixture) -> None:
     target, make = CONVERSIONS[kind]
     shape = make()
     assert shape.deltas >= CONVERTED * 0.9
-    for _ in range(3):  # a busy machine may distort a try
+    for _ in range(3):  # other load on the machine may skew a single measurement
         ratio, ending = _converted(shape, target)
         if ratio <= 1.25 and ending <= 0.5:
             break

@@ -72,7 +72,7 @@ def seconds(work: Callable[[], object], rounds: int) -> float:
 @pytest.mark.parametrize("target", TARGETS)
 def test_linear(target: str, benchmark: BenchmarkFixture) -> None:
     short, long = history(10_000), history(20_000)
-    for _ in range(3):  # a busy machine may distort a try
+    for _ in range(3):  # other load on the machine may skew a single measurement
         times = [seconds(lambda given=given: convert(given, target=target), 3) for given in (short, long)]  # type: ignore[misc]
         if times[1] <= 2.2 * times[0]:
             break
@@ -192,8 +192,8 @@ def compare(folder: Path, chosen: list[str], turns: int = 9, rounds: int = 6) ->
     """Print the time of this version divided by that of the version in `folder`, and return the median of all rows.
 
     It converts 200 messages from every source to every target, and runs `check` for every dialect. The versions
-    alternate and get the same input. Each ratio is that of the best processor times, which a busy machine distorts
-    least.
+    alternate and get the same input. Each ratio compares the best processor times, which other load on the machine
+    skews least.
     """
     versions = [Version(Path(__file__).parents[1] / "python"), Version(folder)]
     reported: dict[str, Any] = {"openai-chat": {"messages": history(200)}}

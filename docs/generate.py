@@ -396,7 +396,21 @@ def changed_lines(name: str, vector: Vector) -> list[str]:
     if not (removed or added):
         removed, added = ["- " + line for line in before if line], ["+ " + line for line in after if line]
     rows = [*short_list(removed, "-"), *short_list(added, "+")]
-    return [f"Lines before (`-`) and after (`+`) the {how}{under}:", "", "````diff", *rows, "````", ""]
+    report = reported_as(name, converter.diagnostics)
+    return [f"{report}Lines before (`-`) and after (`+`) the {how}{under}:", "", "````diff", *rows, "````", ""]
+
+
+def reported_as(name: str, diagnostics: list[Any]) -> str:
+    """A sentence with the codes that report the repair, if the code of the section does not cause one."""
+    codes = spec("diagnostics")["codes"]
+    if name in OUTPUT_CODES or codes[name].get("mends"):
+        return ""
+    causes = {
+        f"[`{note.code}`](#{note.code})" + (f" (`{note.detail}`)" if note.code == "rewritten" else "")
+        for note in diagnostics
+        if note.code == "rewritten" or codes[note.code].get("mends")
+    }
+    return f"The repair of this stream is reported as {' and '.join(sorted(causes))}. " if causes else ""
 
 
 def short_list(lines: list[str], sign: str) -> list[str]:

@@ -374,7 +374,7 @@ class Usage(_Event):
     """Token counts as the gateway sent them; None for counts that it did not send. `raw` is the gateway's usage object.
 
     APIs count differently: Anthropic's `input_tokens` exclude cached tokens, and Anthropic sends no total. Use
-    `normalized()` to compare or add counts of several APIs.
+    `normalized()` to compare or add counts from several APIs.
     """
 
     type: ClassVar[Literal["usage"]] = "usage"

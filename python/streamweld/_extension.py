@@ -1,6 +1,6 @@
 """The extension module, or None if it is not installed. All modules import it from here.
 
-If an installed extension is broken, or was built from other sources, an error is raised; it is never ignored.
+If an installed extension is broken, or was built from the sources of another version, an error is raised.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAMES: Final = (
     *("ArrowBatch", "ArrowReader", "ArrowSchema", "ArrowTable", "BUILD_INFO", "Converter", "Fold", "Framer", "Parser"),
     *("Repairer", "complete_object", "describe_arrow", "read_arrow"),
 )
-"""The names in the extension module other than the event classes."""
+"""Names in the extension module, without the event classes."""
 
 
 @cache
@@ -29,7 +29,7 @@ def extension() -> ModuleType | None:
     """Return `streamweld._native`, imported once, or None.
 
     Raises:
-        ImportError: if the extension does not have the names and event fields that this version uses.
+        ImportError: if the extension lacks a name or event field that this version uses.
     """
     try:
         module = import_module(NAME)
@@ -52,7 +52,7 @@ def extension() -> ModuleType | None:
 def _lacking(module: ModuleType) -> str | None:
     """Return the first name or event field that the module does not have, or None if it has all of them.
 
-    An extension of other sources may have all of them, but most changes to the interface add a name or a field.
+    An extension built from other sources may have all of them, but most changes to the interface add a name or a field.
     """
     for name in (*NAMES, *EVENTS):
         if not hasattr(module, name):

@@ -210,7 +210,7 @@ def choice_message(
         name: the option.
         value: the invalid value.
         choices: the valid values.
-        informal: the valid values that each informal name, in lower case, may stand for.
+        informal: for each informal name, in lower case, the valid values that it may mean.
     """
     wanted = str(value).lower().replace("_", "-").replace(" ", "-")
     family = wanted.partition("-")[0]  # of a model: `claude-opus-4`

@@ -247,7 +247,7 @@ def _restored(cls: type[_E], sentence: str, state: dict[str, Any]) -> _E:
 class FramingError(StreamError):
     """The bytes break a rule of the event-stream format.
 
-    `rule` is a diagnostic code, or `line_ends_missing`: the lines of the stream were passed on without their ends.
+    `rule` is a diagnostic code, or `line_ends_missing`: the stream was passed on without its line endings.
     """
 
     _rule = "framing"
@@ -482,7 +482,7 @@ class HistoryError(StreamweldError):
     Attributes:
         rule: the code of the rule.
         path: JSON pointer to the offending member.
-        violations: what `check` finds in the history, if the error follows from it.
+        violations: the violations that `check` finds in the history, if they cause the error.
         detail: what is wrong, in words.
     """
 

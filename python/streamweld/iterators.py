@@ -73,7 +73,7 @@ async def _aflat(batches: AsyncGenerator[list[Event]]) -> AsyncGenerator[Event]:
 
 
 class _Parsing:
-    """Gives all iterators the number of events, and the arguments of calls that are still arriving."""
+    """Provides the number of events, and the arguments of calls that are still arriving."""
 
     __slots__ = ()
     _reader: StreamParser
@@ -81,10 +81,10 @@ class _Parsing:
 
     @property
     def event_count(self) -> int:
-        """The number of events that the bytes read so far have completed.
+        """Number of events that the bytes read so far have completed.
 
-        The events that close the open parts of a truncated stream do not count. A stream that continues this one (see
-        `splice`) therefore starts with exactly this many of the events that this iterator has yielded.
+        The events that close the open parts of a truncated stream are not counted. A joined stream (see `splice`)
+        therefore starts with exactly this many of the events that this iterator has yielded.
         """
         return self._loop.count
 

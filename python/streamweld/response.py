@@ -39,7 +39,7 @@ _ItemOfChoice: TypeAlias = TextDone | ReasoningDone | RefusalDone | ToolCall | T
 
 _ITEMS = frozenset({TextDone, ReasoningDone, RefusalDone, ToolCall, ToolResult, Source, File})
 _TEXTS = frozenset({TextDone, ReasoningDone, RefusalDone})
-_SHOWN = 60  # maximum length of a text in a repr
+_SHOWN = 60  # maximum length of text in a repr
 
 
 def _short(text: str) -> str:
@@ -635,7 +635,7 @@ def _of(item_ids: Mapping[int, str] | None, items: Iterable[Item] | None) -> dic
 
 
 def _is_withdrawn(text: _Text) -> bool:
-    """Return whether a text was retracted. Such a text closes empty and is not part of the response."""
+    """Return whether the text of a part was retracted. Such a part closes empty, and the response omits it."""
     if text.text or text.provider_metadata:
         return False
     if type(text) is TextDone:

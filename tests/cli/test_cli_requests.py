@@ -107,7 +107,7 @@ def test_check_names_the_api_of_a_request_for_another_one(run: Run) -> None:
     [
         (REQUEST, ("--to", "openai"), "did you mean chat or responses?"),
         (REQUEST, (), "Missing option '--to'"),
-        (REQUEST, ("--to", "chat", "--gateway", "deepseek", "--profile", "x"), "exclude each other"),
+        (REQUEST, ("--to", "chat", "--gateway", "deepseek", "--profile", "x"), "use either --gateway or --profile"),
         (REQUEST, ("--to", "chat", "--gateway", "deep-seek"), "did you mean deepseek?"),
         ([USER], ("--to", "anthropic"), "a mapping"),
         ({"model": "m"}, ("--to", "anthropic"), "messages"),

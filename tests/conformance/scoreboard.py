@@ -141,8 +141,8 @@ runs them, and writes these pages. Each name links to the failing cases, and eac
 How to read it:
 
 - The expected results are those of streamweld. Most cases are streams that break a rule of their API. A vendor's client
-  is not made for the behavior of other gateways, so a failing case shows what happens there. It is not a defect of the
-  client.
+  is not designed for streams from other gateways. A failing case shows how the client handles such a stream; it is not
+  a defect of the client.
 - If a vector omits ids, timestamps, or roles, the suite adds them, so that a reader does not fail only because its
   model is strict. They are not added if the case is about their absence or their value.
 - A reader passes a case with a broken stream if it raises an error or reports the stream as incomplete, and returns no

@@ -19,7 +19,7 @@ GATEWAY = re.compile(r"<!-- gateway: ([\w-]+) -->")
 @dataclass
 class Block:
     """One fenced block. `expected`: the text block that follows it, or None if there is none. `gateway`: the response
-    that the last `<!-- gateway: NAME -->` before it selects.
+    selected by the last `<!-- gateway: NAME -->` comment before the block, or None.
     """
 
     line: int

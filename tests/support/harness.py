@@ -53,7 +53,7 @@ class Outcome:
 
 
 def policy_of(options: dict[str, Any]) -> dict[str, Any]:
-    """Convert options as data (vectors, generators) to keyword arguments of StreamParser."""
+    """Convert options given as plain data, by a vector or a stream generator, to keyword arguments of StreamParser."""
     out = dict(options)
     if isinstance(out.get("policy"), dict):
         policy = dict(out["policy"])

@@ -233,7 +233,7 @@ def _is_ping(value: dict[str, Any], event: str) -> bool:
 
 
 def _is_error(value: dict[str, Any], event: str) -> bool:
-    """Return whether a payload contains an error and nothing of a response, in any dialect."""
+    """Return whether a payload of any dialect contains an error and no part of a response."""
     if value.get("choices") or value.get("candidates"):
         return False
     return "error" in (event, value.get("type"), value.get("object")) or value.get("error") is not None

@@ -197,7 +197,7 @@ def check(
     Tool calls that a model wrote into its text are reported as text_call_seen.
 
     Exit codes: 0 no findings, 1 findings (a violation with severity warning or error, a tool call in the text, or an
-    unknown dialect), 2 usage error, 3 a file could not be read. --fail-on sets the least severity for exit code 1.
+    unknown dialect), 2 usage error, 3 a file could not be read. --fail-on sets the lowest severity for exit code 1.
     """
     unreadable: list[str] = []
     read = partial(_report, dialect, Selection.of(select, ignore, fail_on))

@@ -62,7 +62,7 @@ def _speed(body: bytes) -> tuple[int, float]:
     return events, events / best
 
 
-@click.command(short_help="Parse a bundled stream that breaks naive readers.")
+@click.command(short_help="Parse a bundled sample stream that breaks naive readers.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--raw", is_flag=True, help="Print the raw stream, as received from the network.")
 def demo(as_json: bool, raw: bool) -> None:

@@ -54,7 +54,7 @@ _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The codes to show, those that match `select` but not `ignore`, and the least severity that fails.
+    """The codes to show, which match `select` but not `ignore`, and the lowest severity that fails.
 
     Raises:
         UsageError: if a pattern does not match any code.
@@ -85,7 +85,7 @@ class Selection:
         return chosen and not any(fnmatchcase(code, pattern) for pattern in self.ignore)
 
     def codes(self, findings: Iterable[Finding]) -> list[str]:
-        """Return the codes that summaries list, each once: warnings and errors, and also infos if they fail."""
+        """Return the codes that summaries list, each once: warnings, errors, and, if they fail, infos."""
         listed = _SEVERITIES if self.fail_on == "info" else ("warning", "error")
         return list(dict.fromkeys(one.code for one in findings if one.severity in listed))
 
@@ -129,7 +129,7 @@ def finding_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(_SEVERITIES),
             default="warning",
             show_default=True,
-            help="The least severity of a finding for which the exit code is 1.",
+            help="The lowest severity of a finding for which the exit code is 1.",
         ),
         click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings."),
         click.option(

@@ -157,7 +157,7 @@ class Report:
 
 
 def _calls(response: Response) -> list[tuple[ToolCall, bool]]:
-    """Return the calls of all choices, those that the provider runs last, and whether each is dispatchable."""
+    """Return the calls of each choice, those run by the provider last, and whether each call is dispatchable."""
     found: list[tuple[ToolCall, bool]] = []
     for choice in response.choices:
         runnable = {call.part for call in choice.dispatchable_calls}
@@ -262,7 +262,7 @@ def inspect(
     The rules of `check` that a stream breaks are also shown.
 
     Exit codes: 0 no findings, 1 findings (a diagnostic or a broken rule with severity warning or error), 2 usage error,
-    3 a file could not be read. --fail-on sets the least severity for exit code 1. Codes excluded with --ignore do not
+    3 a file could not be read. --fail-on sets the lowest severity for exit code 1. Codes excluded with --ignore do not
     affect the exit code.
     """
     unreadable: list[str] = []

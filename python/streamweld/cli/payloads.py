@@ -1,4 +1,4 @@
-"""Code that `history` and `requests` share: options, reading and writing of payloads, violations, edits and losses."""
+"""Code shared by `history` and `requests`: options, input and output of payloads, violations, edits and losses."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ __all__ = [
     "write",
 ]
 
-_SHOWN: Final = 160  # maximum number of characters shown of removed content
+_SHOWN: Final = 160  # maximum number of characters of removed content to show
 _NAMES: Final = (*profiles.TARGETS, "chat", "ai-sdk-parts")
 POLICY_NAMES: Final = tuple(HistoryPolicy.__dataclass_fields__)
 
@@ -88,7 +88,7 @@ def source_option(what: str) -> Callable[[Any], Any]:
 def provider_option(kind: str) -> Callable[[Any], Any]:
     """Return the option `--provider`; `kind` is `history` or `request`."""
     return click.option(
-        "--provider", help=f"The vendor or gateway that generated the assistant turns, if the {kind} does not name it."
+        "--provider", help=f"The vendor or gateway that generated the assistant turns, if the {kind} does not show it."
     )
 
 
@@ -114,7 +114,7 @@ def gateway_of(name: str | None, profile: str | None) -> str | Mapping[str, Any]
     if profile is None:
         return name
     if name is not None:
-        raise UsageError("--gateway and --profile exclude each other: a profile may say `like`")
+        raise UsageError("use either --gateway or --profile: a profile can extend a gateway with its member `like`")
     loaded = load(profile)
     if not isinstance(loaded, dict):
         raise UsageError("--profile: it must be a JSON object")
@@ -128,7 +128,7 @@ def policy_words(words: Iterable[str], names: Iterable[str] = POLICY_NAMES) -> d
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or name not in names:
-            raise UsageError(f"--policy {word}: it must be NAME=WORD, of {', '.join(names)}")
+            raise UsageError(f"--policy {word}: it must be NAME=WORD, where NAME is one of {', '.join(names)}")
         switches[name] = value
     return switches
 
@@ -142,7 +142,7 @@ def load(file: str) -> Any:
     try:
         return json.loads(texts[0])
     except (ValueError, RecursionError) as error:
-        click.echo(f"streamweld: {printable(file)}: no JSON: {error}", err=True)
+        click.echo(f"streamweld: {printable(file)}: not JSON: {error}", err=True)
         sys.exit(UNREADABLE)
 
 
@@ -152,7 +152,7 @@ def _bytes(_: str, source: BinaryIO) -> bytes:
 
 @contextmanager
 def refusals(file: str) -> Generator[None]:
-    """Print a `HistoryError` with its violations, and exit with 1."""
+    """Print a `HistoryError` with its violations, and exit with code 1."""
     try:
         yield
     except HistoryError as error:
@@ -163,7 +163,7 @@ def refusals(file: str) -> Generator[None]:
 
 
 def finish_check(file: str, found: list[HistoryViolation], profile: Profile, *, as_json: bool) -> NoReturn:
-    """Print the violations, and exit with the code that matches."""
+    """Print the violations, and exit with the matching code."""
     if as_json:
         name = f"{profile.name}@{profile.date}" if profile.date else profile.name
         rows = [violation.to_dict() for violation in found]

@@ -1,4 +1,4 @@
-"""`streamweld requests`: check or convert a whole request in a JSON file."""
+"""`streamweld requests`: check or convert a complete request in a JSON file."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 __all__ = ["requests"]
 
 
-@click.group(short_help="Check or convert a whole request.")
+@click.group(short_help="Check or convert a complete request.")
 def requests() -> None:
-    """Check or convert a whole request: messages, tools and options.
+    """Check or convert a complete request: messages, tools and options.
 
     The JSON file contains the body of the request.
 
@@ -63,7 +63,7 @@ def check(file: str, target: Target, gateway: str | None, profile: str | None, a
     request = load(file)
     try:
         found = check_request(request, target=target, gateway=meant)
-    except UsageError:  # the messages of the target's API are in another member
+    except UsageError:  # in the target's API, another member contains the messages
         _suggest_conversion(file, request, meant.target)
         raise
     if found:
@@ -72,7 +72,7 @@ def check(file: str, target: Target, gateway: str | None, profile: str | None, a
 
 
 def _suggest_conversion(file: str, request: Any, target: str) -> None:
-    """Print what to do if this looks like a request for another API."""
+    """Print what to do if the request looks like a request for another API."""
     seen = detect(cast("dict[str, Any]", request), target) if isinstance(request, dict) else target
     if seen != target:
         hint = f"this looks like a request for {seen}: convert it first (streamweld requests convert --to {target})"
@@ -102,7 +102,7 @@ def convert(
     """Convert a request for another API, and fix what that API would reject. - is standard input.
 
     The request is written to standard output, and each edit and loss to standard error. `--policy vital=raise` rejects
-    a request with an option that affects the answer and that the target does not support.
+    a request if the target does not support an option that affects the response.
     """
     switches = policy_words(words, ("vital", *POLICY_NAMES))
     vital = switches.pop("vital", "report")

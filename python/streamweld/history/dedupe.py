@@ -266,7 +266,7 @@ def _within(occurrences: list[_Occurrence]) -> None:
 
 
 def _across(occurrences: list[_Occurrence]) -> None:
-    """Mark parts that repeat an id of an earlier message and either have no text or a text already seen for that id."""
+    """Mark parts that repeat an id of an earlier message and have either no text or text already seen for that id."""
     known: dict[tuple[str, str], set[str]] = {}
     here: list[_Occurrence] = []
     for one in occurrences:
@@ -281,8 +281,8 @@ def _across(occurrences: list[_Occurrence]) -> None:
 
 
 def _blank_first(occurrences: list[_Occurrence]) -> None:
-    """Mark empty parts if their id has a text only in a later message."""
-    first_with_text: dict[tuple[str, str], int] = {}  # the first message in which the id has a text
+    """Mark empty parts if their id has text only in a later message."""
+    first_with_text: dict[tuple[str, str], int] = {}  # the first message in which the id has text
     for one in occurrences:
         if not one.blank and one.drop is None:
             first_with_text.setdefault((one.kind, one.item_id), one.at)

@@ -40,7 +40,7 @@ def read_metadata(given: Any) -> ProviderMetadata:
 
 
 def text_signature(given: Any) -> tuple[str | None, bool]:
-    """Return Google's signature for a text, and whether the metadata contains nothing else."""
+    """Return Google's signature for a text part, and whether the metadata contains nothing else."""
     if given is None:
         return None, False
     found = read_metadata(given)

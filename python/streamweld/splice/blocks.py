@@ -58,7 +58,7 @@ class Block:
 class BlockReader:
     """Reads chunks of any size and yields the blocks that each one completes.
 
-    The blocks of a chunk are made one by one, because a chunk of blank lines has as many blocks as bytes.
+    Blocks are created one by one, because a chunk of blank lines contains as many blocks as bytes.
     """
 
     __slots__ = ("_buffer", "_last_id", "_line", "_max", "_offset", "_reader", "_scanned", "_start")
@@ -166,13 +166,13 @@ def _canonical(payload: dict[str, Any] | list[Any]) -> str:
 
 
 def blocks_of(reader: BlockReader, body: bytes) -> Iterator[Block]:
-    """Yield the complete blocks of a whole body. `reader` then has the bytes after them."""
+    """Yield the complete blocks of a body. `reader` then contains the bytes after them."""
     yield from reader.feed(body)
     yield from reader.finish()
 
 
 def raw_blocks(data: bytes) -> Iterator[bytes]:
-    """Yield the bytes of each block again, for blocks that a reader has already accepted."""
+    """Yield the bytes of each block, for data that a reader has already accepted."""
     for block in blocks_of(BlockReader(_UNLIMITED), data):
         yield block.raw
 

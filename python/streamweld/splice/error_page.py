@@ -1,4 +1,4 @@
-"""Recognize the body that a gateway sends instead of an event stream: a page, or an error as JSON."""
+"""Recognize a body that a gateway sends instead of an event stream: an HTML or XML page, or an error as JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BLANKS: Final = b" \t\r\n"
 
 
 def describe_error_page(body: bytes) -> str:
-    """Describe a whole body that is an error page, with the gateway's message. Return an empty string for others."""
+    """Describe a complete body that is an error page, with the gateway's message. Return "" for other bodies."""
     if is_markup(body[:HEAD_BYTES]):
         return "a page of HTML or XML"
     if body.lstrip(_BLANKS)[:1] not in (b"{", b"["):

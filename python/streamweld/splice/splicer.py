@@ -181,8 +181,8 @@ class StreamSplicer:
     def _reject_page(self, page: bytes, second: bytes) -> None:
         """Raise if the gateway sent an error page instead of the second stream.
 
-        `second`: all bytes of the second stream so far. If they complete an event of the first stream, they are not a
-        page.
+        `second`: all bytes of the second stream so far. If they complete an event of the first stream, they are not
+        an error page.
         """
         found = describe_error_page(page)
         if not found:

@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Anthropic"]
 
-# Members of the usage that are written from the counts.
+# Usage members that are written from the counts.
 _COUNTS = frozenset({"input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"})
 _DELTA_MEMBERS = ("stop_sequence", "stop_details")  # clients read them only from the delta of `message_delta`
 _MOST = 4096  # maximum size of the members that are merged from several events, in bytes
-_MOST_WAITING = 1 << 20  # maximum number of characters in deltas of blocks that wait
+_MOST_WAITING = 1 << 20  # maximum number of characters in the deltas of queued blocks
 
 
 class Anthropic(SequentialAnswer):
@@ -64,10 +64,10 @@ class Anthropic(SequentialAnswer):
         super().__init__(context)
         self._index = -1  # index of the latest block
         self._at: dict[int, int] = {}  # index of each open block, by part
-        # The latest block: its index in the source, and here; None once it is stopped.
+        # Index of the latest block in the source and in the output; None once the block is stopped.
         self._latest: tuple[int | None, int] | None = None
         self._bare: int | None = None  # index of the latest block if it has no part and is open
-        self._waiting = 0  # number of characters in deltas that had to wait
+        self._waiting = 0  # number of characters in deltas that were queued
         self._members: dict[MembersOf, Raw] = {}  # unknown members that are not written yet
 
     # The message

@@ -70,7 +70,7 @@ class Converter:
         self._tool_ids = None if form is None else ToolIds(self._context.mint, *form)
         self._encoder = load_encoder(target)(self._context)
         self._carriers = Carriers(target) if target in CARRYING else None
-        # The calls that wait, if the server may answer calls of this source itself.
+        # The held calls, if the server may run calls of this source itself.
         self._held = HeldCalls() if source in ANSWERING else None
         self._reported: Fault | None = None  # error that the upstream sent, if the policy continues after it
         self._over = False
@@ -189,7 +189,7 @@ class Converter:
             self._held = HeldCalls()
 
     def _write(self, event: Event, opening: Opening = (False, False)) -> None:
-        """Write one event, and report what is lost. `opening`: what the event does not contain if it opens a call."""
+        """Write one event, and report what is lost. `opening`: facts about a call's start that the event lacks."""
         context, out = self._context, self._parser.out
         if out.refusal is not None:
             return

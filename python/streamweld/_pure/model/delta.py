@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Address", "Fragment", "ItemKind", "ListedPart", "Usage"]
 
-ItemKind = Literal["message", "reasoning", "call"]  # the kind of content of an item on the wire
+ItemKind = Literal["message", "reasoning", "call"]  # kind of a wire item
 
 
 @dataclass(slots=True)

@@ -1,6 +1,6 @@
-"""Content of a stream that no event contains, and that an encoder for the same dialect writes as it was sent.
+"""Content that no event contains. An encoder for the same dialect writes it as it was sent.
 
-The decoder creates these values only for repair. Texts are JSON as sent.
+The decoder creates these values only for repair. Strings contain JSON as sent.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class BlockOpened:
     """The start of a block without a part: a tool result, or a block of unknown type."""
 
     index: int
-    block: str  # a result has the id that its call has in the events
+    block: str  # for a result, with the call id that the events have
 
 
 @dataclass(slots=True, frozen=True)
@@ -69,7 +69,7 @@ class Annotated:
 
 @dataclass(slots=True, frozen=True)
 class OtherEvent:
-    """A whole payload of unknown type, and the name of its event."""
+    """A payload of unknown type, and the name of its event."""
 
     event: str | None
     payload: str

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BODY_HEAD", "HEAD", "PayloadPipeline"]
 
-HEAD = 4096  # bytes that are kept until the first payload: a gateway may send many comments before it
+HEAD = 4096  # number of bytes that are kept until the first payload; a gateway may send many comments before it
 BODY_HEAD = 512  # number of bytes that the error message shows of a body that is not an event stream
 
 
@@ -547,7 +547,7 @@ class PayloadPipeline:
         return self._out.fault("UnknownDialect", "unknown_dialect", seen=waiting.seen())
 
     def reject_joined(self, text: bytes, start: int = 0) -> None:
-        """Raise the fault for lines without their ends. `start`: the offset of the text in the current payload."""
+        """Raise the fault for lines without line endings. `start`: the offset of the text in the current payload."""
         at = joined_field(text, self._max_depth)
         if at is not None:
             position = at + start + _leading(self._out.payload)

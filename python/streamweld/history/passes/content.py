@@ -60,7 +60,7 @@ def _of_turn(turn: Turn, context: Context) -> Turn | None:
         if members_sent is not None:
             parts.append(members_sent)
     if context.fact("document_needs_text") and turn.role == "user" and _is_bare_document(parts):
-        context.edit("document_text", turn.path, "added a text, because the target rejects a document without one")
+        context.edit("document_text", turn.path, "added a text part, because the target rejects a document without one")
         parts.append(Text(text=_DOCUMENT, path=turn.path))
         altered = True
     silent = context.fact("empty_message") == "drop_silent" and turn.role == "assistant" and _is_silent(parts, context)
@@ -111,10 +111,10 @@ def _content(
         if part.signature:  # an empty text may exist only to carry its signature
             return part
         if drop_empty and not part.text:
-            context.edit("text_empty", part.path, "dropped an empty text", part.text)
+            context.edit("text_empty", part.path, "dropped an empty text part", part.text)
             return None
         if drop_blank and not part.text.strip():
-            context.edit("text_blank", part.path, "dropped a text that is only white space", part.text)
+            context.edit("text_blank", part.path, "dropped a text part that is only white space", part.text)
             return None
         if part.refusal and kinds is not None and "refusal" not in kinds:
             if part.origin is not None and part.origin.dialect == context.family:
@@ -200,7 +200,7 @@ def _of_result(result: Result, context: Context) -> Result:
     for part in result.parts:
         if isinstance(part, Text) and not part.text and drop_empty:
             if part.raw is not None:
-                context.edit("text_empty", part.path or result.path, "dropped an empty text", part.text)
+                context.edit("text_empty", part.path or result.path, "dropped an empty text part", part.text)
                 altered = True
             continue  # an empty result has the same meaning
         members_sent = _content(part, kinds, drop_empty, drop_blank, context)
@@ -211,7 +211,7 @@ def _of_result(result: Result, context: Context) -> Result:
     if context.fact("result_empty", "only") == "list" and members_of(result.raw).get("content") != []:
         fill = None
     if fill and not inner and (result.value is MISSING or result.value == ""):
-        context.edit("result_empty", result.path, "added a text to an empty result")
+        context.edit("result_empty", result.path, "added a text part to an empty result")
         return changed(result, parts=(Text(text=fill),), value=MISSING)
     return changed(result, parts=tuple(inner)) if altered else result
 

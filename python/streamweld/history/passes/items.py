@@ -334,7 +334,7 @@ class _Cleaner:
             return part
         members_sent = cast("Mapping[str, Any]", raw).get("type")
         if members_sent != wanted and not part.touched:
-            self.context.edit("text_type", part.path, f"changed the type of the text from {members_sent} to {wanted}")
+            self.context.edit("text_type", part.path, f"changed the type of the part from {members_sent} to {wanted}")
             return changed(part)
         return part
 

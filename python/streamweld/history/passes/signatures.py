@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run", "run_texts"]
 
-_SIGNED_TEXTS: Final = frozenset({"gemini", "ai-sdk-model", "ai-sdk-ui"})  # dialects that can sign a text
+_SIGNED_TEXTS: Final = frozenset({"gemini", "ai-sdk-model", "ai-sdk-ui"})  # dialects that can sign text
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
@@ -62,7 +62,7 @@ def _unsigned(turn: Turn, context: Context) -> Turn:
     parts: list[Part] = []
     for part in turn.parts:
         if isinstance(part, Text) and part.signature:
-            why = "the target has no member for the signature of a text"
+            why = "the target has no member for the signature of a text part"
             context.lose("signature", part.path, why, part.signature)
             parts.append(changed(part, signature=None))
         else:

@@ -89,7 +89,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     if role not in _ROLES:
         raise unknown_role(role, (*_ROLES, "tool", "function"), DIALECT, path)
     content = message.get("content")
-    if type(content) is str and len(message) == 2:  # most messages have only a role and a text
+    if type(content) is str and len(message) == 2:  # most messages have only a role and text
         origin = Origin(DIALECT, path, message, 1)
         return [Turn(role, (Text(origin, 0, path + _CONTENT, None, EMPTY, False, content),), origin)]
     calls = message.get("tool_calls")

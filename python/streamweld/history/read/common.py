@@ -93,7 +93,7 @@ _KINDS: Final[tuple[tuple[type[Any], str], ...]] = (
 
 
 def _unusable(value: Any, required: str, path: Path) -> HistoryError:
-    """Return the error for a value of the wrong type. Its message does not contain the value, which may be private."""
+    """Return the error for a value of the wrong type. The message omits the value, which may be private."""
     other = f"a Python object of type {type(value).__name__}"
     found = next((name for kind, name in _KINDS if isinstance(value, kind)), other)
     return HistoryError("unreadable", pointer(path), detail=f"found {found} where {required} is required")

@@ -1,6 +1,6 @@
 """`source="auto"`: detect the dialect of a history from the members of its messages.
 
-Messages with only a role and a text are valid in several dialects. In that case, the target's own dialect is preferred,
+Messages with only a role and text are valid in several dialects. In that case, the target's own dialect is preferred,
 so that messages are not rewritten unnecessarily.
 """
 
@@ -59,7 +59,7 @@ _CONTAINERS: Final = {
     "systemInstruction": "gemini",
     "instructions": "responses",
 }
-# Dialects in which a message may have only a role and a text, with the roles that they allow.
+# Dialects in which a message may have only a role and text, with the roles that they allow.
 _PLAIN: Final = {
     "openai-chat": frozenset({"system", "developer", "user", "assistant", "tool"}),
     "responses": frozenset({"system", "developer", "user", "assistant"}),

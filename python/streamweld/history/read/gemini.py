@@ -44,7 +44,7 @@ def _either(raw: Json, camel: str, snake: str) -> Any:
 
 
 def read_system(raw: Any) -> list[Turn]:
-    """Return the turn for `systemInstruction`: a content, its parts, or a text."""
+    """Return the turn for `systemInstruction`: a content object, its parts, or a string."""
     path: Path = ("systemInstruction",)
     origin = new_origin(DIALECT, path, raw, _CONTENT)
     if isinstance(raw, str):

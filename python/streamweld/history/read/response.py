@@ -101,7 +101,7 @@ def _is_broken(item: ToolCall, call: Call) -> bool:
 
 
 def _beside(item: Item, origin: Origin, path: Path, issuer: str | None, model: str | None) -> Part:
-    """Return a part for an item that no message of the dialect can contain, such as the citations of a text."""
+    """Return a part for an item that no message of the dialect can contain, such as the citations of a text part."""
     if isinstance(item, TextDone):
         return Opaque(*locate(origin, path, list(item.annotations)), kind="annotations", dialect=DIALECT)
     return _part(item, origin, path, issuer, model)

@@ -140,9 +140,10 @@ def converted_headers(given: Mapping[str, str], dialect: str, slot: Sequence[str
 
 
 def answered(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the headers of a response that may be forwarded, without length and encoding.
+    """Return the response headers that may be forwarded.
 
-    Repeated headers are joined, which is how a client would read them without the proxy (RFC 9110 5.3).
+    Headers for the length and encoding of the body are omitted. Repeated headers are joined, which is how a client
+    would read them without the proxy (RFC 9110 5.3).
     """
     made: dict[str, str] = {}
     for name, value in _passing(headers, _RESPONSE):

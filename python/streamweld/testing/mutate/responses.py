@@ -323,14 +323,14 @@ _each(
 )
 _each(
     "delta_is_an_object",
-    "The delta of a text is an object with `text`.",
+    "Each text delta is an object with `text`.",
     lambda kind, data, _f, _s: data.update(delta={"text": data["delta"]}) if kind == "output_text.delta" else None,
 )
 
 
 @operator("responses", aspect="texts")
 def deltas_of_content_parts(_: Random, stream: Stream) -> Stream | None:
-    """The deltas of a text are events named `response.content_part.delta`."""
+    """Text deltas are sent as events named `response.content_part.delta`."""
     kind = "response.content_part.delta"
     frames = [
         replace(frame, data=clone(frame.data) | {"type": kind}, event=kind)
@@ -356,7 +356,7 @@ def text_in_output_text_only(_: Random, stream: Stream) -> Stream | None:
 
 @operator("responses", aspect="items", opaque=True)
 def object_deltas_without_done(_: Random, stream: Stream) -> Stream | None:
-    """The delta of a text is an object with a `text` member, and no other event repeats the text."""
+    """Each text delta is an object with a `text` member, and no other event repeats the text."""
     if not stream.expected.text or any(isinstance(part, (Call, Reasoning)) for part in stream.parts):
         return None
 

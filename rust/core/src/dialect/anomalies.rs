@@ -133,7 +133,7 @@ impl<'a> Anomalies<'a> {
         object
     }
 
-    /// Does the same for an object inside a payload, which may be split already.
+    /// Does the same for an object inside a payload. The object may already be split.
     pub(crate) fn opened<'p>(
         &mut self,
         payload: &'p Object<'a>,

@@ -66,7 +66,7 @@ pub(crate) type PayloadPredicate = fn(&Document<'_>) -> bool;
 /// How payloads are parsed, and predicates that recognize payloads other than the events of a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shapes {
-    /// Parses one payload within a depth limit, and splits what the decoder reads.
+    /// Parses one payload within a depth limit, and splits the objects and lists that the decoder reads.
     pub(crate) document: for<'a> fn(&'a str, Option<u64>) -> Scan<Document<'a>>,
     /// A complete response body, or an error, sent instead of a stream.
     pub(crate) is_body: PayloadPredicate,

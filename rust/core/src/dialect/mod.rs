@@ -190,7 +190,7 @@ impl Reader {
             self.check_lists(text, Dialect::Chat)?; // `evaluate` may parse the payload as Chat
             return Ok(Read::Undecided(document));
         };
-        // The lists are counted before their entries are collected.
+        // The lists are counted before their items are collected.
         if self.check_lists(text, dialect).is_err() {
             // If the text is not JSON, that is reported instead.
             members::document(text, self.max_depth)?;

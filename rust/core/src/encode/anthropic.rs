@@ -50,11 +50,11 @@ pub(crate) struct Message {
     next: i64,
     /// Indexes of the open blocks, by part.
     at: Map<u32, i64>,
-    /// The latest block: its index in the source, and here; `None` once it is stopped.
+    /// Index of the latest block in the source and in the output; `None` once the block is stopped.
     latest: Option<(Option<i64>, i64)>,
     /// Index of the latest block if it has no part and is open.
     bare: Option<i64>,
-    /// Number of bytes in deltas that had to wait.
+    /// Number of bytes in deltas that were queued.
     waiting: usize,
     /// Unknown members that are not written yet.
     members: UnwrittenMembers,
@@ -74,7 +74,7 @@ struct UnwrittenMembers {
 /// Members by name, as sent.
 type ExtraMembers = Vec<(String, String)>;
 
-/// Members of the usage that are written from the counts.
+/// Usage members that are written from the counts.
 const COUNTS: [&str; 4] = [
     "input_tokens",
     "cache_creation_input_tokens",
@@ -85,7 +85,7 @@ const COUNTS: [&str; 4] = [
 const DELTA_MEMBERS: [&str; 2] = ["stop_sequence", "stop_details"];
 /// Maximum size of the members that are merged from several events, in bytes.
 const MOST: usize = 4096;
-/// Maximum number of bytes in deltas of blocks that wait.
+/// Maximum number of bytes in the deltas of queued blocks.
 const MOST_WAITING: usize = 1 << 20;
 
 /// Marks a block that was interrupted by another part and continued in a second block.
@@ -597,7 +597,7 @@ fn size(extra: &ExtraMembers) -> usize {
     sizes.sum()
 }
 
-/// Returns the annotations of a text if the source has the same dialect and there are any.
+/// Returns the annotations of a text part if the source has the same dialect and there are any.
 fn own_annotations<'d>(context: &EncodeContext, done: &'d Done<'_>) -> Option<Raw<'d>> {
     let list = Raw {
         text: done.annotations.as_deref()?,

@@ -60,7 +60,7 @@ struct EncoderSink {
     /// True if the detected dialect of the source is also the target's dialect.
     same: bool,
     encoder: Box<dyn Encoder>,
-    /// The calls that wait, if the server may answer calls of this source itself.
+    /// The held calls, if the server may run calls of this source itself.
     held: Option<HeldCalls>,
     context: EncodeContext,
     /// Byte offset and ordinal of the current payload.
@@ -132,7 +132,7 @@ impl Sink for EncoderSink {
     }
 }
 
-/// Creates the place for calls that the server may answer itself. Returns `None` for a source in which it does not.
+/// Creates the store for held calls. Returns `None` for a source whose server never runs calls for the client.
 fn held_calls(source: &str) -> Option<HeldCalls> {
     (source == "responses").then(HeldCalls::default)
 }
@@ -163,7 +163,7 @@ impl EncoderSink {
         }
     }
 
-    /// Writes the events that wait.
+    /// Writes the held events.
     fn release(&mut self) {
         let events = self.held.as_mut().map(HeldCalls::release);
         for held in events.unwrap_or_default() {

@@ -44,7 +44,7 @@ pub(crate) struct Object<'a> {
     pub(crate) members: Vec<Member<'a>>,
     /// True if the object contains an integer outside 64 bits; set only for complete payloads.
     pub(crate) wide_integer: bool,
-    /// The objects and lists inside that are already split; `None` if there are none.
+    /// The objects and lists inside this object that are already split; `None` if there are none.
     pub(crate) nested: Option<Box<Nested<'a>>>,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Object<'a> {
             .or_else(|| Object::of(raw).map(Cow::Owned))
     }
 
-    /// Returns the items of an array inside this object; empty for any other value.
+    /// Returns the items of an array inside this object; empty for a value of any other type.
     pub(crate) fn items(&self, raw: Raw<'a>) -> Cow<'_, [Raw<'a>]> {
         let known = self.nested().and_then(|nested| nested.items(raw));
         known.map_or_else(|| Cow::Owned(items(raw)), Cow::Borrowed)
@@ -115,7 +115,8 @@ pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>>
     split(text, max_depth, Flat)
 }
 
-/// A place in a payload whose value a decoder reads. No place may be inside itself, because they are split recursively.
+/// A place in a payload whose value a decoder reads. A place must not contain itself, because values are split
+/// recursively.
 pub(crate) trait Place: Copy {
     /// Returns the place of a member's value, if it is read as an object or array.
     fn inside(self, key: Key<'_>) -> Option<Self>;
@@ -123,12 +124,12 @@ pub(crate) trait Place: Copy {
     /// Returns the place of the items, if an array at this place is read.
     fn item(self) -> Option<Self>;
 
-    /// Returns true if an object at this place may have several members that are read with the same key; false is
-    /// certain. The payload itself is not asked.
+    /// Returns false only if no two members that the decoder reads have the same key in an object at this place. Not
+    /// called for the payload itself.
     fn may_repeat(self, members: &[Member<'_>]) -> bool;
 }
 
-/// A payload of which only the members are read.
+/// A payload whose nested values are not split.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flat;
 
@@ -146,7 +147,7 @@ impl Place for Flat {
     }
 }
 
-/// Maximum number of objects, and of lists, that are split. The reader of another one scans it again.
+/// Maximum number of objects, and of lists, that are split. Beyond it, values are scanned again when they are read.
 const KEPT: usize = 64;
 
 /// Initial capacities, sufficient for most payloads, objects and lists.
@@ -159,7 +160,7 @@ const ITEMS: usize = 4;
 pub(crate) struct Nested<'a> {
     objects: Vec<Object<'a>>,
     lists: Vec<(Raw<'a>, Vec<Raw<'a>>)>,
-    /// True if an object among them may have a duplicate key, or if there were too many to find out.
+    /// True if one of the objects may have a duplicate key, or if there were too many objects to check.
     pub(crate) may_repeat: bool,
 }
 
@@ -187,7 +188,7 @@ impl<'a> Nested<'a> {
     }
 }
 
-/// Returns true if both are the same span of the payload, and not merely equal text.
+/// Returns true if both are the same span of the payload; equal text elsewhere does not count.
 fn is_same(one: Raw<'_>, other: Raw<'_>) -> bool {
     std::ptr::eq(one.text, other.text)
 }

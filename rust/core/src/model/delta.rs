@@ -67,7 +67,7 @@ impl Channel {
     }
 }
 
-/// Kind of content in a wire item.
+/// Kind of a wire item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ItemKind {
     Message,

@@ -211,7 +211,7 @@ impl Fault {
         fault
     }
 
-    /// Creates the fault for lines that were passed on without their ends.
+    /// Creates the fault for lines that were passed on without their line endings.
     pub fn line_ends_missing() -> Fault {
         Fault::new(Class::Framing, "line_ends_missing")
     }

@@ -1,6 +1,6 @@
-//! Content of a stream that no event contains, and that an encoder for the same dialect writes as it was sent.
+//! Content that no event contains. An encoder for the same dialect writes it as it was sent.
 //!
-//! The decoder creates these values only for repair. Texts are JSON as sent.
+//! The decoder creates these values only for repair. Strings contain JSON as sent.
 
 /// The object that contained unknown members: the message and its usage, `message_delta`, its delta and its usage, or
 /// `message_stop`.
@@ -19,8 +19,8 @@ pub enum MembersOf {
 pub enum Unmodelled<'a> {
     /// Unknown members at the start of a block that has a part.
     BlockMembers { index: i64, members: &'a str },
-    /// The start of a block without a part: a tool result, or a block of unknown type. A result has the id that its
-    /// call has in the events.
+    /// The start of a block without a part: a tool result, or a block of unknown type. A result has the
+    /// call id that the events have.
     BlockOpened { index: i64, block: &'a str },
     /// A delta whose content no event contains. Its block may have a part.
     BlockDelta { index: Option<i64>, delta: &'a str },
@@ -28,7 +28,7 @@ pub enum Unmodelled<'a> {
     BlockClosed { index: i64 },
     /// Annotations of an open part, as a JSON array. They are repeated when the part closes.
     Annotated { part: u32, annotations: &'a str },
-    /// A whole payload of unknown type, and the name of its event.
+    /// A payload of unknown type, and the name of its event.
     OtherEvent {
         event: Option<&'a str>,
         payload: &'a str,

@@ -41,7 +41,7 @@ use crate::sse::decode_utf8;
 use memchr::memchr;
 use std::mem;
 
-/// Number of body bytes that are kept until the first payload: a gateway may send many comments before it.
+/// Number of body bytes that are kept until the first payload; a gateway may send many comments before it.
 pub(crate) const HEAD: usize = 4096;
 
 /// Number of body bytes in the fault for a body that is not an event stream.
@@ -386,8 +386,8 @@ impl PayloadPipeline {
         out.diagnose(Code::MALFORMED_JSON, None, "")
     }
 
-    /// Replaces the fault of the framer for a line that is too long, if that line consists of several lines without their
-    /// ends and is the first of the body. `next`: input that was not fed yet.
+    /// Replaces the framer's fault for a line that is too long, if it is the first line of the body and consists of
+    /// several lines without line endings. `next`: input that was not fed yet.
     pub(crate) fn explain_limit<'b>(
         &self,
         limits: &Limits,

@@ -36,7 +36,7 @@ pub(crate) enum Salvaged<'t> {
     Tail(Vec<&'t str>),
     /// Text that is not the beginning of a document.
     Text,
-    /// A field name follows a document on its line, at this position: the lines lost their ends.
+    /// A field name follows a document on the same line, at this position: the line endings were lost.
     LineEndsMissing(usize),
     Broken(ScanError),
 }
@@ -185,9 +185,9 @@ fn whole(text: &str, reader: Reader) -> Option<Read<'_>> {
     reader.read(text).ok()
 }
 
-/// Returns the position of a field name that directly follows the whole document at the start of a text.
+/// Returns the position of a field name that directly follows a complete document at the start of a text.
 ///
-/// No dialect sends such a line. It means that the lines were passed on without their ends.
+/// No dialect sends such a line. It means that the lines were passed on without their line endings.
 pub(crate) fn joined_field(text: &str, reader: Reader) -> Option<usize> {
     let reader = Reader {
         max_values: None,

@@ -1,6 +1,7 @@
-"""Emits each source of one candidate once. The sources are its grounding chunks.
+"""Decodes the grounding chunks of one candidate, and emits each of them once as a source.
 
-The chunks of a stream repeat or extend the grounding metadata. Other modules keep the metadata itself.
+The payloads of a stream repeat the list of grounding chunks or append to it. The `candidate` module keeps the whole
+grounding metadata.
 """
 
 from __future__ import annotations

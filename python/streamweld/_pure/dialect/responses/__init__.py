@@ -119,12 +119,13 @@ class ResponsesDecoder:
             return True
         if value.get("message") is None:
             return False
-        # In other documents, `type` is an event name, and extension events may also have a message.
+        # A document with a `type` is an event. Extension events may have a message too, so only a type that ends in
+        # `error` counts as an error.
         return value.get("code") is not None if kind is None else isinstance(kind, str) and kind.endswith("error")
 
     @staticmethod
     def is_of_use(value: object) -> bool:
-        """Return whether a document after a broken one contains usable data: an error, a text, or the end."""
+        """Return whether a document after a broken one contains usable data: an error, text, or the end."""
         if not is_object(value):
             return False
         kind = value.get("type")

@@ -57,7 +57,7 @@ class TextReader:
         self._carried = True
         self._indexes = ContentIndexes()  # positions by `content_index`
         self._summary_indexes = ContentIndexes()
-        self.has_text = False  # whether a text of a message arrived
+        self.has_text = False  # whether text of a message arrived
 
     # Text events
 
@@ -154,7 +154,7 @@ class TextReader:
         return self._summary_indexes if sort.reasoning == "summary" else self._indexes
 
     def top_level(self, response: Mapping[str, Any], reader: Reader) -> None:
-        """Emit the `output_text` of a finished response that has no text anywhere else."""
+        """Emit the `output_text` of a finished response that has no other text."""
         text = response.get("output_text")
         if self.has_text or not isinstance(text, str) or not text:
             return

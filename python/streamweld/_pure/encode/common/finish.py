@@ -49,7 +49,7 @@ class Fault:
 
     @property
     def sent_type(self) -> str | None:
-        """The error kind that the upstream sent, if any."""
+        """Error type that the upstream sent, or None."""
         return None if self.type == _FACTS["error_type"] else self.type
 
     @property

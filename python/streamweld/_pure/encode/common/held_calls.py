@@ -1,9 +1,9 @@
-"""Holds the tool calls of a stream whose server may answer them itself, until it is known whether it does.
+"""Holds tool calls that the server may run itself, until it is known whether it does.
 
 A Responses stream may contain a `function_call` together with its `function_call_output`. A client that receives such a
-call in another dialect would run it again. Therefore, each call waits until its result arrives, or until a part of
-another kind or the end of the answer shows that the client has to run it. Whatever follows a held call and concerns a
-call waits behind it, so that the order stays the same. The parser's limits also limit how much waits.
+call in another dialect would run it again. Therefore, each call is held until its result arrives, or until a part of
+another kind or the end of the response shows that the client must run it. Later events of calls are held too, so that
+the order of events does not change. The parser's limits also limit how much is held.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ANSWERING", "HeldCalls", "Opening"]
 
-# Dialects in which a server may send the result of a call that looks like a call of the client's.
+# Dialects in which a server may run a call that looks like a call for the client, and send its result.
 ANSWERING: Final = frozenset({"responses"})
 
-Opening: TypeAlias = tuple[bool, bool]  # of a call that opens: custom, and executed by the provider
+Opening: TypeAlias = tuple[bool, bool]  # for the start of a call: custom, and executed by the provider
 _NOT_OPENING: Final = (False, False)
 
 
@@ -48,19 +48,19 @@ class _Pieces(NamedTuple):
 
 
 class HeldCalls:
-    """The calls of one stream that wait, and the calls that the server ran."""
+    """The held calls of one stream, and the calls that the server ran."""
 
     __slots__ = ("_events", "_executed", "_undecided")
 
     def __init__(self) -> None:
         self._events: list[tuple[Event | _Pieces, Opening]] = []
-        self._undecided: dict[int, str] = {}  # waiting calls without a result: part -> call id
+        self._undecided: dict[int, str] = {}  # held calls without a result: part -> call id
         self._executed: set[int] = set()  # parts of the calls that the server ran
 
     def take(self, event: Event, opening: Opening) -> Iterator[tuple[Event, Opening]]:
-        """Return the events to write now, each with its opening. The given event may wait.
+        """Return the events to write now, each with its opening. The given event may be held.
 
-        `opening`: what the event does not contain if it opens a call.
+        `opening`: facts about the start of a call that the event does not contain.
         """
         if isinstance(event, ToolCallStarted) and not opening[1]:
             self._undecided[event.part] = event.call_id or ""
@@ -84,7 +84,7 @@ class HeldCalls:
                 yield event, opening
 
     def release(self) -> Iterator[tuple[Event, Opening]]:
-        """Return the waiting events. The client runs the calls that are still without a result."""
+        """Return the held events. The client must run the calls that still have no result."""
         self._undecided.clear()
         events, self._events = self._events, []
         for event, opening in events:
@@ -95,7 +95,7 @@ class HeldCalls:
                 yield self._as_executed(event, opening)
 
     def _decide(self, event: Event) -> None:
-        """Record what the event reveals about who runs a waiting call."""
+        """Record what the event reveals about who runs a held call."""
         undecided = self._undecided
         match event:
             case ToolCall(part=part) if part in undecided:
@@ -128,7 +128,7 @@ class HeldCalls:
             self._events.append((_Pieces(event.part, event.choice, [event.arguments]), opening))
 
     def _as_executed(self, event: Event, opening: Opening) -> tuple[Event, Opening]:
-        """Return the event with the note that the server ran the call, if it did."""
+        """Return the event, marked as run by the provider if the server ran its call."""
         if isinstance(event, ToolCallStarted) and event.part in self._executed:
             return event, (opening[0], True)
         if isinstance(event, ToolCall) and event.part in self._executed:

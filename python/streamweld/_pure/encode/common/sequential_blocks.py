@@ -92,9 +92,9 @@ class Block:
     at: int | None = None
     sent: int | None = None
     item: str | None = None
-    members: Raw = field(default_factory=dict[str, str])  # in the same dialect: unknown members of its start
-    cited: int = 0  # annotations that were already written
-    cites_late: bool = False  # annotations arrived before they could be written: the close has the rest
+    members: Raw = field(default_factory=dict[str, str])  # in the same dialect: unknown members of the block's start
+    cited: int = 0  # number of annotations that were already written
+    cites_late: bool = False  # annotations arrived before they could be written; the rest is written at the close
     unmodelled: UnmodelledBlock | None = None  # a block without a part
 
 

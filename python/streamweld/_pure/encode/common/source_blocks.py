@@ -74,13 +74,13 @@ class SourceBlocks(Blocks):
         return block if block in self._open_blocks else None
 
     def cites_late(self, part: int) -> None:
-        """Record that annotations of a part that waits are written when it closes."""
+        """Record that the annotations of a queued part are written when it closes."""
         block = self._parts.get(part)
         if block is not None:
             block.cites_late = True
 
     def unmodelled(self, block: Block, content: UnmodelledBlock) -> None:
-        """Write a block that no event contains, or let it wait until no other block is open."""
+        """Write a block that no event contains, or queue it until no other block is open."""
         block.unmodelled = content
         if self._is_taken():
             self._line_up(block)
@@ -88,7 +88,7 @@ class SourceBlocks(Blocks):
             self._writer.unmodelled_block(block, content)
 
     def waiting(self, at: int | None) -> UnmodelledBlock | None:
-        """Return the last block that waits, if no event contains it and its index is `at`."""
+        """Return the last queued block if no event contains it and its index is `at`."""
         last = self._row[-1] if self._row else None
         return last.unmodelled if isinstance(last, Block) and last.at == at else None
 

@@ -218,9 +218,9 @@ fn call<'a>(
 #[derive(Debug)]
 pub(crate) enum OtherBlock {
     AsSent,
-    /// The result of a call that has another id in the events: the block with that id.
+    /// A result whose call has a different id in the events: the block with that id.
     Renamed(String),
-    /// The content comes in deltas, and a later turn must send the block back.
+    /// The content arrives in deltas, and the client must send the block back in a later turn.
     Growing(UnknownBlock),
 }
 

@@ -242,7 +242,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// Reconciles a block in a whole message with the streamed block. A result that was not streamed is new.
+    /// Reconciles a block in a complete message with the streamed block. A result that was not streamed is new.
     pub(crate) fn restate<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

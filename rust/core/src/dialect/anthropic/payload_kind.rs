@@ -41,7 +41,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
     },
 };
 
-/// The objects and lists in an event or a whole message that are read.
+/// The objects and lists in an event or a complete message that the decoder reads.
 #[derive(Clone, Copy, Debug)]
 enum EventPlace {
     Event,

@@ -54,11 +54,11 @@ pub(crate) struct Candidate {
     open: Option<(ItemKind, i64)>,
     finish_reported: bool,
     pub(crate) reason: Option<String>,
-    /// True if a text or another part came after a finish reason.
+    /// True if text or another part came after a finish reason.
     pub(crate) ran_on: bool,
 }
 
-/// An entry in a chunk's `candidates`, with the objects and lists that are read already split.
+/// An item in a chunk's `candidates`. The objects and lists that the decoder reads are already split.
 #[derive(Debug)]
 pub(crate) struct OpenedCandidate<'c, 'a> {
     pub(crate) raw: Raw<'a>,
@@ -72,7 +72,7 @@ pub(crate) struct OpenedCandidate<'c, 'a> {
 type OpenedPart<'c, 'a> = (Raw<'a>, Option<Cow<'c, Object<'a>>>);
 
 impl<'c, 'a> OpenedCandidate<'c, 'a> {
-    /// Opens the entries of `candidates`, which are part of `payload`. The list is empty for a value that is not an
+    /// Opens the items of `candidates`, which are part of `payload`. Returns an empty list if the value is not an
     /// array.
     pub(crate) fn list(payload: &'c Object<'a>, raw: Raw<'a>) -> Vec<OpenedCandidate<'c, 'a>> {
         let entries = payload.items(raw);
@@ -185,7 +185,7 @@ impl Candidate {
         self.open
     }
 
-    /// Returns the text of a candidate that contains only a text, and the part that the text belongs to. The same
+    /// Returns the text of a candidate that contains only text, and the part that the text belongs to. The same
     /// candidate with a different text belongs to the same part.
     pub(crate) fn lone_text<'a>(
         &self,
@@ -470,7 +470,7 @@ fn member<'a>(name: &'static str, raw: Raw<'a>) -> Member<'a> {
     }
 }
 
-/// Returns the members as a JSON object, and adds the signature of a text that is not a thought.
+/// Returns the members as a JSON object, and adds the signature of a text part that is not a thought.
 fn signed(extra: &ExtraFields<'_>, signature: &str) -> String {
     let mut out = extra.text().unwrap_or_else(|| "{".to_owned());
     if out.pop() != Some('{') {

@@ -64,7 +64,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
     },
 };
 
-/// The objects and lists in a chunk that are read.
+/// The objects and lists in a chunk that the decoder reads.
 #[derive(Clone, Copy, Debug)]
 enum ChunkPlace {
     /// A chunk, or the envelope around one.
@@ -113,7 +113,7 @@ impl Place for ChunkPlace {
     }
 }
 
-/// Parses a payload and splits what is read inside.
+/// Parses a payload and splits the objects and lists that the decoder reads.
 pub(crate) fn read<'a>(text: &'a str, max_depth: Option<u64>) -> Scan<Document<'a>> {
     split(text, max_depth, ChunkPlace::Payload)
 }

@@ -1,7 +1,7 @@
 //! Finds and reports duplicate object keys among the members that the decoder reads.
 //!
 //! Scans only the places where such members can occur, and does not interpret them. Most payloads have no duplicate key,
-//! which is known once they are parsed (`Place`); only the others are scanned again to report the keys.
+//! which is known once they are parsed (`Place`); only payloads that may have one are scanned again to report it.
 
 use crate::dialect::decode_context::ParseResult;
 use crate::dialect::responses::name_sets::Glance;
@@ -70,7 +70,7 @@ impl ValueKind {
 }
 
 impl Place for ValueKind {
-    /// A payload may be a whole response, which has its output at the top level.
+    /// A payload may be a complete response, which has its output at the top level.
     fn inside(self, key: Key<'_>) -> Option<ValueKind> {
         match (self, key.name().as_ref()) {
             (ValueKind::Event, "output") => Some(ValueKind::Output),

@@ -75,7 +75,7 @@ struct ItemOccurrence<'p> {
     again: bool,
 }
 
-/// An entry of the terminal output, and its members if it is an object.
+/// An item of the terminal event's output, and its members if it is an object.
 type RestatedItem<'w, 'a> = (Raw<'a>, Option<Cow<'w, Object<'a>>>);
 
 impl Items {

@@ -54,7 +54,8 @@ fn reports_error(object: &Object<'_>) -> bool {
     if object.present("message").is_none() {
         return false;
     }
-    // In other documents, `type` is the event type, and extension events may also have a `message`.
+    // A document with a `type` is an event. Extension events may have a `message` too, so only a type that ends in
+    // `error` counts as an error.
     match object.present("type") {
         None => object.present("code").is_some(),
         Some(_) => object
@@ -63,7 +64,7 @@ fn reports_error(object: &Object<'_>) -> bool {
     }
 }
 
-/// Returns true if a document after a broken one contains recoverable data: an error, a text, or the end.
+/// Returns true if a document after a broken one contains recoverable data: an error, text, or the end.
 fn is_of_use(object: &Object<'_>) -> bool {
     let of_use = matches!(
         kind(object),

@@ -74,7 +74,7 @@ pub(crate) struct Texts {
     /// Part positions by `content_index`.
     indexes: ContentIndexes,
     summary_indexes: ContentIndexes,
-    /// True once a text of a message arrived.
+    /// True once text of a message arrived.
     has_text: bool,
 }
 
@@ -278,7 +278,7 @@ impl Texts {
         Ok(())
     }
 
-    /// Emits the `output_text` of a finished response that has no text anywhere else.
+    /// Emits the `output_text` of a finished response that has no other text.
     pub(crate) fn top_level<'a>(
         &mut self,
         response: &Object<'a>,

@@ -126,7 +126,7 @@ impl EndingError {
             Some(text.into_owned()).filter(|text| !text.is_empty() && *text != self.message);
     }
 
-    /// Returns the error kind that the upstream sent, if any.
+    /// Returns the error type that the upstream sent, or `None`.
     pub(crate) fn sent_kind(&self) -> Option<&str> {
         Some(self.kind.as_str()).filter(|kind| *kind != default_kind())
     }

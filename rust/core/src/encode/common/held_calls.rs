@@ -1,9 +1,9 @@
-//! Holds the tool calls of a stream whose server may answer them itself, until it is known whether it does.
+//! Holds tool calls that the server may run itself, until it is known whether it does.
 //!
 //! A Responses stream may contain a `function_call` together with its `function_call_output`. A client that receives
-//! such a call in another dialect would run it again. Therefore, each call waits until its result arrives, or until a
-//! part of another kind or the end of the answer shows that the client has to run it. Whatever follows a held call and
-//! concerns a call waits behind it, so that the order stays the same. The parser's limits also limit how much waits.
+//! such a call in another dialect would run it again. Therefore, each call is held until its result arrives, or until a
+//! part of another kind or the end of the response shows that the client must run it. Later events of calls are held
+//! too, so that the order of events does not change. The parser's limits also limit how much is held.
 
 use crate::model::event::Delta;
 use crate::model::event::Event;
@@ -17,26 +17,26 @@ use std::mem;
 pub(crate) enum Turn {
     /// Write the event.
     Write,
-    /// Write nothing; the event waits.
+    /// Write nothing; the event is held.
     Wait,
-    /// Write the waiting events. This event is the last of them.
+    /// Write the held events. This event is the last of them.
     Release,
-    /// Write the waiting events, then this event.
+    /// Write the held events, then this event.
     ReleaseFirst,
 }
 
-/// The calls of one stream that wait, and the calls that the server ran.
+/// The held calls of one stream, and the calls that the server ran.
 #[derive(Debug, Default)]
 pub(crate) struct HeldCalls {
     events: Vec<HeldEvent>,
-    /// Waiting calls without a result: part and call id.
+    /// Held calls without a result: part and call id.
     undecided: BTreeMap<u32, String>,
     /// Parts of the calls that the server ran.
     executed: Set<u32>,
 }
 
 impl HeldCalls {
-    /// Decides about the next event, and keeps a copy if the event waits.
+    /// Decides what to do with the next event, and keeps a copy if the event is held.
     pub(crate) fn take(&mut self, event: &Event<'_>) -> Turn {
         if let Event::ToolCallStarted {
             part,
@@ -78,7 +78,7 @@ impl HeldCalls {
         }
     }
 
-    /// Records what the event reveals about who runs a waiting call.
+    /// Records what the event reveals about who runs a held call.
     fn decide(&mut self, event: &Event<'_>) {
         match *event {
             Event::ToolCall {
@@ -121,13 +121,13 @@ impl HeldCalls {
         self.events.extend(HeldEvent::of(event));
     }
 
-    /// Returns the waiting events. The client runs the calls that are still without a result.
+    /// Returns the held events. The client must run the calls that still have no result.
     pub(crate) fn release(&mut self) -> Vec<HeldEvent> {
         self.undecided.clear();
         mem::take(&mut self.events)
     }
 
-    /// Returns the event with the note that the server ran the call, or `None` if it did not.
+    /// Returns the event, marked as run by the provider, or `None` if the server did not run its call.
     pub(crate) fn as_executed<'e>(&self, event: &Event<'e>) -> Option<Event<'e>> {
         let mut changed = *event;
         match &mut changed {

@@ -40,7 +40,7 @@ pub(crate) struct SourceBlocks {
     unseen: Option<u32>,
     /// Parts that wait.
     row: VecDeque<u32>,
-    /// Number of blocks without a part that had to wait.
+    /// Number of blocks without a part that were queued.
     unmodelled: u32,
     /// Calls that are not complete. Whether they may be closed is known only at the end.
     late: Vec<u32>,
@@ -165,19 +165,19 @@ impl SourceBlocks {
         (self.blocks.get_mut(&part), self.open.contains(&part))
     }
 
-    /// Writes a block that no event contains, or lets it wait until no other block is open.
+    /// Writes a block that no event contains, or queues it until no other block is open.
     pub(crate) fn unmodelled<F: Form>(&mut self, to: &mut Pen<'_, F>, mut block: Block) {
         if !self.is_taken::<F>(to.context) {
             return to.form.unmodelled_block(to.context, &block);
         }
         self.unmodelled += 1;
-        let part = u32::MAX - self.unmodelled; // far from the parts of the source
+        let part = u32::MAX - self.unmodelled; // not a part number of the source
         block.part = part;
         self.blocks.insert(part, block);
         self.line_up(part);
     }
 
-    /// Returns the last block that waits, if no event contains it and its index is `at`.
+    /// Returns the last queued block if no event contains it and its index is `at`.
     pub(crate) fn waiting(&mut self, at: Option<i64>) -> Option<&mut UnmodelledBlock> {
         let last = self.blocks.get_mut(self.row.back()?)?;
         let is_meant = last.at == at;

@@ -322,7 +322,7 @@ CALLS = {
 
 @pytest.mark.parametrize("dialect", CALLS)
 def test_the_event_count_is_where_a_joined_stream_goes_on(dialect: Any) -> None:
-    """At every byte at which a connection may break: the events counted, then the rest, are those of the whole."""
+    """Wherever the connection breaks, the counted events and those of the rest are the events of the full stream."""
     whole = b"".join(CALLS[dialect])
     every = list(sw.iter_events([whole], dialect=dialect))
     closing = 0

@@ -110,7 +110,7 @@ def counted(response: sw.Response, unreported: tuple[str, ...] = ()) -> Any:
 
 
 def uncounted(body: bytes) -> tuple[str, ...]:
-    """Return the counts that the first message_start of a stream lacks: all of them if there is none."""
+    """Return the counts that the first message_start of a stream lacks: all counts if there is no message_start."""
     for frame in sw.sse.iter_frames([body]):
         try:
             payload = json.loads(frame.data)

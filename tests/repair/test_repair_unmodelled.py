@@ -1,4 +1,4 @@
-"""What no event contains, in repaired Messages streams, read by anthropic-python over HTTP on the loopback interface.
+"""Content that no event contains, in repaired Messages streams that anthropic-python reads over HTTP on loopback.
 
 The vectors are in `tests/vectors/repair/anthropic.json`. What the client must hold is in this file.
 """
@@ -150,7 +150,7 @@ def blocks(number: int, deltas: int) -> bytes:
 
 
 def test_nothing_accumulates_of_what_is_written(backend: str) -> None:
-    """Deltas of unknown blocks leave nothing behind. The starts count as text of the response."""
+    """Deltas of unknown blocks are not kept in memory. The starts count as text of the response."""
     with using(backend):
         converter = sw.StreamConverter(source="anthropic", target="same")
         converter.feed(HEAD)
@@ -169,7 +169,7 @@ def test_nothing_accumulates_of_what_is_written(backend: str) -> None:
 
 
 def test_what_waits_is_bounded(backend: str) -> None:
-    """A first block that is never stopped makes all others wait: the deltas that wait are bounded, and the loss is
+    """If the first block is never stopped, all others are queued. The queued deltas are bounded, and the loss is
     reported."""
     first = frame("content_block_start", '"index":0,"content_block":{"type":"text","text":""}')
     with using(backend):

@@ -161,7 +161,7 @@ def test_reads_of_any_size_join_the_same() -> None:
 
 @pytest.mark.parametrize("line_end", [b"\n", b"\r", b"\r\n"])
 def test_blank_lines_in_reads_of_any_size_join_the_same(line_end: bytes) -> None:
-    """A read of blank lines has as many blocks as lines."""
+    """A chunk of blank lines contains as many blocks as lines."""
     event = b'data: {"sequence_number":%d}' + 2 * line_end
     stream = b"".join([event % 0, 9 * line_end, event % 1, 30 * line_end, event % 2])
     for cut in range(len(event) - 2, len(stream)):
@@ -258,7 +258,7 @@ def test_an_error_page_instead_of_the_second_stream_raises(name: str, starts: An
 
 
 def test_a_continuation_that_looks_like_a_page_joins() -> None:
-    """The cut is before a value that begins like a page: the joined event proves that it is none."""
+    """The second stream begins like an error page; the joined event proves that it is not one."""
     chat = b'data: {"choices":[{"index":0,"delta":{"content":"<html><body>x</body></html>"}}]}\n\n'
     error = b'data: {"error":{"message":"overloaded"}}\n\n'
     for event, begin in ((chat, b"<html>"), (error, b'{"error"')):

@@ -29,22 +29,19 @@ _T = TypeVar("_T")
 class _Reader(ChunkProcessor[list[Event]]):
     """Adapts a parser to the chunk loop: each result is a list of events."""
 
-    __slots__ = ("count", "parser")
+    __slots__ = ("parser",)
 
     def __init__(self, parser: StreamParser) -> None:
         super().__init__()
         self.parser = parser
-        self.count = 0  # events that chunks completed
 
     def step(self, chunk: bytes | bytearray | memoryview) -> list[Event]:
         """Return the events that the next chunk completes."""
         try:
-            events = self.parser.feed(chunk)
+            return self.parser.feed(chunk)
         except StreamError as fault:
             self.fault = fault
-            events = fault.events
-        self.count += len(events)
-        return events
+            return fault.events
 
     def end(self, *, broken: bool = False) -> list[Event]:
         """End the input and return the last events."""
@@ -72,21 +69,11 @@ async def _aflat(batches: AsyncGenerator[list[Event]]) -> AsyncGenerator[Event]:
         await batches.aclose()
 
 
-class _Parsing:
-    """Provides the number of events, and the arguments of calls that are still arriving."""
+class _Arguments:
+    """Gives all iterators access to the arguments of calls that are still arriving."""
 
     __slots__ = ()
     _reader: StreamParser
-    _loop: _Reader
-
-    @property
-    def event_count(self) -> int:
-        """Number of events that the bytes read so far have completed.
-
-        The events that close the open parts of a truncated stream are not counted. A joined stream (see `splice`)
-        therefore starts with exactly this many of the events that this iterator has yielded.
-        """
-        return self._loop.count
 
     def partial(self, part: int) -> PartialArguments:
         """Return a live view of a tool call's arguments: see `StreamParser.partial`."""
@@ -97,24 +84,16 @@ class _Parsing:
         return self._reader.arguments_so_far(part)
 
 
-class EventIterator(Items[StreamParser, _T], Progress[StreamParser], _Parsing):
+class EventIterator(Items[StreamParser, _T], Progress[StreamParser], _Arguments):
     """Iterator returned by `iter_events` and `iter_batches`. It also provides the response so far."""
 
-    __slots__ = ("_loop",)
-
-    def __init__(self, loop: _Reader, source: Source, items: Generator[_T]) -> None:
-        super().__init__(loop.parser, source, items)
-        self._loop = loop
+    __slots__ = ()
 
 
-class AsyncEventIterator(AsyncItems[StreamParser, _T], Progress[StreamParser], _Parsing):
+class AsyncEventIterator(AsyncItems[StreamParser, _T], Progress[StreamParser], _Arguments):
     """Iterator returned by `aiter_events` and `aiter_batches`. It also provides the response so far."""
 
-    __slots__ = ("_loop",)
-
-    def __init__(self, loop: _Reader, source: Source, items: AsyncGenerator[_T]) -> None:
-        super().__init__(loop.parser, source, items)
-        self._loop = loop
+    __slots__ = ()
 
 
 def iter_events(
@@ -140,8 +119,8 @@ def iter_events(
     ['response_started', 'text_started', 'text_delta', 'text_done', 'finished']
     """
     source = Source.sync(chunks, close=close_source, other="aiter_events()")
-    loop = _Reader(StreamParser(**options))
-    return EventIterator(loop, source, _flat(run(loop, source)))
+    parser = StreamParser(**options)
+    return EventIterator(parser, source, _flat(run(_Reader(parser), source)))
 
 
 def iter_batches(
@@ -152,8 +131,8 @@ def iter_batches(
     Like `iter_events`, but with less overhead if there are many events.
     """
     source = Source.sync(chunks, close=close_source, other="aiter_batches()")
-    loop = _Reader(StreamParser(**options))
-    return EventIterator(loop, source, run(loop, source))
+    parser = StreamParser(**options)
+    return EventIterator(parser, source, run(_Reader(parser), source))
 
 
 def aiter_events(
@@ -184,8 +163,8 @@ def aiter_events(
     """
     source = Source.asynchronous(chunks, close=close_source, other="iter_events()")
     patience = patience_of(idle_timeout, event_timeout)
-    loop = _Reader(StreamParser(**options))
-    return AsyncEventIterator(loop, source, _aflat(arun(loop, source, patience)))
+    parser = StreamParser(**options)
+    return AsyncEventIterator(parser, source, _aflat(arun(_Reader(parser), source, patience)))
 
 
 def aiter_batches(
@@ -202,5 +181,5 @@ def aiter_batches(
     """
     source = Source.asynchronous(chunks, close=close_source, other="iter_batches()")
     patience = patience_of(idle_timeout, event_timeout)
-    loop = _Reader(StreamParser(**options))
-    return AsyncEventIterator(loop, source, arun(loop, source, patience))
+    parser = StreamParser(**options)
+    return AsyncEventIterator(parser, source, arun(_Reader(parser), source, patience))

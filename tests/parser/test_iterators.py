@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -300,55 +299,3 @@ def test_a_delta_is_there_before_the_next_piece_is_asked_for() -> None:
     for item in sw.iter_events(chunks):
         if isinstance(item, TextDelta):
             assert chunks.given == (1 if item.text == "Hel" else 2)
-
-
-CALLS = {
-    "chat": [
-        event({"choices": [{"index": 0, "delta": {"role": "assistant", "content": "Hi"}}]}),
-        call(0, "a", "look", '{"q":'),
-        call(0, None, None, ' "x"}'),
-        end("tool_calls"),
-    ],
-    "anthropic": [
-        event({"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant", "content": []}}),
-        event({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
-        event({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hi"}}),
-        event({"type": "content_block_stop", "index": 0}),
-        event({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}}),
-        event({"type": "message_stop"}),
-    ],
-}
-
-
-@pytest.mark.parametrize("dialect", CALLS)
-def test_the_event_count_is_where_a_joined_stream_goes_on(dialect: Any) -> None:
-    """Wherever the connection breaks, the counted events and those of the rest are the events of the full stream."""
-    whole = b"".join(CALLS[dialect])
-    every = list(sw.iter_events([whole], dialect=dialect))
-    closing = 0
-    for cut in range(1, len(whole)):
-        first = sw.iter_events([whole[:cut]], dialect=dialect)
-        got: list[sw.Event] = []
-        with suppress(StreamError):
-            got.extend(first)
-        closing += len(got) - first.event_count
-        joined = sw.iter_events(sw.iter_splice(whole[:cut], [whole]), dialect=dialect)
-        assert got[: first.event_count] + list(joined)[first.event_count :] == every, cut
-    assert closing > 0  # the events that close open parts are yielded, but not counted
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_the_event_count_of_every_iterator(mode: str) -> None:
-    for make in (sw.iter_events, sw.iter_batches) if mode == "sync" else (sw.aiter_events, sw.aiter_batches):
-        items: Any = make(source(mode, pieces(BODY, 100)))  # type: ignore[operator]
-        assert items.event_count == 0
-        if mode == "sync":
-            list(items)
-        else:
-            asyncio.run(_drain(items))
-        assert items.event_count == len(StreamParser().feed(BODY))
-
-
-async def _drain(items: Any) -> None:
-    async for _ in items:
-        pass

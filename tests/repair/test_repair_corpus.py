@@ -117,8 +117,10 @@ def uncounted(body: bytes) -> tuple[str, ...]:
         except ValueError:
             continue
         if isinstance(payload, dict) and payload.get("type") == "message_start":
-            usage = (payload.get("message") or {}).get("usage") or {}
-            return tuple(name for name in COUNTS if not isinstance(usage.get(name), int))
+            message = payload.get("message")
+            usage = message.get("usage") if isinstance(message, dict) else None
+            sent = usage if isinstance(usage, dict) else {}
+            return tuple(name for name in COUNTS if not isinstance(sent.get(name), int))
     return COUNTS
 
 

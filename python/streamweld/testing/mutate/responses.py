@@ -328,19 +328,6 @@ _each(
 )
 
 
-@operator("responses", aspect="texts")
-def deltas_of_content_parts(_: Random, stream: Stream) -> Stream | None:
-    """Text deltas are sent as events named `response.content_part.delta`."""
-    kind = "response.content_part.delta"
-    frames = [
-        replace(frame, data=clone(frame.data) | {"type": kind}, event=kind)
-        if kind_of(frame.data) == "output_text.delta"
-        else frame
-        for frame in stream.frames
-    ]
-    return stream.but(frames) if frames != list(stream.frames) else None
-
-
 @operator("responses", aspect="items", opaque=True)
 def text_in_output_text_only(_: Random, stream: Stream) -> Stream | None:
     """The whole text is in the `output_text` of the last event, whose output is empty."""

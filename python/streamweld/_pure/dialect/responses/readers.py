@@ -270,8 +270,6 @@ class Readers:
         return None
 
     def _content_part(self, verb: str, event: Mapping[str, Any]) -> None:
-        if verb == "delta":
-            self._out.mark_misread("other_name")
         part = event.get("part")
         if not is_object(part) or verb not in ("added", "done"):
             return

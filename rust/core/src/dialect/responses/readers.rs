@@ -406,7 +406,6 @@ impl Readers {
         let does = match verb {
             "added" => Does::Add,
             "done" => Does::Change,
-            "delta" => return out.mark_misread("other_name"),
             _ => return,
         };
         let Some(part) = event.object("part") else {

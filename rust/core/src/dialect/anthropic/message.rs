@@ -53,12 +53,12 @@ impl Anthropic {
             self.blocks.begin();
             self.id = Some(id.clone().into_owned());
         }
-        check(wire, "message", &members);
+        check(wire, "message", members);
         let modelled = &FACTS.message_fields;
         keep(
             wire,
             MembersOf::Message,
-            &members,
+            members,
             modelled,
             MembersOf::StartUsage,
         );

@@ -102,7 +102,10 @@ _FILES: Final = (
     (b"SQLite format 3\x00", "an SQLite database"),
 )
 _BOM: Final = b"\xef\xbb\xbf"
-_HTML: Final = re.compile(rb"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
+# The atomic group ends each comment at its first `-->`; otherwise, the number of attempts would double per comment.
+_HTML: Final = re.compile(
+    rb"\s*+(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
+)
 _XML: Final = re.compile(rb"\s*<\?xml\b")
 _REPR: Final = re.compile(rb"b(?:'|\")(?:data|event|id|retry)?:")
 _CONTROLS: Final = frozenset(range(32)) - frozenset(b"\t\n\r\x1b")

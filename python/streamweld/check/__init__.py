@@ -30,7 +30,7 @@ __all__ = ["DIALECTS", "CheckDialect", "Checker", "Place", "Violation", "check"]
 CheckDialect: TypeAlias = Literal["auto", "chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui"]
 
 DIALECTS: Final[tuple[str, ...]] = get_args(CheckDialect)
-_LONG_INTEGER: Final = re.compile(r"[0-9]{4000}")
+_LONG_INTEGER: Final = re.compile(r"(?<![0-9])[0-9]{4000}")  # one attempt per run of digits
 _BITS: Final = 13_000
 _MOST_VALUES: Final = LIMITS["max_json_values"] or 0
 _MAX_UNDETECTED: Final = 16  # maximum number of payloads before the first one that identifies the dialect

@@ -61,6 +61,23 @@ def test_check_with_a_gateway_and_with_a_profile(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
 
 
+def test_check_fails_on_a_severity() -> None:
+    warned = [USER, USER]
+    target = ("--target", "anthropic")
+    found = json.loads(run("check", warned, *target, "--json").stdout)["violations"]
+    assert [(row["rule"], row["severity"]) for row in found] == [("roles_alternate", "warning")]
+    for given, code in (
+        ((), 1),
+        (("--fail-on", "info"), 1),
+        (("--fail-on", "warning"), 1),
+        (("--fail-on", "error"), 0),
+    ):
+        done = run("check", warned, *target, *given)
+        assert (done.returncode, "roles_alternate" in done.stdout) == (code, True), given
+    assert run("check", BROKEN, "--target", "anthropic", "--fail-on", "error").returncode == 1
+    assert run("check", BROKEN, "--target", "anthropic", "--fail-on", "fatal").returncode == 2
+
+
 def test_convert_shows_what_it_changed() -> None:
     done = run("convert", ORPHAN, "--target", "anthropic")
     assert done.returncode == 0

@@ -93,6 +93,20 @@ def test_check_reports_the_rules_that_a_request_breaks(run: Run, file: Path) -> 
     assert (clean.exit_code, clean.stdout.strip()) == (0, "clean: no violation")
 
 
+def test_check_fails_on_a_severity(run: Run) -> None:
+    warned = {"model": "m", "messages": [USER], "max_tokens": 5, "seed": 7}
+    for given, code in (
+        ((), 1),
+        (("--fail-on", "info"), 1),
+        (("--fail-on", "warning"), 1),
+        (("--fail-on", "error"), 0),
+    ):
+        done = run("check", warned, "--to", "anthropic", *given)
+        assert (done.exit_code, "option_unknown" in done.stdout) == (code, True), given
+    refused = {**warned, "messages": [{"role": "assistant", "content": "Hi "}]}
+    assert run("check", refused, "--to", "anthropic", "--fail-on", "error").exit_code == 1
+
+
 def test_check_names_the_api_of_a_request_for_another_one(run: Run) -> None:
     for target in ("anthropic", "gemini"):  # for Gemini, the messages are in another member
         done = run("check", {**REQUEST, "stream_options": {"include_usage": True}}, "--to", target)

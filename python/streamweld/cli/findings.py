@@ -33,6 +33,8 @@ __all__ = [
     "OutputFormat",
     "Selection",
     "complete_codes",
+    "fail_on_option",
+    "fails",
     "finding_options",
     "finding_table",
     "write_github",
@@ -91,8 +93,13 @@ class Selection:
 
     def fails(self, findings: Iterable[Finding]) -> bool:
         """Return whether a finding is severe enough to fail."""
-        failing = _SEVERITIES[_SEVERITIES.index(self.fail_on) :]
-        return any(one.severity in failing for one in findings)
+        return fails((one.severity for one in findings), self.fail_on)
+
+
+def fails(severities: Iterable[Severity], fail_on: Severity) -> bool:
+    """Return whether a severity is at least `fail_on`."""
+    failing = _SEVERITIES[_SEVERITIES.index(fail_on) :]
+    return any(severity in failing for severity in severities)
 
 
 def _codes() -> list[str]:
@@ -105,6 +112,17 @@ def complete_codes(_: click.Context, __: click.Parameter, incomplete: str) -> li
 
     texts = {name: code.text for name, code in CODES.items()} | {name: rule.text for name, rule in rules().items()}
     return [CompletionItem(name, help=texts.get(name)) for name in _codes() if name.startswith(incomplete)]
+
+
+def fail_on_option(what: str) -> Callable[[Any], Any]:
+    """Return the option `--fail-on`; `what` is what the command reports, such as `finding`."""
+    return click.option(
+        "--fail-on",
+        type=click.Choice(_SEVERITIES),
+        default="warning",
+        show_default=True,
+        help=f"The least severity of a {what} for which the exit code is 1.",
+    )
 
 
 def finding_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -124,13 +142,7 @@ def finding_options(command: Callable[..., Any]) -> Callable[..., Any]:
             shell_complete=complete_codes,
             help="Do not report these codes.",
         ),
-        click.option(
-            "--fail-on",
-            type=click.Choice(_SEVERITIES),
-            default="warning",
-            show_default=True,
-            help="The lowest severity of a finding for which the exit code is 1.",
-        ),
+        fail_on_option("finding"),
         click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings."),
         click.option(
             "--output-format",

@@ -8,6 +8,7 @@ import click
 
 from streamweld._show import printable
 from streamweld.cli.console import console, emit, table
+from streamweld.cli.findings import fail_on_option
 from streamweld.cli.payloads import (
     file_argument,
     finish_check,
@@ -38,6 +39,7 @@ from streamweld.response import Response
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from streamweld._spec import Severity
     from streamweld.history import Edit, Source, Target
 
 __all__ = ["history"]
@@ -47,10 +49,10 @@ __all__ = ["history"]
 def history() -> None:
     """Check, convert or deduplicate a request history.
 
-    The JSON file contains the list of messages, or a whole request payload.
+    The JSON file contains the list of messages, or a complete request payload.
 
     Exit codes: 0 success, 1 findings (for convert, only violations that it cannot fix), 2 usage error, 3 the file could
-    not be read.
+    not be read. For check, --fail-on sets the least severity for exit code 1.
     """
 
 
@@ -87,8 +89,11 @@ def _profile_row(profile: profiles.Profile) -> dict[str, Any]:
 @file_argument
 @target_option("The API that the history is for.")
 @gateway_options("history")
+@fail_on_option("violation")
 @json_option("")
-def check(file: str, target: Target, gateway: str | None, profile: str | None, as_json: bool) -> None:
+def check(
+    file: str, target: Target, gateway: str | None, profile: str | None, fail_on: Severity, as_json: bool
+) -> None:
     """Check a history against the rules of its target and its gateway. - is standard input.
 
     The history must be in the format of the target; use `history convert` to convert it. chat is an alias for
@@ -101,7 +106,7 @@ def check(file: str, target: Target, gateway: str | None, profile: str | None, a
     if found and seen != FAMILIES[meant.target]:
         hint = f"this looks like a history for {seen}: convert it first (streamweld history convert --to {target})"
         click.echo(f"streamweld: {printable(file)}: {hint}", err=True)
-    finish_check(file, found, meant, as_json=as_json)
+    finish_check(file, found, meant, fail_on, as_json=as_json)
 
 
 def _dialect_of(history: Any, target: str) -> str:

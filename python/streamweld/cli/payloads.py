@@ -13,6 +13,7 @@ import click
 
 from streamweld._show import printable
 from streamweld.cli.console import FINDINGS, FINE, UNREADABLE, console, emit, read_each, table
+from streamweld.cli.findings import fails
 from streamweld.cli.names import AliasedOption, DialectChoice
 from streamweld.errors import HistoryError, UsageError
 from streamweld.history import HistoryPolicy, profiles
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from streamweld._spec import Severity
     from streamweld.history import Conversion, Edit, HistoryViolation, Loss, Profile
 
 __all__ = [
@@ -162,15 +164,17 @@ def refusals(file: str) -> Generator[None]:
         sys.exit(FINDINGS)
 
 
-def finish_check(file: str, found: list[HistoryViolation], profile: Profile, *, as_json: bool) -> NoReturn:
-    """Print the violations, and exit with the matching code."""
+def finish_check(
+    file: str, found: list[HistoryViolation], profile: Profile, fail_on: Severity, *, as_json: bool
+) -> NoReturn:
+    """Print the violations, and exit with 1 if the severity of one of them is at least `fail_on`, otherwise with 0."""
     if as_json:
         name = f"{profile.name}@{profile.date}" if profile.date else profile.name
         rows = [violation.to_dict() for violation in found]
         emit({"file": file, "target": profile.target, "gateway": name, "violations": rows})
     else:
         _show_violations(console(), found)
-    sys.exit(FINDINGS if found else FINE)
+    sys.exit(FINDINGS if fails((violation.severity for violation in found), fail_on) else FINE)
 
 
 def finish_convert(

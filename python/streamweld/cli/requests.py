@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from streamweld._show import printable
+from streamweld.cli.findings import fail_on_option
 from streamweld.cli.payloads import (
     POLICY_NAMES,
     file_argument,
@@ -32,6 +33,7 @@ from streamweld.requests import convert as convert_request
 from streamweld.requests.spelling import detect
 
 if TYPE_CHECKING:
+    from streamweld._spec import Severity
     from streamweld.history import Source, Target
 
 __all__ = ["requests"]
@@ -44,7 +46,7 @@ def requests() -> None:
     The JSON file contains the body of the request.
 
     Exit codes: 0 success, 1 findings (for convert, only violations that it cannot fix), 2 usage error, 3 the file could
-    not be read.
+    not be read. For check, --fail-on sets the least severity for exit code 1.
     """
 
 
@@ -52,8 +54,11 @@ def requests() -> None:
 @file_argument
 @target_option("The API that the request is for.")
 @gateway_options("request")
+@fail_on_option("violation")
 @json_option("")
-def check(file: str, target: Target, gateway: str | None, profile: str | None, as_json: bool) -> None:
+def check(
+    file: str, target: Target, gateway: str | None, profile: str | None, fail_on: Severity, as_json: bool
+) -> None:
     """Check a request against the rules of its target and its gateway. - is standard input.
 
     The request must be in the format of the target; use `requests convert` to convert it. chat is an alias for
@@ -68,7 +73,7 @@ def check(file: str, target: Target, gateway: str | None, profile: str | None, a
         raise
     if found:
         _suggest_conversion(file, request, meant.target)
-    finish_check(file, found, meant, as_json=as_json)
+    finish_check(file, found, meant, fail_on, as_json=as_json)
 
 
 def _suggest_conversion(file: str, request: Any, target: str) -> None:
@@ -102,7 +107,7 @@ def convert(
     """Convert a request for another API, and fix what that API would reject. - is standard input.
 
     The request is written to standard output, and each edit and loss to standard error. `--policy vital=raise` rejects
-    a request if the target does not support an option that affects the response.
+    a request with an option that affects the response and that the target does not support.
     """
     switches = policy_words(words, ("vital", *POLICY_NAMES))
     vital = switches.pop("vital", "report")

@@ -120,5 +120,5 @@ def test_a_whole_answer_whose_transport_fails_is_an_error(failure: str, outcome:
         told = {"x-request-id": f"{failure}|chat|tidy"}
         answer = httpx2.post(f"{url}/v1/messages", json=BODY | {"stream": False}, headers=told)
     assert answer.status_code == 502
-    assert "was cut" in answer.json()["error"]["message"]
+    assert "was truncated" in answer.json()["error"]["message"]
     assert outcome() == ("refused", "upstream_cut")

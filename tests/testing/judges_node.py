@@ -150,7 +150,7 @@ def page(table: dict[str, dict[str, Row]], versions: dict[str, str]) -> str:
         "",
         "Each operator of [`streamweld.testing`](testing.md) breaks conformant streams with known contents in one way.",
         "The Node.js clients read each stream from a loopback server, once as sent and once as",
-        '`StreamConverter(target="same")` writes them:',
+        '`StreamConverter(target="same")` writes it:',
         ", ".join(f"{name} {version}" for name, version in versions.items()) + ".",
         "The rules for [the Python clients](testing-clients.md) also determine whether a Node.js client is right. The",
         "tables list the operators whose streams a client does not always read correctly, even with streamweld.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
-from streamweld.check.lifecycle import Json, Lifecycle, array, count, missing, object_, string
+from streamweld.check.lifecycle import TRUNCATED, Json, Lifecycle, array, count, missing, object_, string
 from streamweld.check.violation import Place, facts
 
 if TYPE_CHECKING:
@@ -211,5 +211,5 @@ class Chat(Lifecycle):
             if call.arguments.length == 0:
                 if not cut:
                     self.report.record("chat.arguments_empty", where, call.position)
-            elif fault and not (cut and fault == "it is cut"):
+            elif fault and not (cut and fault == TRUNCATED):
                 self.report.record("chat.arguments_not_object", f"{where}: {fault}", call.position)

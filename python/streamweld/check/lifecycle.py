@@ -18,9 +18,22 @@ if TYPE_CHECKING:
 
     from streamweld.check.violation import Report
 
-__all__ = ["MOST_KEPT", "Json", "Lifecycle", "Text", "array", "count", "digest", "missing", "object_", "string"]
+__all__ = [
+    "MOST_KEPT",
+    "TRUNCATED",
+    "Json",
+    "Lifecycle",
+    "Text",
+    "array",
+    "count",
+    "digest",
+    "missing",
+    "object_",
+    "string",
+]
 
 MOST_KEPT: Final = 32 << 20  # approximate number of bytes that a checker may store for one stream
+TRUNCATED: Final = "it is truncated"  # the fault of a JSON object that is not complete
 _ENTRY: Final = 256  # number of bytes counted per stored value, in addition to its text
 
 
@@ -111,7 +124,7 @@ class Json:
             return f"no JSON at byte {self._automaton.pos}"
         if self._automaton.root != "object":
             return f"the root is {self._automaton.root}" if self._automaton.root else "nothing but blanks"
-        return "" if verdict == "complete" else "it is cut"
+        return "" if verdict == "complete" else TRUNCATED
 
 
 def digest(value: object) -> bytes:

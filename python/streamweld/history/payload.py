@@ -30,7 +30,7 @@ _NO_THINKING: Final = (
     "the current tool turn has no thinking block of this provider, and the API requires one while thinking is enabled"
 )
 STORED: Final = ("previous_response_id", "conversation")  # members that refer to turns stored by the server
-_NOT_CONVERTED: Final = "history.convert converts only messages; use streamweld.requests.convert for whole requests"
+_NOT_CONVERTED: Final = "history.convert converts only messages; use streamweld.requests.convert for complete requests"
 
 
 def items_of(messages: Any) -> tuple[Sequence[Any] | str | Response, Path]:

@@ -166,7 +166,7 @@ def _canonical(payload: dict[str, Any] | list[Any]) -> str:
 
 
 def blocks_of(reader: BlockReader, body: bytes) -> Iterator[Block]:
-    """Yield the complete blocks of a body. `reader` then contains the bytes after them."""
+    """Yield the complete blocks of a complete body. `reader` then has the bytes after them."""
     yield from reader.feed(body)
     yield from reader.finish()
 

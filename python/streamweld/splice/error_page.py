@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from streamweld._messages import HEAD_BYTES, is_markup
-from streamweld._pure.dialect.chat import ChatDecoder
+from streamweld._pure.dialect.chat.error import is_error_body
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +17,7 @@ _BLANKS: Final = b" \t\r\n"
 
 
 def describe_error_page(body: bytes) -> str:
-    """Describe a complete body that is an error page, with the gateway's message. Return "" for other bodies."""
+    """Describe a complete body that is an error page, with the gateway's message. Return an empty string for others."""
     if is_markup(body[:HEAD_BYTES]):
         return "a page of HTML or XML"
     if body.lstrip(_BLANKS)[:1] not in (b"{", b"["):
@@ -32,7 +32,7 @@ def describe_error_page(body: bytes) -> str:
         return ""
     document = cast("dict[str, Any]", value)
     error: object = document.get("error")
-    if error is None and not ChatDecoder.is_error_body(document):
+    if error is None and not is_error_body(document):
         return ""
     message = _message(cast("Mapping[str, Any]", error) if isinstance(error, dict) else document)
     return f"an error as JSON: {message}" if message else "an error as JSON"

@@ -153,7 +153,7 @@ class StreamSplicer:
             if state is _State.LOCATING:
                 self._lead += block.raw
                 if block.key is None:
-                    self._reject_page(block.raw, bytes(self._lead))
+                    self._reject_page(block.raw)
                 if self._continues():
                     return self._pass(self._first.body + self._lead)
                 if block.key is None:
@@ -178,16 +178,16 @@ class StreamSplicer:
         self._state = state
         return b""
 
-    def _reject_page(self, page: bytes, second: bytes) -> None:
+    def _reject_page(self, page: bytes, tail: bytes = b"") -> None:
         """Raise if the gateway sent an error page instead of the second stream.
 
-        `second`: all bytes of the second stream so far. If they complete an event of the first stream, they are not
-        an error page.
+        `tail`: the bytes of the second stream after its blocks so far. If the blocks and the tail complete an event of
+        the first stream, they are not a page.
         """
         found = describe_error_page(page)
         if not found:
             return
-        joined = self._first.tail + second
+        joined = self._first.tail + bytes(self._lead) + tail
         if not is_event(joined if joined.endswith(_BLANK_LINE) else joined + terminator_of(joined)):
             fault = SpliceError(rule="splice_error_page", detail=found, byte_offset=0, raw=page)
             fault.partial = _response_of(self._first.body)
@@ -255,7 +255,7 @@ class StreamSplicer:
         """Return the joined bytes if the second stream ended before its first new complete event."""
         first, tail, state = self._first, self._reader.tail, self._state
         if state is _State.LOCATING:
-            self._reject_page(tail, bytes(self._lead) + tail)
+            self._reject_page(tail, tail)
         if state is _State.LOCATING and not self._is_aligned:
             second = bytes(self._lead) + tail
             is_inside_line = bool(first.tail) and not first.tail.endswith((b"\r", b"\n"))

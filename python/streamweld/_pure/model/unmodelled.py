@@ -69,7 +69,7 @@ class Annotated:
 
 @dataclass(slots=True, frozen=True)
 class OtherEvent:
-    """A payload of unknown type, and the name of its event."""
+    """A complete payload of unknown type, and the name of its event."""
 
     event: str | None
     payload: str

@@ -86,8 +86,8 @@ class Ending:
             parse(text, *self._stage.caps)
         except JsonFault as fault:
             if joined_field(text, self._stage.caps[0]) is not None:
-                return len(text)  # the payload pipeline raises the fault
-            # A document that is nested too deeply causes the same fault, whether or not it is complete.
+                return len(text)  # the rest after complete lines, for which the pipeline raises
+            # A document that is nested too deeply raises the same fault, whether or not it is complete.
             if fault.reason == "too_deep":
                 return len(text)
             stage = self._stage

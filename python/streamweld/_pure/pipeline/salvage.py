@@ -119,7 +119,7 @@ def _whole(text: bytes, caps: Caps) -> Payload | None:
 
 
 def joined_field(text: bytes, max_depth: int | None) -> int | None:
-    """Return the position of a field name that directly follows a complete document at the start of a text.
+    """Return the position of a field name that directly follows the complete document at the start of a text.
 
     No dialect sends such a line. It means that the lines were passed on without their line endings.
     """

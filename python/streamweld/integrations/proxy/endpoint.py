@@ -92,7 +92,7 @@ class Conversation:
         self._done = Exchange(request.method, path, dialect, config.to if converts else dialect)
 
     async def hold(self) -> None:
-        """Handle the whole request. Returns after the response has been sent or the client has disconnected."""
+        """Handle the complete request. Returns after the response has been sent or the client has disconnected."""
         done = self._done
         close: Mapping[str, str] = CLOSE  # until the body has been read
         try:
@@ -276,7 +276,7 @@ class Conversation:
         self._read(converter)
         if made is None:
             error = cast("StreamError", converter.error)
-            raise Refusal(502, type(error).__name__, f"the upstream's answer: {error}")
+            raise Refusal(502, type(error).__name__, f"the upstream's response: {error}")
         done.outcome = "complete"
         await send_json(self._send, done, 200, made, headers)
 

@@ -116,7 +116,7 @@ class Relay:
                     await pace.pause()
         except UpstreamCutError as error:
             if self._head is not None:
-                raise Refusal(502, "upstream_cut", "the upstream's answer was cut") from None
+                raise Refusal(502, "upstream_cut", "the upstream's response was truncated") from None
             done.outcome, done.fault = "fault", str(error)
             return
         done.outcome = "complete"

@@ -184,7 +184,7 @@ async def plain_pieces(answer: ClientResponse, inflater: Inflater, done: Exchang
 async def whole_body(answer: ClientResponse, config: ProxyConfig, done: Exchange) -> bytearray:
     """Return the complete decompressed body. Raises Refusal if the body is broken or longer than `max_body_bytes`."""
     made, pace, most = bytearray(), Pace(), config.max_body_bytes
-    too_long = Refusal(502, "upstream_too_long", f"the upstream's answer has more than {most} bytes")
+    too_long = Refusal(502, "upstream_too_long", f"the upstream's response has more than {most} bytes")
     try:
         async for plain in plain_pieces(answer, inflater_of(answer, config.limits), done, pace):
             made += plain
@@ -192,7 +192,7 @@ async def whole_body(answer: ClientResponse, config: ProxyConfig, done: Exchange
                 raise too_long
             await pace.pause()
     except UpstreamCutError as error:
-        raise Refusal(502, "upstream_cut", f"the upstream's answer was cut: {error}") from None
+        raise Refusal(502, "upstream_cut", f"the upstream's response was truncated: {error}") from None
     except LimitExceeded:
         raise too_long from None
     return made

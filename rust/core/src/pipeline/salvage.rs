@@ -185,7 +185,7 @@ fn whole(text: &str, reader: Reader) -> Option<Read<'_>> {
     reader.read(text).ok()
 }
 
-/// Returns the position of a field name that directly follows a complete document at the start of a text.
+/// Returns the position of a field name that directly follows the complete document at the start of a text.
 ///
 /// No dialect sends such a line. It means that the lines were passed on without their line endings.
 pub(crate) fn joined_field(text: &str, reader: Reader) -> Option<usize> {

@@ -54,8 +54,8 @@ CUSTODY: Final = {
     "langgraph/litellm-thinking-blocks": ("anthropic/anthropic", *_EVERY),
     "langgraph/google-extra-content": ("gemini/gemini", *_EVERY),
 }
-# Histories that cannot be sent, and the errors that report this.
-CLEAR: Final = {("agents-sdk/previous-response", "/input: user_missing")}
+# Histories that cannot be sent, with the path and rule of the error that reports this.
+CLEAR: Final = {("agents-sdk/previous-response", "/input", "user_missing")}
 
 
 @dataclass
@@ -106,7 +106,7 @@ def verdict(history: AgentHistory, target: str, gateway: str, *, whole: bool = F
                 store=given.get("store"),
             )
     except StreamweldError as error:
-        if (history.name, str(error)) not in CLEAR:
+        if (history.name, getattr(error, "path", None), getattr(error, "rule", None)) not in CLEAR:
             out.faults = [f"RAISED {type(error).__name__}: {error}"]
         return out
     out.payload = {

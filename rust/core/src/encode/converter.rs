@@ -8,6 +8,7 @@ use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::encode_context::Options;
 use crate::encode::common::encoder::Encoder;
 use crate::encode::common::finish::EndingError;
+use crate::encode::common::held_calls::ANSWERING;
 use crate::encode::common::held_calls::HeldCalls;
 use crate::encode::common::held_calls::Turn;
 use crate::encode::common::tool_ids::ToolIds;
@@ -134,7 +135,7 @@ impl Sink for EncoderSink {
 
 /// Creates the store for held calls. Returns `None` for a source whose server never runs calls for the client.
 fn held_calls(source: &str) -> Option<HeldCalls> {
-    (source == "responses").then(HeldCalls::default)
+    ANSWERING.contains(&source).then(HeldCalls::default)
 }
 
 impl EncoderSink {

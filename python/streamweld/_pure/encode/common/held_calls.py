@@ -1,13 +1,14 @@
 """Holds tool calls that the server may run itself, until it is known whether it does.
 
 A Responses stream may contain a `function_call` together with its `function_call_output`. A client that receives such a
-call in another dialect would run it again. Therefore, each call is held until its result arrives, or until a part of
-another kind or the end of the response shows that the client must run it. Later events of calls are held too, so that
-the order of events does not change. The parser's limits also limit how much is held.
+call in another dialect would run it again. Therefore, each call waits until its result arrives, or until a part of
+another kind or the end of the response shows that the client has to run it. Whatever follows a held call and concerns
+a call waits behind it, so that the order stays the same. The parser's limits also limit how much waits.
 """
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from streamweld.events import (
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ANSWERING", "HeldCalls", "Opening"]
 
-# Dialects in which a server may run a call that looks like a call for the client, and send its result.
+# Dialects in which a server may send the result of a call that looks like a call for the client.
 ANSWERING: Final = frozenset({"responses"})
 
 Opening: TypeAlias = tuple[bool, bool]  # for the start of a call: custom, and executed by the provider
@@ -50,11 +51,13 @@ class _Pieces(NamedTuple):
 class HeldCalls:
     """The held calls of one stream, and the calls that the server ran."""
 
-    __slots__ = ("_events", "_executed", "_undecided")
+    __slots__ = ("_events", "_executed", "_parts", "_undecided")
 
     def __init__(self) -> None:
         self._events: list[tuple[Event | _Pieces, Opening]] = []
-        self._undecided: dict[int, str] = {}  # held calls without a result: part -> call id
+        self._undecided: dict[int, str] = {}  # waiting calls without a result: part -> call id
+        # Call id -> heap of negated parts. Entries that no longer agree with `_undecided` are skipped.
+        self._parts: dict[str, list[int]] = {}
         self._executed: set[int] = set()  # parts of the calls that the server ran
 
     def take(self, event: Event, opening: Opening) -> Iterator[tuple[Event, Opening]]:
@@ -63,7 +66,7 @@ class HeldCalls:
         `opening`: facts about the start of a call that the event does not contain.
         """
         if isinstance(event, ToolCallStarted) and not opening[1]:
-            self._undecided[event.part] = event.call_id or ""
+            self._wait(event.part, event.call_id or "")
             self._events.append((event, opening))
             return
         if not self._undecided:
@@ -86,6 +89,7 @@ class HeldCalls:
     def release(self) -> Iterator[tuple[Event, Opening]]:
         """Return the held events. The client must run the calls that still have no result."""
         self._undecided.clear()
+        self._parts.clear()
         events, self._events = self._events, []
         for event, opening in events:
             if isinstance(event, _Pieces):
@@ -101,17 +105,30 @@ class HeldCalls:
             case ToolCall(part=part) if part in undecided:
                 if event.provider_executed:
                     self._run(part)
-                else:
-                    undecided[part] = event.call_id
+                elif undecided[part] != event.call_id:
+                    self._wait(part, event.call_id)
             case ToolCallRetracted():
                 undecided.pop(event.part, None)
             case ToolResult():
-                # Parts are numbered in order; a result belongs to the latest call with its id.
-                answered = [part for part, call_id in undecided.items() if call_id == event.call_id]
-                if answered:
-                    self._run(max(answered))
+                answered = self._latest(event.call_id)
+                if answered is not None:
+                    self._run(answered)
             case _:
                 pass
+
+    def _wait(self, part: int, call_id: str) -> None:
+        """Add a waiting call, or replace the id of one."""
+        heappush(self._parts.setdefault(call_id, []), -part)
+        self._undecided[part] = call_id
+
+    def _latest(self, call_id: str) -> int | None:
+        """Return the latest waiting call with this id. Parts are numbered in order."""
+        parts = self._parts.get(call_id, [])
+        while parts:
+            part = -heappop(parts)
+            if self._undecided.get(part) == call_id:
+                return part
+        return None
 
     def _run(self, part: int) -> None:
         del self._undecided[part]

@@ -1,16 +1,22 @@
 //! Holds tool calls that the server may run itself, until it is known whether it does.
 //!
 //! A Responses stream may contain a `function_call` together with its `function_call_output`. A client that receives
-//! such a call in another dialect would run it again. Therefore, each call is held until its result arrives, or until a
-//! part of another kind or the end of the response shows that the client must run it. Later events of calls are held
-//! too, so that the order of events does not change. The parser's limits also limit how much is held.
+//! such a call in another dialect would run it again. Therefore, each call waits until its result arrives, or until a
+//! part of another kind or the end of the response shows that the client has to run it. Whatever follows a held call and
+//! concerns a call waits behind it, so that the order stays the same. The parser's limits also limit how much waits.
 
 use crate::model::event::Delta;
 use crate::model::event::Event;
 use crate::model::event::Mark;
 use crate::model::small_map::Set;
 use std::collections::BTreeMap;
+use std::collections::BinaryHeap;
+use std::iter;
 use std::mem;
+use std::sync::Arc;
+
+/// Dialects in which a server may send the result of a call that looks like a call for the client.
+pub(crate) const ANSWERING: [&str; 1] = ["responses"];
 
 /// What to do with an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +35,10 @@ pub(crate) enum Turn {
 #[derive(Debug, Default)]
 pub(crate) struct HeldCalls {
     events: Vec<HeldEvent>,
-    /// Held calls without a result: part and call id.
-    undecided: BTreeMap<u32, String>,
+    /// Waiting calls without a result: part and call id.
+    undecided: BTreeMap<u32, Arc<str>>,
+    /// Parts by call id. Entries that no longer agree with `undecided` are skipped.
+    parts: BTreeMap<Arc<str>, BinaryHeap<u32>>,
     /// Parts of the calls that the server ran.
     executed: Set<u32>,
 }
@@ -45,8 +53,7 @@ impl HeldCalls {
             ..
         } = *event
         {
-            let call_id = call_id.unwrap_or_default().to_owned();
-            self.undecided.insert(part, call_id);
+            self.wait(part, call_id.unwrap_or_default());
             self.keep(event);
             return Turn::Wait;
         }
@@ -89,21 +96,36 @@ impl HeldCalls {
             } => {
                 if provider_executed && self.undecided.remove(&part).is_some() {
                     self.executed.insert(part);
-                } else if let Some(known) = self.undecided.get_mut(&part) {
-                    call_id.clone_into(known);
+                } else if let Some(known) = self.undecided.get(&part)
+                    && **known != *call_id
+                {
+                    self.wait(part, call_id);
                 }
             }
             Event::ToolCallRetracted(mark) => _ = self.undecided.remove(&mark.part),
             Event::ToolResult { call_id, .. } => {
-                // Parts are numbered in order; a result belongs to the latest call with its id.
-                let mut latest = self.undecided.iter().rev();
-                if let Some((&part, _)) = latest.find(|(_, id)| *id == call_id) {
+                if let Some(part) = self.latest(call_id) {
                     self.undecided.remove(&part);
                     self.executed.insert(part);
                 }
             }
             _ => {}
         }
+    }
+
+    /// Adds a waiting call, or replaces the id of one.
+    fn wait(&mut self, part: u32, call_id: &str) {
+        let call_id: Arc<str> = call_id.into();
+        self.parts.entry(call_id.clone()).or_default().push(part);
+        self.undecided.insert(part, call_id);
+    }
+
+    /// Returns the latest waiting call with this id. Parts are numbered in order.
+    fn latest(&mut self, call_id: &str) -> Option<u32> {
+        let parts = self.parts.get_mut(call_id)?;
+        let undecided = &self.undecided;
+        let waits = |part: &u32| undecided.get(part).is_some_and(|id| **id == *call_id);
+        iter::from_fn(|| parts.pop()).find(waits)
     }
 
     fn keep(&mut self, event: &Event<'_>) {
@@ -124,6 +146,7 @@ impl HeldCalls {
     /// Returns the held events. The client must run the calls that still have no result.
     pub(crate) fn release(&mut self) -> Vec<HeldEvent> {
         self.undecided.clear();
+        self.parts.clear();
         mem::take(&mut self.events)
     }
 

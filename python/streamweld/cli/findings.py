@@ -121,7 +121,7 @@ def fail_on_option(what: str) -> Callable[[Any], Any]:
         type=click.Choice(_SEVERITIES),
         default="warning",
         show_default=True,
-        help=f"The least severity of a {what} for which the exit code is 1.",
+        help=f"The lowest severity of a {what} for which the exit code is 1.",
     )
 
 

@@ -218,7 +218,7 @@ def test_a_cut_is_an_error_of_the_client() -> None:
     with (
         running(starlette(streaming(*CUT))) as url,
         openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as client,
-        pytest.raises(openai.APIError, match="cut"),
+        pytest.raises(openai.APIError, match="truncated"),
         client.chat.completions.stream(model="m", messages=[]) as stream,
     ):
         stream.get_final_completion()
@@ -265,7 +265,7 @@ def test_an_anthropic_stream_is_told_by_itself() -> None:
     with (
         running(app) as url,
         anthropic.Anthropic(base_url=url, api_key="k", max_retries=0) as client,
-        pytest.raises(anthropic.APIStatusError, match="cut"),
+        pytest.raises(anthropic.APIStatusError, match="truncated"),
         client.messages.stream(model="m", max_tokens=1, messages=[]) as stream,
     ):
         stream.get_final_message()

@@ -128,11 +128,15 @@ def joined_field(text: bytes, max_depth: int | None) -> int | None:
     try:
         parse(text, max_depth)
     except JsonFault as fault:
-        line = text[fault.pos :].partition(b"\n")[0]
-        begins = line.startswith(_FIELD_NAMES) or (line[:1] == b":" and b"data:" in line)
-        document = text[: fault.pos]
+        at = fault.pos
+        line_end = text.find(b"\n", at)
+        end = len(text) if line_end < 0 else line_end
+        is_comment = text.startswith(b":", at) and text.find(b"data:", at, end) >= 0
+        if not (is_comment or text.startswith(_FIELD_NAMES, at, end)):
+            return None
+        document = text[:at]  # a copy: made only if a field name follows
         on_its_line = document.rstrip(b" \t")[-1:] in (b"}", b"]")
-        return fault.pos if begins and on_its_line and _whole(document, (max_depth, None, None)) is not None else None
+        return at if on_its_line and _whole(document, (max_depth, None, None)) is not None else None
     return None
 
 

@@ -26,8 +26,9 @@ def describe_error_page(body: bytes) -> str:
         value: object = json.loads(body)
     except (ValueError, RecursionError):
         return ""
-    if isinstance(value, list) and len(value) == 1:
-        value = cast("list[object]", value)[0]
+    if isinstance(value, list):
+        entries = cast("list[object]", value)
+        value = entries[0] if len(entries) == 1 else None
     if not isinstance(value, dict):
         return ""
     document = cast("dict[str, Any]", value)

@@ -94,14 +94,23 @@ def in_reads(body: bytes) -> list[bytes]:
 
 
 def slow_jobs(shape: Shape, backend: str, sizes: tuple[int, int], most: float, found: dict[str, Job]) -> list[str]:
-    """Return the jobs that take more than `most` times as long for the larger stream."""
+    """Return the jobs that take more than `most` times as long for the larger stream, and again for the next step.
+
+    If memory outgrows a processor cache, or a stage has to start rewriting, one step is slower; quadratic work slows
+    every step, the later one more (see `assert_linear_work`).
+    """
     small, large = [in_reads(shape.body(size)) for size in sizes]
     slow: list[str] = []
     for name, job in found.items():
         with using(backend):
             times = growth(partial(job, small), partial(job, large), most)
-        if times > most:
-            slow.append(f"{name}: {sizes[0]} to {sizes[1]} took {times:.2f} times as long")
+            if times <= most:
+                continue
+            next_size = sizes[1] * sizes[1] // sizes[0]
+            again = growth(partial(job, large), partial(job, in_reads(shape.body(next_size))), most)
+        if again > most:
+            steps = f"{sizes[0]} to {sizes[1]} took {times:.2f} times as long, to {next_size} {again:.2f} times that"
+            slow.append(f"{name}: {steps}")
     return slow
 
 

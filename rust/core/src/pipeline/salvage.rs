@@ -8,6 +8,7 @@ use crate::dialect::Read;
 use crate::dialect::Reader;
 use crate::json::Problem;
 use crate::json::ScanError;
+use crate::json::members;
 use crate::sse::decode_utf8;
 
 /// Maximum number of `data:` positions to try when looking for a second document glued to a broken one.
@@ -189,14 +190,11 @@ fn whole(text: &str, reader: Reader) -> Option<Read<'_>> {
 ///
 /// No dialect sends such a line. It means that the lines were passed on without their line endings.
 pub(crate) fn joined_field(text: &str, reader: Reader) -> Option<usize> {
-    let reader = Reader {
-        max_values: None,
-        ..reader
-    };
     if !text.starts_with(['{', '[']) {
         return None;
     }
-    let at = reader.read(text).err()?.pos;
+    // Nothing inside the document is read, so no limit on values applies.
+    let at = members::document(text, reader.max_depth).err()?.pos;
     let (document, rest) = text.split_at_checked(at)?;
     let line = rest.split('\n').next().unwrap_or_default();
     let begins = FIELDS.iter().any(|field| {
@@ -205,7 +203,8 @@ pub(crate) fn joined_field(text: &str, reader: Reader) -> Option<usize> {
     });
     let begins = begins || (line.starts_with(':') && line.contains("data:"));
     let on_its_line = document.trim_end_matches([' ', '\t']).ends_with(['}', ']']);
-    (begins && on_its_line && whole(document, reader).is_some()).then_some(at)
+    let is_whole = || members::document(document, reader.max_depth).is_ok();
+    (begins && on_its_line && is_whole()).then_some(at)
 }
 
 /// Returns true if a body without any payload contains a data line without a line ending before or after it.

@@ -319,11 +319,10 @@ impl PayloadPipeline {
                 Ok(())
             }
             Salvaged::Text => self.text(out, payload),
-            Salvaged::Blank
-            | Salvaged::Marker
-            | Salvaged::Document(_)
-            | Salvaged::LineEndsMissing(_)
-            | Salvaged::Broken(_) => Ok(()),
+            Salvaged::Blank | Salvaged::Marker | Salvaged::Document(_) | Salvaged::Broken(_) => {
+                Ok(())
+            }
+            Salvaged::LineEndsMissing(at) => Err(joined(payload.arrival.data, at)),
         }
     }
 

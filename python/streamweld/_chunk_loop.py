@@ -113,7 +113,7 @@ def run(reader: ChunkProcessor[_T], source: Source) -> Generator[_T]:
 
 
 async def arun(reader: ChunkProcessor[_T], source: Source, patience: Patience | None) -> AsyncGenerator[_T]:
-    """Like `run`, but for an asynchronous source."""
+    """Feed the chunks of an asynchronous source, as `run` does for a synchronous one."""
     try:
         chunks = aiter(source)
         following = chunks.__anext__ if patience is None else partial(patience.following, chunks)

@@ -68,7 +68,7 @@ def _position(violation: Violation) -> Place:
 
 
 class Checker:
-    """Like `check`, but for a stream that arrives in chunks. The result does not depend on the chunk sizes.
+    """Checks a stream that arrives in chunks. The result does not depend on the chunk sizes.
 
     Memory is bounded, because texts are kept as digests, and ids take at most 32 MiB in total.
 

@@ -136,7 +136,7 @@ def asplice(
     limits: Limits | None = None,
     close_source: bool = True,
 ) -> AsyncSpliceIterator:
-    """Like `iter_splice`, but for an asynchronous source, such as `response.aiter_bytes()` of httpx."""
+    """Join two streams as `iter_splice` does; the second may be `response.aiter_bytes()` of httpx."""
     source = Source.asynchronous(second, close=close_source, other="iter_splice()")
     splicer = StreamSplicer(first, second_starts=second_starts, limits=limits)
     return AsyncSpliceIterator(splicer, source, arun(_Joiner(splicer), source, None))

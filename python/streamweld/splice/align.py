@@ -39,9 +39,7 @@ class Overlap:
 
     event: int
     keeps_tail: bool = False
-    """True if the second stream continues after the last event of the first stream, of which only the blank line is
-    missing.
-    """
+    """True if the first stream ended before the blank line of its last event, and the second stream continues there."""
 
 
 class FirstStream:

@@ -129,7 +129,7 @@ class HeldPayload:
 
 
 class UndetectedPayloads:
-    """The payloads so far, none of which identifies the dialect."""
+    """Payloads that are held because none of them has identified the dialect yet."""
 
     __slots__ = ("_names", "_size", "_values", "held")
 

@@ -554,7 +554,7 @@ class PayloadPipeline:
             raise self._out.fault("FramingError", "line_ends_missing", f"position {position}")
 
     def reject_joined_head(self, offset: int, end: int | None = None) -> None:
-        """Raise the fault for lines without their ends if the beginning of the body shows them.
+        """Raise the fault for lines without line endings if the beginning of the body shows them.
 
         Covers a line that never ends and is not a data line. `offset`: where its event begins. `end`: where the line
         exceeds a limit; how much was read beyond it depends on the sizes of the reads.

@@ -62,7 +62,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
                         context.edit(
                             "arguments_empty", part.path, f"replaced the empty arguments of {part.name!r} with {{}}"
                         )
-                    part = changed(part, arguments=None, input={})  # an empty text means that there are no arguments
+                    part = changed(part, arguments=None, input={})  # an empty string: a call without arguments
                     touched = True
                 parts.append(part)
                 continue

@@ -66,7 +66,7 @@ class _Everything:
             conversation = Conversation(request, send, session, self._config, self._metrics, pseudonym=self._pseudonym)
             await conversation.hold()
         except ClientDisconnect:
-            pass  # the client disconnected before its request was complete, so there is no client to respond to
+            pass  # the client disconnected before it had sent its whole request: no response is possible
         finally:
             self._open.discard(task)
 

@@ -32,7 +32,7 @@ use std::borrow::Cow;
 enum ChoiceEnd {
     /// The choice has a finish reason.
     Reasoned,
-    /// All items that the wire opened were closed, but there is no finish reason.
+    /// The stream closed every item that it opened, but sent no finish reason.
     Closed,
     /// Something is open, or a call continued after the finish reason and is incomplete.
     Open,

@@ -55,7 +55,7 @@ impl HeldPayload {
     }
 }
 
-/// The payloads so far, none of which identifies the dialect.
+/// Payloads that are held because none of them has identified the dialect yet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UndetectedPayloads {
     pub(crate) held: Vec<HeldPayload>,

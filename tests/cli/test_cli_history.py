@@ -148,7 +148,7 @@ def test_what_cannot_be_read() -> None:
         assert (done.returncode, done.stdout) == (3, "")
         done = streamweld("auto", "history", command[0], "-", *command[1:], stdin=b"{")
         assert (done.returncode, done.stdout) == (3, "")
-        assert "no JSON" in done.stderr
+        assert "not JSON" in done.stderr
     assert run("check", 5, "--target", "anthropic").returncode == 2
     assert run("check", [], "--target", "smoke").returncode == 2
     assert run("check", []).returncode == 2

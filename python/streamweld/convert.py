@@ -101,7 +101,7 @@ class StreamConverter:
     first event that clients of the dialect would misread (parallel calls on one index, a call announced twice, a
     truncation). From there on, the stream is rewritten, and `repaired` is true. If no diagnostic of the parser explains
     the change, the diagnostic `rewritten` reports it once. An error sent by the upstream itself passes through
-    unchanged.
+    unchanged. If the dialect is unknown, all bytes pass through unchanged, and `error` is an `UnknownDialect`.
 
     Args:
         target: the dialect to write: `chat`, `responses`, `anthropic`, `gemini`, `ai-sdk-parts`, `ai-sdk-ui`; or `same`

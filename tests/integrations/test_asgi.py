@@ -161,6 +161,15 @@ def test_a_good_stream_passes_byte_for_byte(kind: str) -> None:
     assert "content-length" not in answer.headers
 
 
+def test_another_event_stream_of_the_application_passes() -> None:
+    """Its dialect is unknown, so nothing can be repaired, and no event may be lost."""
+    pieces = [b'event: progress\ndata: {"done":%d}\n\n' % number for number in range(40)]
+    seen: list[str] = []
+    answer = got(starlette(streaming(*pieces), on_diagnostic=lambda diagnostic: seen.append(diagnostic.code)))
+    assert answer.content == b"".join(pieces)
+    assert "rewritten" not in seen
+
+
 @pytest.mark.parametrize(
     ("kind", "status", "headers"),
     [

@@ -17,8 +17,8 @@ from urllib.parse import unquote, urlsplit
 from streamweld._chunk_loop import ChunkProcessor
 from streamweld._messages import choice_message
 from streamweld.convert import StreamConverter, Target
-from streamweld.errors import LimitExceeded, UpstreamError, UsageError
-from streamweld.integrations._defaults import LIMITS, check_folder, is_event_stream
+from streamweld.errors import LimitExceeded, UsageError
+from streamweld.integrations._defaults import LIMITS, READS_ON, check_folder, is_event_stream
 from streamweld.integrations._inflate import BrokenBodyError
 from streamweld.integrations._reporting import DiagnosticReporter, callback, plain_url, request_id
 from streamweld.integrations._tools import declared_tools
@@ -286,9 +286,7 @@ class Body(ChunkProcessor[bytes]):
         error = self.converter.error
         if error is None:
             return given
-        # If the gateway sent the error, read the rest of the body so that the connection can be reused. If streamweld
-        # found the fault, stop reading.
-        self.over = not isinstance(error, UpstreamError)
+        self.over = not isinstance(error, READS_ON)
         if self.over:
             self.finish()
         unsaid = isinstance(error, LimitExceeded) and self.converter.dialect is None and not given

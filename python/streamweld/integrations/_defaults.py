@@ -5,10 +5,18 @@ from __future__ import annotations
 import os
 from typing import Final, cast
 
-from streamweld.errors import UsageError
+from streamweld.errors import UnknownDialect, UpstreamError, UsageError
 from streamweld.options import Limits
 
-__all__ = ["KEEP_ALIVE", "KEEP_ALIVE_SECONDS", "LIMITS", "MAX_STREAM_BYTES", "check_folder", "is_event_stream"]
+__all__ = [
+    "KEEP_ALIVE",
+    "KEEP_ALIVE_SECONDS",
+    "LIMITS",
+    "MAX_STREAM_BYTES",
+    "READS_ON",
+    "check_folder",
+    "is_event_stream",
+]
 
 MAX_STREAM_BYTES: Final = 256 * 1_048_576
 
@@ -19,6 +27,11 @@ KEEP_ALIVE: Final = b": keep-alive\n\n"
 KEEP_ALIVE_SECONDS: Final = 5.0
 """Interval in seconds between keep-alive comments while input arrives but no output can be sent yet. Clients have a
 timeout for each read.
+"""
+
+READS_ON: Final = (UpstreamError, UnknownDialect)
+"""Errors after which the rest of a body is still read. If the gateway sent an error, the connection can then be reused.
+A stream in an unknown dialect passes unchanged. After any other error, streamweld has written an ending.
 """
 
 

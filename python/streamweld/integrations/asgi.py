@@ -15,8 +15,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from streamweld.convert import StreamConverter
-from streamweld.errors import LimitExceeded, UpstreamError
-from streamweld.integrations._defaults import KEEP_ALIVE, KEEP_ALIVE_SECONDS, LIMITS, check_folder, is_event_stream
+from streamweld.errors import LimitExceeded
+from streamweld.integrations._defaults import (
+    KEEP_ALIVE,
+    KEEP_ALIVE_SECONDS,
+    LIMITS,
+    READS_ON,
+    check_folder,
+    is_event_stream,
+)
 from streamweld.integrations._inflate import SLICE, BrokenBodyError, Inflater, is_plain, is_readable, slices
 from streamweld.integrations._pace import FEED, Pace
 from streamweld.integrations._reporting import DiagnosticReporter, StreamContext, callback, plain_url, request_id
@@ -41,7 +48,8 @@ class RepairMiddleware:
     """Repairs the event streams that an ASGI application sends, each in its own dialect.
 
     These responses pass through unchanged: those with a status other than 200 or a content type other than
-    `text/event-stream`, responses to HEAD, and bodies in an encoding other than gzip and deflate. For a stream,
+    `text/event-stream`, responses to HEAD, and bodies in an encoding other than gzip and deflate. Event streams in an
+    unknown dialect also pass unchanged; their first events are held until detection gives up. For a stream,
     `content-length` and `content-encoding` are removed. A stream that needs no repair passes through byte for byte.
     Data is held back only until it can be determined whether it needs a repair.
 
@@ -246,9 +254,8 @@ class _Answer:
         if isinstance(stream.error, LimitExceeded) and stream.dialect is None:
             self._over = True
             raise stream.error  # the dialect is unknown, so an error ending cannot be written; close the connection
-        # If the gateway sent the error, read the rest of the body. If streamweld found the fault, stop: an application
-        # that continues to send is treated as if the client had disconnected.
-        self._over = not more or not isinstance(stream.error, UpstreamError | None)
+        # After an ending, an application that continues to send is treated as if the client had disconnected.
+        self._over = not more or not (stream.error is None or isinstance(stream.error, READS_ON))
         if out or self._over:
             await self._pass(out, more=not self._over)
         elif data and time.monotonic() - self._passed >= KEEP_ALIVE_SECONDS:

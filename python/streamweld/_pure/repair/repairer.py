@@ -14,6 +14,7 @@ the encoder needs to continue after them.
 
 from __future__ import annotations
 
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._pure.encode import load_encoder
@@ -26,7 +27,7 @@ from streamweld._pure.pipeline.parser import Parser
 from streamweld._pure.repair.own_error import is_own
 from streamweld._pure.sse.block_splitter import Splitter, after_opening, has_fields, named
 from streamweld._pure.sse.frame import as_bytes
-from streamweld.errors import StreamError, UpstreamError
+from streamweld.errors import StreamError, UnknownDialect, UpstreamError
 from streamweld.events import (
     Diagnostic,
     ResponseStarted,
@@ -65,6 +66,17 @@ _DATA_LINES: Final = frozenset({"gemini"})  # dialects in which a client (google
 _WHOLE_CALLS: Final = frozenset({"gemini"})  # dialects in which a partly passed call cannot be continued
 
 
+class FurtherInput(Enum):
+    """What happens to further input.
+
+    `PASSED`: it passes unchanged, because the dialect is unknown. A client reads what it would read without the repair.
+    """
+
+    REPAIRED = auto()
+    PASSED = auto()
+    IGNORED = auto()
+
+
 class Repairer:
     """Repairs the bytes of one response, without changing its dialect."""
 
@@ -80,6 +92,7 @@ class Repairer:
         "_encoder",
         "_ended",
         "_explained",
+        "_further_input",
         "_held",
         "_instead",
         "_items",
@@ -89,7 +102,6 @@ class Repairer:
         "_last_out",
         "_opening",
         "_ordinal",
-        "_over",
         "_parser",
         "_plain",
         "_rendering",
@@ -138,7 +150,7 @@ class Repairer:
         self._explained = False  # whether a diagnostic has reported why the stream is rewritten
         self._reported_reasons: set[str] = set()  # reasons that were reported; each is reported once per stream
         self._ended = False  # whether the end of the response was written or passed
-        self._over = False  # whether further input is ignored
+        self._further_input = FurtherInput.REPAIRED
         self._begin_block()
         self._is_first = True  # whether the current block is the first one
         self.error: StreamError | None = None
@@ -157,7 +169,7 @@ class Repairer:
     @property
     def is_over(self) -> bool:
         """Whether further input is ignored."""
-        return self._over
+        return self._further_input is FurtherInput.IGNORED
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
@@ -177,14 +189,18 @@ class Repairer:
         Returns no bytes after the repairer has written an ending itself.
         """
         for piece, position in self._splitter.split(as_bytes(data)):
-            if self._over:
-                break
-            self._piece(piece, position)
+            match self._further_input:
+                case FurtherInput.REPAIRED:
+                    self._piece(piece, position)
+                case FurtherInput.PASSED:
+                    self._sent.append(piece)
+                case FurtherInput.IGNORED:
+                    break
         return self._taken()
 
     def close(self, broken: bool = False) -> bytes:
         """End the input and return the last bytes. `broken` means that the transport failed."""
-        if not (self._over or self._after_error):
+        if self._further_input is FurtherInput.REPAIRED and self._after_error is None:
             try:
                 self._read()
                 self._parser.close(broken)
@@ -199,18 +215,18 @@ class Repairer:
                     self._pass(b"".join(self._block))
             except StreamError as fault:
                 self._failed(fault)
-        self._over = True
+        self._further_input = FurtherInput.IGNORED
         return self._taken()
 
     def exceed(self, name: str) -> bytes:
         """End the stream because a limit that only the caller can measure was exceeded, and return the last bytes."""
-        if not (self._over or self._after_error):
+        if self._further_input is FurtherInput.REPAIRED and self._after_error is None:
             try:
                 self._read()
                 self._parser.exceed(name)
             except StreamError as fault:
                 self._failed(fault)
-        self._over = True
+        self._further_input = FurtherInput.IGNORED
         return self._taken()
 
     # Blocks
@@ -638,12 +654,14 @@ class Repairer:
 
         An error that the upstream sent passes through if clients raise it as sent.
         """
-        self._over = True
+        self._further_input = FurtherInput.IGNORED
         self.error = fault
         encoder = self._encoder or self._load()
         out = self._parser.out
-        if isinstance(fault, UpstreamError) and encoder is None:
-            self._pass(b"".join(self._block))  # the dialect is unknown, so the error cannot be rewritten
+        if isinstance(fault, UpstreamError | UnknownDialect) and encoder is None:
+            # Nothing can be rewritten, because the dialect is unknown. If an error came first, its dialect is unknown.
+            self._pass(b"".join(self._block))
+            self._further_input = FurtherInput.PASSED
             return
         if encoder is None or self._ended:
             return
@@ -657,7 +675,7 @@ class Repairer:
             return
         if isinstance(fault, UpstreamError) and not (out.misread or self._rendering):
             self._pass(self._mended(b"".join(self._block)))
-            self._over = False
+            self._further_input = FurtherInput.REPAIRED
             self._after_error = AfterError(self.dialect or "")
             self._begin_block()
             return

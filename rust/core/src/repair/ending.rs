@@ -8,6 +8,7 @@ use crate::model::event::Sink;
 use crate::model::fault::Class;
 use crate::model::fault::Fault;
 use crate::pipeline::after_error::AfterError;
+use crate::repair::FurtherInput;
 use crate::repair::Repairer;
 use crate::repair::read_buffer::Read;
 use crate::repair::verdict::ParseResult;
@@ -63,15 +64,19 @@ impl Repairer {
 
     /// Ends the response after a fault. An error that the upstream itself sent can pass through unchanged.
     pub(crate) fn failed(&mut self, read: &mut Read<'_, '_>, fault: Fault) {
-        self.over = true;
+        self.further_input = FurtherInput::Ignored;
         let is_upstream = fault.class == Class::Upstream;
+        let is_unknown = fault.class == Class::UnknownDialect;
         let mut ending_error = EndingError::of(&fault);
         if self.sink.position != (fault.byte_offset, fault.event_ordinal) {
             self.sink.at(fault.byte_offset, fault.event_ordinal); // the fault does not belong to a payload that was read
         }
         self.error = Some(fault);
-        if is_upstream && self.sink.encoder.is_none() {
-            return self.pass(read); // the error came first, so the dialect is unknown and the error cannot be rewritten
+        if (is_upstream || is_unknown) && self.sink.encoder.is_none() {
+            // Nothing can be rewritten, because the dialect is unknown. If an error came first, its dialect is unknown.
+            self.pass(read);
+            self.further_input = FurtherInput::Passed;
+            return;
         }
         if self.sink.encoder.is_none() || self.ended {
             return;
@@ -85,7 +90,7 @@ impl Repairer {
         if as_sent && is_upstream {
             _ = self.mend(read); // nothing is raised after the fault
             self.pass(read);
-            self.over = false;
+            self.further_input = FurtherInput::Repaired;
             let source = self.sink.context.source;
             self.after_error = Some(Box::new(AfterError::new(source)));
             return self.begin_block(read);

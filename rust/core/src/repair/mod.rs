@@ -50,6 +50,17 @@ use crate::sse::block_splitter::put_opening;
 use std::mem;
 use std::sync::Arc;
 
+/// What happens to further input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FurtherInput {
+    /// It is parsed, and repaired where necessary.
+    Repaired,
+    /// It passes unchanged, because the dialect is unknown: a client reads what it would read without the repair.
+    Passed,
+    /// It is ignored, because the ending was written.
+    Ignored,
+}
+
 /// Repairer of one stream.
 #[derive(Debug)]
 pub struct Repairer {
@@ -73,8 +84,7 @@ pub struct Repairer {
     ordinal: u64,
     /// True if the end of the response was written or passed through.
     ended: bool,
-    /// True if further input is ignored.
-    over: bool,
+    further_input: FurtherInput,
     repaired: bool,
     error: Option<Fault>,
     max_diagnostics: usize,
@@ -106,7 +116,7 @@ impl Repairer {
             after_error: None,
             ordinal: 0,
             ended: false,
-            over: false,
+            further_input: FurtherInput::Repaired,
             repaired: false,
             error: None,
         }
@@ -116,18 +126,25 @@ impl Repairer {
     /// the input, which passes unchanged. After the repairer has written an ending, there is no more output.
     pub fn feed<'i>(&mut self, input: &'i [u8], out: &mut Vec<u8>) -> &'i [u8] {
         let mut read = Read::new(input, out);
-        while !self.over && !read.rest().is_empty() {
+        while self.is_repairing() && !read.rest().is_empty() {
             if self.is_between(&read) {
                 self.pass_plain_blocks(&mut read);
             }
-            if self.over || read.rest().is_empty() {
+            if !self.is_repairing() || read.rest().is_empty() {
                 break;
             }
             self.piece(&mut read);
         }
-        if !self.over {
-            self.block.extend_from_slice(read.block());
-            self.held.keep(&mut read);
+        match self.further_input {
+            FurtherInput::Repaired => {
+                self.block.extend_from_slice(read.block());
+                self.held.keep(&mut read);
+            }
+            FurtherInput::Passed => {
+                read.take(read.rest().len());
+                read.pass();
+            }
+            FurtherInput::Ignored => {}
         }
         read.finish()
     }
@@ -135,26 +152,30 @@ impl Repairer {
     /// Ends the input and appends the last bytes to `out`.
     pub fn close(&mut self, input: InputEnd, out: &mut Vec<u8>) {
         let mut read = Read::new(&[], out);
-        if !self.over && self.after_error.is_none() {
+        if self.is_repairing() && self.after_error.is_none() {
             let result = self.catch_up(&mut read);
             let result = result.and_then(|()| self.parser.close(input, &mut self.sink));
             if let Err(fault) = result.and_then(|()| self.last(&mut read)) {
                 self.failed(&mut read, fault);
             }
         }
-        self.over = true;
+        self.further_input = FurtherInput::Ignored;
     }
 
     /// Handles an exceeded limit that only the caller can measure, and appends the ending.
     pub fn exceed(&mut self, name: LimitName, out: &mut Vec<u8>) {
         let mut read = Read::new(&[], out);
-        if !self.over && self.after_error.is_none() {
+        if self.is_repairing() && self.after_error.is_none() {
             let result = self.catch_up(&mut read);
             if let Err(fault) = result.and_then(|()| self.parser.exceed(name)) {
                 self.failed(&mut read, fault);
             }
         }
-        self.over = true;
+        self.further_input = FurtherInput::Ignored;
+    }
+
+    fn is_repairing(&self) -> bool {
+        self.further_input == FurtherInput::Repaired
     }
 
     // Blocks
@@ -514,7 +535,7 @@ impl Repairer {
 
     /// Returns true if further input has no effect.
     pub fn is_over(&self) -> bool {
-        self.over
+        self.further_input == FurtherInput::Ignored
     }
 
     /// Returns true if anything was rewritten, added or dropped.
@@ -556,7 +577,7 @@ impl Repairer {
 
     /// Ignores further input, because a call failed partway.
     pub fn give_up(&mut self) {
-        self.over = true;
+        self.further_input = FurtherInput::Ignored;
         self.parser.give_up();
     }
 }

@@ -6,11 +6,11 @@
 use crate::encode::common::block::Block;
 use crate::encode::common::block::Form;
 use crate::encode::common::block::Pen;
+use crate::encode::common::block::loses_result;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::part_details::Beside;
 use crate::encode::common::part_details::Call;
 use crate::encode::common::part_details::Kind;
-use crate::encode::common::part_details::Ran;
 use crate::encode::common::same_json::is_same;
 use crate::encode::common::sequential_blocks::Blocks;
 use crate::model::event::Delta;
@@ -161,11 +161,6 @@ impl Blocks {
         to.form.whole_call(to.context, call);
         self.write_down(to, part, call);
     }
-}
-
-/// Returns true if the result of a call that the client received cannot be written.
-pub(crate) fn loses_result<F: Form>(call: Option<Ran<'_>>) -> bool {
-    !F::RUNS_CALLS && call.is_some_and(|call| !call.provider_executed)
 }
 
 /// Closes a call that was partly written. Returns true if the call's block is finished, or `None` if the written text

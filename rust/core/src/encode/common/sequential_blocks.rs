@@ -8,7 +8,7 @@
 use crate::encode::common::block::Block;
 use crate::encode::common::block::Form;
 use crate::encode::common::block::Pen;
-use crate::encode::common::block_calls::loses_result;
+use crate::encode::common::block::loses_result;
 use crate::encode::common::part_details::Beside;
 use crate::encode::common::part_details::Call;
 use crate::encode::common::part_details::Done;

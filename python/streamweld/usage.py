@@ -56,7 +56,8 @@ _Counts = dict[str, int]
 class NormalizedUsage:
     """The token counts of one response.
 
-    None means that the gateway did not report the count; 0 means that it reported zero.
+    None means that the gateway did not report the count; 0 means that it reported zero. A 0 that only fills a required
+    member, such as the `input_tokens` of a `message_start` that no later event corrects, is None.
 
     Attributes:
         input: all tokens in the request, including those read from and written to the cache.
@@ -92,6 +93,7 @@ class _Shape:
     modalities: Mapping[str, Sequence[Sequence[str]]]
     adds: Mapping[str, Sequence[str]]
     total_decides: bool
+    placeholder: str | None
 
     def read(self, raw: Mapping[str, Any]) -> _Counts:
         """Return the counts in a usage object, as sent."""
@@ -132,7 +134,13 @@ def normalized(usage: Usage | Mapping[str, Any], dialect: str | None = None) -> 
         counts = {name: count for name, count in fields.items() if count is not None}
     beside = _beside(counts, shape)
     whole = {name: _sum([counts.get(name), *[counts[part] for part in beside[name]]]) for name in beside}
-    return _made(counts, whole["input"], whole["output"])
+    tokens_in, tokens_out = whole["input"], whole["output"]
+    if tokens_in == 0 and (shape.placeholder == "both" or (shape.placeholder == "input" and tokens_out)):
+        # The member is required, and its value was not counted, because every request has input.
+        tokens_in, tokens_out = None, tokens_out or None
+        if counts.get("total") == 0:
+            del counts["total"]
+    return _made(counts, tokens_in, tokens_out)
 
 
 def _made(counts: _Counts, tokens_in: int | None, tokens_out: int | None) -> NormalizedUsage:
@@ -194,7 +202,13 @@ def _larger_parts(counts: _Counts, beside: dict[str, list[str]]) -> None:
 def _shapes() -> Mapping[str, _Shape]:
     nothing: Mapping[str, Any] = {}
     return {
-        name: _Shape(row["paths"], row.get("modalities", nothing), row.get("adds", nothing), row["total_decides"])
+        name: _Shape(
+            row["paths"],
+            row.get("modalities", nothing),
+            row.get("adds", nothing),
+            row["total_decides"],
+            row.get("placeholder"),
+        )
         for name, row in load_usage()["shapes"].items()
     }
 

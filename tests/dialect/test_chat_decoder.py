@@ -92,7 +92,7 @@ class TestMetadata:
         assert of(outcome, "TextDelta")[1].provider_metadata == {"logprobs": {"content": []}}
 
     def test_raw_text_keeps_its_escapes(self, backend: str) -> None:
-        body = text("b").replace(b'{"choices"', '{"k\\u00e9y":"\\ud83d\\ude00é",  "n" : [1, 2.50],"choices"'.encode())
+        body = text("b").replace(b'{"object"', '{"k\\u00e9y":"\\ud83d\\ude00é",  "n" : [1, 2.50],"object"'.encode())
         calm(outcome := read(backend, [text("a"), body, end("stop")]))
         assert of(outcome, "TextDelta")[1].provider_metadata == {"kéy": "\U0001f600é", "n": [1, 2.5]}
 

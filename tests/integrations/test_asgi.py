@@ -286,7 +286,7 @@ def test_options_reach_the_stream() -> None:
     again = [*TOLD_AGAIN[:-1], piece("call_1", "f", '{"a":1}'), TOLD_AGAIN[-1]]
     lax = got(starlette(streaming(*again), on_diagnostic=lambda note: reported.append(note.code)))
     strict = got(starlette(streaming(*again), policy=policy, dialect="chat"))
-    short = got(starlette(streaming(*GOOD), limits=sw.Limits(max_stream_bytes=100)))
+    short = got(starlette(streaming(*GOOD), limits=sw.Limits(max_stream_bytes=200)))
     assert "args_replay_dropped" in reported
     assert DONE in lax.content
     assert b'data: {"error":' in strict.content

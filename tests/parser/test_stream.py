@@ -172,7 +172,7 @@ def test_an_exception_in_the_block_does_not_close() -> None:
     [
         (BROKEN, {}, errors.ChunkDecodeError, "malformed_json"),
         (text("Hello") + event({"error": {"message": "no", "code": 429}}), {}, UpstreamError, "upstream_error"),
-        (text("Hello") + b"data: " + b"x" * 99, {"limits": Limits(max_event_bytes=80)}, errors.LimitExceeded, None),
+        (text("Hello") + b"data: " + b"x" * 199, {"limits": Limits(max_event_bytes=160)}, errors.LimitExceeded, None),
         (text("Hello") + call(-2, "a", "f", "{}"), {"policy": "strict"}, errors.InvalidToolIndex, "index_unusable"),
     ],
 )

@@ -8,6 +8,8 @@ from streamweld.check.lifecycle import TRUNCATED, Json, Lifecycle, array, count,
 from streamweld.check.violation import Place, facts
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streamweld.check.violation import Report
 
 __all__ = ["Chat"]
@@ -91,7 +93,9 @@ class Chat(Lifecycle):
         if lacking:
             self.once("envelope", lacking)
         kind = value.get("object")
-        if kind is not None and kind != "chat.completion.chunk":
+        if "object" not in value and _has_content(value):
+            self.once("object_missing")
+        elif kind != "chat.completion.chunk":
             self.once("object", repr(kind))
         for member in _SAME:
             found = value.get(member)
@@ -213,3 +217,15 @@ class Chat(Lifecycle):
                     self.report.record("chat.arguments_empty", where, call.position)
             elif fault and not (cut and fault == TRUNCATED):
                 self.report.record("chat.arguments_not_object", f"{where}: {fault}", call.position)
+
+
+def _has_content(chunk: Mapping[str, Any]) -> bool:
+    """Return whether a chunk has token counts, or a choice with a nonempty delta or a finish reason.
+
+    Choices of legacy Completions have a text instead, and their chunks have another type.
+    """
+    entries = cast("list[Any]", array(chunk, "choices") or [])
+    choices: list[dict[str, Any]] = [entry for entry in entries if isinstance(entry, dict)]
+    if chunk.get("usage"):
+        return not any("text" in choice for choice in choices)
+    return any(choice.get("delta") or (choice.get("finish_reason") and "text" not in choice) for choice in choices)

@@ -25,6 +25,7 @@ __all__ = [
     "ISSUERS",
     "THINKING_BLOCKS",
     "call_signature",
+    "detailed_proof",
     "is_only_signature",
     "whole_entries",
     "write_details",
@@ -48,6 +49,7 @@ _FORMATS: Final[Mapping[str | None, str]] = {
     "vertex": "google-gemini-v1",
 }
 _UNKNOWN: Final = "unknown"
+_SUMMARIZING: Final = frozenset({"openai", "azure", "xai"})  # issuers of summaries, which have no signature
 _FRAGMENTS: Final = {"reasoning.text": "text", "reasoning.summary": "summary"}
 
 
@@ -115,11 +117,21 @@ def write_details(thoughts: Iterable[Reasoning], calls: Iterable[Call], *, every
     return [entry if "index" in entry else {**entry, "index": n} for n, entry in enumerate(made)]
 
 
+def detailed_proof(part: Reasoning) -> tuple[str, ...]:
+    """Return the members of a reasoning part, other than its text, for which its details have a place."""
+    return ("encrypted",) if part.issuer in _SUMMARIZING and not _has_details(part) else ("signature", "encrypted")
+
+
+def _has_details(part: Reasoning) -> bool:
+    """Return whether the details were read from the source and can be reused."""
+    return part.member == DETAILS and not part.touched
+
+
 def _entries(part: Reasoning) -> list[Any]:
-    if part.member == DETAILS and not part.touched:
+    if _has_details(part):
         return list(part.raw)
     head = {"format": _FORMATS.get(part.issuer, _UNKNOWN), **({"id": part.item_id} if part.item_id else {})}
-    if part.issuer in ("openai", "azure", "xai"):
+    if part.issuer in _SUMMARIZING:
         made: list[Any] = [{"type": "reasoning.summary", "summary": text, **head} for text in part.segments]
     else:
         signature = {"signature": part.signature} if part.signature else {}

@@ -6,6 +6,7 @@ Readers create it, passes change it, and writers turn it into a target's message
 
 from __future__ import annotations
 
+import json
 from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -354,6 +355,24 @@ def arguments_object(call: Call) -> dict[str, Any] | None:
     elif value is None:
         return {}
     return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
+
+
+def repeats_keys(call: Call) -> bool:
+    """Return whether the text of the arguments, which is JSON, has an object with a repeated key."""
+    if call.input is not MISSING or not call.arguments:
+        return False
+    found = False
+
+    def note(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal found
+        found = found or len({name for name, _ in pairs}) < len(pairs)
+
+    try:
+        # Numbers stay text, because `int` rejects numbers with many digits.
+        json.loads(call.arguments, object_pairs_hook=note, parse_int=str, parse_float=str, strict=False)
+    except (ValueError, RecursionError):
+        return False  # the text was accepted by a more lenient parser, which repaired it
+    return found
 
 
 def _read(text: str) -> Any:

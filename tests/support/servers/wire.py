@@ -15,10 +15,13 @@ def event(payload: Any) -> bytes:
 
 
 def chunk(delta: Any, finish: str | None = None, *, index: Any = 0, **more: Any) -> bytes:
+    """Return a chunk that clients accept. Its delta has the role, because any chunk may be the first of a stream."""
+    if isinstance(delta, dict) and delta:
+        delta = {"role": "assistant", **delta}
     choice: dict[str, Any] = {"index": index, "delta": delta}
     if finish is not None:
         choice["finish_reason"] = finish
-    return event({**more, "choices": [choice]})
+    return event({"object": "chat.completion.chunk", **more, "choices": [choice]})
 
 
 def text(content: str, finish: str | None = None) -> bytes:
@@ -32,6 +35,8 @@ def call(index: Any = None, call_id: Any = None, name: Any = None, arguments: An
         entry["index"] = index
     if call_id is not None:
         entry["id"] = call_id
+    if call_id is not None or name is not None:
+        entry["type"] = "function"
     entry["function"] = {k: v for k, v in (("name", name), ("arguments", arguments)) if v is not None}
     return chunk({"tool_calls": [entry]})
 

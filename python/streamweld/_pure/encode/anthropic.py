@@ -47,6 +47,7 @@ __all__ = ["Anthropic"]
 # Usage members that are written from the counts.
 _COUNTS = frozenset({"input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"})
 _DELTA_MEMBERS = ("stop_sequence", "stop_details")  # clients read them only from the delta of `message_delta`
+_LATE_MEMBERS = ("container",)  # other members of a message that clients also read from the delta of `message_delta`
 _MOST = 4096  # maximum size of the members that are merged from several events, in bytes
 _MOST_WAITING = 1 << 20  # maximum number of characters in the deltas of queued blocks
 
@@ -347,8 +348,15 @@ class Anthropic(SequentialAnswer):
             moved = {name: extra.pop(name) for name in _DELTA_MEMBERS if name in extra}
             self._keep_members("delta", moved)
             extra.pop("stop_reason", None)
-        if not extra or (of in ("message", "start_usage") and self.opened):
-            return  # the message was already written
+        if self.opened and of == "start_usage":
+            of = "end_usage"  # `message_start` came after the message was opened, and `message_delta` has a usage, too
+        elif self.opened and of == "message":
+            of, lost = "delta", {name: raw for name, raw in extra.items() if name not in _LATE_MEMBERS}
+            if any(raw != "null" for raw in lost.values()):
+                self.context.losses.note("metadata")
+            extra = {name: raw for name, raw in extra.items() if name in _LATE_MEMBERS}
+        if not extra:
+            return
         known = self._members.setdefault(of, {})
         if known and _size(known) + _size(extra) > _MOST:
             if not extra.keys() >= known.keys():

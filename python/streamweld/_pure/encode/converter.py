@@ -11,7 +11,7 @@ from streamweld._pure.encode import load_encoder
 from streamweld._pure.encode.common.carrier import CARRYING, Carriers
 from streamweld._pure.encode.common.encode_context import EncodeContext
 from streamweld._pure.encode.common.finish import Ending, ending_fault, fault_of
-from streamweld._pure.encode.common.held_calls import ANSWERING, HeldCalls
+from streamweld._pure.encode.common.held_calls import HeldCalls, holds
 from streamweld._pure.encode.common.id_mint import IdMint
 from streamweld._pure.encode.common.tool_ids import ToolIds
 from streamweld._pure.pipeline.parser import Parser
@@ -71,7 +71,7 @@ class Converter:
         self._encoder = load_encoder(target)(self._context)
         self._carriers = Carriers(target) if target in CARRYING else None
         # The held calls, if the server may run calls of this source itself.
-        self._held = HeldCalls() if source in ANSWERING else None
+        self._held = HeldCalls() if holds(source, target) else None
         self._reported: Fault | None = None  # error that the upstream sent, if the policy continues after it
         self._over = False
         self.error: StreamError | None = None
@@ -185,7 +185,7 @@ class Converter:
     def _detected(self) -> None:
         """Handle the detection of the source's dialect."""
         self._context.source = self._parser.dialect
-        if self._held is None and self._context.source in ANSWERING:
+        if self._held is None and holds(self._context.source, self._target):
             self._held = HeldCalls()
 
     def _write(self, event: Event, opening: Opening = (False, False)) -> None:

@@ -93,6 +93,7 @@ class Output:
         "sink",
         "misread",
         "unopened",
+        "untyped",
         "why",
     )
 
@@ -126,6 +127,7 @@ class Output:
         self.mended = False  # a diagnostic reports the misread payload
         self.name = ""  # name that the event of a payload should have, if it is wrong
         self.unopened = False  # clients would read the payload correctly after the missing opening event
+        self.untyped = False  # clients would read the chunk correctly if it had the member `object`
         self.begun: list[int] = []  # choices whose first delta is in the current payload
         self.roleless: list[int] = []  # choices whose first delta is in the current payload and has no role
         self.why = ""  # first reason for changing a payload, if no diagnostic reports it

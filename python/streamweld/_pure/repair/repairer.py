@@ -3,8 +3,8 @@
 A block is the bytes of one server-sent event. The parser reads every block, and an encoder for the same dialect writes
 the resulting events into a scratch buffer. While blocks are correct, their original bytes are sent and the scratch
 buffer is discarded. From the first block that must be rewritten, the encoder's output is sent instead. If a block lacks
-only the right event name, the response's opening event or a role, the missing bytes are added, and later blocks can
-still pass through. This module does not interpret frames or JSON.
+only the right event name, the `object` of a Chat chunk, the response's opening event or a role, the missing bytes are
+added, and later blocks can still pass through. This module does not interpret frames or JSON.
 
 A block and the blocks after it are held while their interpretation is undecided, for example because an announced call
 may be retracted. The number of held bytes is capped. Beyond the cap, held blocks are rewritten; a single block that
@@ -24,6 +24,7 @@ from streamweld._pure.encode.common.id_mint import IdMint
 from streamweld._pure.model.unmodelled import BlockOpened
 from streamweld._pure.pipeline.after_error import AfterError, is_beside
 from streamweld._pure.pipeline.parser import Parser
+from streamweld._pure.repair.chunk_type import with_chunk_type
 from streamweld._pure.repair.own_error import is_own
 from streamweld._pure.sse.block_splitter import Splitter, after_opening, has_fields, named
 from streamweld._pure.sse.frame import as_bytes
@@ -344,7 +345,7 @@ class Repairer:
         self._plain = True  # whether the block has produced only events of `_UNNUMBERED`
         self._ordinal = self._parser.payloads
         self._passed_counts = len(out.reasons), out.counted
-        out.misread = out.emptied = out.mended = out.unopened = False
+        out.misread = out.emptied = out.mended = out.unopened = out.untyped = False
         out.name = out.why = ""
         out.begun = []
         out.roleless = []
@@ -396,7 +397,7 @@ class Repairer:
                 self._report_once(out.why)
         elif self._rendering:
             if self._passes_after_repair():
-                block = self._with_roles(block)
+                block = self._with_roles(self._with_object(block))
                 self._drop_scratch()
                 self._go_out(block)
             else:
@@ -444,18 +445,25 @@ class Repairer:
         self._render()
 
     def _mended(self, block: bytes) -> bytes:
-        """Return the block to pass through, with the event name, roles and opening event that clients require."""
+        """Return the block to pass through, with what clients require inside it and before it."""
         out = self._parser.out
+        block = self._with_object(block)
+        if out.name:
+            self._report_once("event_name")
+            block = named(block, out.name)
         if out.unopened:
             self._write_opening(None)
             self.repaired = True
             out.diagnose("rewritten", detail=out.why)
             block = after_opening(block, self._opening, is_first=self._is_first)
-        block = self._with_roles(block)
-        if out.name:
-            self._report_once("event_name")
-            block = named(block, out.name)
-        return block
+        return self._with_roles(block)
+
+    def _with_object(self, block: bytes) -> bytes:
+        """Return the block, with the `object` that its chunk lacks."""
+        if not self._parser.out.untyped:
+            return block
+        self._report_once("no_object")
+        return with_chunk_type(block)
 
     def _with_roles(self, block: bytes) -> bytes:
         """Return the block, preceded by chunks with the roles that it lacks."""

@@ -16,7 +16,6 @@ from streamweld.history.model import (
     Reasoning,
     Result,
     Text,
-    arguments_object,
     members_of,
     result_text,
 )
@@ -105,7 +104,7 @@ def _block(part: Part, named: str | None, writer: Writer) -> Any:
     if isinstance(part, Reasoning):
         return _reasoning(part, part.text) | beyond
     if isinstance(part, Call):
-        value: Any = arguments_object(part)
+        value: Any = writer.arguments_object(part)
         value = part.arguments if value is None else value
         issuer = "google" if part.signature else "openai" if part.item_id else None
         head = {"type": "tool-call", "toolCallId": part.call_id, "toolName": part.name, "input": value}

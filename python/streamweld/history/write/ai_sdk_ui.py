@@ -18,7 +18,6 @@ from streamweld.history.model import (
     Reasoning,
     Result,
     Text,
-    arguments_object,
     copied,
     members_of,
     result_text,
@@ -150,7 +149,7 @@ def _tool(
     if own is not None and all(writer.reusable_block(part) is own for part in others):
         return own
     beyond = writer.extra_members(call)
-    value: Any = arguments_object(call)
+    value: Any = writer.arguments_object(call)
     value = call.arguments if value is None else value
     raw: Any = call.raw if writer.own(call) else {}
     dynamic = members_of(raw).get("type") == "dynamic-tool"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamweld.history.media_types import text_of
-from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, arguments_object
+from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text
 from streamweld.history.write.common import Writer, result_content
 
 if TYPE_CHECKING:
@@ -71,13 +71,15 @@ def _made(part: Part, writer: Writer) -> Any:
             writer.context.lose(
                 "signature", part.path, "the target has no member for the signature of a call", part.signature
             )
-        value = arguments_object(part)
+        value = writer.arguments_object(part)
         return {"type": "tool_use", "id": part.call_id, "name": part.name, "input": {} if value is None else value}
     if isinstance(part, Result):
         return _result(part, writer)
     if isinstance(part, Reasoning):
         if part.kind == "redacted" or (part.encrypted and not part.text):
+            writer.lose_proof(part, "encrypted")
             return {"type": "redacted_thinking", "data": part.encrypted or ""}
+        writer.lose_proof(part, "signature")
         return {"type": "thinking", "thinking": part.text, "signature": part.signature or ""}
     if isinstance(part, Media):
         return _media(part)

@@ -13,7 +13,6 @@ from streamweld.history.model import (
     Reasoning,
     Result,
     Text,
-    arguments_object,
     decoded,
     members_of,
     value_object,
@@ -68,12 +67,14 @@ def _made(part: Part, writer: Writer) -> Any:
             writer.context.lose(
                 "signature", part.path, "the target has no member for the signature of a call", part.signature
             )
-        return {"toolUse": {"toolUseId": part.call_id, "name": part.name, "input": arguments_object(part) or {}}}
+        return {"toolUse": {"toolUseId": part.call_id, "name": part.name, "input": writer.arguments_object(part) or {}}}
     if isinstance(part, Result):
         return {"toolResult": _result(part, writer)}
     if isinstance(part, Reasoning):
         if part.kind == "redacted":
+            writer.lose_proof(part, "encrypted")
             return {"reasoningContent": {"redactedContent": _data(part.encrypted or "", part, writer)}}
+        writer.lose_proof(part, "signature")
         signed = {"signature": part.signature} if part.signature else {}
         return {"reasoningContent": {"reasoningText": {"text": part.text, **signed}}}
     if isinstance(part, Media):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamweld.history.chat_reasoning import DETAILS, EXTRA_CONTENT, call_signature, write_details
+from streamweld.history.chat_reasoning import DETAILS, EXTRA_CONTENT, call_signature, detailed_proof, write_details
 from streamweld.history.media_types import short_form
 from streamweld.history.model import (
     EMPTY,
@@ -72,6 +72,7 @@ def _message(turn: Turn, writer: Writer) -> dict[str, Any]:
     if details:
         message[DETAILS] = details
         for part in thoughts:
+            writer.lose_proof(part, *detailed_proof(part))
             if part.touched or not writer.own(part):
                 writer.lose_extra_members(part)
     elif thoughts:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.history.model import MISSING, Inner, Media, Opaque, Text, json_text, pointer
+from streamweld.history.model import (
+    MISSING,
+    Inner,
+    Media,
+    Opaque,
+    Text,
+    arguments_object,
+    json_text,
+    pointer,
+    repeats_keys,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from streamweld.history.context import Context
-    from streamweld.history.model import Origin, Part, Result, Turn
+    from streamweld.history.model import Call, Origin, Part, Reasoning, Result, Turn
 
 __all__ = ["Writer", "result_content"]
 
@@ -147,6 +157,20 @@ class Writer:
         """Record as a loss that the dialect cannot mark a result as an error."""
         if result.origin is not None:
             self.context.lose("is_error", result.path, "the target cannot mark a tool result as an error", True)
+
+    def arguments_object(self, call: Call) -> dict[str, Any] | None:
+        """Return the arguments as an object, or None if they are not a JSON object. Records repeated keys as a loss."""
+        value = arguments_object(call)
+        if value is not None and repeats_keys(call):
+            why = "the target's arguments are an object, which keeps only the last value of a repeated key"
+            self.context.lose("arguments", call.path, why, call.arguments)
+        return value
+
+    def lose_proof(self, part: Reasoning, *written: str) -> None:
+        """Record the signature and the encrypted content of reasoning as losses, except the written members."""
+        for name, value in (("signature", part.signature), ("encrypted", part.encrypted)):
+            if value and name not in written:
+                self.context.lose(name, part.path, "the target has no member for it in this reasoning", value)
 
     def lose_part(self, part: Part) -> None:
         """Record the loss of a part that the target does not allow in this message."""

@@ -15,7 +15,6 @@ from streamweld.history.model import (
     Reasoning,
     Result,
     Text,
-    arguments_object,
     members_of,
     value_object,
 )
@@ -92,7 +91,7 @@ def _part(part: Part, writer: Writer, named: str | None) -> Any:
     if isinstance(part, Result) and writer.own(part) and _is_bare(part):
         writer.context.edit("result_value", part.path, "wrapped a tool result in an object because it is not an object")
     beyond = writer.extra_members(part) if part.extra else None
-    block = _made(part, named)
+    block = _made(part, writer, named)
     return {**block, **beyond} if beyond and not isinstance(part, Opaque) else block
 
 
@@ -103,12 +102,12 @@ def _is_bare(part: Result) -> bool:
     return not isinstance(given.get("response"), Mapping)
 
 
-def _made(part: Part, named: str | None) -> Any:
+def _made(part: Part, writer: Writer, named: str | None) -> Any:
     block: dict[str, Any]
     if isinstance(part, Text):
         return {"text": part.text, "thoughtSignature": part.signature} if part.signature else {"text": part.text}
     if isinstance(part, Call):
-        function = {"name": part.name, "args": arguments_object(part) or {}}
+        function = {"name": part.name, "args": writer.arguments_object(part) or {}}
         block = {"functionCall": {"id": part.call_id, **function} if part.call_id else function}
         if part.signature:
             block["thoughtSignature"] = part.signature
@@ -117,6 +116,7 @@ def _made(part: Part, named: str | None) -> Any:
         response = {"name": named or part.name or "unknown", "response": _response(part)}
         return {"functionResponse": {"id": part.call_id, **response} if part.call_id else response}
     if isinstance(part, Reasoning):
+        writer.lose_proof(part, "signature")
         block = {"text": part.text, "thought": True}
         if part.signature:
             block["thoughtSignature"] = part.signature

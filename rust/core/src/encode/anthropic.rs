@@ -83,6 +83,8 @@ const COUNTS: [&str; 4] = [
 ];
 /// Clients read these members only from the delta of `message_delta`.
 const DELTA_MEMBERS: [&str; 2] = ["stop_sequence", "stop_details"];
+/// Other members of a message that clients also read from the delta of `message_delta`.
+const LATE_MEMBERS: [&str; 1] = ["container"];
 /// Maximum size of the members that are merged from several events, in bytes.
 const MOST: usize = 4096;
 /// Maximum number of bytes in the deltas of queued blocks.
@@ -493,9 +495,11 @@ impl Message {
             extra = rest;
             extra.retain(|(name, _)| name != "stop_reason");
         }
-        let is_start = matches!(of, MembersOf::Message | MembersOf::StartUsage);
-        if extra.is_empty() || (is_start && opened) {
-            return; // the message was already written
+        if opened && matches!(of, MembersOf::Message | MembersOf::StartUsage) {
+            return self.keep_late_members(context, of, extra);
+        }
+        if extra.is_empty() {
+            return;
         }
         let known = match of {
             MembersOf::Message => &mut self.members.message,
@@ -523,6 +527,26 @@ impl Message {
                 None => known.push((name, text)),
             }
         }
+    }
+
+    /// Keeps members of a `message_start` that came after the message was opened. `message_delta` has a usage and some
+    /// of the other members; the rest is lost.
+    fn keep_late_members(
+        &mut self,
+        context: &mut EncodeContext,
+        of: MembersOf,
+        extra: ExtraMembers,
+    ) {
+        if of == MembersOf::StartUsage {
+            return self.keep_members(context, MembersOf::EndUsage, extra, true);
+        }
+        let (kept, lost): (ExtraMembers, ExtraMembers) = extra
+            .into_iter()
+            .partition(|(name, _)| LATE_MEMBERS.contains(&name.as_str()));
+        if lost.iter().any(|(_, text)| text != "null") {
+            context.losses.note("metadata");
+        }
+        self.keep_members(context, MembersOf::Delta, kept, true);
     }
 
     /// Writes a delta. Most frames are deltas, so the constant text is written in as few pieces as possible.

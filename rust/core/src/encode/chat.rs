@@ -57,8 +57,6 @@ pub(crate) struct Choice {
     length: i64,
     /// Number of reasoning carriers written.
     carriers: i64,
-    /// Ids of the written calls that the client must run because the stream contains no result for them.
-    pub(crate) waiting: Set<String>,
     /// Index of the next call, higher than that of every started call; -1 if the choice itself was not opened yet.
     pub(crate) next: i64,
     /// Number of started calls, and their indexes if they are the source's own.
@@ -199,10 +197,7 @@ impl Encoder for Chat {
                     self.give_up(context);
                 }
             }
-            Event::ToolResult { call_id, .. } => {
-                self.choice(choice).waiting.remove(call_id);
-                context.losses.note("server_tool");
-            }
+            Event::ToolResult { .. } => context.losses.note("server_tool"),
             Event::Source {
                 url: Some(url),
                 title,
@@ -418,7 +413,7 @@ impl Chat {
             let corrected = match finish.reason {
                 reason if choice.has_empty_cut_call && finish::is_success(reason) => Some("length"),
                 "tool_calls" if choice.written == 0 => Some("stop"),
-                "stop" if !choice.waiting.is_empty() => Some("tool_calls"),
+                "stop" if choice.written > 0 => Some("tool_calls"), // even if a result followed, which is lost
                 "stop" => Some("stop"),
                 _ => None,
             };
@@ -635,7 +630,6 @@ impl Chat {
         choice.indexes.insert(position);
         choice.next = choice.next.max(position + 1);
         choice.written += 1;
-        choice.waiting.insert(call_id.to_owned());
         let to = self.begin_chunk(context, index);
         to.raw("{\"tool_calls\":[{\"index\":").number(position);
         to.raw(",\"id\":").string(call_id);

@@ -8,9 +8,9 @@ use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::encode_context::Options;
 use crate::encode::common::encoder::Encoder;
 use crate::encode::common::finish::EndingError;
-use crate::encode::common::held_calls::ANSWERING;
 use crate::encode::common::held_calls::HeldCalls;
 use crate::encode::common::held_calls::Turn;
+use crate::encode::common::held_calls::holds;
 use crate::encode::common::tool_ids::ToolIds;
 use crate::encode::common::tool_ids::with_call_id;
 use crate::encode::encoder;
@@ -129,13 +129,13 @@ impl Sink for EncoderSink {
     fn dialect_detected(&mut self, dialect: &'static str) {
         self.context.source = dialect;
         self.same = dialect == self.target.name();
-        self.held = held_calls(dialect);
+        self.held = held_calls(dialect, self.target);
     }
 }
 
-/// Creates the store for held calls. Returns `None` for a source whose server never runs calls for the client.
-fn held_calls(source: &str) -> Option<HeldCalls> {
-    ANSWERING.contains(&source).then(HeldCalls::default)
+/// Creates the store for held calls, if the conversion needs one.
+fn held_calls(source: &str, target: Dialect) -> Option<HeldCalls> {
+    holds(source, target.name()).then(HeldCalls::default)
 }
 
 impl EncoderSink {
@@ -313,7 +313,7 @@ impl Converter {
             target,
             same: false,
             encoder: encoder(target.name()).ok_or(Refusal::NoEncoder)?,
-            held: source.map(Dialect::name).and_then(held_calls),
+            held: source.and_then(|source| held_calls(source.name(), target)),
             context,
             position: (0, 0),
             lost: LossLog::default(),

@@ -355,6 +355,8 @@ pub enum WireFact<'a> {
     /// Clients would interpret the payload correctly after a chunk with the role. The payload begins this choice
     /// without a role.
     Roleless(i32),
+    /// Clients would interpret the chunk correctly if it had the member `object`.
+    Untyped,
     /// Clients do not expect the payload, and it produced no events.
     Emptied,
     /// Like `Emptied`, but clients would reject the payload, for the given reason. No diagnostic reports it.

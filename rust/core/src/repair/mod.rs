@@ -3,8 +3,8 @@
 //!
 //! The parser checks every block (`block`), and the encoder of the same dialect writes the same events into a buffer.
 //! As long as blocks pass unchanged, their original bytes are sent and the buffer is discarded. From the first block
-//! that cannot pass until the end of the stream, the buffer is sent instead. If a block lacks only the right event name
-//! or a preceding opening event, the missing bytes are added, the block passes, and later blocks are checked as usual.
+//! that cannot pass until the end of the stream, the buffer is sent instead. If a block lacks only the right event name,
+//! the `object` of a Chat chunk, or a preceding opening event, the missing bytes are added, the block passes, and later blocks are checked as usual.
 //! This file decides what happens to blocks and in which order output is written. It does not parse frames or interpret
 //! events.
 //!
@@ -12,6 +12,7 @@
 //! announced call may still be retracted. `encode::common::passed_through` stores the wire data that the encoder needs
 //! in order to continue after bytes that passed through.
 
+pub(crate) mod chunk_type;
 pub(crate) mod ending;
 pub(crate) mod held_blocks;
 pub(crate) mod own_error;
@@ -36,6 +37,7 @@ use crate::pipeline::after_error::AfterError;
 use crate::pipeline::after_error::is_beside;
 use crate::pipeline::array_body::Body;
 use crate::pipeline::parser::Parser;
+use crate::repair::chunk_type::put_chunk_type;
 use crate::repair::held_blocks::HeldBlocks;
 use crate::repair::read_buffer::Read;
 use crate::repair::repair_sink::RepairSink;
@@ -387,6 +389,7 @@ impl Repairer {
             if !self.passes_after_repair() {
                 return self.flush(read);
             }
+            self.put_object(read)?;
             self.put_roles(read)?;
             self.sink.forget();
             self.go_out(read);
@@ -414,8 +417,15 @@ impl Repairer {
         has_fields(&self.block)
     }
 
-    /// Adds the event name and the opening event that clients need to a block that is about to pass.
+    /// Adds what clients need to a block that is about to pass: members and a name inside it, then events before it.
     fn mend(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
+        self.put_object(read)?;
+        if let Some(name) = self.sink.block.name {
+            self.repaired = true;
+            self.gather(read);
+            self.sink.report_once("event_name", &self.block)?;
+            put_name(&mut self.block, name);
+        }
         if let Some(why) = self.sink.block.unopened {
             self.repaired = true;
             self.sink.write_opening(None);
@@ -424,13 +434,18 @@ impl Repairer {
             let opening = mem::take(&mut self.sink.opening);
             put_opening(&mut self.block, &opening, self.is_first);
         }
-        self.put_roles(read)?;
-        if let Some(name) = self.sink.block.name {
-            self.repaired = true;
-            self.gather(read);
-            self.sink.report_once("event_name", &self.block)?;
-            put_name(&mut self.block, name);
+        self.put_roles(read)
+    }
+
+    /// Adds the missing `object` to the chunk in the block.
+    fn put_object(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
+        if !self.sink.block.untyped {
+            return Ok(());
         }
+        self.repaired = true;
+        self.gather(read);
+        self.sink.report_once("no_object", &self.block)?;
+        put_chunk_type(&mut self.block);
         Ok(())
     }
 

@@ -16,6 +16,8 @@ pub(crate) struct Verdict {
     mended: bool,
     /// The event name that a payload in the block needs.
     pub(crate) name: Option<&'static str>,
+    /// True if `object` must be added to the chunk in the block.
+    pub(crate) untyped: bool,
     /// The reason why an opening event must be inserted before the block.
     pub(crate) unopened: Option<&'static str>,
     /// True if the block contains a payload that clients do not expect and that produced no event.
@@ -38,6 +40,7 @@ impl Default for Verdict {
             why: None,
             mended: false,
             name: None,
+            untyped: false,
             unopened: None,
             emptied: false,
             brought: false,
@@ -76,6 +79,7 @@ impl Verdict {
                 self.unopened = Some(why);
                 self.why.get_or_insert(why);
             }
+            WireFact::Untyped => self.untyped = true,
             WireFact::Emptied => self.emptied = true,
             WireFact::LeftOut(why) => {
                 self.emptied = true;

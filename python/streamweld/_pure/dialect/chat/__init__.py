@@ -14,7 +14,7 @@ from streamweld._pure.dialect.chat.calls import CallReader
 from streamweld._pure.dialect.chat.choice import ChoiceReader, Chunk, Tools, is_completion
 from streamweld._pure.dialect.chat.error import find_error, holds_chunk, is_error_body, reports_error, value_error
 from streamweld._pure.dialect.chat.metadata import CHUNK_FIELDS, ChunkMembers
-from streamweld._pure.dialect.chat.readers import check_chunk
+from streamweld._pure.dialect.chat.readers import check_chunk, lacks_object
 from streamweld._pure.dialect.chat.usage import read_usage_member
 from streamweld._pure.dialect.upstream_error import ErrorFields, text_error
 from streamweld._pure.json.kinds import integer, is_array, is_object
@@ -167,6 +167,7 @@ class ChatDecoder:
         choices = value.get("choices")
         error: ErrorFields | None = None
         check_chunk(value, notes)
+        self._out.untyped |= lacks_object(value)
         if is_array(choices):
             for choice_position, item in enumerate(choices):
                 here = (*path, "choices", choice_position)

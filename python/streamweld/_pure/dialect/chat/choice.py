@@ -136,7 +136,7 @@ class ChoiceReader:
         message = notes.an_object(item, path, "message")
         reason = _finish_reason(item, path, notes)
         notes.report()
-        is_typed = chunk.value.get("object") == "chat.completion.chunk"
+        is_typed = chunk.value.get("object", "chat.completion.chunk") == "chat.completion.chunk"
         self.readers.begin(self._tools.out, self.index, delta, is_typed=is_typed)
         legacy = is_legacy(item)
         carry = Carry(chunk.changed_fields, leftovers(payload, path, item, CHOICE_FIELDS if legacy else _BESIDE_TEXT))

@@ -1,9 +1,8 @@
 """Check Chat chunks against the requirements of official clients, so that repair rewrites what they would misread.
 
-openai-python drops chunks whose `object` is not `chat.completion.chunk`. In other chunks, it requires a `choices` array
-in which each choice has a `delta` object, and it merges lists in a delta by `index`. It stores tool calls in a list, so
-a new call must have the next index. A chunk without `object` is not rewritten, and neither a role nor a call type is
-added to it, because only helpers of openai-python and openai-node need these.
+openai-python's `stream()` skips chunks whose `object` is not `chat.completion.chunk`. In other chunks, it requires a
+`choices` array in which each choice has a `delta` object, and it merges lists in a delta by `index`. It stores tool
+calls in a list, so a new call must have the next index.
 """
 
 from __future__ import annotations
@@ -33,6 +32,14 @@ def check_chunk(chunk: Mapping[str, Any], notes: Anomalies) -> None:
             notes.mark_misread("no_delta")
     elif chunk.get("usage") or (is_array(choices) and any(map(_has_content, choices))):
         notes.mark_misread("other_object")
+
+
+def lacks_object(chunk: Mapping[str, Any]) -> bool:
+    """Return whether a chunk with content has no `object`, which can be added to the chunk as sent."""
+    choices = chunk.get("choices")
+    if not is_array(choices) or "object" in chunk:
+        return False
+    return bool(chunk.get("usage")) or any(map(_has_content, choices))
 
 
 def _has_delta(choice: object) -> bool:
@@ -71,7 +78,8 @@ class Readers:
     def begin(self, out: Output, choice: int, delta: Mapping[str, Any] | None, *, is_typed: bool) -> None:
         """Check whether the first delta of the choice has a role. openai-node raises if a choice has no role.
 
-        `is_typed`: the chunk has the correct `object` member. Other chunks are not rewritten only to add a role.
+        `is_typed`: the chunk has the correct `object` member, or none. Other chunks are not rewritten only to add a
+        role.
         """
         if delta is not None and not self._begun:
             self._begun = True

@@ -323,9 +323,8 @@ class Chat:
         if entry is not None:
             self._chunk(choice, f'{{"tool_calls":[{entry}]}}')
 
-    def _result(self, event: ToolResult) -> None:
+    def _result(self, _: ToolResult) -> None:
         self._context.losses.note("server_tool")
-        self._choice(event.choice).answered(event.call_id)
 
     # Ending
 
@@ -356,10 +355,8 @@ class Chat:
         calls, reason = self._choices[index], self._finished[index]
         if reason in SUCCESS and calls.has_empty_cut_call:
             return finish_word(_TARGET, "length")
-        if reason == "tool_calls":
+        if reason in SUCCESS:  # also if a written call has a result, which is lost
             return finish_word(_TARGET, "tool_calls" if calls.written else "stop")
-        if reason == "stop":
-            return finish_word(_TARGET, "tool_calls" if calls.waiting else "stop")
         return self._sent[index] or finish_word(_TARGET, reason)
 
     def _write_usage(self) -> None:

@@ -42,7 +42,6 @@ class Calls:
         "_indexes",
         "_context",
         "_next",
-        "_waiting",
         "contradicted",
         "has_empty_cut_call",
         "written",
@@ -54,7 +53,6 @@ class Calls:
         self._held_parts: set[int] = (
             set()
         )  # parts that are held until they are complete; later calls are not written before them
-        self._waiting: set[str] = set()  # ids of calls without a result
         self._indexes: set[int] = set()
         self._next = 0  # one more than the highest index of a started call
         self.written = 0
@@ -62,19 +60,8 @@ class Calls:
         # True if a call was written without arguments although its arguments may be missing.
         self.has_empty_cut_call = False
 
-    @property
-    def waiting(self) -> bool:
-        """True if the client must run a call that was written.
-
-        Calls for which the source sent a result do not count.
-        """
-        return bool(self._waiting)
-
     def is_begun(self, part: int) -> bool:
         return part in self._begun
-
-    def answered(self, call_id: str) -> None:
-        self._waiting.discard(call_id)
 
     def started(self, event: ToolCallStarted) -> str | None:
         """Return the first element for the call, if it can be written before the call is complete."""
@@ -156,7 +143,6 @@ class Calls:
         self._next = max(self._next, index + 1)
         begun = _Begun(index, call_id, name, custom=custom)
         self.written += 1
-        self._waiting.add(call_id)
         return begun
 
 

@@ -8,6 +8,7 @@ use crate::dialect::chat::choice::Reading;
 use crate::dialect::chat::read::Chunk;
 use crate::dialect::chat::read::Walk;
 use crate::dialect::chat::readers::check_chunk;
+use crate::dialect::chat::readers::lacks_object;
 use crate::dialect::chat::usage;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
@@ -25,6 +26,7 @@ use crate::json::members::members;
 use crate::json::members::present;
 use crate::json::members::string;
 use crate::json::members::text;
+use crate::model::event::WireFact;
 use crate::model::fault::Class;
 use crate::model::fault::Fault;
 use crate::model::limits::LimitName;
@@ -66,15 +68,20 @@ impl Chat {
             start(wire, chunk, notes, payload.tail, fresh.text().as_deref())?;
             fresh = ExtraFields::default();
         }
+        let untyped = lacks_object(chunk);
         let reading = Reading {
             tail: payload.tail,
             new_id: !payload.tail && self.id_changed(wire, chunk),
             body: is_string(chunk.object, "chat.completion"),
-            typed: is_string(chunk.object, "chat.completion.chunk"),
-            learns: plain && self.cache.wants(),
+            typed: chunk.object.is_none() || is_string(chunk.object, "chat.completion.chunk"),
+            // The member must be added to every such chunk.
+            learns: plain && self.cache.wants() && !(untyped && wire.out.wants_wire_facts()),
         };
         let mut upstream_error = None;
         check_chunk(chunk, notes);
+        if untyped {
+            wire.out.record_fact(WireFact::Untyped);
+        }
         match &chunk.choices {
             Some(Walk::Read(choices, _)) => {
                 for (position, choice) in choices.iter().enumerate() {

@@ -1,9 +1,8 @@
 //! Checks Chat chunks against the requirements of official clients, so that repair rewrites what they would misread.
 //!
-//! openai-python drops chunks whose `object` is not `chat.completion.chunk`. In other chunks, it requires a `choices`
-//! array in which each choice has a `delta` object, and it merges lists in a delta by `index`. It stores tool calls in
-//! a list, so a new call must have the next index. A chunk without `object` is not rewritten, and neither a role nor a
-//! call type is added to it, because only helpers of openai-python and openai-node need these.
+//! openai-python's `stream()` skips chunks whose `object` is not `chat.completion.chunk`. In other chunks, it requires a
+//! `choices` array in which each choice has a `delta` object, and it merges lists in a delta by `index`. It stores tool
+//! calls in a list, so a new call must have the next index.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::chat::payload_kind::legacy_text;
@@ -53,6 +52,15 @@ pub(crate) fn check_chunk(chunk: &Chunk<'_>, notes: &mut Anomalies<'_>) {
     } else if is_filled(chunk.usage) || choices.is_some_and(|all| all.iter().any(has_content)) {
         notes.mark_misread("other_object");
     }
+}
+
+/// Returns true if a chunk with content has no `object`, which can be added to the chunk as sent.
+pub(crate) fn lacks_object(chunk: &Chunk<'_>) -> bool {
+    let choices = match &chunk.choices {
+        Some(Walk::Read(choices, _)) => choices.as_slice(),
+        _ => return false, // the chunk is rewritten, because it has no choices
+    };
+    chunk.object.is_none() && (is_filled(chunk.usage) || choices.iter().any(has_content))
 }
 
 /// Returns true if a choice has content or a finish reason. Choices of legacy Completions are ignored.
@@ -112,7 +120,7 @@ pub(crate) struct Readers {
 
 impl Readers {
     /// Checks whether the first delta of the choice has a role. openai-node raises if a choice has no role. `typed`:
-    /// the chunk has the correct `object` member. Other chunks are not rewritten to add a role.
+    /// the chunk has the correct `object` member, or none. Other chunks are not rewritten to add a role.
     #[inline]
     pub(crate) fn begin(
         &mut self,

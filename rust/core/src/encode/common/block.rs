@@ -136,3 +136,8 @@ pub(crate) trait Form: Debug + Send {
     /// Handles a response that ended inside the block.
     fn broken_off(&mut self, context: &mut EncodeContext, block: &mut Block);
 }
+
+/// Returns true if the result of a call that the client received cannot be written.
+pub(crate) fn loses_result<F: Form>(call: Option<Ran<'_>>) -> bool {
+    !F::RUNS_CALLS && call.is_some_and(|call| !call.provider_executed)
+}

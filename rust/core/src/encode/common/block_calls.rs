@@ -6,6 +6,7 @@
 use crate::encode::common::block::Block;
 use crate::encode::common::block::Form;
 use crate::encode::common::block::Pen;
+use crate::encode::common::block::loses_result;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::part_details::Beside;
 use crate::encode::common::part_details::Call;
@@ -137,6 +138,7 @@ impl Blocks {
         self.client_calls += usize::from(!call.provider_executed);
         let results = mem::take(&mut self.blocks.slot(part).results);
         for result in results {
+            self.result_lost |= loses_result::<F>(Some(call.ran()));
             to.form
                 .beside(to.context, &Beside::Result(result), Some(call.ran()));
         }

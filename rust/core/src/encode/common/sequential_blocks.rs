@@ -8,6 +8,7 @@
 use crate::encode::common::block::Block;
 use crate::encode::common::block::Form;
 use crate::encode::common::block::Pen;
+use crate::encode::common::block::loses_result;
 use crate::encode::common::part_details::Beside;
 use crate::encode::common::part_details::Call;
 use crate::encode::common::part_details::Done;
@@ -49,6 +50,8 @@ pub(crate) struct Blocks {
     pub(crate) client_calls: usize,
     /// True if a call was omitted because its result arrived.
     pub(crate) answered: bool,
+    /// True if the result of a written call cannot be written, so that the client still has to answer the call.
+    pub(crate) result_lost: bool,
     /// True if the upstream retracted written text. The target cannot express that, so the stream ends.
     pub(crate) contradicted: bool,
 }
@@ -237,6 +240,9 @@ impl Blocks {
                     provider_executed: *provider_executed,
                 });
             }
+        }
+        if matches!(what, Beside::Result(_)) {
+            self.result_lost |= loses_result::<F>(ran);
         }
         to.form.beside(to.context, what, ran);
     }

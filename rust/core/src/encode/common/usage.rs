@@ -60,6 +60,17 @@ struct Shape {
     modalities: [Vec<(String, String)>; NAMES.len()],
     adds: [Vec<usize>; 2],
     total_decides: bool,
+    placeholder: Placeholder,
+}
+
+/// The counts for which gateways write 0 if they do not have them, because clients require the members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Placeholder {
+    None,
+    /// The input, if the output was counted.
+    Input,
+    /// The input and the output.
+    Both,
 }
 
 static SHAPES: LazyLock<Map<String, Shape>> = LazyLock::new(|| {
@@ -102,6 +113,11 @@ impl Shape {
                 .map(|name| listed("modalities", name).iter().filter_map(pair).collect()),
             adds: [added("input"), added("output")],
             total_decides: row.get("total_decides") == Some(&Value::Bool(true)),
+            placeholder: match row.get("placeholder").and_then(Value::as_str) {
+                Some("input") => Placeholder::Input,
+                Some("both") => Placeholder::Both,
+                _ => Placeholder::None,
+            },
         }
     }
 
@@ -250,6 +266,18 @@ impl Counts {
         };
         let (mut input, mut output) = (whole(INPUT, inputs), whole(OUTPUT, outputs));
         let mut total = found[TOTAL];
+        let is_counted = output.is_some_and(|output| output > 0);
+        let is_placeholder = match shape.placeholder {
+            Placeholder::None => false,
+            Placeholder::Input => is_counted,
+            Placeholder::Both => true,
+        };
+        if input == Some(0) && is_placeholder {
+            // The member is required, and its value was not counted, because every request has input.
+            input = None;
+            output = output.filter(|_| is_counted);
+            total = total.filter(|total| *total > 0);
+        }
         if let Some(total) = total {
             // If the remainder is zero, the missing count is either zero or was not sent yet.
             let rest = |known: i64| Some(total.saturating_sub(known)).filter(|rest| *rest > 0);

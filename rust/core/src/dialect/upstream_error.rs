@@ -103,7 +103,7 @@ impl<'a> UpstreamErrorFields<'a> {
         UpstreamErrorFields::of_members(&members(raw), raw)
     }
 
-    /// Reads an object that is an error as a whole.
+    /// Reads an object that is itself an error.
     pub(crate) fn of_members(members: &[Member<'a>], whole: Raw<'a>) -> UpstreamErrorFields<'a> {
         let of = |name: &str| present(find(members, name));
         let mut out = UpstreamErrorFields::default();
@@ -117,7 +117,7 @@ impl<'a> UpstreamErrorFields<'a> {
         out
     }
 
-    /// Reads a value of which only the message is used: the message member of an object, or the value itself.
+    /// Reads a value that contains only a message: the message member of an object, or the value itself.
     pub(crate) fn of_message(raw: Raw<'a>) -> UpstreamErrorFields<'a> {
         let mut out = UpstreamErrorFields::default();
         out.message = out.plain(first(&members(raw), &MESSAGES).unwrap_or(raw));
@@ -136,7 +136,7 @@ impl<'a> UpstreamErrorFields<'a> {
         }
     }
 
-    /// Takes the message from text that is not JSON.
+    /// Uses text that is not JSON as the message.
     pub(crate) fn of_text(text: &'a str) -> UpstreamErrorFields<'a> {
         let end = text
             .char_indices()

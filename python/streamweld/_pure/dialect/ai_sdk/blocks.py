@@ -94,7 +94,7 @@ class BlockReader:
         return _Block("reasoning", address, "reasoning", kind, identity, provider, redacted=redacted)
 
     def _attributes(self, block: _Block, metadata: str | None) -> None:
-        """Emit the attributes that a later turn must send back."""
+        """Emit the attributes that must be sent back in a later turn."""
         signature = encrypted = None
         if block.item == "reasoning":
             signature, encrypted = block.provider.signature, block.provider.encrypted_content

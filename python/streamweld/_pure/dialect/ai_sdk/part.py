@@ -92,7 +92,7 @@ class TypedPart:
         return None
 
     def words(self, key: str) -> str | None:
-        """Return a descriptive text (a name, a title, a URL) unless it is blank."""
+        """Return a descriptive string (a name, a title, a URL) unless it is blank."""
         sent = self.value.get(key)
         if isinstance(sent, str):
             return self.notes.clean(sent) if sent.strip() else None

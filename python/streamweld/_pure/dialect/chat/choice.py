@@ -2,7 +2,7 @@
 order.
 
 The unknown members of a chunk become metadata of the first event that the chunk causes. Call events carry only their
-own metadata. If a chunk does not cause other events, the last event of the choice therefore carries its metadata.
+own metadata. If a chunk causes only call events, its metadata is added to the last event of the choice.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ _BESIDE_TEXT = CHOICE_FIELDS - {"text"}  # next to a delta or a message, `text` 
 _ATTACHMENTS = frozenset({"annotations", "refusal", "images", "audio"})
 
 
-# How `function_call` relates to `tool_calls` in one choice. `unknown`: no name has arrived yet. `repeated`: it repeats
-# a call in `tool_calls`, which would run twice if both were decoded. `own`: it is another call.
+# How `function_call` relates to `tool_calls` in one choice. `unknown`: no name has arrived yet. `repeated`:
+# `function_call` repeats a call in `tool_calls`, which would run twice if both were decoded. `own`: `function_call` is
+# a separate call.
 LegacyForm: TypeAlias = Literal["unknown", "repeated", "own"]
 
 
@@ -76,14 +77,14 @@ class Tools:
 
 
 class MessageDeltas:
-    """The texts of a choice that streams `message` instead of `delta`."""
+    """The text so far of a choice that streams `message` instead of `delta`."""
 
     __slots__ = ("reasoning", "reported", "text")
 
     def __init__(self) -> None:
         self.text = SoFar(1)
         self.reasoning = SoFar(1)
-        self.reported = False  # whether a repetition was reported
+        self.reported = False  # whether a repetition has been reported
 
 
 class ChoiceReader:
@@ -176,10 +177,10 @@ class ChoiceReader:
         return read_choice_error(payload, item, path)
 
     def _continues(self, chunk: Chunk, message: Mapping[str, Any], *, final: bool) -> bool:
-        """Return whether `message` takes the place of a delta, because the choice has not ended and has not streamed
-        deltas.
+        """Return whether `message` is decoded as a delta.
 
-        The last `message` may be the complete message.
+        It is not if the chunk is a complete body, if the choice has streamed deltas or ends with its first `message`,
+        or if its last `message` repeats the whole text.
         """
         if chunk.value.get("object") == "chat.completion":
             return False
@@ -260,7 +261,7 @@ class ChoiceReader:
         return Text("text", self._unseen(messages.text, piece.text))
 
     def _unseen(self, so_far: SoFar, text: str) -> str:
-        """Return the new text in a `message`. Some gateways send all of the text each time."""
+        """Return the new text in a `message`. Some gateways send the whole text so far each time."""
         new, again = so_far.new_in(text) if text else ("", False)
         if again and self._messages is not None and not self._messages.reported:
             self._messages.reported = True
@@ -286,7 +287,7 @@ class ChoiceReader:
             self._tools.out.diagnose("reasoning_repeated")
 
     def _message(self, chunk: Chunk, message: dict[str, Any], path: Path, carry: Carry) -> None:
-        """Reconcile a complete message with the streamed content. Never append."""
+        """Reconcile a complete message with the streamed content, without appending to it."""
         payload, notes = chunk.payload, chunk.notes
         if self._think is not None:
             self._think.flush()
@@ -330,7 +331,7 @@ class ChoiceReader:
 
         The legacy fragment comes last. It is left out if it repeats another fragment.
 
-        `streams`: the holder is a delta, which may repeat a call from an earlier delta.
+        `streams`: the holder is a delta, whose `function_call` may repeat a call from an earlier delta.
         """
         fragments: list[Fragment] = []
         calls, legacy = holder.get("tool_calls"), holder.get("function_call")
@@ -407,7 +408,7 @@ class ChoiceReader:
                 self._piece(image, NOTHING)
 
     def _add_audio(self, payload: Payload, holder: Mapping[str, Any], path: Path) -> None:
-        """Collect a piece of audio. The choice's last event carries all pieces."""
+        """Collect a piece of audio. All pieces are attached to the last event of the choice."""
         if holder.get("audio") is None:
             return
         audio = payload.raw(*path, "audio") or "null"

@@ -114,8 +114,8 @@ class ContentIndexes:
             message.is_over = True
 
     def listed(self, address: Address, channel: Channel, position: int) -> int:
-        """Return the part position of an element of a content list: its position in the list, unless only its label
-        matches (lists may omit empty parts).
+        """Return the position of the part that an element of a content list repeats. If the part at the element's list
+        index has another channel, the index is looked up as a label, because lists may omit empty parts.
         """
         message = self._known(address)
         if message is None or message.taken.get(position) == channel:

@@ -111,7 +111,7 @@ def _call_type(name: str, members: tuple[str, ...]) -> CallType:
         wrapped=name in _FACTS["wrapped_calls"],
         custom=name in _FACTS["custom_calls"],
         provider=name in _FACTS["provider_calls"],
-        # The type of every call except a plain function call is kept, because a later turn sends the item back.
+        # The type of every call except a plain function call is kept, because the item is sent back in a later turn.
         modelled=frozenset({"id", "call_id", "name", *members, *results, *({"type"} if plain else ())}),
         results=results,
     )

@@ -58,7 +58,7 @@ impl Block<'_> {
         self.provider.metadata.as_deref()
     }
 
-    /// Emits the attributes that a later turn must send back.
+    /// Emits the attributes that must be sent back in a later turn.
     fn attributes(&self, wire: &mut DecodeContext<'_, '_>, metadata: Option<&str>) -> ParseResult {
         let mut attributes = PartAttributes {
             metadata,

@@ -149,7 +149,7 @@ impl Anthropic {
         Ok(())
     }
 
-    /// Decodes a message that was not streamed, or that repeats its stream.
+    /// Decodes a complete message, sent instead of a stream or as a repetition of it.
     pub(crate) fn whole<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -258,8 +258,8 @@ fn content<'a>(
     out
 }
 
-/// Merges a usage object. Usage objects are cumulative, so a missing count keeps its earlier value. `checked`: the
-/// name under which `client_members` lists the members that the object must have. `payload`: the payload that contains `holder`.
+/// Merges a usage object. Usage objects are cumulative, so a missing count keeps its earlier value. `checked`: the key
+/// in `client_members` whose requirements the object must meet. `payload`: the payload that contains `holder`.
 fn usage<'a>(
     wire: &mut DecodeContext<'_, '_>,
     payload: &Object<'a>,

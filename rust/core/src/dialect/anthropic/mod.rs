@@ -59,7 +59,7 @@ pub(crate) struct Anthropic {
     started: bool,
     /// True if a block was streamed.
     streamed: bool,
-    /// True once the finish reason was emitted.
+    /// True once the finish reason has been emitted.
     reason: bool,
     /// Stop reason that `message_start` contained.
     reported_at_start: Option<String>,

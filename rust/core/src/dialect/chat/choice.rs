@@ -1,7 +1,7 @@
 //! Decodes one choice of a Chat chunk and passes its content to the assembler in the order in which it takes effect.
 //!
 //! The unknown members of a chunk become metadata of the first event that the chunk causes. Call events carry only
-//! their own metadata. If a chunk causes no other events, its metadata therefore goes to the last event of the choice.
+//! their own metadata. If a chunk causes only call events, its metadata is added to the last event of the choice.
 
 use crate::assemble::part::object_merge::Growth;
 use crate::dialect::anomalies::Anomalies;
@@ -74,7 +74,7 @@ pub(crate) struct ChoiceResult<'a> {
     pub(crate) learnable: Option<LearnableChunk<'a>>,
 }
 
-/// The texts of a choice that streams `message` instead of `delta`.
+/// The text so far of a choice that streams `message` instead of `delta`.
 #[derive(Debug)]
 pub(crate) struct MessageDeltas {
     text: Progress,
@@ -108,10 +108,10 @@ pub(crate) struct ChoiceState {
     pub(crate) index: i32,
     pub(crate) think: Option<Box<Think>>,
     pub(crate) details: Progress,
-    /// Pieces of audio, which the last event carries.
+    /// Pieces of audio, which are attached to the last event of the choice.
     pub(crate) audio: Vec<String>,
     pub(crate) audio_size: Growth,
-    /// True if files or annotations came in deltas. A complete message then only repeats them.
+    /// True if files or annotations arrived in deltas. A complete message then only repeats them.
     pub(crate) attached: bool,
     /// True once repeated reasoning was reported. It is reported only once, because a gateway that repeats reasoning
     /// does so in every chunk.
@@ -263,8 +263,8 @@ impl ChoiceState {
         })
     }
 
-    /// Returns true if `message` takes the place of a delta, because the choice has not ended and has not streamed
-    /// deltas. The last `message` may be the complete message.
+    /// Returns true if `message` is decoded as a delta. It is not if the chunk is a complete body, if the choice has
+    /// streamed deltas or ends with its first `message`, or if its last `message` repeats the whole text.
     fn continues(&mut self, message: &Delta<'_>, is_final: bool, reading: Reading) -> bool {
         if reading.body || (self.messages.is_none() && (is_final || self.has_text)) {
             return false;
@@ -446,7 +446,7 @@ impl ChoiceState {
 /// call arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LegacyForm {
-    /// No name was sent in `function_call` yet.
+    /// No name has been sent in `function_call` yet.
     Unknown,
     /// `function_call` repeats a call in `tool_calls`. If it were decoded as a separate call, that call would run
     /// twice.
@@ -458,7 +458,8 @@ pub(crate) enum LegacyForm {
 /// Returns the call fragments in a delta or a message. The legacy fragment comes last. It is left out if it repeats
 /// another fragment.
 ///
-/// `streamed`: the choice of a delta, which may repeat a call from an earlier delta; `None` for a message.
+/// `streamed`: the choice index of a delta, whose `function_call` may repeat a call from an earlier delta; `None` for a
+/// message.
 pub(crate) fn fragments<'a>(
     wire: &mut DecodeContext<'_, '_>,
     form: &mut LegacyForm,
@@ -632,7 +633,7 @@ impl ChoiceState {
         Ok(())
     }
 
-    /// Emits the reasoning attributes that a later turn must send back.
+    /// Emits the reasoning attributes that must be sent back in a later turn.
     pub(crate) fn attributes(
         &self,
         wire: &mut DecodeContext<'_, '_>,

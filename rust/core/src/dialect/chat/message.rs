@@ -100,7 +100,8 @@ impl ChoiceState {
     }
 }
 
-/// Splits `<think>` tags in the text of a complete message, which no later text can complete.
+/// Moves the text in `<think>` tags of a complete message to its reasoning. Lone surrogates are replaced, because no
+/// text follows.
 fn unmix(whole: &mut Message<'_>, notes: &mut Anomalies<'_>) {
     let Some(content) = whole.content.take() else {
         return;

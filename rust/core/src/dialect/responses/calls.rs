@@ -1,6 +1,6 @@
 //! Decodes tool call items of every type that the API has: names, ids and arguments.
 //!
-//! Determines which members of an item make up the arguments. The assembler decides which call an event addresses.
+//! Determines which members of an item make up the arguments. The assembler determines which call an event addresses.
 
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;

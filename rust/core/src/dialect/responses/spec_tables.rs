@@ -109,7 +109,7 @@ pub(crate) enum Kind {
     Opening,
     /// The event is about a call in progress.
     Progress,
-    /// The member of `audio` that the piece belongs to.
+    /// The member of `audio` that the fragment extends.
     AudioDelta(&'static str),
     AudioEnd,
     /// The status that the event type implies.
@@ -312,7 +312,8 @@ fn call_type(name: &'static str, members: Vec<&'static str>) -> CallType {
     modelled.extend(&members);
     let results: Vec<&str> = results.into_iter().flat_map(words).collect();
     modelled.extend(&results);
-    // The type of any call except a plain function call is kept as metadata, because a later turn sends the item back.
+    // The type of any call except a plain function call is kept as metadata, because the item is sent back in a later
+    // turn.
     modelled.extend((name == "function_call").then_some("type"));
     CallType {
         kind: name,

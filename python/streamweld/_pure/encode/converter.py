@@ -70,7 +70,7 @@ class Converter:
         self._tool_ids = None if form is None else ToolIds(self._context.mint, *form)
         self._encoder = load_encoder(target)(self._context)
         self._carriers = Carriers(target) if target in CARRYING else None
-        # The held calls, if the server may run calls of this source itself.
+        # The held calls, for a source whose server may run calls itself.
         self._held = HeldCalls() if source in ANSWERING else None
         self._reported: Fault | None = None  # error that the upstream sent, if the policy continues after it
         self._over = False
@@ -230,7 +230,7 @@ class Converter:
         if self._context.source is None:
             self._detected()
         out = self._parser.out
-        out.faulted = True  # the response is over, so a loss cannot raise here
+        out.faulted = True  # the response is over, so a loss cannot raise an exception here
         if not self._context.broken:
             waiting = () if self._held is None else self._held.release()
             for one in waiting:

@@ -61,7 +61,7 @@ struct EncoderSink {
     /// True if the detected dialect of the source is also the target's dialect.
     same: bool,
     encoder: Box<dyn Encoder>,
-    /// The held calls, if the server may run calls of this source itself.
+    /// The held calls, for a source whose server may run calls itself.
     held: Option<HeldCalls>,
     context: EncodeContext,
     /// Byte offset and ordinal of the current payload.

@@ -2,8 +2,8 @@
 
 A Responses stream may contain a `function_call` together with its `function_call_output`. A client that receives such a
 call in another dialect would run it again. Therefore, each call waits until its result arrives, or until a part of
-another kind or the end of the response shows that the client has to run it. Whatever follows a held call and concerns
-a call waits behind it, so that the order stays the same. The parser's limits also limit how much waits.
+another kind or the end of the response shows that the client has to run it. Call events that follow a held call are
+queued after it, so that the order stays the same. The parser's limits also bound the queue.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class HeldCalls:
     def __init__(self) -> None:
         self._events: list[tuple[Event | _Pieces, Opening]] = []
         self._undecided: dict[int, str] = {}  # waiting calls without a result: part -> call id
-        # Call id -> heap of negated parts. Entries that no longer agree with `_undecided` are skipped.
+        # Call id -> heap of negated part numbers. Entries that no longer agree with `_undecided` are skipped.
         self._parts: dict[str, list[int]] = {}
         self._executed: set[int] = set()  # parts of the calls that the server ran
 

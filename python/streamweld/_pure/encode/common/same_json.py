@@ -1,4 +1,4 @@
-"""Compares argument texts as JSON values, ignoring whitespace, escapes, member order, and 1.0 versus 1.
+"""Compares arguments as JSON values, ignoring whitespace, escapes, member order, and 1.0 versus 1.
 
 Some sources stream the arguments as the model wrote them, and later repeat them in another format. Such a repetition is
 not a correction.

@@ -32,7 +32,7 @@ class SourceBlocks(Blocks):
         self._open_blocks: set[Block] = set()
         self._holding: dict[int, Block] = {}  # open blocks whose stop has not passed through, by part
         self._open_calls: Counter[str] = Counter()  # number of open calls with each id
-        self._unseen: Block | None = None  # a part that counts as the open block, although it has nothing to write yet
+        self._unseen: Block | None = None  # a part treated as the open block, although it has nothing to write yet
         self._late: list[Block] = []  # incomplete calls; only the end shows whether they may be closed
 
     def event(self, event: Event) -> None:
@@ -66,7 +66,7 @@ class SourceBlocks(Blocks):
             self._writer.broken_off(block)
         self._open_blocks.clear()
 
-    # Content that no event contains
+    # Content that no streamweld event represents
 
     def open_block(self, part: int) -> Block | None:
         """Return the part's block if it is open."""
@@ -80,7 +80,7 @@ class SourceBlocks(Blocks):
             block.cites_late = True
 
     def unmodelled(self, block: Block, content: UnmodelledBlock) -> None:
-        """Write a block that no event contains, or queue it until no other block is open."""
+        """Write a block that no streamweld event represents, or queue it until no other block is open."""
         block.unmodelled = content
         if self._is_taken():
             self._line_up(block)
@@ -88,7 +88,7 @@ class SourceBlocks(Blocks):
             self._writer.unmodelled_block(block, content)
 
     def waiting(self, at: int | None) -> UnmodelledBlock | None:
-        """Return the last queued block if no event contains it and its index is `at`."""
+        """Return the last queued block if it has no part and its index is `at`."""
         last = self._row[-1] if self._row else None
         return last.unmodelled if isinstance(last, Block) and last.at == at else None
 
@@ -100,7 +100,7 @@ class SourceBlocks(Blocks):
     def _is_taken(self) -> bool:
         """True if a block is open and no other may be open.
 
-        If the source stopped the open block, the stop has passed through.
+        A block whose stop has passed through is no longer open.
         """
         if self._writer.side_by_side:
             return False
@@ -200,7 +200,7 @@ class SourceBlocks(Blocks):
     def _write_call(self, block: Block, call: ToolCall) -> None:
         """Write a call that has not been started yet.
 
-        A call with the same id as an open call replaces the open call.
+        If an open call has the same id, reports a contradiction instead.
         """
         if self._open_calls[call.call_id]:
             self._writer.contradicted()

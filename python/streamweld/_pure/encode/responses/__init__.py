@@ -206,7 +206,9 @@ class Responses:
         return self._called or any(isinstance(item, CallItem) and item.could_be_run() for item in items)
 
     def _why_unfinished(self) -> str | None:
-        """Return why the response is incomplete. The last incomplete call decides, unless the source ended its item."""
+        """Return why the response is incomplete: the reason of the last incomplete call. Calls whose item the source
+        itself closed are skipped.
+        """
         ended = self._context.passed.ended
         return next((why for part, why in reversed(self._unfinished) if part not in ended), None)
 

@@ -86,7 +86,7 @@ impl Anthropic {
         });
         let held: Vec<StartBlock> = held.collect();
         if !held.is_empty() {
-            wire.out.mark_misread("content_at_start"); // clients would keep these blocks in addition to the streamed ones
+            wire.out.mark_misread("content_at_start"); // clients would keep these in addition to streamed blocks
         }
         self.blocks.hold(held);
         usage(wire, event, members, at, notes, "start_usage")

@@ -86,7 +86,7 @@ pub(crate) struct Partial {
     levels: Vec<Level>,
     /// Path of the unfinished string, if any.
     string: Option<Vec<Step>>,
-    /// True once whether any text has been written.
+    /// True once any text has been written.
     begun: bool,
     broken: bool,
 }

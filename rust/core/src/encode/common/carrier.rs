@@ -1,8 +1,9 @@
-//! Opaque carriers: data that only its provider can use, encoded as text that a client of another dialect sends back.
+//! Opaque carriers: signatures and encrypted reasoning, which only their provider can use, encoded as text that clients
+//! of another dialect send back.
 //!
-//! The text is the base64 form of a JSON object that begins with `{"streamweld":1`; `history/passes/carriers.py` reads
-//! it. The carrier contains all of the reasoning, because clients may change or drop the text next to it. The carrier
-//! for a text's signature contains the position of that text among all texts of the choice, in characters.
+//! The text is the base64 form of a JSON object that begins with `{"streamweld":1`; `history/passes/carriers.py`
+//! decodes it. The carrier contains all of the reasoning, because clients may change or drop the text next to it. The
+//! carrier for a text's signature contains the position of that text among all texts of the choice, in characters.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Extracts citations of web pages from a text's annotations, which are flat in Responses and nested in Chat.
+//! Reads citations of web pages from annotations, which are flat in Responses and under `url_citation` in Chat.
 //!
 //! An Anthropic citation applies to its whole text block. Other kinds of annotations have no place in other dialects.
 

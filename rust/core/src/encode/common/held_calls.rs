@@ -2,8 +2,8 @@
 //!
 //! A Responses stream may contain a `function_call` together with its `function_call_output`. A client that receives
 //! such a call in another dialect would run it again. Therefore, each call waits until its result arrives, or until a
-//! part of another kind or the end of the response shows that the client has to run it. Whatever follows a held call and
-//! concerns a call waits behind it, so that the order stays the same. The parser's limits also limit how much waits.
+//! part of another kind or the end of the response shows that the client has to run it. Call events that follow a held
+//! call are queued after it, so that the order stays the same. The parser's limits also bound the queue.
 
 use crate::model::event::Delta;
 use crate::model::event::Event;
@@ -341,7 +341,7 @@ impl HeldEvent {
         })
     }
 
-    /// Passes the event, or each of the deltas.
+    /// Calls `give` with the event, or with each of the deltas.
     pub(crate) fn each(&self, mut give: impl FnMut(&Event<'_>)) {
         match self {
             HeldEvent::Started(started) => give(&Event::ToolCallStarted {

@@ -1,4 +1,4 @@
-//! Compares argument texts as JSON values, because a source that repeats a call may format it differently.
+//! Compares arguments as JSON values, because a source that repeats a call may format it differently.
 
 use crate::encode::common::compact_json::comparable;
 

@@ -92,7 +92,8 @@ impl Body {
         (head, "}\n\n")
     }
 
-    /// Returns the names of the events that open and close the part, and the name of the part's index.
+    /// Returns the names of the events that open and close the part, and the member with the index of the part in its
+    /// item.
     pub(crate) fn around(&self) -> Option<(&'static str, &'static str)> {
         match self {
             Body::Call { .. } => None,

@@ -27,7 +27,7 @@ pub(crate) enum Outcome<'a> {
     Completed,
     /// Contains the reason for `incomplete_details`.
     Incomplete(&'a str),
-    /// OpenAI documents only this status, but gateways also send this event.
+    /// OpenAI documents this status but no event for it; gateways send the event.
     Cancelled,
     Failed(&'a EndingError),
 }

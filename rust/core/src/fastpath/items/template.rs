@@ -128,8 +128,7 @@ pub(crate) struct ItemTemplate {
     pub(crate) tool: Option<&'static str>,
     /// Cached route of the item's last piece, used to find its part or call again.
     pub(crate) route_cache: RouteCache,
-    /// Index of the template that matched directly after this one, the last time that this one matched. Alternating
-    /// items usually keep their order.
+    /// Index of the template that followed this one last time. Alternating items usually keep their order.
     pub(crate) next: usize,
 }
 
@@ -202,7 +201,7 @@ impl Varying<'_> {
     }
 }
 
-/// Hash of an absent padding.
+/// Hash that is used if there is no padding.
 const NO_PADDING: u64 = 0;
 
 /// Builds a template by splitting a payload at its holes.

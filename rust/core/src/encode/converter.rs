@@ -69,8 +69,8 @@ struct EncoderSink {
     lost: LossLog,
     /// True if the policy raises an exception for conversion losses.
     raises: bool,
-    /// Fault that ends the conversion, because the policy raises a loss or because written text turned out to be wrong.
-    /// Stored until the parser raises it.
+    /// Fault that ends the conversion, because the policy raises an exception for a loss or because written text turned
+    /// out to be wrong. Stored until the parser raises it.
     refusal: Option<Fault>,
     stopped: bool,
     /// The upstream's error, if the policy continues after it.
@@ -274,7 +274,7 @@ impl EncoderSink {
         }
     }
 
-    /// Reports the recorded losses. If the policy raises losses, only the first one is reported.
+    /// Reports the recorded losses. If the policy raises an exception for losses, only the first loss is reported.
     #[inline]
     fn report_losses(&mut self) {
         while let Some(id) = self.context.losses.next() {

@@ -3,7 +3,7 @@ one step.
 
 Provider-level parts and UI message chunks have the same form. Providers number blocks within a step, so the id `0` is
 reused in the next step. Provider metadata on a start, a delta or an end belongs to the part: `anthropic.signature` is
-sent with an empty delta, `openai.itemId` and `reasoningEncryptedContent` with the start and the end.
+sent with an empty delta, and `openai.itemId` and `reasoningEncryptedContent` with the start and the end.
 """
 
 from __future__ import annotations

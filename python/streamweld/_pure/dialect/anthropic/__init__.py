@@ -227,7 +227,7 @@ class AnthropicDecoder:
         identity = notes.clean(notes.a_text(message, path, "id")) or None
         adopts = self._started and self._id is None and not self._reason
         if adopts:
-            # Content came first. The event belongs to this message, because it does not contradict the content.
+            # Content arrived before this event. The event starts the same message, because nothing contradicts that.
             self._out.mark_misread("late_start")  # clients start over at a `message_start`
             self._id = identity
         elif self._started:

@@ -313,7 +313,7 @@ class BlockReader:
             if renamed != call_id:
                 return as_object(payload.members(*path) | {"tool_use_id": json.dumps(renamed)}) or "{}"
         elif kind == "compaction":
-            # The block's content arrives in deltas, and a later turn must send it back.
+            # The block's content arrives in deltas, and the block must be sent back in a later turn.
             self._kept, self._kept_event = payload.members(*path), block.event
         else:
             self._assembler.kept_unknown(0, block.event, block.json.encode())

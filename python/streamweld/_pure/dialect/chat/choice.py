@@ -179,8 +179,8 @@ class ChoiceReader:
     def _continues(self, chunk: Chunk, message: Mapping[str, Any], *, final: bool) -> bool:
         """Return whether `message` is decoded as a delta.
 
-        It is not if the chunk is a complete body, if the choice has streamed deltas or ends with its first `message`,
-        or if its last `message` repeats the whole text.
+        This is not the case if the chunk is a complete body, if the choice has streamed deltas or ends with its first
+        `message`, or if its last `message` repeats the whole text.
         """
         if chunk.value.get("object") == "chat.completion":
             return False
@@ -244,7 +244,9 @@ class ChoiceReader:
                 self._assembler.call(self.index, fragment)
 
     def _content(self, chunk: Chunk, content: object, path: Path, carry: Carry, *, restates: bool) -> None:
-        """Emit the content of a delta. `restates`: the content may repeat all of the text (AM9)."""
+        """Emit the content of a delta. `restates`: the delta ends the choice, so its content may repeat the whole text
+        (AM9).
+        """
         pieces: list[Piece] = read_content(chunk.payload, content, path, chunk.notes)
         if self._messages is not None:
             pieces = [self._unseen_piece(piece, self._messages) for piece in pieces]
@@ -374,7 +376,7 @@ class ChoiceReader:
             self._assembler.text(self.index, piece.text, carry.take())
 
     def _restated(self, pieces: list[Piece]) -> bool:
-        """AM9: return whether the closing chunk repeats all of the text. The repetition is then dropped."""
+        """AM9: return whether the closing chunk repeats the whole text. The repetition is then dropped."""
         piece = pieces[0]
         if not self._tools.drop_restated or len(pieces) != 1 or not isinstance(piece, Text) or piece.kind != "text":
             return False

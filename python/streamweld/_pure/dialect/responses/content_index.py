@@ -43,7 +43,9 @@ class _Message:
         self.is_over = False  # a part that is opened from now on belongs to another message
 
     def only_part(self, channel: Channel, purpose: Purpose) -> int | None:
-        """Return the only part in the channel that an event with an unknown label may address, or None."""
+        """Return the part in the channel that an event with an unknown label may address, or None unless there is
+        exactly one.
+        """
         found = [self.at_stage.get((channel, stage), set[int]()) for stage in _MAY_MEAN[purpose]]
         return next(iter(set[int]().union(*found))) if sum(map(len, found)) == 1 else None
 

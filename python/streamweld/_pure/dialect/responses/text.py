@@ -193,8 +193,8 @@ class TextReader:
     ) -> Raw:
         """Emit the content of a complete item. `again`: the item is in the terminal output, which repeats items.
 
-        Return those of `members` that were not emitted when the item was opened. If a message was not announced, its
-        first part carries them.
+        Return those of `members` that were not emitted when the item was opened. If a message was never announced, they
+        become metadata of its first part.
         """
         announced = self._members_of == _key(address)
         entries: list[ListedPart] = []

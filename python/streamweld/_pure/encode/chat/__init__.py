@@ -83,7 +83,7 @@ class Chat:
         self._carriers: dict[int, int] = {}  # number of reasoning carriers per choice
         self._citations: dict[int, list[str]] = {}
         self._pages: dict[int, list[Source]] = {}  # pages cited without a position, per choice
-        self._length: dict[int, int] = {}  # length of the closed texts per choice, in characters
+        self._length: dict[int, int] = {}  # length of the closed text parts per choice, in characters
         self._has_logprobs: set[int] = set()  # open parts whose log probabilities were written
         self._native: dict[int, str] = {}  # the source's own finish reasons, if the written ones are less specific
         self._usage: Usage | None = None

@@ -1,5 +1,5 @@
-"""Puts parts that may be interleaved into a sequence of blocks: decides which block is written now, which blocks wait,
-and in which order.
+"""Arranges parts that may be interleaved into a sequence of blocks: decides which block is written now, which blocks
+wait, and in which order.
 
 This is for targets that allow one open block at a time (Anthropic, AI SDK). Text is interrupted by any part that
 follows. A tool call stays open until it is complete, while other parts wait in order, so that parallel calls are never
@@ -85,7 +85,7 @@ class Block:
     # Results that arrived before their call was written.
     results: list[ToolResult] = field(default_factory=list[ToolResult])
     mark: str = ""  # set by the writer: id of the open block on the wire
-    metadata_written: bool = False  # True once the metadata of the part was written
+    metadata_written: bool = False  # True once the metadata of the part has been written
     comes_whole: bool = False  # the block is not written before its end
     part: int = -1  # part number, for targets with several open blocks
     # If the source has the same dialect: `at` is the block's index in the source, `sent` is that index if it can be
@@ -194,7 +194,7 @@ class Blocks:
         # Heap of the unfinished calls by part number, which is the order of their first fragments.
         self._turns: list[tuple[int, Block]] = []
         self._ids: dict[str, Block] = {}  # unfinished calls, by the id with which they were announced
-        self._later: dict[str, Block] = {}  # finished calls that are waiting
+        self._later: dict[str, Block] = {}  # finished calls that have not been written yet
         self._calls: dict[str, ToolCall] = {}  # written calls; the name is needed again when the result is written
         # Written calls that may still receive a result; a call with a result must not be run again.
         self._unanswered: dict[str, Block] = {}
@@ -407,8 +407,8 @@ class Blocks:
 
     @property
     def _renames(self) -> bool:
-        """Return True if a changed name is acceptable: the close repeats the name, and clients may already have
-        received it, because the source has the same dialect.
+        """Return True if a changed name is acceptable: the close repeats it and the source has the same dialect, so
+        clients may already have received it.
         """
         return self._writer.corrects and self._context.passed.own
 
@@ -443,7 +443,7 @@ class Blocks:
             self._write_beside(event)
 
     def _write_beside(self, event: Beside) -> None:
-        if not isinstance(event, Source):  # a source belongs to a position in its text
+        if not isinstance(event, Source):  # a citation, which belongs to a position in its text
             self._give_way()
         self._writer.beside(event, self._calls.get(event.call_id) if isinstance(event, ToolResult) else None)
 

@@ -212,7 +212,7 @@ class SourceBlocks(Blocks):
         super()._call_started(event)
         block = self._parts[event.part]
         self._address(block, event.part)
-        # In their own dialect, calls that the provider runs are also written.
+        # If the source has the same dialect, calls that the provider runs are also written.
         block.held = self._is_held(event)
         if not block.held:
             self._begin(block)

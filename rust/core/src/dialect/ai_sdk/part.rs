@@ -297,7 +297,7 @@ impl<'a> TypedPart<'_, 'a> {
         self.provider().metadata
     }
 
-    /// Returns the metadata with an additional member, if `raw` is given.
+    /// Returns the metadata, with an additional member unless `raw` is `None`.
     pub(crate) fn metadata_with(&mut self, key: &str, raw: Option<&str>) -> Option<String> {
         let known = self.metadata();
         let Some(raw) = raw else {

@@ -39,7 +39,7 @@ impl Anthropic {
         let at = Pointer::ROOT.member("message");
         let id = notes.a_text(members, at, "id");
         let id = notes.clean(id);
-        // Content came first. The event belongs to this message, because it does not contradict the content.
+        // Content arrived before this event. The event starts the same message, because nothing contradicts that.
         let adopts = self.started && self.id.is_none() && !self.reason;
         if adopts {
             wire.out.mark_misread("late_start"); // clients start over at a `message_start`

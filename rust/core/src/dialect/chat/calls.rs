@@ -1,7 +1,7 @@
 //! Converts the calls in `tool_calls`, in every shape that gateways use, to call fragments.
 //!
 //! Normalizes values: absent, null and blank values are treated alike, and a number is accepted as an id. Does not
-//! decide which call a fragment belongs to.
+//! determine which call a fragment belongs to.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;

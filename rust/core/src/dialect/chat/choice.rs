@@ -263,8 +263,8 @@ impl ChoiceState {
         })
     }
 
-    /// Returns true if `message` is decoded as a delta. It is not if the chunk is a complete body, if the choice has
-    /// streamed deltas or ends with its first `message`, or if its last `message` repeats the whole text.
+    /// Returns true if `message` is decoded as a delta. This is not the case if the chunk is a complete body, if the
+    /// choice has streamed deltas or ends with its first `message`, or if its last `message` repeats the whole text.
     fn continues(&mut self, message: &Delta<'_>, is_final: bool, reading: Reading) -> bool {
         if reading.body || (self.messages.is_none() && (is_final || self.has_text)) {
             return false;
@@ -392,7 +392,8 @@ impl ChoiceState {
         }))
     }
 
-    /// Emits the content of a delta. `closes`: the content may repeat the whole text (AM9).
+    /// Emits the content of a delta. `closes`: the delta ends the choice, so its content may repeat the whole text
+    /// (AM9).
     fn content(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

@@ -107,7 +107,7 @@ pub(crate) struct Structured<'a> {
     pub(crate) signature: Option<Cow<'a, str>>,
 }
 
-/// Returns the text and the signature of reasoning that is an object or a list of objects, if there is either.
+/// Returns the text and the signature of reasoning that is an object or a list of objects, or `None` if it has neither.
 pub(crate) fn structured<'a>(raw: Raw<'a>, notes: &mut Anomalies<'a>) -> Option<Structured<'a>> {
     let entries = match raw.kind {
         Kind::Array => items(raw),

@@ -162,7 +162,7 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// Creates a state that detects repetitions once the text so far has `least` characters, and at least one.
+    /// Creates a state that detects repetitions once the text so far has `least` characters. `least` must not be 0.
     pub(crate) fn from(least: usize) -> Progress {
         Progress {
             seen: String::new(),
@@ -176,7 +176,7 @@ impl Progress {
         self.seen.chars().nth(self.least - 1).is_some()
     }
 
-    /// Returns true if the text begins with all text so far, which is long enough.
+    /// Returns true if the text so far is long enough and `text` begins with it.
     pub(crate) fn repeated_by(&self, text: &Text<'_>) -> bool {
         self.is_long() && text.body.starts_with(self.seen.as_str())
     }

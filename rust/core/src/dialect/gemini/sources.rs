@@ -20,7 +20,7 @@ const KINDS: [&str; 4] = ["web", "retrievedContext", "maps", "image"];
 /// Decoder state for the sources of one candidate.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
-    /// Grounding chunks that were already emitted, as sent; the assembler limits their number.
+    /// Grounding chunks that have already been emitted, as sent; the assembler limits their number.
     emitted: HashSet<String>,
 }
 

@@ -110,7 +110,7 @@ pub(crate) fn read_call<'a>(
 }
 
 /// Handles `output_item.added`. Ignores the members of a wrapped call: they are complete only when the item is done, so
-/// they are not the beginning of its arguments.
+/// they cannot be used as the beginning of its arguments.
 pub(crate) fn open_call(
     wire: &mut DecodeContext<'_, '_>,
     call: &CallItem<'_>,

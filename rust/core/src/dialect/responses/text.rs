@@ -345,7 +345,7 @@ impl Texts {
     /// Closes the parts of a complete item. `again`: the item is in the terminal output, which repeats items.
     ///
     /// Returns the members of `beside` that were not already reported when the item opened. If a message was never
-    /// announced, its first part carries them.
+    /// announced, they become metadata of its first part.
     pub(crate) fn close_content<'a>(
         &mut self,
         item: &Object<'a>,

@@ -164,8 +164,8 @@ impl Blocks {
 /// Closes a call that was partly written. Returns true if the call's block is finished, or `None` if the written text
 /// is wrong.
 pub(crate) fn settle<F: Form>(to: &mut Pen<'_, F>, block: &Block, call: &Call<'_>) -> Option<bool> {
-    // If the close repeats the name, a changed name is acceptable when clients may already have received it, because
-    // the source has the same dialect.
+    // A changed name is acceptable if the close repeats it and the source has the same dialect, because clients may
+    // already have received it.
     let renames = F::CORRECTS && to.context.passed.own;
     let mut right = call.call_id == block.call_id && (renames || call.name == block.name);
     let mut text: &str = &call.arguments;

@@ -1,5 +1,5 @@
-//! Arranges parts that may be interleaved in a sequence of blocks: decides which block is written now, which ones wait,
-//! and in which order.
+//! Arranges parts that may be interleaved into a sequence of blocks: decides which block is written now, which blocks
+//! wait, and in which order.
 //!
 //! For targets that allow one open block at a time. Text is interrupted by any part that follows. A tool call stays
 //! open until it is complete, while other parts wait in order, so that parallel calls are never mixed. The parser's
@@ -39,7 +39,7 @@ pub(crate) struct Blocks {
     pub(crate) announced: BTreeSet<u32>,
     /// Calls that were announced with an id and are not finished.
     pub(crate) ids: Map<String, u32>,
-    /// Finished calls that are waiting.
+    /// Finished calls that have not been written yet.
     pub(crate) later: Map<String, u32>,
     /// Written calls: the name, and whether the provider runs the call. The name is needed again when the result is
     /// written.

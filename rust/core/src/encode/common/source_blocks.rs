@@ -46,7 +46,7 @@ pub(crate) struct SourceBlocks {
     late: Vec<u32>,
     /// Calls that were announced with an id and are not finished.
     ids: Map<String, u32>,
-    /// Ids of finished calls that are waiting.
+    /// Ids of finished calls that have not been written yet.
     later: BTreeSet<String>,
     /// Written calls: the name, and whether the provider runs the call.
     written: Map<String, (String, bool)>,

@@ -187,7 +187,7 @@ impl Items {
         self.named(context, kind, "")
     }
 
-    /// Writes the beginning of an event whose name is given as two halves.
+    /// Writes the beginning of an event whose name is passed as two halves.
     fn named<'j>(
         &mut self,
         context: &'j mut EncodeContext,

@@ -36,7 +36,7 @@ const CANCELLED: &str = "cancelled";
 /// Writes one stream of events.
 #[derive(Debug, Default)]
 pub(crate) struct Responses {
-    /// Id of the response, once the stream was opened.
+    /// Id of the response, once the stream has been opened.
     id: Option<String>,
     /// The response object as a source in this dialect sent it.
     sent: Option<Sent>,

@@ -171,7 +171,8 @@ class Anthropic(SequentialAnswer):
         self._stop(block.part)
 
     def _is_signed(self, block: Block, done: ReasoningDone) -> bool:
-        """Return True if the signature matches the block.
+        """Return True if the signature can be written: it came from Anthropic, has not been written, and matches the
+        block.
 
         If the block was interrupted, the signature does not match the text.
         """

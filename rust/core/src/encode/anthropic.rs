@@ -541,8 +541,8 @@ impl Message {
         self.latest = self.latest.filter(|(_, latest)| Some(*latest) != index);
     }
 
-    /// Returns the signature of a block if it matches the block. If the block was interrupted, the signature does not
-    /// match the text.
+    /// Returns the signature of a block if it can be written: it came from Anthropic, has not been written, and matches
+    /// the block. If the block was interrupted, the signature does not match the text.
     fn signature<'d>(
         &self,
         context: &EncodeContext,

@@ -238,8 +238,8 @@ impl Gemini {
         self.end_chunk(context, delta.choice);
     }
 
-    /// Writes the text of a close that has not been streamed. If the close contradicts the streamed text, records a
-    /// loss.
+    /// Writes the part of a close's text that has not been streamed. If the close contradicts the streamed text,
+    /// records a loss.
     fn rest(
         &mut self,
         context: &mut EncodeContext,

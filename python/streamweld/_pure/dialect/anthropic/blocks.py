@@ -159,7 +159,7 @@ class BlockReader:
         self._held: list[Block] = []  # blocks that `message_start` contained
         self._given = 0  # number of held blocks that have already been handled
         self._restated: set[int] = set()  # positions of held blocks that were also streamed
-        self._kept: Raw | None = None  # members of a block of unknown type that is still receiving deltas
+        self._kept: Raw | None = None  # members of a `compaction` block that is still receiving deltas
         self._kept_event: str | None = None
         self._head: CallHead | None = None  # the latest call
 
@@ -477,7 +477,7 @@ class BlockReader:
         self._assembler.item_closed(0, None, Address(index=index), None, as_object(extra))
 
     def settle(self) -> None:
-        """Emit a block of unknown type once its deltas are complete."""
+        """Emit a `compaction` block once its deltas are complete."""
         if self._kept is not None:
             raw, self._kept = as_object(self._kept) or "{}", None
             self._assembler.kept_unknown(0, self._kept_event, raw.encode())

@@ -192,7 +192,9 @@ class ChoiceReader:
         return not (final and isinstance(content, str) and self._messages.text.repeated_by(content))
 
     def _is_new(self, message: dict[str, Any]) -> bool:
-        """Return whether a complete message contains calls that were not streamed, or the first text of the choice."""
+        """Return whether a complete message contains calls that were not streamed, or the first content of
+        the choice.
+        """
         calls = message.get("tool_calls")
         count = len(calls) if is_array(calls) else 1 if calls or message.get("function_call") else 0
         return not self.readers.has_calls(count) or (bool(message.get("content")) and not self._has_text)
@@ -244,8 +246,8 @@ class ChoiceReader:
                 self._assembler.call(self.index, fragment)
 
     def _content(self, chunk: Chunk, content: object, path: Path, carry: Carry, *, restates: bool) -> None:
-        """Emit the content of a delta. `restates`: the delta ends the choice, so its content may repeat the whole text
-        (AM9).
+        """Emit the content of a delta. `restates`: the delta ends the choice or contains a call, so its content may
+        repeat the whole text (AM9).
         """
         pieces: list[Piece] = read_content(chunk.payload, content, path, chunk.notes)
         if self._messages is not None:
@@ -376,7 +378,7 @@ class ChoiceReader:
             self._assembler.text(self.index, piece.text, carry.take())
 
     def _restated(self, pieces: list[Piece]) -> bool:
-        """AM9: return whether the closing chunk repeats the whole text. The repetition is then dropped."""
+        """AM9: return whether the delta repeats the whole text. The repetition is then dropped."""
         piece = pieces[0]
         if not self._tools.drop_restated or len(pieces) != 1 or not isinstance(piece, Text) or piece.kind != "text":
             return False

@@ -85,7 +85,9 @@ class Candidate:
             self.take(reason)
 
     def take(self, reason: str) -> None:
-        """Store a finish reason. The last reason is used, unless an earlier one reports a truncation."""
+        """Store a finish reason. The last reason is used, unless only an earlier reason means that the response was
+        truncated.
+        """
         if self.reason is not None and reason != self.reason:
             self._out.diagnose("finish_repeated", detail=reason)
             if meaning("gemini", self.reason) in _CUT and meaning("gemini", reason) not in _CUT:

@@ -120,7 +120,7 @@ class ResponsesDecoder:
         if value.get("message") is None:
             return False
         # A document with a `type` is an event. Extension events may have a message too, so only a type that ends in
-        # `error` counts as an error.
+        # `error` is treated as an error.
         return value.get("code") is not None if kind is None else isinstance(kind, str) and kind.endswith("error")
 
     @staticmethod

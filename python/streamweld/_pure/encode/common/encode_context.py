@@ -141,7 +141,7 @@ class Encoder(Protocol):
     def __init__(self, context: EncodeContext) -> None: ...
 
     def event(self, event: Event, /) -> None:
-        """Handle the next event. May record losses; does not raise."""
+        """Handle the next event. May record losses; does not raise an exception."""
         ...
 
     def end(self, ending: Ending, /) -> None:

@@ -98,7 +98,7 @@ class SourceBlocks(Blocks):
         return not (block is self._unseen or block in self._open_blocks) and self._is_taken()
 
     def _is_taken(self) -> bool:
-        """True if a block is open and no other may be open.
+        """Return True if a block is open and no other may be open.
 
         A block whose stop has passed through is no longer open.
         """
@@ -200,7 +200,7 @@ class SourceBlocks(Blocks):
     def _write_call(self, block: Block, call: ToolCall) -> None:
         """Write a call that has not been started yet.
 
-        If an open call has the same id, reports a contradiction instead.
+        If an open call has the same id, report a contradiction instead.
         """
         if self._open_calls[call.call_id]:
             self._writer.contradicted()

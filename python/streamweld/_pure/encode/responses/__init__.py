@@ -150,7 +150,7 @@ class Responses:
             handler(event)
 
     def end(self, ending: Ending) -> None:
-        """End open items as incomplete; then write the response, complete or incomplete, followed by `[DONE]`."""
+        """End open items as incomplete. Then write the final response and `[DONE]`."""
         self._open(None)
         if self._pages:
             self._context.losses.note("sources")
@@ -267,7 +267,9 @@ class Responses:
             self._output[self._index.pop(part)] = item.close(status, citations)
 
     def _settle(self, status: ItemStatus = "completed", but: Key | None = None) -> None:
-        """If the source has the same dialect, end items whose parts are all closed, because other output follows."""
+        """If the source has the same dialect, end items because other output follows: those whose parts are all closed,
+        or all items if `status` is `incomplete`.
+        """
         for part in self._context.passed.ended.collected():
             if part in self._holder_of:
                 self._holder_of[part].ended = True
@@ -316,7 +318,9 @@ class Responses:
     # Text
 
     def _text_started(self, event: TextStarted | RefusalStarted) -> None:
-        """Open an item with its first text, or, if the source has the same dialect, where the source opens it."""
+        """If the source has the same dialect, open the item where the source opens it. Otherwise, the first text opens
+        it.
+        """
         if self._context.passed.own:
             self._own_part(event.part, TEXT if isinstance(event, TextStarted) else REFUSAL)
 

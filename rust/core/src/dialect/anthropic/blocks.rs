@@ -87,7 +87,7 @@ pub(crate) struct Blocks {
     given: usize,
     /// Positions of held blocks that were also streamed.
     restated: LazyBox<Set<usize>>,
-    /// A block of unknown type that is still receiving deltas.
+    /// A `compaction` block that is still receiving deltas.
     kept: Option<Box<UnknownBlock>>,
     /// The latest call.
     head: Option<Box<CallHead>>,
@@ -495,7 +495,7 @@ impl Blocks {
         }
     }
 
-    /// Emits a block of unknown type once its deltas are complete.
+    /// Emits a `compaction` block once its deltas are complete.
     pub(crate) fn settle(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         match self.kept.take() {
             Some(kept) => kept.settle(wire),

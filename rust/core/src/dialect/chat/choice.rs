@@ -392,8 +392,8 @@ impl ChoiceState {
         }))
     }
 
-    /// Emits the content of a delta. `closes`: the delta ends the choice, so its content may repeat the whole text
-    /// (AM9).
+    /// Emits the content of a delta. `closes`: the delta ends the choice or contains a call, so its content may repeat
+    /// the whole text (AM9).
     fn content(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -423,7 +423,7 @@ impl ChoiceState {
             .try_for_each(|piece| self.piece(wire, piece, Some(carry)))
     }
 
-    /// AM9: returns true if the closing chunk repeats the whole text. The repetition is then dropped.
+    /// AM9: returns true if the delta repeats the whole text. The repetition is then dropped.
     fn restates(
         &self,
         wire: &mut DecodeContext<'_, '_>,

@@ -276,7 +276,7 @@ impl Readers {
         }
     }
 
-    /// Returns true if a complete message has calls that were not streamed, or is the first content of the choice.
+    /// Returns true if a complete message contains calls that were not streamed, or the first content of the choice.
     pub(crate) fn is_new(&self, message: &Delta<'_>, has_text: bool) -> bool {
         let calls = message.tool_calls.as_ref();
         let count = match calls {

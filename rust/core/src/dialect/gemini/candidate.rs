@@ -210,7 +210,7 @@ impl Candidate {
         Some((self.at(kind, position), text))
     }
 
-    /// Records a finish reason. The last reason is used, unless only an earlier one means that the response was
+    /// Records a finish reason. The last reason is used, unless only an earlier reason means that the response was
     /// truncated.
     pub(crate) fn take(&mut self, wire: &mut DecodeContext<'_, '_>, reason: &str) -> ParseResult {
         let cut = |reason| {

@@ -55,7 +55,7 @@ fn reports_error(object: &Object<'_>) -> bool {
         return false;
     }
     // A document with a `type` is an event. Extension events may have a `message` too, so only a type that ends in
-    // `error` counts as an error.
+    // `error` is treated as an error.
     match object.present("type") {
         None => object.present("code").is_some(),
         Some(_) => object

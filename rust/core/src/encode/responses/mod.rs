@@ -421,8 +421,8 @@ impl Responses {
         }
     }
 
-    /// Writes the text of a close that has not been streamed. If the close contradicts the streamed text, the close of
-    /// the item contains the corrected text.
+    /// Writes the part of a close's text that has not been streamed. If the close contradicts the streamed text, the
+    /// close of the item contains the corrected text.
     fn rest(
         &mut self,
         context: &mut EncodeContext,

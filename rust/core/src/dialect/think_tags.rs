@@ -178,7 +178,7 @@ pub(crate) fn is_white(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }
 
-/// Compares the text of a block with the reasoning that came in a separate field.
+/// Compares the text of a block with the reasoning in a separate field.
 ///
 /// Takes linear time, because each character on either side is examined once. While a block's text equals the field's
 /// text, the block is held back; at the first difference, all of it is released.

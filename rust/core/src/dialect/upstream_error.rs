@@ -88,7 +88,7 @@ pub(crate) struct UpstreamErrorFields<'a> {
     pub(crate) code: Option<Cow<'a, str>>,
     pub(crate) kind: Option<Cow<'a, str>>,
     pub(crate) message: Cow<'a, str>,
-    /// True if any of the texts contained a lone surrogate.
+    /// True if any of these strings contained a lone surrogate.
     pub(crate) lone: bool,
 }
 
@@ -162,8 +162,8 @@ fn first<'a>(own: &[Member<'a>], positions: &[&[&str]]) -> Option<Raw<'a>> {
     })
 }
 
-/// Returns true if an object without any member of its dialect reports an error in a shape that gateways use: a
-/// gateway-specific error member, a flag that indicates failure, or an error status with a message.
+/// Returns true if an object that has none of its dialect's members reports an error in a shape that gateways use. The
+/// shapes are a gateway-specific error member, a flag that indicates failure, and an error status with a message.
 pub(crate) fn reports_failure(own: &[Member<'_>]) -> bool {
     let has_value = |name: &&str| find(own, name).is_some_and(|raw| !is_empty_value(raw));
     let denies = |name: &str| find(own, name).is_some_and(|raw| raw.text == "false");

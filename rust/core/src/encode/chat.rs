@@ -52,7 +52,7 @@ pub(crate) struct Choice {
     finish: Option<Finish>,
     /// The source's own finish reason, if the written one is less specific.
     native: Option<String>,
-    /// Citations in the texts of this choice, as JSON.
+    /// Citations in the text of this choice, as JSON.
     citations: String,
     /// Length of the closed text parts, in characters.
     length: i64,

@@ -75,11 +75,11 @@ struct EncoderSink {
     stopped: bool,
     /// The upstream's error, if the policy continues after it.
     upstream_error: Option<EndingError>,
-    /// Number of carriers written for signatures of texts and calls; each one is a separate part.
+    /// Number of carriers written for signatures of text parts and calls; each carrier is a separate part.
     carriers: u32,
     /// The renamed calls, if ids that the target's API rejects are replaced.
     tool_ids: Option<ToolIds>,
-    /// Choice -> number of characters in its texts so far. Counted only if carriers are written.
+    /// Choice -> number of characters in its text so far. Counted only if carriers are written.
     text_ends: Map<i32, i64>,
 }
 

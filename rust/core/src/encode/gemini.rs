@@ -68,7 +68,7 @@ impl Numbered for Candidate {
 impl Encoder for Gemini {
     fn event(&mut self, context: &mut EncodeContext, event: &Event<'_>) {
         context.note(event);
-        // Calls and reasoning may carry metadata from Gemini, which can be written back.
+        // Calls and reasoning may contain metadata from Gemini, which can be written back.
         if !matches!(event, Event::ToolCall { .. } | Event::ReasoningDone { .. }) {
             context.losses.metadata_of(event);
         }

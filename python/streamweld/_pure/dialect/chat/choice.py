@@ -1,7 +1,7 @@
 """Decodes one choice of a Chat stream: passes deltas, a complete message and the finish reason to the assembler, in
 order.
 
-The unknown members of a chunk become metadata of the first event that the chunk causes. Call events carry only their
+The unknown members of a chunk become metadata of the first event that the chunk causes. Call events contain only their
 own metadata. If a chunk causes only call events, its metadata is added to the last event of the choice.
 """
 
@@ -61,7 +61,7 @@ class Chunk:
     path: Path
     value: Mapping[str, Any]
     notes: Anomalies
-    changed_fields: Raw  # chunk-level members that no event has carried yet
+    changed_fields: Raw  # chunk-level members that have not been attached to any event
     recovered: bool  # after a broken document, so only text, finish reason, usage and errors are used
 
 
@@ -179,8 +179,8 @@ class ChoiceReader:
     def _continues(self, chunk: Chunk, message: Mapping[str, Any], *, final: bool) -> bool:
         """Return whether `message` is decoded as a delta.
 
-        This is not the case if the chunk is a complete body, if the choice has streamed deltas or ends with its first
-        `message`, or if its last `message` repeats the whole text.
+        This is not the case for a complete body, after streamed deltas, for a first `message` that ends the choice, and
+        for a last `message` that repeats the whole text.
         """
         if chunk.value.get("object") == "chat.completion":
             return False

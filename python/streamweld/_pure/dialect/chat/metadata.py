@@ -1,5 +1,4 @@
-"""Collects the unknown members of Chat chunks: keeps them as sent, joins them into one JSON object, and emits them
-once.
+"""Collects the unknown members of Chat chunks as sent, joins them into one JSON object, and emits them once.
 
 `_spec/dialects.json` lists the known members at each level of a chunk.
 """

@@ -158,7 +158,7 @@ class Candidate:
                 )
 
     def _keep(self, payload: Payload, path: Path) -> None:
-        """Keep a part of unknown type, because it must be sent back in a later turn."""
+        """Emit a part of an unknown kind unchanged, because it must be sent back in a later turn."""
         self._close()
         self._calls.finish()
         self._assembler.kept_unknown(self._index, None, (payload.raw(*path) or "null").encode())

@@ -1,4 +1,4 @@
-"""Reads the members of a Responses event: ids, indexes, texts, addresses and unknown members.
+"""Reads the members of a Responses event: ids, indexes, text, addresses and unknown members.
 
 Each `Reader` handles one payload.
 """

@@ -71,7 +71,8 @@ class TextReader:
             return
         address = self._with_position(reader.address(event, facts.position), reader, sort, "delta")
         if not self._carried and self._members_of == _key(address) and sort.item == "message":
-            # No event opened the part, and the deltas of a message do not carry the members of the message.
+            # No event opened the part, so it is opened here with the members of the message. Deltas do not contain
+            # these members.
             self._carried = True
             members_sent = as_object(self._members)
             self._assembler.part_opened(0, sort.item, address, sort.channel, sort.reasoning, None, members_sent)

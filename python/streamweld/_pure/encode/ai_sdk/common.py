@@ -38,7 +38,7 @@ _MEDIA_TYPES: Final = {"page_location": "application/pdf", "file_path": OCTETS}
 
 
 class AiSdk(SequentialAnswer):
-    """Writes blocks with generated ids. A call keeps the id from the upstream."""
+    """Writes blocks with generated ids. A call is written with the upstream's id."""
 
     corrects = True  # `tool-call` and `tool-input-available` repeat the complete input and replace the streamed input
     runs_calls = True

@@ -1,6 +1,6 @@
 """How a response ends: with the target's word for the finish reason, or with an error for the target's client.
 
-The words and texts are in `_spec/conversions.json`; the encoders decide where to write them.
+The words and messages are in `_spec/conversions.json`; the encoders decide where to write them.
 """
 
 from __future__ import annotations

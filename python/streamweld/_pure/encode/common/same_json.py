@@ -22,7 +22,7 @@ def is_value(text: str) -> bool:
 
 
 def same_value(one: str, other: str) -> bool:
-    """Return True if both texts are exactly one JSON value and the values are equal."""
+    """Return True if both strings contain exactly one JSON value each and the values are equal."""
     try:
         return _same(loads_arguments(one), loads_arguments(other))
     except JsonFault:

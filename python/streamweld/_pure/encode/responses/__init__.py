@@ -407,7 +407,7 @@ class Responses:
             self._text_item(event).delta(event.text, logprobs)
 
     def _takes_logprobs(self, event: Event) -> bool:
-        """Store the log probabilities of a text. Return True if the event's metadata contains nothing else."""
+        """Store the log probabilities of a text part. Return True if the event's metadata contains nothing else."""
         if not isinstance(event, TextStarted | TextDelta | TextDone) or not event.provider_metadata:
             return False
         found = read_logprobs(self._context.source, _TARGET, event.provider_metadata)

@@ -179,7 +179,7 @@ class TextItem:
             self.logprobs.append(logprobs)
 
     def _extra(self, logprobs: str) -> str:
-        """Return the member that follows a text in its events and in its part."""
+        """Return the member that follows the text in text events and in the part."""
         return f',"logprobs":[{logprobs}]' if self._shape is TEXT else ""
 
     def is_retracted(self) -> bool:

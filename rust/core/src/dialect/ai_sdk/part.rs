@@ -1,4 +1,4 @@
-//! Reads one typed object of an AI SDK stream: its ids, texts and flags, and its `providerMetadata`.
+//! Reads one typed object of an AI SDK stream: its ids, text and flags, and its `providerMetadata`.
 //!
 //! Provider-level parts and UI message chunks are different protocols, but both consist of objects with a `type`, and
 //! both contain `providerMetadata`: an object with one member per provider, in that provider's own format.

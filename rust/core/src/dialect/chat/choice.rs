@@ -1,6 +1,6 @@
 //! Decodes one choice of a Chat chunk and passes its content to the assembler in the order in which it takes effect.
 //!
-//! The unknown members of a chunk become metadata of the first event that the chunk causes. Call events carry only
+//! The unknown members of a chunk become metadata of the first event that the chunk causes. Call events contain only
 //! their own metadata. If a chunk causes only call events, its metadata is added to the last event of the choice.
 
 use crate::assemble::part::object_merge::Growth;
@@ -263,8 +263,8 @@ impl ChoiceState {
         })
     }
 
-    /// Returns true if `message` is decoded as a delta. This is not the case if the chunk is a complete body, if the
-    /// choice has streamed deltas or ends with its first `message`, or if its last `message` repeats the whole text.
+    /// Returns true if `message` is decoded as a delta. This is not the case for a complete body, after streamed
+    /// deltas, for a first `message` that ends the choice, and for a last `message` that repeats the whole text.
     fn continues(&mut self, message: &Delta<'_>, is_final: bool, reading: Reading) -> bool {
         if reading.body || (self.messages.is_none() && (is_final || self.has_text)) {
             return false;
@@ -557,7 +557,7 @@ fn finish<'a>(
 
 /// Metadata for the first event of a choice in a chunk.
 pub(crate) struct Carry<'c, 'a> {
-    /// The chunk's metadata, which its choices share: the first event of any choice carries it.
+    /// The chunk's metadata, which its choices share. It is attached to the first event of any choice.
     pub(crate) chunk: &'c mut ExtraFields<'a>,
     /// Metadata of the choice, and of its delta and message. The inner level takes precedence.
     pub(crate) own: ExtraFields<'a>,
@@ -565,7 +565,7 @@ pub(crate) struct Carry<'c, 'a> {
 }
 
 impl Carry<'_, '_> {
-    /// Returns the metadata that the next event must carry.
+    /// Returns the metadata to attach to the next event.
     pub(crate) fn text(&mut self) -> Option<&str> {
         if self.text.is_none() && !(self.chunk.is_empty() && self.own.is_empty()) {
             self.text = self.chunk.and(&self.own).text();
@@ -573,7 +573,7 @@ impl Carry<'_, '_> {
         self.text.as_deref()
     }
 
-    /// Clears the metadata once an event has carried it.
+    /// Clears the metadata after it has been attached to an event.
     pub(crate) fn given(&mut self) {
         if self.text.take().is_some() {
             *self.chunk = ExtraFields::default();

@@ -1,4 +1,4 @@
-//! Decodes a complete message, which comes at the end of a stream or instead of one.
+//! Decodes a complete message, which is sent at the end of a stream or instead of one.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;

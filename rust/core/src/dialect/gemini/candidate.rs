@@ -335,7 +335,7 @@ impl Candidate {
         Ok(())
     }
 
-    /// Keeps a part of an unknown kind, because it must be sent back in a later turn.
+    /// Emits a part of an unknown kind unchanged, because it must be sent back in a later turn.
     fn keep(&mut self, wire: &mut DecodeContext<'_, '_>, part: &Object<'_>) -> ParseResult {
         self.close(wire)?;
         self.calls.finish(wire)?;

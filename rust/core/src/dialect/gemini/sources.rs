@@ -1,7 +1,7 @@
 //! Decodes the grounding chunks of one candidate, and emits each of them once as a source.
 //!
-//! The payloads of a stream repeat the list of grounding chunks or append to it. The `candidate` module keeps the whole
-//! grounding metadata.
+//! The payloads of a stream repeat the list of grounding chunks or append to it. The `candidate` module stores the
+//! complete grounding metadata.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::decode_context::DecodeContext;

@@ -41,7 +41,7 @@ const TYPES: usize = 4096;
 /// Maximum length of a stored item type, in characters.
 const TYPE: usize = 64;
 
-/// The event name with which an item of unknown type is kept, regardless of the event in which it occurred.
+/// The event name under which an item of unknown type is emitted, regardless of the event that contained it.
 const ITEM_DONE: &str = "response.output_item.done";
 
 /// The output items of one stream.

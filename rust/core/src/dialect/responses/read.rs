@@ -1,4 +1,4 @@
-//! Reads the members of a Responses event: ids, indexes, texts, addresses, and unmodeled members.
+//! Reads the members of a Responses event: ids, indexes, text, addresses, and unmodeled members.
 //!
 //! One `Reader` is created for each payload.
 

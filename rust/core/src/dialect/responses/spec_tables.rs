@@ -117,7 +117,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Returns true if the event carries a piece of text or arguments.
+    /// Returns true if the event contains a piece of text or arguments.
     pub(crate) fn is_delta(self) -> bool {
         matches!(self, Kind::TextDelta(_) | Kind::ArgumentDelta(_))
     }
@@ -155,7 +155,7 @@ pub(crate) struct Facts {
     pub(crate) calls: HashMap<&'static str, CallType>,
     pub(crate) counts: Counts,
     pub(crate) statuses: HashSet<&'static str>,
-    /// Item types with which a response may end, in addition to client calls.
+    /// Item types that may be the last item of a response, in addition to client calls.
     pub(crate) response_events: HashSet<&'static str>,
     /// Item types that are results, and the member that contains the output of each.
     pub(crate) results: HashMap<&'static str, &'static str>,

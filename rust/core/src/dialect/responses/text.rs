@@ -69,7 +69,7 @@ pub(crate) struct Texts {
     /// metadata of the message's parts.
     members: Option<String>,
     members_of: ItemKey,
-    /// True until a part carries `members`.
+    /// True until `members` have been attached to a part.
     waiting: bool,
     /// Part positions by `content_index`.
     indexes: ContentIndexes,
@@ -145,7 +145,8 @@ impl Texts {
             && sort.item == ItemKind::Message
             && self.members_of == ItemKey::of(&item_address)
         {
-            // No event opened the part, and the deltas of a message do not carry the members of the message.
+            // No event opened the part, so it is opened here with the members of the message. Deltas do not contain
+            // these members.
             self.waiting = false;
             let DecodeContext { assembler, out } = &mut reader.wire;
             let at = sort.at(item_address.address());

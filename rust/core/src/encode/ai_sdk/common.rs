@@ -86,7 +86,7 @@ pub(crate) trait Protocol: Debug + Default + Send {
     fn file(to: &mut Writer, media_type: &str, data: Option<&str>, url: Option<&str>);
 }
 
-/// Writes blocks with generated ids. A call keeps the id from the upstream.
+/// Writes blocks with generated ids. A call is written with the upstream's id.
 #[derive(Debug, Default)]
 pub(crate) struct AiSdk<P> {
     /// Calls that were started but are not complete.

@@ -60,7 +60,7 @@ impl<'a> Citation<'a> {
     }
 }
 
-/// Returns the citations among the annotations of a text of `length` characters, and whether there were other
+/// Returns the citations among the annotations of a text part with `length` characters, and whether there were other
 /// annotations.
 pub(crate) fn citations(annotations: &str, length: Option<i64>) -> (Vec<Citation<'_>>, bool) {
     let all = items(Raw {

@@ -1,7 +1,7 @@
 //! How a response ends: with the target's word for the finish reason, or with an error text that does not contain
 //! payload data.
 //!
-//! The words and texts are in `_spec/conversions.json`; the encoders decide where to write them.
+//! The words and messages are in `_spec/conversions.json`; the encoders decide where to write them.
 
 use crate::model::fault::Class;
 use crate::model::fault::Extra;

@@ -44,7 +44,7 @@ pub(crate) struct HeldCalls {
 }
 
 impl HeldCalls {
-    /// Decides what to do with the next event, and keeps a copy if the event is held.
+    /// Decides what to do with the next event, and stores a copy if the event is held.
     pub(crate) fn take(&mut self, event: &Event<'_>) -> Turn {
         if let Event::ToolCallStarted {
             part,

@@ -305,7 +305,8 @@ impl Blocks {
         }
     }
 
-    /// Returns the next item to write. A call whose turn has not come is removed from the queue until `take_turn`.
+    /// Returns the next item to write. A call that must wait for an earlier call is removed from the queue until
+    /// `take_turn`.
     fn next_in_row(&mut self) -> Option<Item> {
         loop {
             match self.row.pop_front()? {

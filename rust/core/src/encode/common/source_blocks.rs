@@ -1,9 +1,9 @@
 //! Writes blocks in the dialect of their source: opens, continues and closes each block where the source did.
 //!
-//! Replaces the queue in `Blocks`. If a source opens a block while another is open, but clients of the dialect support
-//! only one open block, the first block stays open until the source closes it, and the others wait in the order in
-//! which they started. A part whose announcement cannot be written yet is written all at once at its end, as in
-//! `Blocks`.
+//! Replaces the queue in `Blocks`. Some sources open a block while another is open, although clients of the dialect
+//! support only one open block. The first block then stays open until the source closes it, and the others wait in the
+//! order in which they started. A part whose announcement cannot be written yet is written all at once at its end, as
+//! in `Blocks`.
 
 use crate::encode::common::block::Block;
 use crate::encode::common::block::Form;

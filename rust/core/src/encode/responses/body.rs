@@ -2,7 +2,7 @@
 
 use crate::encode::common::writer::Writer;
 
-/// The JSON that precedes a text's log probabilities.
+/// The JSON that precedes the log probabilities of text.
 pub(crate) const LOGPROBS: &str = ",\"logprobs\":[";
 
 /// Content of an item.

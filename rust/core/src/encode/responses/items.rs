@@ -361,7 +361,7 @@ impl Items {
     }
 
     /// Stores the log probabilities of a text part. The event that closes the part contains all of them. Returns false
-    /// if the part is not a text.
+    /// if the part does not contain text.
     pub(crate) fn add_logprobs(&mut self, position: usize, tokens: &str) -> bool {
         let Some(ItemContent {
             body: Body::Text(_, _, all),
@@ -427,7 +427,7 @@ impl Items {
         lost
     }
 
-    /// Writes a citation in a text; the schema requires a position in the text.
+    /// Writes a citation in a text part; the schema requires a position in the text.
     pub(crate) fn cite(
         &mut self,
         context: &mut EncodeContext,

@@ -364,7 +364,7 @@ impl Responses {
         }
     }
 
-    /// Stores the log probabilities of a text. Returns true if the event's metadata contains no other members.
+    /// Stores the log probabilities of a text part. Returns true if the event's metadata contains no other members.
     fn takes_logprobs(&mut self, context: &EncodeContext, event: &Event<'_>) -> bool {
         let (part, metadata) = match *event {
             Event::TextStarted(opened) => (opened.part, opened.metadata),

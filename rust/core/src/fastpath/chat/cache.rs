@@ -4,10 +4,10 @@
 //! A template is learned from a fully decoded chunk whose only effect was to add one piece of text, of reasoning or of
 //! one tool call. It stores the bytes around the varying members. A later payload matches if it has the same bytes with
 //! any valid JSON strings (for an index: any small number) in between. A JSON parser goes through the same states for
-//! such a payload, and the decoder receives the same members, so its meaning is the same except for the new strings.
-//! Any other effect of a chunk (new metadata, a finish reason, usage, a diagnostic) is caused either by those bytes, in
-//! which case the chunk was not learned, or by different bytes, in which case the payload does not match. When
-//! chunk-level metadata changes, `clear` removes all templates.
+//! such a payload, and the decoder receives the same members, so the payload's meaning is the same except for the new
+//! strings. Any other effect of a chunk, such as new metadata, a finish reason, usage or a diagnostic, has one of two
+//! causes. If the bytes around the varying members cause it, the chunk was not learned. If different bytes cause it,
+//! the payload does not match. When chunk-level metadata changes, `clear` removes all templates.
 
 use crate::dialect::decode_context::Ending;
 use crate::fastpath::chat::template::HOLES;

@@ -109,8 +109,8 @@ pub(crate) struct TemplatePart {
 
 #[derive(Debug)]
 pub(crate) struct ItemTemplate {
-    /// All fixed bytes in one string: the lines of the event up to the first hole (its name, if any, then its data),
-    /// the bytes after each hole, and ids that do not occur literally in the payload.
+    /// All fixed bytes in one string: the lines of the event up to the first hole, the bytes after each hole, and ids
+    /// that do not occur literally in the payload. The lines contain the event name, if any, and then the data.
     fixed: Box<str>,
     /// Offset of the payload in `fixed`, and offset of the first hole.
     head: u32,

@@ -1,7 +1,7 @@
 //! Merges `stream-start`, `start`, `start-step` and `response-metadata` of an AI SDK stream into one `ResponseStarted`.
 //!
-//! The response id comes in `response-metadata`, after `stream-start`, so the start is held back until then or until
-//! the first content.
+//! The response id is in `response-metadata`, after `stream-start`, so the start is held back until then or until the
+//! first content.
 
 use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::ai_sdk::part::write_member;

@@ -102,7 +102,7 @@ impl Chat {
             return WholeEvents::default();
         };
         let (choice, out) = (template.choice, &mut *wire.out);
-        // For only one or two events, the preparation is not worthwhile.
+        // For only one or two events, the preparation would cost more than it saves.
         let is_short = input.len() < template.event_length() * 3;
         if is_short || !out.takes_rows() || !wire.assembler.awaits_text(out, choice) {
             return WholeEvents::default();

@@ -46,7 +46,7 @@ impl ItemTemplates {
         mut numbered: impl FnMut(u32, &[u64]),
     ) -> WholeEvents {
         let (mut taken, mut number) = (WholeEvents::default(), number);
-        // For shorter input, the setup is not worthwhile.
+        // For shorter input, the setup would cost more than it saves.
         let likely = self
             .known
             .get(self.last)

@@ -35,7 +35,7 @@ class Anomalies:
     def __init__(
         self, out: Output, assembler: Reporter, payload: Payload, base: Path, is_read: Callable[[Path], bool]
     ) -> None:
-        """Report wide integers and duplicate keys.
+        """Report integers wider than 64 bits, and duplicate keys.
 
         `base`: the path of the dialect's own object. `is_read` receives the path relative to `base`.
         """
@@ -97,7 +97,7 @@ class Anomalies:
         return ""
 
     def clean(self, text: str) -> str:
-        """Replace lone surrogates in a text that no later text can complete, and record that there were some."""
+        """Replace lone surrogates in text that later text cannot complete, and record whether there were any."""
         if self._escapes and has_lone_surrogate(text):
             self._lone = True
             return replace_lone_surrogates(text)

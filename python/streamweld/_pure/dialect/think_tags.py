@@ -173,7 +173,7 @@ class _Twin:
     def __init__(self) -> None:
         self._expected: deque[str] = deque()  # text of the field that no block has repeated yet
         self._offset = 0  # number of repeated characters in the first of these texts
-        self._held: list[str] = []  # text of the block, as long as it repeats the field
+        self._held: list[str] = []  # text of the block that repeats the field so far
         self._matched = False  # anything other than white space was repeated
         self._parted = False  # this block differs from the field
 
@@ -184,7 +184,7 @@ class _Twin:
         """Return the text that may be emitted now."""
         if self._parted:
             return text
-        # Half of a surrogate pair at an end waits for the other half, so it cannot be compared.
+        # Half of a surrogate pair at either end may still be completed, so such text cannot be compared.
         if between_halves(text) == text and self._repeats(replace_lone_surrogates(text)):
             self._held.append(text)
             return ""

@@ -1,11 +1,11 @@
 """Writes Messages streams: `message_start`, sequential blocks with consecutive indexes, `message_delta`,
 `message_stop`; or an `error` event, after which nothing follows.
 
-If the source is a Messages stream, content that no event contains is written as sent: results, unknown blocks, deltas
-and events, citations, and unknown members of the message.
+If the source is a Messages stream, content that no streamweld event represents is written as sent: results, unknown
+blocks, deltas and events, citations, and unknown members of the message.
 
-The usage and stop reason that the upstream sent at its end go into `message_delta`; Anthropic's own clients merge that
-event into the message.
+The usage and stop reason that the upstream sent at the end of its stream are written to `message_delta`; Anthropic's
+own clients merge that event into the message.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Anthropic(SequentialAnswer):
         self._latest: tuple[int | None, int] | None = None
         self._bare: int | None = None  # index of the latest block if it has no part and is open
         self._waiting = 0  # number of characters in deltas that were queued
-        self._members: dict[MembersOf, Raw] = {}  # unknown members that are not written yet
+        self._members: dict[MembersOf, Raw] = {}  # unknown members that have not been written yet
 
     # The message
 
@@ -172,7 +172,8 @@ class Anthropic(SequentialAnswer):
         self._stop(block.part)
 
     def _is_signed(self, block: Block, done: ReasoningDone) -> bool:
-        """Return True if the signature matches the block.
+        """Return True if the signature can be written: it came from Anthropic, has not been written, and matches the
+        block.
 
         If the block was interrupted, the signature does not match the text.
         """
@@ -216,7 +217,7 @@ class Anthropic(SequentialAnswer):
         self._frame("content_block_start", index=str(index), content_block=content)
 
     def _leave(self) -> None:
-        """Stop an open block that has no part, because another block follows or the message ends."""
+        """Stop the open block without a part when another block follows or the message ends."""
         if self._bare is not None:
             self._frame("content_block_stop", index=str(self._bare))
             self._bare = self._latest = None
@@ -246,7 +247,7 @@ class Anthropic(SequentialAnswer):
     def close_call(self, call: ToolCall, text: str) -> bool:  # noqa: ARG002
         self._note_call(call)
         if call.state in ("incomplete", "open"):
-            return False  # the end of the response decides whether the block may be closed
+            return False  # only the end of the response shows whether the block may be closed
         self._stop(call.part if call.part in self._at else -1)
         return True
 
@@ -281,7 +282,7 @@ class Anthropic(SequentialAnswer):
         elif not self.context.passed.own:
             self.context.losses.note("server_tool")
 
-    # Content that no event contains
+    # Content that no streamweld event represents
 
     def write_unmodelled(self, content: Unmodelled) -> None:
         """Write content of the source's own dialect."""
@@ -343,7 +344,7 @@ class Anthropic(SequentialAnswer):
         self._delta(part, members(type='"citations_delta"', citation=citation))
 
     def _keep_members(self, of: MembersOf, extra: Raw) -> None:
-        """Keep members until their event is written. Clients read some members only at the end."""
+        """Store members until their event is written. Clients read some members only at the end."""
         if of in ("message", "end"):
             moved = {name: extra.pop(name) for name in _DELTA_MEMBERS if name in extra}
             self._keep_members("delta", moved)
@@ -370,7 +371,7 @@ class Anthropic(SequentialAnswer):
 
 
 def _joined(start: str, extra: Raw) -> str:
-    """Return an object with more members, which are JSON as sent."""
+    """Return the object with additional members, whose values are JSON as sent."""
     return start[:-1] + "".join([f",{quoted(name)}:{spliced(raw)}" for name, raw in extra.items()]) + "}"
 
 

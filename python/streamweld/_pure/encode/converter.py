@@ -230,7 +230,7 @@ class Converter:
         if self._context.source is None:
             self._detected()
         out = self._parser.out
-        out.faulted = True  # the response is over, so a loss cannot raise here
+        out.faulted = True  # the response is over, so a loss cannot raise an exception here
         if not self._context.broken:
             waiting = () if self._held is None else self._held.release()
             for one in waiting:

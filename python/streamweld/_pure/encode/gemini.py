@@ -1,8 +1,8 @@
 """Writes Gemini `streamGenerateContent` chunks: text as it arrives, complete calls, and finish reasons and usage in
 the last chunk.
 
-Gemini has no terminal marker, so a stream without a finish reason counts as truncated. An unfinished response ends with
-`{"error":…}`.
+Gemini has no terminal marker, so a stream without a finish reason is treated as truncated. An unfinished response ends
+with `{"error":…}`.
 """
 
 from __future__ import annotations
@@ -214,8 +214,8 @@ class Gemini:
         losses.metadata(call)
 
     def _signature(self, event: ToolCall | ReasoningDone) -> str | None:
-        """Return the thought signature that Google requires in a later turn, if Google created it. All other metadata
-        is lost.
+        """Return the thought signature that clients must send back to Google, if Google created it. Record all other
+        metadata as lost.
         """
         metadata: Mapping[str, Any] = event.provider_metadata or {}
         if self._context.passed.own or (self._context.carries and isinstance(event, ReasoningDone)):

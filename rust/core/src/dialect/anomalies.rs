@@ -76,13 +76,13 @@ impl<'p> Pointer<'p> {
 pub(crate) struct Anomalies<'a> {
     /// JSON pointer and value of each member with an unexpected type.
     shapes: Vec<(String, Raw<'a>)>,
-    /// Number of additional such members, beyond `MAX_NOTES`.
+    /// Number of further members with an unexpected type, beyond `MAX_NOTES`.
     more_shapes: usize,
-    /// True if a text contained a lone surrogate that no later text can complete.
+    /// True if text contained a lone surrogate that later text cannot complete.
     pub(crate) lone: bool,
-    /// The first unreported reason why official clients would interpret the payload differently.
+    /// The first reason, not yet reported, why official clients would interpret the payload differently.
     misread: Option<&'static str>,
-    /// True if there was any such reason, whether reported or not.
+    /// True if official clients would interpret the payload differently, even if the reason has been reported.
     odd: bool,
 }
 
@@ -133,7 +133,7 @@ impl<'a> Anomalies<'a> {
         object
     }
 
-    /// Does the same for an object inside a payload. The object may already be split.
+    /// Like `an_object`, for an object inside `payload` that may already be split into members.
     pub(crate) fn opened<'p>(
         &mut self,
         payload: &'p Object<'a>,
@@ -162,7 +162,7 @@ impl<'a> Anomalies<'a> {
         found.unwrap_or_default()
     }
 
-    /// Replaces lone surrogates in a text that no later text can complete, and records whether there were any.
+    /// Replaces lone surrogates in text that later text cannot complete, and records whether there were any.
     #[inline]
     pub(crate) fn clean<'t>(&mut self, text: Text<'t>) -> Cow<'t, str> {
         let (text, lone) = text.into_whole();
@@ -238,7 +238,8 @@ pub(crate) fn report_duplicate_keys(
     Ok(())
 }
 
-/// Reports a wide integer in an error value that is not an object. Such a payload cannot have any other anomaly.
+/// Reports an integer wider than 64 bits in an error value that is not an object. Such a payload cannot have any other
+/// anomaly.
 pub(crate) fn report_wide_integer(
     wire: &mut DecodeContext<'_, '_>,
     raw: Raw<'_>,

@@ -1,7 +1,7 @@
 //! Checks whether an object has the members that the official clients of its dialect need.
 //!
-//! Clients raise, or append no content, if a member that they use is missing, null or of another type, even if its
-//! value does not matter. `client_members` in `_spec/dialects.json` lists the members.
+//! If a member that clients use is missing, null or of another type, they raise an exception or drop the content, even
+//! if the member's value does not matter. `client_members` in `_spec/dialects.json` lists the members.
 
 use crate::json::Kind;
 use crate::json::members::Member;
@@ -50,8 +50,7 @@ impl ClientMembers {
         }
     }
 
-    /// Returns true if clients can read an object of the type `name`. A type that is not in the table is always
-    /// readable.
+    /// Returns true if clients can read an object of the type `name`. Types that are not in the table are not checked.
     pub(crate) fn suit(&self, name: &str, members: &[Member<'_>]) -> bool {
         let found = self.types.iter().find(|(known, _)| *known == name);
         found.is_none_or(|(_, needed)| needed.iter().all(|one| one.suits(members)))

@@ -41,7 +41,7 @@ pub(crate) enum Incoming<'p> {
     Lines(&'p [u8]),
 }
 
-/// What must follow a payload so that a template matches.
+/// What must follow a payload for a template to match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Here,

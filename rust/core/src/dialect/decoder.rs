@@ -24,8 +24,8 @@ pub(crate) trait Decoder: Debug + Send {
         payload: Payload<'_>,
     ) -> ParseResult;
 
-    /// Decodes a payload that matches a known template. Returns the payload's length, including the lines of its event
-    /// if the payload came as lines, or 0 if the payload must be parsed.
+    /// Decodes a payload that matches a known template. Returns the length of the payload, or of the whole event if the
+    /// input is lines. Returns 0 if the payload must be parsed.
     fn known(
         &mut self,
         _wire: &mut DecodeContext<'_, '_>,
@@ -70,7 +70,7 @@ pub(crate) struct Shapes {
     pub(crate) document: for<'a> fn(&'a str, Option<u64>) -> Scan<Document<'a>>,
     /// A complete response body, or an error, sent instead of a stream.
     pub(crate) is_body: PayloadPredicate,
-    /// A complete body that looks like the last chunk of a stream, so more lines may follow.
+    /// A body that is either complete or the last chunk of a stream, so more lines may follow.
     pub(crate) is_line: PayloadPredicate,
     /// A body that is an error in a gateway-specific shape.
     pub(crate) is_error_body: PayloadPredicate,

@@ -116,7 +116,7 @@ impl Dialect {
         row(&KEEP_ALIVE, self)
     }
 
-    /// Returns the prefixes of event names; official clients wrap the data of such events in another object.
+    /// Returns the prefixes of the event names whose data official clients wrap in another object.
     pub(crate) fn wrapped_names(self) -> &'static [&'static str] {
         row(&WRAPPED, self)
     }
@@ -127,7 +127,7 @@ impl Dialect {
         found.map_or_else(Walked::default, |(_, walked)| *walked)
     }
 
-    /// Returns true if official clients skip `[DONE]`, except in a named event.
+    /// Returns true if official clients skip `[DONE]` only in events without a name.
     pub(crate) fn marker_is_nameless(self) -> bool {
         let facts = spec::dialects().get(self.name());
         let fact = facts.and_then(|facts| facts.get("marker_is_nameless"));
@@ -304,7 +304,7 @@ pub(crate) fn detect(
     found.or_else(|| (event == Some("error")).then_some(Dialect::Chat))
 }
 
-/// A row of the detection table. The first row that matches decides.
+/// A row of the detection table. The first matching row determines the dialect.
 #[derive(Debug)]
 struct DetectRow {
     dialect: Dialect,
@@ -356,8 +356,8 @@ impl Condition {
     }
 }
 
-/// Evaluates conditions on one object. Caches the last member, because most conditions in a row of the table concern
-/// the same member.
+/// Evaluates conditions on one object. Caches the last member, because consecutive conditions of the table usually
+/// concern the same member.
 struct ConditionReader<'o, 'a> {
     object: &'o Object<'a>,
     /// The member that was looked up last; the fields below hold its value.

@@ -6,7 +6,7 @@ use crate::model::output::Output;
 use crate::sse::decode_utf8;
 use std::borrow::Cow;
 
-/// A frame, a stray payload, or an unfinished one at the end of the input.
+/// A frame, a payload outside any SSE field, or an unfinished payload at the end of the input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LocatedPayload<'a> {
     pub(crate) event: &'a [u8],
@@ -26,7 +26,7 @@ impl<'a> LocatedPayload<'a> {
         fault
     }
 
-    /// Reports this payload, unmodified, as the current one.
+    /// Records this payload, unmodified, as the current one.
     #[inline]
     pub(crate) fn show(&self, out: &mut Output<'_>) {
         out.record_fact(WireFact::Payload {

@@ -19,7 +19,7 @@ pub(crate) enum ThinkPiece {
     Orphan,
     /// A block repeated the text of a reasoning field and was dropped.
     Repeated,
-    /// Half of a surrogate pair that no later text can complete.
+    /// Half of a surrogate pair that later text cannot complete.
     Lone,
 }
 
@@ -45,7 +45,7 @@ impl Think {
         let mut lone = text.lone;
         let joined = (!self.held.is_empty()).then(|| {
             let mut joined = mem::take(&mut self.held);
-            // Half of a surrogate pair that follows held-back text cannot be completed.
+            // A low surrogate that follows held-back text cannot be completed.
             if lead_low.take().is_some() {
                 joined.push(char::REPLACEMENT_CHARACTER);
                 lone = true;
@@ -87,7 +87,7 @@ impl Think {
         out
     }
 
-    /// Releases held-back text when other output of the choice follows, because it was not the beginning of a tag.
+    /// Releases held-back text when other output of the choice follows. The text was not the beginning of a tag.
     pub(crate) fn flush(&mut self) -> Vec<ThinkPiece> {
         let mut out = Vec::new();
         let held = mem::take(&mut self.held);
@@ -104,7 +104,7 @@ impl Think {
         out
     }
 
-    /// Returns the text before the next effective tag, the tag, and the text after it.
+    /// Returns the text before the next tag that is valid in the current state, the tag, and the text after it.
     fn next_tag<'t>(&self, text: &'t str) -> Option<(&'t str, &'static str, &'t str)> {
         let cut = |tag: &'static str| {
             text.split_once(tag)
@@ -173,12 +173,12 @@ pub(crate) fn split_whole(text: &str) -> (String, String) {
     (thought, shown)
 }
 
-/// Returns true for white space as Python's `str.strip` defines it, so that both backends compare the same texts.
+/// Returns true for white space as Python's `str.strip` defines it, so that both backends compare the same text.
 pub(crate) fn is_white(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }
 
-/// Compares the text of a block with the reasoning that came in a separate field.
+/// Compares the text of a block with the reasoning in a separate field.
 ///
 /// Takes linear time, because each character on either side is examined once. While a block's text equals the field's
 /// text, the block is held back; at the first difference, all of it is released.
@@ -186,9 +186,9 @@ pub(crate) fn is_white(c: char) -> bool {
 struct Twin {
     /// Text from the field that no block has repeated yet.
     expected: VecDeque<String>,
-    /// Number of bytes in the first expected text that were already repeated.
+    /// Number of bytes in the first expected text that have already been repeated.
     offset: usize,
-    /// Text of the block, as long as it repeats the field.
+    /// Text of the block that repeats the field so far.
     held: String,
     /// True if anything other than white space was repeated.
     matched: bool,

@@ -88,7 +88,7 @@ pub(crate) struct UpstreamErrorFields<'a> {
     pub(crate) code: Option<Cow<'a, str>>,
     pub(crate) kind: Option<Cow<'a, str>>,
     pub(crate) message: Cow<'a, str>,
-    /// True if any of the texts contained a lone surrogate.
+    /// True if any of these strings contained a lone surrogate.
     pub(crate) lone: bool,
 }
 
@@ -103,7 +103,7 @@ impl<'a> UpstreamErrorFields<'a> {
         UpstreamErrorFields::of_members(&members(raw), raw)
     }
 
-    /// Reads an object that is an error as a whole.
+    /// Reads an object that is itself an error.
     pub(crate) fn of_members(members: &[Member<'a>], whole: Raw<'a>) -> UpstreamErrorFields<'a> {
         let of = |name: &str| present(find(members, name));
         let mut out = UpstreamErrorFields::default();
@@ -117,7 +117,7 @@ impl<'a> UpstreamErrorFields<'a> {
         out
     }
 
-    /// Reads a value of which only the message is used: the message member of an object, or the value itself.
+    /// Reads a value that contains only a message: the message member of an object, or the value itself.
     pub(crate) fn of_message(raw: Raw<'a>) -> UpstreamErrorFields<'a> {
         let mut out = UpstreamErrorFields::default();
         out.message = out.plain(first(&members(raw), &MESSAGES).unwrap_or(raw));
@@ -136,7 +136,7 @@ impl<'a> UpstreamErrorFields<'a> {
         }
     }
 
-    /// Takes the message from text that is not JSON.
+    /// Uses text that is not JSON as the message.
     pub(crate) fn of_text(text: &'a str) -> UpstreamErrorFields<'a> {
         let end = text
             .char_indices()
@@ -162,8 +162,8 @@ fn first<'a>(own: &[Member<'a>], positions: &[&[&str]]) -> Option<Raw<'a>> {
     })
 }
 
-/// Returns true if an object without any member of its dialect reports an error in a shape that gateways use: a
-/// gateway-specific error member, a flag that indicates failure, or an error status with a message.
+/// Returns true if an object that has none of its dialect's members reports an error in a shape that gateways use. The
+/// shapes are a gateway-specific error member, a flag that indicates failure, and an error status with a message.
 pub(crate) fn reports_failure(own: &[Member<'_>]) -> bool {
     let has_value = |name: &&str| find(own, name).is_some_and(|raw| !is_empty_value(raw));
     let denies = |name: &str| find(own, name).is_some_and(|raw| raw.text == "false");

@@ -1,8 +1,8 @@
 //! Writes Messages streams: `message_start`, sequential blocks with consecutive indexes, `message_delta`,
 //! `message_stop`; or an `error` event, after which nothing follows.
 //!
-//! If the source is a Messages stream, content that no event contains is written as sent: results, unknown blocks,
-//! deltas and events, citations, and unknown members of the message.
+//! If the source is a Messages stream, content that no streamweld event represents is written as sent: results, unknown
+//! blocks, deltas and events, citations, and unknown members of the message.
 //!
 //! The usage and stop reason that the upstream sent at the end of its stream are written to `message_delta`;
 //! Anthropic's own clients merge that event into the message.
@@ -56,11 +56,11 @@ pub(crate) struct Message {
     bare: Option<i64>,
     /// Number of bytes in deltas that were queued.
     waiting: usize,
-    /// Unknown members that are not written yet.
+    /// Unknown members that have not been written yet.
     members: UnwrittenMembers,
 }
 
-/// Unknown members of the message's events that are not written yet.
+/// Unknown members of the message's events that have not been written yet.
 #[derive(Debug, Default)]
 struct UnwrittenMembers {
     message: ExtraMembers,
@@ -214,8 +214,7 @@ impl Answer for Message {
         }
     }
 
-    /// Open blocks stay open, because a client that runs a call at `content_block_stop` must not receive that event
-    /// here.
+    /// Open blocks stay open, because some clients run a call when they receive its `content_block_stop`.
     fn fail(
         &mut self,
         context: &mut EncodeContext,
@@ -330,7 +329,7 @@ impl Form for Message {
     ) -> bool {
         note(context, call);
         if call.is_cut() {
-            return false; // the end of the response decides whether the block may be closed
+            return false; // only the end of the response shows whether the block may be closed
         }
         self.stop(context, block.part);
         true
@@ -395,7 +394,7 @@ impl Message {
             .raw(",\"content_block\":")
     }
 
-    /// Stops an open block that has no part, because another block follows or the message ends.
+    /// Stops the open block without a part when another block follows or the message ends.
     fn leave(&mut self, context: &mut EncodeContext) {
         if let Some(index) = self.bare.take() {
             self.latest = None;
@@ -404,7 +403,7 @@ impl Message {
         }
     }
 
-    /// Writes the beginning of an event of an open block.
+    /// Writes the beginning of an event for an open block.
     fn of<'j>(&self, context: &'j mut EncodeContext, kind: &str, part: u32) -> &'j mut Writer {
         let index = self.at.get(&part).copied().unwrap_or_default();
         frame(context, kind).raw(",\"index\":").number(index)
@@ -425,7 +424,7 @@ impl Message {
         to.raw("}}").end();
     }
 
-    // Content that no event contains
+    // Content that no streamweld event represents
 
     /// Returns true if the latest block is open and has this index in the source.
     fn is_latest(&self, at: Option<i64>) -> bool {
@@ -479,7 +478,7 @@ impl Message {
         to.raw("}}").end();
     }
 
-    /// Keeps members until their event is written. Clients read some members only at the end.
+    /// Stores members until their event is written. Clients read some members only at the end.
     fn keep_members(
         &mut self,
         context: &mut EncodeContext,
@@ -566,7 +565,8 @@ impl Message {
         self.latest = self.latest.filter(|(_, latest)| Some(*latest) != index);
     }
 
-    /// Returns the signature of a block. If the block was interrupted, the signature does not match the text.
+    /// Returns the signature of a block if it can be written: it came from Anthropic, has not been written, and matches
+    /// the block. If the block was interrupted, the signature does not match the text.
     fn signature<'d>(
         &self,
         context: &EncodeContext,
@@ -605,7 +605,7 @@ fn parsed(object: &str) -> ExtraMembers {
     texts.collect()
 }
 
-/// Returns the unknown members at the start of a block.
+/// Returns the unknown members in the start of a block.
 fn extra_of(block: &Block) -> ExtraMembers {
     block.members.as_deref().map(parsed).unwrap_or_default()
 }
@@ -641,7 +641,7 @@ fn nonempty(text: Option<&str>) -> Option<&str> {
     text.filter(|text| !text.is_empty())
 }
 
-/// Returns the encrypted content of a reasoning part without text, which only its provider can read.
+/// Returns the encrypted content, which only its provider can read, of a reasoning part without text.
 fn redacted<'d>(done: &'d Done<'_>) -> Option<&'d str> {
     nonempty(done.encrypted_content.as_deref()).filter(|_| done.is_empty)
 }

@@ -1,7 +1,8 @@
 //! Writes Chat Completions chunks (`chat.completion.chunk`), including tool calls.
 //!
-//! Every choice keeps its own order, and calls have consecutive indexes. Written deltas cannot be retracted, so a close
-//! that contradicts them ends the stream with an error.
+//! The events of each choice are written in order, and calls have consecutive indexes. Written deltas cannot be
+//! retracted. If a close contradicts the written arguments of a call, the stream ends with an error; if it corrects
+//! text, a loss is recorded.
 //!
 //! This module also decides whether a call can be started before it is complete.
 
@@ -51,9 +52,9 @@ pub(crate) struct Choice {
     finish: Option<Finish>,
     /// The source's own finish reason, if the written one is less specific.
     native: Option<String>,
-    /// Citations in the texts of this choice, as JSON.
+    /// Citations in the text of this choice, as JSON.
     citations: String,
-    /// Length of the texts that are closed, in characters.
+    /// Length of the closed text parts, in characters.
     length: i64,
     /// Number of reasoning carriers written.
     carriers: i64,
@@ -64,7 +65,7 @@ pub(crate) struct Choice {
     pub(crate) indexes: Set<i64>,
     /// Call parts that are held until they are complete. No later call is written before them.
     held_parts: Set<u32>,
-    /// True if a call was written without arguments although its arguments may be missing.
+    /// True if a truncated call was written without arguments (see `is_empty_cut`).
     has_empty_cut_call: bool,
 }
 
@@ -306,12 +307,11 @@ impl Chat {
         to.raw(LAST).end();
     }
 
-    /// Returns true if the event's metadata consists only of a text's log probabilities, which are written or were
-    /// already written.
+    /// Returns true if all of the event's metadata can be written, that is, if it consists only of log probabilities.
     fn has_place_for_metadata(&self, context: &EncodeContext, event: &Event<'_>) -> bool {
         let metadata = match *event {
             Event::TextDelta(delta) if !delta.text.is_empty() => delta.metadata,
-            // A delta or the close repeats the log probabilities.
+            // A delta or the close repeats the log probabilities of the start.
             Event::TextStarted(opened) => opened.metadata,
             Event::TextDone { metadata, .. } => metadata,
             _ => return false,
@@ -320,7 +320,7 @@ impl Chat {
             && logprobs(context.source, NAME, metadata).is_some_and(|found| !found.others)
     }
 
-    /// Writes the log probabilities of a text that came only with its close.
+    /// Writes log probabilities that arrived only with the close of a text part.
     fn late_logprobs(
         &mut self,
         context: &mut EncodeContext,
@@ -338,8 +338,8 @@ impl Chat {
         }
     }
 
-    /// Returns the text in a close that was not streamed yet. A close that contradicts the streamed text cannot be
-    /// written.
+    /// Writes the part of a close's text that has not been streamed. If the close contradicts the streamed text,
+    /// records a loss.
     fn rest(
         &mut self,
         context: &mut EncodeContext,
@@ -380,8 +380,8 @@ impl Chat {
     /// Stores the citations in the form for which every client has a type; @ai-sdk/openai rejects a citation without a
     /// position in the text.
     ///
-    /// In Chat, positions count from the beginning of the message; in other dialects, from the beginning of the part.
-    /// `length`: the length of this part, in characters.
+    /// In Chat, positions are counted from the beginning of the message; in other dialects, from the beginning of the
+    /// part. `length`: the length of this part, in characters.
     fn cite(&mut self, context: &mut EncodeContext, choice: i32, annotations: &str, length: i64) {
         let is_message = context.source == NAME;
         let (cited, others) = citations(annotations, Some(length).filter(|_| !is_message));
@@ -568,15 +568,15 @@ fn fail(context: &mut EncodeContext, ending_error: &EndingError) {
     to.raw("}}").end();
 }
 
-/// A call whose id and name were already written.
+/// A call whose id and name have already been written.
 #[derive(Debug)]
 pub(crate) struct Begun {
     index: i64,
-    /// Free-form text, which only clients of this dialect can read.
+    /// True for free-form text, which only clients of this dialect can read.
     custom: bool,
     call_id: String,
     name: String,
-    /// The source retracted the text, so its closing value is authoritative.
+    /// True if the source retracted the streamed arguments, so that only the close is authoritative.
     pub(crate) reset: bool,
 }
 
@@ -708,7 +708,7 @@ impl Chat {
         }
     }
 
-    /// Writes the arguments of a call that were not streamed yet.
+    /// Writes the arguments of a call that have not been streamed.
     fn end_call(
         &mut self,
         context: &mut EncodeContext,

@@ -61,7 +61,7 @@ struct EncoderSink {
     /// True if the detected dialect of the source is also the target's dialect.
     same: bool,
     encoder: Box<dyn Encoder>,
-    /// The held calls, if the server may run calls of this source itself.
+    /// The held calls, for a source whose server may run calls itself.
     held: Option<HeldCalls>,
     context: EncodeContext,
     /// Byte offset and ordinal of the current payload.
@@ -69,17 +69,17 @@ struct EncoderSink {
     lost: LossLog,
     /// True if the policy raises an exception for conversion losses.
     raises: bool,
-    /// Fault that ends the conversion, because the policy raises a loss or because written text turned out to be wrong.
-    /// Stored until the parser raises it.
+    /// Fault that ends the conversion, because the policy raises an exception for a loss or because written text turned
+    /// out to be wrong. Stored until the parser raises it.
     refusal: Option<Fault>,
     stopped: bool,
     /// The upstream's error, if the policy continues after it.
     upstream_error: Option<EndingError>,
-    /// Number of carriers written for signatures of texts and calls; each one is a separate part.
+    /// Number of carriers written for signatures of text parts and calls; each carrier is a separate part.
     carriers: u32,
     /// The renamed calls, if ids that the target's API rejects are replaced.
     tool_ids: Option<ToolIds>,
-    /// Choice -> number of characters in its texts so far. Counted only if carriers are written.
+    /// Choice -> number of characters in its text so far. Counted only if carriers are written.
     text_ends: Map<i32, i64>,
 }
 
@@ -274,7 +274,7 @@ impl EncoderSink {
         }
     }
 
-    /// Reports the recorded losses. If the policy raises losses, only the first one is reported.
+    /// Reports the recorded losses. If the policy raises an exception for losses, only the first loss is reported.
     #[inline]
     fn report_losses(&mut self) {
         while let Some(id) = self.context.losses.next() {

@@ -1,6 +1,6 @@
 //! Writes Gemini `streamGenerateContent` chunks.
 //!
-//! Each candidate keeps the order of its parts. A call is written when it is complete, in one part.
+//! The parts of each candidate are written in order. A call is written when it is complete, in one part.
 
 use crate::encode::common::compact_json::spliced;
 use crate::encode::common::encode_context::Call;
@@ -28,7 +28,7 @@ const NAME: &str = "gemini";
 const PROVIDER: &str = "google";
 const SIGNATURE: &str = "thoughtSignature";
 
-/// Kind of a text.
+/// Kind of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sort {
     Answer,
@@ -68,7 +68,7 @@ impl Numbered for Candidate {
 impl Encoder for Gemini {
     fn event(&mut self, context: &mut EncodeContext, event: &Event<'_>) {
         context.note(event);
-        // Calls and reasoning may carry metadata from Gemini, which can be written back.
+        // Calls and reasoning may contain metadata from Gemini, which can be written back.
         if !matches!(event, Event::ToolCall { .. } | Event::ReasoningDone { .. }) {
             context.losses.metadata_of(event);
         }
@@ -238,8 +238,8 @@ impl Gemini {
         self.end_chunk(context, delta.choice);
     }
 
-    /// Returns the text in a close that was not streamed yet. A close that contradicts the streamed text cannot be
-    /// written.
+    /// Writes the part of a close's text that has not been streamed. If the close contradicts the streamed text,
+    /// records a loss.
     fn rest(
         &mut self,
         context: &mut EncodeContext,
@@ -412,7 +412,7 @@ fn tail(context: &EncodeContext) -> String {
     tail.into_text()
 }
 
-/// Returns the thought signature that Google requires back, if the source has this dialect.
+/// Returns the thought signature that clients must send back to Google, if the source has this dialect.
 fn own_signature(context: &EncodeContext, metadata: Option<&str>) -> Option<String> {
     let text = metadata.filter(|_| context.passed.own)?;
     let whole = Object::of(Raw {
@@ -422,8 +422,8 @@ fn own_signature(context: &EncodeContext, metadata: Option<&str>) -> Option<Stri
     whole.string(SIGNATURE).map(Cow::into_owned)
 }
 
-/// Returns the thought signature that Google requires back, if the AI SDK metadata contains it under Google's key.
-/// Records all other metadata of the part as lost.
+/// Returns the thought signature that clients must send back to Google, if the AI SDK metadata contains it under
+/// Google's key. Records all other metadata of the part as lost.
 fn signature(context: &mut EncodeContext, metadata: Option<&str>) -> Option<String> {
     let whole = Object::of(Raw {
         text: metadata?,

@@ -8,7 +8,7 @@ pub(crate) const AT_ONCE: usize = 32;
 /// faster.
 pub(crate) const LONGEST: usize = 32;
 
-/// Texts that were collected and not delivered yet.
+/// Texts that have been collected but not delivered yet.
 pub(crate) struct Utf8Batch {
     bytes: [u8; AT_ONCE * LONGEST],
     ends: [usize; AT_ONCE],
@@ -32,7 +32,8 @@ impl Utf8Batch {
         self.count
     }
 
-    /// Adds a text of the given length, passed with the bytes after it. The batch has room for `AT_ONCE` texts.
+    /// Adds a text of the given length. `text`: the text and the bytes after it. The batch has room for `AT_ONCE`
+    /// texts.
     #[inline]
     pub(crate) fn add(&mut self, text: &[u8; LONGEST], length: usize) {
         let free = self.bytes.get_mut(self.length..);

@@ -3,7 +3,7 @@ one step.
 
 Provider-level parts and UI message chunks have the same form. Providers number blocks within a step, so the id `0` is
 reused in the next step. Provider metadata on a start, a delta or an end belongs to the part: `anthropic.signature` is
-sent with an empty delta, `openai.itemId` and `reasoningEncryptedContent` with the start and the end.
+sent with an empty delta, and `openai.itemId` and `reasoningEncryptedContent` with the start and the end.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class BlockReader:
         return _Block("reasoning", address, "reasoning", kind, identity, provider, redacted=redacted)
 
     def _attributes(self, block: _Block, metadata: str | None) -> None:
-        """Emit the attributes that a later turn must send back."""
+        """Emit the attributes that must be sent back in a later turn."""
         signature = encrypted = None
         if block.item == "reasoning":
             signature, encrypted = block.provider.signature, block.provider.encrypted_content

@@ -1,4 +1,4 @@
-"""Reads one typed object of an AI SDK stream: its ids, texts and flags, and its `providerMetadata`.
+"""Reads one typed object of an AI SDK stream: its ids, text and flags, and its `providerMetadata`.
 
 Provider-level parts and UI message chunks are different protocols, but both consist of objects with a `type`, and both
 contain `providerMetadata`: an object with one member per provider, in that provider's own format. The known members of
@@ -92,7 +92,7 @@ class TypedPart:
         return None
 
     def words(self, key: str) -> str | None:
-        """Return a descriptive text (a name, a title, a URL) unless it is blank."""
+        """Return a descriptive string (a name, a title, a URL) unless it is blank."""
         sent = self.value.get(key)
         if isinstance(sent, str):
             return self.notes.clean(sent) if sent.strip() else None

@@ -227,7 +227,7 @@ class AnthropicDecoder:
         identity = notes.clean(notes.a_text(message, path, "id")) or None
         adopts = self._started and self._id is None and not self._reason
         if adopts:
-            # Content came first. The event belongs to this message, because it does not contradict the content.
+            # Content arrived before this event. The event starts the same message, because nothing contradicts that.
             self._out.mark_misread("late_start")  # clients start over at a `message_start`
             self._id = identity
         elif self._started:
@@ -297,7 +297,7 @@ class AnthropicDecoder:
             notes.mark_misread("other_member")  # clients look only in `delta`
 
     def _whole(self, payload: Payload, message: dict[str, Any], event: str | None, notes: Anomalies) -> None:
-        """Decode a message that was not streamed, or that repeats its stream."""
+        """Decode a complete message, sent instead of a stream or as a repetition of it."""
         self._out.mark_misread("not_streamed")  # clients do not support a complete message as an event
         extra = leftovers(payload, (), message, MESSAGE_FIELDS)
         self._keep("message", extra, "start_usage", payload, (), message)

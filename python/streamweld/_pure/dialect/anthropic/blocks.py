@@ -1,6 +1,6 @@
 """Decodes the content blocks of a Messages stream: the start, the deltas and the stop of each block.
 
-A block is addressed by its index, even if a gateway misuses indexes. If an index is ambiguous, the assembler decides
+A block is addressed by its index, even if a gateway misuses indexes. If an index is ambiguous, the assembler determines
 which block a delta belongs to.
 """
 
@@ -71,7 +71,7 @@ _INDEX_CAP = 2**32 - 1  # maximum index if the limit is disabled
 
 @dataclass(slots=True, frozen=True)
 class Block:
-    """One block, or one delta of it, in a payload."""
+    """A block, or a delta of a block, in a payload."""
 
     payload: Payload
     value: Mapping[str, Any]
@@ -99,7 +99,7 @@ class Block:
 
 @dataclass(slots=True)
 class CallHead:
-    """The latest call, and which deltas belong to it."""
+    """The latest call, with the members that identify its deltas."""
 
     index: int | None
     id: str | None
@@ -109,7 +109,7 @@ class CallHead:
 
     @property
     def address(self) -> Address:
-        """The call's address. The index of a loose call may also be the index of another block."""
+        """The call's address. A loose call is addressed by its id, because another block may have the same index."""
         return Address(call_id=self.id) if self.is_loose else Address(index=self.index)
 
     def takes(self, index: int | None, identity: str | None, name: str | None, *, whole: bool) -> bool:
@@ -157,16 +157,16 @@ class BlockReader:
         self._last_kind = "text"  # type of the latest started block
         self._fresh = 0  # one more than the highest index of a started block
         self._held: list[Block] = []  # blocks that `message_start` contained
-        self._given = 0  # number of held blocks that are already handled
+        self._given = 0  # number of held blocks that have already been handled
         self._restated: set[int] = set()  # positions of held blocks that were also streamed
-        self._kept: Raw | None = None  # members of a block of unknown type that is still receiving deltas
+        self._kept: Raw | None = None  # members of a `compaction` block that is still receiving deltas
         self._kept_event: str | None = None
         self._head: CallHead | None = None  # the latest call
 
     @property
     def ends_with_answer(self) -> bool:
-        """Whether a turn may end with the latest block. It may not end with reasoning or with a tool that the provider
-        runs.
+        """Whether a turn may end with the latest block. A turn may not end with reasoning or with a tool that the
+        provider runs.
         """
         return self._last_kind in _RESULTS
 
@@ -222,7 +222,7 @@ class BlockReader:
     def _give(self, below: int | None, *, stays_open: int | None = None) -> None:
         """Emit the held blocks below an index, or all held blocks.
 
-        Each block is complete, unless a delta addresses it.
+        Each emitted block is closed at once, except the block at `stays_open`, to which a delta belongs.
         """
         end = len(self._held) if below is None else min(below, len(self._held))
         while self._given < end:
@@ -301,7 +301,9 @@ class BlockReader:
         )
 
     def _other(self, block: Block, kind: str) -> str:
-        """Emit a tool's result, or pass on the block unchanged. Return the block, with the final id of its call."""
+        """Emit a tool's result, or pass on the block unchanged. Return the block's JSON with the final id of
+        its call.
+        """
         payload, value, path = block.payload, block.value, block.path
         call_id = an_id(payload, value, path, "tool_use_id", block.notes) if kind.endswith("tool_result") else None
         if call_id is not None:
@@ -311,7 +313,7 @@ class BlockReader:
             if renamed != call_id:
                 return as_object(payload.members(*path) | {"tool_use_id": json.dumps(renamed)}) or "{}"
         elif kind == "compaction":
-            # The block's content arrives in deltas, and a later turn must send it back.
+            # The block's content arrives in deltas, and the block must be sent back in a later turn.
             self._kept, self._kept_event = payload.members(*path), block.event
         else:
             self._assembler.kept_unknown(0, block.event, block.json.encode())
@@ -475,7 +477,7 @@ class BlockReader:
         self._assembler.item_closed(0, None, Address(index=index), None, as_object(extra))
 
     def settle(self) -> None:
-        """Emit a block of unknown type once its deltas are complete."""
+        """Emit a `compaction` block once its deltas are complete."""
         if self._kept is not None:
             raw, self._kept = as_object(self._kept) or "{}", None
             self._assembler.kept_unknown(0, self._kept_event, raw.encode())

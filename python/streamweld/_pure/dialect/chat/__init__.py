@@ -74,8 +74,8 @@ class ChatDecoder:
 
     @staticmethod
     def is_line(value: object) -> bool:
-        """Return whether more lines may follow, because a complete legacy completion looks like the last chunk of a
-        stream.
+        """Return whether the document is either a complete legacy completion or the last chunk of a stream, so that
+        more lines may follow.
         """
         return is_object(value) and is_completion(value)
 

@@ -1,6 +1,6 @@
 """Converts `tool_calls` and `function_call`, in every shape that gateways use, to call fragments.
 
-Normalizes ids, names and arguments. The assembler decides which call a fragment belongs to. Undocumented shapes are
+Normalizes ids, names and arguments. The assembler determines which call a fragment belongs to. Undocumented shapes are
 reported through the chunk's `Anomalies`.
 """
 
@@ -43,7 +43,7 @@ def is_typed_tool_use(part: Mapping[str, Any]) -> bool:
 
 
 def is_tool_use(delta: Mapping[str, Any]) -> bool:
-    """Return whether a delta is itself a call fragment, either by its type or because it contains a `tool_use`."""
+    """Return whether a delta is itself a call fragment, because of its type or because it has a `tool_use` object."""
     return delta.get("type") == "tool_use" or is_object(delta.get("tool_use"))
 
 
@@ -61,7 +61,7 @@ class CallReader:
         self._max_index = _INDEX_CAP if max_index is None else max_index
 
     def tool_calls(self, payload: Payload, value: object, path: Path, notes: Anomalies) -> list[Fragment]:
-        """N1: read a list, a single object, or nothing. Null entries are ignored."""
+        """Read a list, a single object, or nothing. Null entries are ignored."""
         if is_object(value):
             notes.mark_misread("no_list")
             return [self._entry(payload, value, path, notes)]
@@ -101,8 +101,8 @@ class CallReader:
     ) -> list[Fragment]:
         """Read calls that are objects of type `tool_use` (Snowflake) and have no index.
 
-        `is_call`: whether the holder itself is such a call. If it is not, or if it has none of the members of a call,
-        its lists are read.
+        `is_call`: whether the holder itself is such a call. If it is not, or if it has no call members, the calls in
+        its lists are returned.
         """
         own = self._tool_use(payload, holder, path, notes) if is_call else None
         if own is not None:
@@ -193,7 +193,7 @@ class CallReader:
         )
 
     def _index(self, payload: Payload, value: object, path: Path) -> tuple[int | None, str | None]:
-        """N3: return the index, or the beginning of the unusable value that was sent instead."""
+        """Return the index, or the beginning of the unusable value that was sent instead."""
         if value is None:
             return None, None
         number = integer(value)
@@ -204,7 +204,7 @@ class CallReader:
     def _id(
         self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies, key: str = "id"
     ) -> str | None:
-        """N2: return the id exactly as sent (a number as written), or None."""
+        """Return the id exactly as sent (a number as written), or None."""
         identity = holder.get(key)
         if identity is None:
             return None
@@ -231,7 +231,7 @@ class CallReader:
     def _arguments(
         self, payload: Payload, holder: Mapping[str, Any], path: Path, key: str
     ) -> tuple[str | None, str | None]:
-        """N5: return argument text, or the JSON text of an argument object.
+        """Return argument text, or the JSON text of an argument object.
 
         Any other value is returned as its JSON text and classified later.
         """
@@ -245,7 +245,7 @@ class CallReader:
 def _arguments_member(holder: Mapping[str, Any], *, is_wrapped: bool) -> str | None:
     """Return the name of the member that some gateways send instead of `arguments`, if it can contain arguments.
 
-    `is_wrapped`: the holder is the wrapper of a function, in which the member may be text.
+    `is_wrapped`: the holder is a `function` object, in which this member may also be a string.
     """
     for member in _OTHER_ARGUMENTS:
         value = holder.get(member)

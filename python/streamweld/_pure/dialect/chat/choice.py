@@ -1,8 +1,8 @@
 """Decodes one choice of a Chat stream: passes deltas, a complete message and the finish reason to the assembler, in
 order.
 
-The unknown members of a chunk become metadata of the first event that the chunk causes. Call events carry only their
-own metadata. If a chunk does not cause other events, the last event of the choice therefore carries its metadata.
+The unknown members of a chunk become metadata of the first event that the chunk causes. Call events contain only their
+own metadata. If a chunk causes only call events, its metadata is added to the last event of the choice.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ _BESIDE_TEXT = CHOICE_FIELDS - {"text"}  # next to a delta or a message, `text` 
 _ATTACHMENTS = frozenset({"annotations", "refusal", "images", "audio"})
 
 
-# How `function_call` relates to `tool_calls` in one choice. `unknown`: no name has arrived yet. `repeated`: it repeats
-# a call in `tool_calls`, which would run twice if both were decoded. `own`: it is another call.
+# How `function_call` relates to `tool_calls` in one choice. `unknown`: no name has arrived yet. `repeated`:
+# `function_call` repeats a call in `tool_calls`, which would run twice if both were decoded. `own`: `function_call` is
+# a separate call.
 LegacyForm: TypeAlias = Literal["unknown", "repeated", "own"]
 
 
@@ -60,7 +61,7 @@ class Chunk:
     path: Path
     value: Mapping[str, Any]
     notes: Anomalies
-    changed_fields: Raw  # chunk-level members that no event has carried yet
+    changed_fields: Raw  # chunk-level members that have not been attached to any event
     recovered: bool  # after a broken document, so only text, finish reason, usage and errors are used
 
 
@@ -76,14 +77,14 @@ class Tools:
 
 
 class MessageDeltas:
-    """The texts of a choice that streams `message` instead of `delta`."""
+    """The text so far of a choice that streams `message` instead of `delta`."""
 
     __slots__ = ("reasoning", "reported", "text")
 
     def __init__(self) -> None:
         self.text = SoFar(1)
         self.reasoning = SoFar(1)
-        self.reported = False  # whether a repetition was reported
+        self.reported = False  # whether a repetition has been reported
 
 
 class ChoiceReader:
@@ -176,10 +177,10 @@ class ChoiceReader:
         return read_choice_error(payload, item, path)
 
     def _continues(self, chunk: Chunk, message: Mapping[str, Any], *, final: bool) -> bool:
-        """Return whether `message` takes the place of a delta, because the choice has not ended and has not streamed
-        deltas.
+        """Return whether `message` is decoded as a delta.
 
-        The last `message` may be the complete message.
+        This is not the case for a complete body, after streamed deltas, for a first `message` that ends the choice, and
+        for a last `message` that repeats the whole text.
         """
         if chunk.value.get("object") == "chat.completion":
             return False
@@ -191,7 +192,9 @@ class ChoiceReader:
         return not (final and isinstance(content, str) and self._messages.text.repeated_by(content))
 
     def _is_new(self, message: dict[str, Any]) -> bool:
-        """Return whether a complete message contains calls that were not streamed, or the first text of the choice."""
+        """Return whether a complete message contains calls that were not streamed, or the first content of
+        the choice.
+        """
         calls = message.get("tool_calls")
         count = len(calls) if is_array(calls) else 1 if calls or message.get("function_call") else 0
         return not self.readers.has_calls(count) or (bool(message.get("content")) and not self._has_text)
@@ -243,7 +246,9 @@ class ChoiceReader:
                 self._assembler.call(self.index, fragment)
 
     def _content(self, chunk: Chunk, content: object, path: Path, carry: Carry, *, restates: bool) -> None:
-        """Emit the content of a delta. `restates`: the content may repeat all of the text (AM9)."""
+        """Emit the content of a delta. `restates`: the delta ends the choice or contains a call, so its content may
+        repeat the whole text (AM9).
+        """
         pieces: list[Piece] = read_content(chunk.payload, content, path, chunk.notes)
         if self._messages is not None:
             pieces = [self._unseen_piece(piece, self._messages) for piece in pieces]
@@ -260,7 +265,7 @@ class ChoiceReader:
         return Text("text", self._unseen(messages.text, piece.text))
 
     def _unseen(self, so_far: SoFar, text: str) -> str:
-        """Return the new text in a `message`. Some gateways send all of the text each time."""
+        """Return the new text in a `message`. Some gateways send the whole text so far each time."""
         new, again = so_far.new_in(text) if text else ("", False)
         if again and self._messages is not None and not self._messages.reported:
             self._messages.reported = True
@@ -286,7 +291,7 @@ class ChoiceReader:
             self._tools.out.diagnose("reasoning_repeated")
 
     def _message(self, chunk: Chunk, message: dict[str, Any], path: Path, carry: Carry) -> None:
-        """Reconcile a complete message with the streamed content. Never append."""
+        """Reconcile a complete message with the streamed content, without appending to it."""
         payload, notes = chunk.payload, chunk.notes
         if self._think is not None:
             self._think.flush()
@@ -330,7 +335,7 @@ class ChoiceReader:
 
         The legacy fragment comes last. It is left out if it repeats another fragment.
 
-        `streams`: the holder is a delta, which may repeat a call from an earlier delta.
+        `streams`: the holder is a delta, whose `function_call` may repeat a call from an earlier delta.
         """
         fragments: list[Fragment] = []
         calls, legacy = holder.get("tool_calls"), holder.get("function_call")
@@ -373,7 +378,7 @@ class ChoiceReader:
             self._assembler.text(self.index, piece.text, carry.take())
 
     def _restated(self, pieces: list[Piece]) -> bool:
-        """AM9: return whether the closing chunk repeats all of the text. The repetition is then dropped."""
+        """AM9: return whether the delta repeats the whole text. The repetition is then dropped."""
         piece = pieces[0]
         if not self._tools.drop_restated or len(pieces) != 1 or not isinstance(piece, Text) or piece.kind != "text":
             return False
@@ -407,7 +412,7 @@ class ChoiceReader:
                 self._piece(image, NOTHING)
 
     def _add_audio(self, payload: Payload, holder: Mapping[str, Any], path: Path) -> None:
-        """Collect a piece of audio. The choice's last event carries all pieces."""
+        """Collect a piece of audio. All pieces are attached to the last event of the choice."""
         if holder.get("audio") is None:
             return
         audio = payload.raw(*path, "audio") or "null"

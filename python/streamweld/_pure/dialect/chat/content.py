@@ -43,7 +43,7 @@ class Unread:
 
 @dataclass(slots=True, frozen=True)
 class Signature:
-    """The signature of the preceding reasoning, which a later turn must send back."""
+    """The signature of the preceding reasoning, which must be sent back in a later turn."""
 
     text: str
 
@@ -76,7 +76,7 @@ def read_content(payload: Payload, content: object, path: Path, notes: Anomalies
 def read_reasoning(value: object) -> tuple[str, str] | None:
     """Return the text and the signature of reasoning that is not plain text but an object or a list of objects.
 
-    Return None if there is neither a text nor a signature.
+    Return None if there is neither text nor a signature.
     """
     texts: list[str] = []
     signature = ""
@@ -114,7 +114,7 @@ def _read_part(payload: Payload, part: dict[str, Any], path: Path, notes: Anomal
     if isinstance(part.get("text"), str):
         return [Text("text", part["text"])]
     if is_typed_tool_use(part):
-        return []  # `calls` reads this part
+        return []  # decoded in `calls`
     return [_image(payload, part, path, notes) or Unread(payload.raw(*path) or "null")]
 
 

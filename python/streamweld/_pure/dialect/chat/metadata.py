@@ -1,5 +1,4 @@
-"""Collects the unknown members of Chat chunks: keeps them as sent, joins them into one JSON object, and emits them
-once.
+"""Collects the unknown members of Chat chunks as sent, joins them into one JSON object, and emits them once.
 
 `_spec/dialects.json` lists the known members at each level of a chunk.
 """
@@ -60,7 +59,7 @@ class ChunkMembers:
         return fresh
 
     def _is_known(self, payload: Payload, value: Mapping[str, Any], modelled: frozenset[str]) -> bool:
-        """Return whether every unknown member is an unchanged plain value, so that no texts have to be compared."""
+        """Return whether every unknown member is an unchanged plain value, so that no JSON text has to be compared."""
         plain = self._plain
         for key in value.keys() - modelled:
             member = value[key]
@@ -72,13 +71,13 @@ class ChunkMembers:
 class Carry:
     """The unknown members of a choice in a chunk.
 
-    The choice's first event carries them, together with those of the chunk.
+    They are attached to the first event of the choice, together with the unknown members of the chunk.
     """
 
     __slots__ = ("_chunk", "members")
 
     def __init__(self, chunk: Raw, members: Raw) -> None:
-        self._chunk = chunk  # metadata of the chunk, shared by its choices; the first event of any choice takes it
+        self._chunk = chunk  # metadata of the chunk, shared by its choices; the first event of any choice gets it
         self.members = members  # members of the choice, then of the delta: the inner level wins
 
     def take(self) -> str | None:

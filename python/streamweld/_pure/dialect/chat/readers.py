@@ -1,4 +1,5 @@
-"""Check Chat chunks against the requirements of official clients, so that repair rewrites what they would misread.
+"""Check Chat chunks against the requirements of official clients, so that repair rewrites the chunks that they would
+misread.
 
 openai-python's `stream()` skips chunks whose `object` is not `chat.completion.chunk`. In other chunks, it requires a
 `choices` array in which each choice has a `delta` object, and it merges lists in a delta by `index`. It stores tool
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 RUNS_CALLS: Final = frozenset({"natural", "stop", "tool_calls"})  # finish reasons after which clients run the calls
 _CHUNK: Final = "chat.completion.chunk"
-_MAX_LISTS: Final = 16  # maximum number of list members to store per choice
+_MAX_LISTS: Final = 16  # maximum number of names in `_lists` per choice
 
 
 def check_chunk(chunk: Mapping[str, Any], notes: Anomalies) -> None:
@@ -69,7 +70,7 @@ class Readers:
     __slots__ = ("_bare", "_begun", "_blank", "_calls", "_lists")
 
     def __init__(self) -> None:
-        self._begun = False  # whether a delta of the choice was received
+        self._begun = False  # whether a delta of the choice has been received
         self._calls = 0  # length of the list of tool calls
         self._bare: set[int] = set()  # indexes of the calls that have no arguments string yet
         self._blank: set[int] = set()  # indexes of the calls whose arguments are empty so far
@@ -99,7 +100,9 @@ class Readers:
         return self._calls >= count
 
     def delta(self, delta: Mapping[str, Any], notes: Anomalies, *, is_typed: bool) -> None:
-        """Check the members of a delta. `is_typed`: as for `begin`, and also for the type of a call."""
+        """Check the members of a delta. `is_typed`: as for `begin`. If it is false, the chunk is also not rewritten to
+        add the type of a call.
+        """
         if not isinstance(delta.get("content", ""), str | None):
             notes.mark_misread("content_list")
         calls = delta.get("tool_calls")
@@ -155,6 +158,6 @@ class Readers:
         custom = entry.get("custom")
         if is_object(custom):
             if custom.get("input"):
-                self._blank.discard(index)  # a free-form call that its header did not identify as such
+                self._blank.discard(index)  # a free-form call, although its first fragment did not show that
         elif not is_object(function) and entry.get("type") != "custom":
             notes.mark_misread("empty_entry")

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 FIELDS: tuple[str, ...] = DIALECTS["chat"]["reasoning_fields"]
 MEMBERS = frozenset((*FIELDS, "reasoning_details"))
 
-# A text that begins with the text so far counts as a repetition only if the text so far has at least this length; "a"
-# before "and" does not count.
+# Text that begins with the text so far is treated as a repetition only if the text so far has at least this length: "a"
+# before "and" is not a repetition.
 _CUMULATIVE_FROM = 4
 _BLANK = " \t\n\r\x0c"
 
@@ -33,9 +33,10 @@ _HIGH = tuple(map(chr, range(0xD800, 0xDC00)))
 
 
 class SoFar:
-    """The text so far in one channel. It is joined only when it may be repeated, so that growing it takes linear time.
+    """The text so far in one channel. Its pieces are joined only when it may be repeated, so that appending takes
+    linear time.
 
-    `least`: a text that begins with the text so far is a repetition only if the text so far has at least this length.
+    `least`: minimum length of the text so far; text that begins with shorter text is not treated as a repetition.
     """
 
     __slots__ = ("_least", "length", "_pieces")
@@ -50,9 +51,7 @@ class SoFar:
         self._pieces.append(text)
 
     def may_be_repeated_by(self, text: str) -> bool:
-        """Return whether a text begins with the text so far, and the text so far is too short for this to prove a
-        repetition.
-        """
+        """Return whether the text begins with the text so far, which is too short for this to prove a repetition."""
         if not 0 < self.length < min(self._least, len(text)):
             return False
         whole = "".join(self._pieces)
@@ -81,8 +80,8 @@ class SoFar:
 
 @dataclass(slots=True, frozen=True)
 class Details:
-    """Content of `reasoning_details`: the text, the attributes that a later turn must send back, and all elements as
-    sent.
+    """Content of `reasoning_details`: the text, the attributes that must be sent back in a later turn, and all elements
+    as sent.
     """
 
     text: str
@@ -97,7 +96,7 @@ class Thought:
 
     text: str  # the text to emit
     details: Details | None
-    repeated: bool  # a text was sent twice and was used once
+    repeated: bool  # the same text was sent twice and used only once
     signature: str | None  # signature in a field that is not text
     doubt: Literal["", "appended", "repeated"] = ""  # AM13: how the text was interpreted; reported once in a stream
 
@@ -112,7 +111,7 @@ class ReasoningReader:
         self._doubted = False
 
     def read(self, payload: Payload, delta: Mapping[str, Any], path: Path, extra: Raw, notes: Anomalies) -> Thought:
-        """Return what is new in a delta. A second field with a different text is added to `extra`."""
+        """Return the new reasoning in a delta. A second field with different text is added to `extra`."""
         text, repeated, signature = _plain_field(payload, delta, path, extra, notes)
         details = _details(payload, delta, path, notes)
         if details is not None and details.text:
@@ -131,7 +130,7 @@ class ReasoningReader:
 
 
 def _whole(text: str) -> str:
-    """Return a text without the halves of surrogate pairs at its ends, and with those inside replaced."""
+    """Return the text without halves of surrogate pairs at its ends. Lone halves inside the text are replaced."""
     return replace_lone_surrogates(between_halves(text))
 
 

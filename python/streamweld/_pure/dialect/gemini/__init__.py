@@ -1,8 +1,8 @@
 """Decodes chunks from streamGenerateContent, and complete GenerateContentResponse bodies, into wire deltas.
 
-Reads the members of a chunk in the order in which they take effect, and decides when the response is complete, because
-there is no terminal marker (`_spec/dialects.json` explains why). `candidate` decodes the candidates. Does not handle
-framing, and does not determine which call a delta belongs to.
+Reads the members of a chunk in the order in which they take effect, and determines when the response is complete,
+because there is no terminal marker (`_spec/dialects.json` explains why). `candidate` decodes the candidates. Does not
+handle framing, and does not determine which call a delta belongs to.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class GeminiDecoder:
         self._max = limits["max_choices"]
         self._candidates: dict[int, Candidate] = {}
         self._lowest: int | None = None  # lowest index of a candidate
-        self._unfinished: list[Candidate] = []  # candidates; finished ones are removed only from the end
+        self._unfinished: list[Candidate] = []  # candidates; removed from the end of the list once finished
         self._members: Raw = {}  # unknown members of chunks, as last seen
         self._started = False
         self.ended = False
@@ -64,7 +64,7 @@ class GeminiDecoder:
     def is_line(value: object) -> bool:
         """Return whether more lines may follow.
 
-        A complete body looks like a last chunk, and early models put a finish reason in every chunk.
+        A complete body looks like the last chunk of a stream, and early models put a finish reason in every chunk.
         """
         return is_object(value) and value.get("error") is None and not _reports_error(value)
 

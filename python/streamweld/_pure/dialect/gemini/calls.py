@@ -106,9 +106,9 @@ class CallReader:
         self._address = None
 
     def _turn_to(self, identity: str | None, name: str | None) -> None:
-        """Continue the call that a part addresses.
+        """Continue the call that a part's id refers to.
 
-        If no call is open, a part without id and name continues the last call.
+        If no call is open, a part with neither id nor name continues the call that was set aside last.
         """
         if identity is not None and identity in self._others:
             self._set_aside()

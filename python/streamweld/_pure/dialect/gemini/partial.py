@@ -1,4 +1,4 @@
-"""Streamed arguments: writes the `partialArgs` of a function call as one JSON text while they arrive.
+"""Converts streamed arguments (`partialArgs` of a function call) to JSON text as they arrive.
 
 The API streams the leaves of the argument object in document order, each with its JSON path. A string may be sent in
 any number of pieces. If a leaf cannot follow the text written so far, the text is left unfinished, because a call with
@@ -59,7 +59,7 @@ class PartialArguments:
     def __init__(self) -> None:
         self._open: list[_Open] = []
         self._string: list[ChunkProcessor] | None = None  # path of the unfinished string
-        self._begun = False  # any text was written
+        self._begun = False  # whether any text has been written
         self._broken = False
 
     @property
@@ -86,7 +86,7 @@ class PartialArguments:
         return None if lead is None else lead + token
 
     def spoil(self) -> str:
-        """Leave the text unfinished because a leaf cannot be added. A text that has not begun gets a "{"."""
+        """Leave the text unfinished because a leaf cannot be added. If no text has been written yet, return "{"."""
         begun, self._begun, self._broken = self._begun, True, True
         return "" if begun else "{"
 

@@ -1,6 +1,6 @@
 """Decodes the grounding chunks of one candidate, and emits each of them once as a source.
 
-The payloads of a stream repeat the list of grounding chunks or append to it. The `candidate` module keeps the whole
+The payloads of a stream repeat the list of grounding chunks or append to it. The `candidate` module stores the complete
 grounding metadata.
 """
 

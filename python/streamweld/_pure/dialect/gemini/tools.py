@@ -1,4 +1,5 @@
-"""Decodes the other parts of a candidate: files, code that the model ran, and provider tools.
+"""Decodes the parts of a candidate other than text and function calls: files, code that the model ran, and provider
+tools.
 
 A result without an id belongs to the call before it.
 """
@@ -50,7 +51,7 @@ def read_tool(
     extra: Raw,
     notes: Anomalies,
 ) -> None:
-    """Decode a part of one of the kinds above.
+    """Decode a part of one of the kinds in `KINDS`.
 
     `position`: the position of the part in its candidate. `extra`: its unknown members.
     """

@@ -120,7 +120,7 @@ class ResponsesDecoder:
         if value.get("message") is None:
             return False
         # A document with a `type` is an event. Extension events may have a message too, so only a type that ends in
-        # `error` counts as an error.
+        # `error` is treated as an error.
         return value.get("code") is not None if kind is None else isinstance(kind, str) and kind.endswith("error")
 
     @staticmethod
@@ -173,7 +173,7 @@ class ResponsesDecoder:
     def marker(self) -> None:
         """Ignore `[DONE]`, because the OpenResponses specification sends it after the terminal event.
 
-        Clients stop reading at `[DONE]`, so repair drops one that comes before the terminal event.
+        Clients stop reading at `[DONE]`, so repair drops a `[DONE]` that comes before the terminal event.
         """
         self._out.leave_out("done_marker")
 
@@ -400,9 +400,9 @@ class ResponsesDecoder:
 
 
 def _find_error(payload: Payload, value: Mapping[str, Any], kind: str, event: str) -> ErrorFields | None:
-    """Return the error of an event, nested or flat.
+    """Return the error in an event, from its `error` member or from the event itself.
 
-    An `error` member in a response event or an extension event may be about something else.
+    An `error` member in a response event or an extension event may have another meaning.
     """
     error = value.get("error")
     is_named_error = kind in ERRORS or event in ERRORS
@@ -423,7 +423,7 @@ def _is_final(status: str) -> bool:
 
 
 def _worse(status: str, why: object) -> str:
-    """Return the reason of an incomplete response instead of its status, unless it is the usual reason.
+    """Return the status. For an incomplete response, return the reason instead, unless it is the usual one.
 
     A response whose reason does not mean success is incomplete, even if its status is `completed`.
     """

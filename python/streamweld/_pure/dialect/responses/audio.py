@@ -1,6 +1,6 @@
 """Collects the audio of a Responses stream and its transcript.
 
-The pieces are emitted as metadata at the end, as in Chat.
+The fragments are emitted as metadata at the end, as in Chat.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Audio:
-    """The pieces so far."""
+    """The fragments so far."""
 
     __slots__ = ("_assembler", "_pieces", "_size")
 
@@ -29,7 +29,7 @@ class Audio:
         self._size = 0
 
     def delta(self, event: Mapping[str, Any], reader: Reader) -> bool:
-        """Store the piece of audio in an event. Return False if the event has none."""
+        """Store the fragment from an audio event. Return False if the event has no string `delta`."""
         if not isinstance(event.get("delta"), str):
             return False
         piece = f'{{"{AUDIO_DELTAS[reader.kind]}":{reader.payload.raw("delta")}}}'
@@ -40,14 +40,14 @@ class Audio:
         return True
 
     def leave(self) -> None:
-        """Emit the pieces."""
+        """Emit the fragments."""
         if self._pieces:
             text = f'{{"audio":[{",".join(self._pieces)}]}}'
             self.forget()
             self._assembler.choice_metadata(0, text)
 
     def forget(self) -> None:
-        """Drop the pieces."""
+        """Drop the fragments."""
         self._assembler.hold(Growth(self._size, len(self._pieces)).released())
         self._pieces.clear()
         self._size = 0

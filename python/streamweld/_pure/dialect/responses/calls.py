@@ -1,6 +1,6 @@
 """Reads the names, ids and arguments of items that are tool calls, for all call types of the API.
 
-Determines which members of an item form the arguments. The assembler decides which call an event addresses.
+Determines which members of an item form the arguments. The assembler determines which call an event addresses.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def read_call(
     item_id = reader.identity(item, path, "id") or item_id
     call_id = reader.identity(item, path, "call_id")
     name = reader.name(item, path) if kind.name is None else kind.name
-    # A client's tool may have the same name as a provider's tool; it is then listed in the request.
+    # A client's tool may have the same name as a provider's tool. If the request lists the tool, the call is for the
+    # client's tool.
     its_own = kind.type == "custom_tool_call" and name in PROVIDER_TOOLS and name not in reader.tools
     provider = kind.provider or its_own or _is_hosted(item)
     return CallItem(

@@ -43,7 +43,9 @@ class _Message:
         self.is_over = False  # a part that is opened from now on belongs to another message
 
     def only_part(self, channel: Channel, purpose: Purpose) -> int | None:
-        """Return the only part in the channel that an event with an unknown label may address, or None."""
+        """Return the part in the channel that an event with an unknown label may address, or None unless there is
+        exactly one.
+        """
         found = [self.at_stage.get((channel, stage), set[int]()) for stage in _MAY_MEAN[purpose]]
         return next(iter(set[int]().union(*found))) if sum(map(len, found)) == 1 else None
 
@@ -114,8 +116,8 @@ class ContentIndexes:
             message.is_over = True
 
     def listed(self, address: Address, channel: Channel, position: int) -> int:
-        """Return the part position of an element of a content list: its position in the list, unless only its label
-        matches (lists may omit empty parts).
+        """Return the position of the part that an element of a content list repeats. If the part at the element's list
+        index has another channel, the index is looked up as a label, because lists may omit empty parts.
         """
         message = self._known(address)
         if message is None or message.taken.get(position) == channel:

@@ -1,7 +1,7 @@
 """Decodes output items when they are announced, complete, or repeated in the terminal output.
 
-Messages and reasoning contain text. `calls` reads calls, results are paired with their calls, and items of unknown type
-are kept unchanged for the next turn.
+Messages and reasoning contain text. Tool calls are decoded in `calls`, results are paired with their calls, and items
+of unknown type are kept unchanged for the next turn.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class ItemReader:
             self._whole(item, ("item",), reader, item_id, index, again=False)
 
     def restate(self, output: Sequence[object], path: Path, reader: Reader) -> None:
-        """Decode the terminal output, which repeats every item or contains items that were not streamed."""
+        """Decode the terminal output, which lists every item, including any that was not streamed."""
         in_line = self._in_line(output)
         for position, item in enumerate(output):
             here = (*path, position)
@@ -102,7 +102,7 @@ class ItemReader:
     def _in_line(self, output: Sequence[object]) -> bool:
         """Return whether positions in the terminal output equal the output indexes in the stream.
 
-        Some gateways omit items.
+        Some gateways omit items from the terminal output.
         """
         types = [_type_of(item) if is_object(item) else "" for item in output]
         return len(types) == len(self._types) and all(self._types.get(n) == name for n, name in enumerate(types))
@@ -160,7 +160,7 @@ class ItemReader:
             self._own_result(item, path, reader, call, kind)
 
     def _own_result(self, item: Mapping[str, Any], path: Path, reader: Reader, call: CallItem, kind: CallType) -> None:
-        """Emit the result that a call item contains: its output, or its error instead."""
+        """Emit the result that a call item contains: its error if present, otherwise its output."""
         output, error = kind.results
         failed = item.get(error) is not None
         raw = reader.payload.raw(*path, error if failed else output)
@@ -171,7 +171,9 @@ class ItemReader:
             self._assembler.result(0, identity, raw, failed, None)
 
     def _image(self, item: Mapping[str, Any], path: Path, reader: Reader, call: CallItem) -> None:
-        """Emit a finished image as a file. Previews that were sent earlier are not files; they remain `Unknown`."""
+        """Emit a finished image as a file. Previews (`partial_image`) are not files; they are emitted as metadata of
+        the call.
+        """
         result = reader.text(item, path, "result")
         if not result or not self._is_new("image", call.address.item_id or "", result):
             return
@@ -219,7 +221,9 @@ class ItemReader:
             self._assembler.kept_unknown(0, _ITEM_DONE, raw.encode())
 
     def _is_new(self, what: str, name: str, value: str) -> bool:
-        """Return whether the value was not emitted before. The terminal output repeats streamed values."""
+        """Return whether the value is new, that is, has not been emitted before. The terminal output repeats streamed
+        values.
+        """
         mark = hash((what, name, value))
         if mark in self._once:
             return False
@@ -229,7 +233,7 @@ class ItemReader:
 
 
 def _type_of(item: Mapping[str, Any]) -> str:
-    """Return the type of an item, or "" if it is not a string or too long."""
+    """Return the type of an item, or "" if the type is missing, not a string, or too long."""
     kind = item.get("type")
     return kind if isinstance(kind, str) and len(kind) <= _TYPE else ""
 
@@ -261,7 +265,9 @@ def _is_result(item: Mapping[str, Any]) -> bool:
 
 
 def _members(item: Mapping[str, Any], path: Path, reader: Reader) -> Raw:
-    """Return the other members of a text item, without the usual statuses, which its events already report."""
+    """Return a text item's members other than its text. Omit the statuses `in_progress` and `completed`, which the
+    events already report.
+    """
     members = reader.rest(item, path, ITEM_FIELDS)
     if item.get("status") in ("in_progress", "completed"):
         members.pop("status", None)

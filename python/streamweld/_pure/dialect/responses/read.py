@@ -1,4 +1,4 @@
-"""Reads the members of a Responses event: ids, indexes, texts, addresses and unknown members.
+"""Reads the members of a Responses event: ids, indexes, text, addresses and unknown members.
 
 Each `Reader` handles one payload.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from streamweld._pure.model.output import Output
 
 _INDEX_HEAD = 64  # maximum number of characters of an unusable index that are reported
-INDEX_CAP = 2**32 - 1  # maximum index if no limit is lower
+INDEX_CAP = 2**32 - 1  # maximum index if no lower limit is configured
 
 
 class Reader:
@@ -62,7 +62,9 @@ class Reader:
         return self.notes.clean(value) if value.strip() else None
 
     def _index(self, event: Mapping[str, Any], key: str, most: int) -> int | None:
-        """Return an index. An unusable index counts as absent and never addresses anything."""
+        """Return an index. An unusable index is reported and treated as absent, so that it never addresses an item or a
+        part.
+        """
         value = event.get(key)
         if value is None:
             return None
@@ -73,9 +75,9 @@ class Reader:
         return None
 
     def text(self, holder: Mapping[str, Any], path: Path, key: str) -> str | None:
-        """Return a text as sent, or None.
+        """Return the text of a string member as sent, or None.
 
-        It may end with half of a surrogate pair, which the next delta may complete.
+        The next delta may complete a surrogate pair that is split at the end of the text.
         """
         value = holder.get(key)
         if value is None or isinstance(value, str):

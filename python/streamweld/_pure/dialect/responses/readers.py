@@ -47,7 +47,7 @@ _ITEM_TYPES: Final = {
     "web_search_call": "web_search_call",
     "image_generation_call": "image_generation_call",
 }
-_OTHER_NAMES: Final = ("text", "function_call.arguments")  # families of events for which clients use another name
+_OTHER_NAMES: Final = ("text", "function_call.arguments")  # event families that clients expect under another name
 # Families of events about one part of an item, with the type that the part must have.
 _PART_TYPES: Final = {
     "output_text": "output_text",

@@ -1,7 +1,7 @@
 """Distinguishes a repeated event from an event that only has the same `sequence_number`.
 
 A stream that is resumed or replayed repeats events with their numbers; a gateway that hard-codes the number does not
-repeat events. Exact duplicates are therefore dropped until any number occurs with two different contents.
+repeat events. Exact duplicates are therefore dropped until a number occurs with two different contents.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from streamweld._pure.model.output import Output
 
-# Number of remembered events. A replay that reaches further back counts as new events, which are still reconciled by
-# item ids and the terminal output.
+# Number of events to remember. Replayed events before this window are treated as new events; they are still reconciled
+# by item ids and the terminal output.
 WINDOW = 16_384
 
 
@@ -30,7 +30,7 @@ class Sequence:
         self._reported = False
 
     def is_replayed(self, number: object, text: str) -> bool:
-        """Return whether exactly this event was seen before. A number that is not an integer is ignored."""
+        """Return whether exactly this event has been seen before. A number that is not an integer is ignored."""
         if type(number) is not int:
             return False
         self._out.sequence = number

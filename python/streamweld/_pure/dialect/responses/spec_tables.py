@@ -81,7 +81,7 @@ ARGUMENT_VALUES: Mapping[str, str] = _FACTS["argument_values"]
 PROVIDER_TOOLS = frozenset[str](_FACTS["provider_tools"])  # free-form tools that the provider runs (xAI)
 RESPONSE_EVENTS = frozenset[str](
     _FACTS["answers"]
-)  # items with which a response may end, in addition to calls of the client
+)  # item types that may be the last item of a response, in addition to client calls
 RESULTS = frozenset[str](_FACTS["result_types"])
 RESULT_MEMBERS: Mapping[str, str] = _FACTS["result_members"]
 PROGRESS = frozenset[str](_FACTS["progress_events"])
@@ -111,7 +111,7 @@ def _call_type(name: str, members: tuple[str, ...]) -> CallType:
         wrapped=name in _FACTS["wrapped_calls"],
         custom=name in _FACTS["custom_calls"],
         provider=name in _FACTS["provider_calls"],
-        # The type of every call except a plain function call is kept, because a later turn sends the item back.
+        # The type of every call except a plain function call is kept, because the item is sent back in a later turn.
         modelled=frozenset({"id", "call_id", "name", *members, *results, *({"type"} if plain else ())}),
         results=results,
     )

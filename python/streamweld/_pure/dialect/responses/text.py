@@ -1,6 +1,6 @@
 """Decodes the text of a Responses stream: deltas, their final values, content parts, summaries and annotations.
 
-This module finds the text in an event; the assembler decides which part the text belongs to.
+Determines where in an event the text is. The assembler determines which part the text belongs to.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _Part = str | dict[str, Any]  # some gateways send only the text
 
 
 class TextReader:
-    """Decodes the texts of one stream."""
+    """Decodes the text of one stream."""
 
     __slots__ = (
         "_annotated",
@@ -51,13 +51,14 @@ class TextReader:
         self._assembler = assembler
         self._annotated: dict[_Key, dict[int | None, int]] = {}  # number of annotations received for each part
         self._closed: dict[_Key, set[int | None]] = {}  # parts that are closed
-        # Other members (`phase`) of the last announced message; its parts carry them.
+        # Members of the last announced message other than its content (such as `phase`). They become metadata of its
+        # parts.
         self._members: Raw = {}
         self._members_of: _Key = None
         self._carried = True
         self._indexes = ContentIndexes()  # positions by `content_index`
         self._summary_indexes = ContentIndexes()
-        self.has_text = False  # whether text of a message arrived
+        self.has_text = False  # whether text of a message has arrived
 
     # Text events
 
@@ -70,7 +71,8 @@ class TextReader:
             return
         address = self._with_position(reader.address(event, facts.position), reader, sort, "delta")
         if not self._carried and self._members_of == _key(address) and sort.item == "message":
-            # No event opened the part, and the deltas of a message do not carry the members of the message.
+            # No event opened the part, so it is opened here with the members of the message. Deltas do not contain
+            # these members.
             self._carried = True
             members_sent = as_object(self._members)
             self._assembler.part_opened(0, sort.item, address, sort.channel, sort.reasoning, None, members_sent)
@@ -169,7 +171,7 @@ class TextReader:
     # The content of an item
 
     def open_content(self, item: Mapping[str, Any], path: Path, reader: Reader, address: Address, members: Raw) -> None:
-        """Emit the content that an item's announcement contains. `members`: its other members."""
+        """Emit the content in an item's announcement. `members`: the item's members other than its content."""
         self._members = members
         self._carried = not members
         key = self._members_of = _key(address)
@@ -190,10 +192,10 @@ class TextReader:
     def close_content(
         self, item: Mapping[str, Any], path: Path, reader: Reader, address: Address, members: Raw, *, again: bool
     ) -> Raw:
-        """Emit the content of a complete item. `again`: the item is in the terminal output, which only repeats items.
+        """Emit the content of a complete item. `again`: the item is in the terminal output, which repeats items.
 
-        Returns the other members that were not emitted when the item was opened. If a message was not announced, its
-        first part carries them.
+        Return those of `members` that were not emitted when the item was opened. If a message was never announced, they
+        become metadata of its first part.
         """
         announced = self._members_of == _key(address)
         entries: list[ListedPart] = []
@@ -262,7 +264,9 @@ def _key(address: Address) -> _Key:
 
 
 def _sorted(part: Mapping[str, Any], default: Sort | None) -> tuple[Sort | None, str]:
-    """Return the class of a content part and the member that contains its text, or None for an unknown type."""
+    """Return the `Sort` of a content part and the name of the member with its text. `default` overrides the `Sort` of
+    the type. Without it, the `Sort` of an unknown type is None.
+    """
     kind = part.get("type")
     if not isinstance(kind, str):
         kind = "output_text"

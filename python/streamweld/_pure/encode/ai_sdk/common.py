@@ -27,7 +27,7 @@ __all__ = ["OCTETS", "TRUE", "AiSdk"]
 
 TRUE: Final = "true"
 OCTETS: Final = "application/octet-stream"  # media type of a file whose type is unknown: both schemas require one
-# Finish reasons that truncate calls, which is not an error in the call.
+# Finish reasons that already show that a call may be truncated.
 _CUTTING: Final = frozenset({"length", "content_filter"})
 
 
@@ -38,7 +38,7 @@ _MEDIA_TYPES: Final = {"page_location": "application/pdf", "file_path": OCTETS}
 
 
 class AiSdk(SequentialAnswer):
-    """Writes blocks with generated ids. A call keeps the id from the upstream."""
+    """Writes blocks with generated ids. A call is written with the upstream's id."""
 
     corrects = True  # `tool-call` and `tool-input-available` repeat the complete input and replace the streamed input
     runs_calls = True
@@ -100,7 +100,7 @@ class AiSdk(SequentialAnswer):
             self.context.losses.note("refusal")
         reasoning = block.kind == "reasoning"
         block.mark = block.item or self.context.mint.new("rs" if reasoning else "txt")
-        # Nothing was written before the end of the block, so its metadata is already known here.
+        # If the block has already ended without text, its metadata is known here.
         metadata = None if block.done is None or block.done.text else self._hung(block)
         self.frame("reasoning-start" if reasoning else "text-start", id=quoted(block.mark), providerMetadata=metadata)
 
@@ -128,7 +128,7 @@ class AiSdk(SequentialAnswer):
         return provider_metadata(self.context, done) is not None
 
     def _hung(self, block: Block) -> str | None:
-        """Return the metadata of a finished part, once."""
+        """Return the metadata of a finished part, on the first call only."""
         done = block.done
         if done is None or block.metadata_written:
             return None

@@ -1,8 +1,9 @@
 """Writes Chat Completions chunks: choices with their indexes, deltas as they arrive, and finish reasons and usage at
 the end.
 
-Deltas cannot be retracted, so if a source corrects text that was already written, the stream gets the error ending. An
-unfinished response ends with `data: {"error":…}` and without `[DONE]`.
+Written deltas cannot be retracted. If a close contradicts the written arguments of a call, the stream ends with an
+error; if it corrects text, a loss is recorded. An unfinished response ends with `data: {"error":…}` and without
+`[DONE]`.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class Chat:
         self._carriers: dict[int, int] = {}  # number of reasoning carriers per choice
         self._citations: dict[int, list[str]] = {}
         self._pages: dict[int, list[Source]] = {}  # pages cited without a position, per choice
-        self._length: dict[int, int] = {}  # length of the closed texts per choice, in characters
+        self._length: dict[int, int] = {}  # length of the closed text parts per choice, in characters
         self._has_logprobs: set[int] = set()  # open parts whose log probabilities were written
         self._native: dict[int, str] = {}  # the source's own finish reasons, if the written ones are less specific
         self._usage: Usage | None = None
@@ -133,7 +134,7 @@ class Chat:
         for index in sorted(self._finished):
             if index in self._context.passed.finished:
                 continue
-            # All citations go into one chunk, because openai-python raises at a second list and openai-node keeps only
+            # All citations are in one chunk, because openai-python raises at a second list and openai-node keeps only
             # the last list.
             cited = self._cited(index)
             if cited and index not in self._context.passed.choices:
@@ -217,8 +218,8 @@ class Chat:
                 self._text_chunk(event.choice, delta, found.tokens)
 
     def _has_place_for_metadata(self, event: Event) -> bool:
-        """Return True if the event's metadata consists of the log probabilities of a text. They are written here,
-        unless they were already written: a delta or the close may repeat them.
+        """Return True if all of the event's metadata can be written, that is, if it consists only of log
+        probabilities.
         """
         if not isinstance(event, TextStarted | TextDelta | TextDone) or not event.provider_metadata:
             return False
@@ -244,7 +245,8 @@ class Chat:
         reported = self._written_texts.get(event.part, WrittenText()).text()
         length = len(event.text) if event.text.startswith(reported) else len(reported)
         self._rest(event)
-        # In Chat, positions count from the beginning of the message; in other dialects, from the beginning of the part.
+        # In Chat, positions are counted from the beginning of the message; in other dialects, from the beginning of the
+        # part.
         is_message = self._context.source == _TARGET
         start = 0 if is_message else self._length.get(event.choice, 0)
         for annotation in event.annotations:

@@ -20,7 +20,7 @@ __all__ = ["Calls"]
 
 
 class _Begun:
-    """A call whose id and name were already written."""
+    """A call whose id and name have already been written."""
 
     __slots__ = ("call_id", "corrected", "custom", "index", "name", "written_text")
 
@@ -30,7 +30,7 @@ class _Begun:
         self.call_id = call_id
         self.name = name
         self.written_text = WrittenText()
-        self.corrected = False  # its deltas were retracted; the closing call shows whether the arguments changed
+        self.corrected = False  # its deltas were retracted; the close shows whether the arguments changed
 
 
 class Calls:
@@ -57,7 +57,7 @@ class Calls:
         self._next = 0  # one more than the highest index of a started call
         self.written = 0
         self.contradicted = False
-        # True if a call was written without arguments although its arguments may be missing.
+        # True if a truncated call was written without arguments (see `is_empty_cut`).
         self.has_empty_cut_call = False
 
     def is_begun(self, part: int) -> bool:
@@ -93,7 +93,7 @@ class Calls:
     def whole(self, call: ToolCall) -> str | None:
         """Return the part of the call that has not been written yet.
 
-        Sets `contradicted` if something else was already written.
+        Set `contradicted` if the call contradicts the text that was already written.
         """
         self._context.takes(call.call_id)
         self._held_parts.discard(call.part)

@@ -1,8 +1,9 @@
-"""Opaque carriers: data that only its provider can use, encoded as text that a client of another dialect sends back.
+"""Opaque carriers: signatures and encrypted reasoning, which only their provider can use, encoded as text that clients
+of another dialect send back.
 
-The text is the base64 form of a JSON object that begins with `{"streamweld":1`; `history/passes/carriers.py` reads it.
-The carrier contains all of the reasoning, because clients may change or drop the text next to it. The carrier for a
-text's signature contains the position of that text among all texts of the choice, in characters.
+The text is the base64 form of a JSON object that begins with `{"streamweld":1`; `history/passes/carriers.py` decodes
+it. The carrier contains all of the reasoning, because clients may change or drop the text next to it. The carrier for
+the signature of a text part contains the part's position in all text of the choice, in characters.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ class Carriers:
 
     def __init__(self, target: str) -> None:
         self._target = target
-        self._made = 0  # number of carriers for signatures of texts and calls; each is a separate part
-        self._ends: dict[int, int] = {}  # choice -> number of characters in its texts so far
+        self._made = 0  # number of carriers for signatures of text parts and calls; each is a separate part
+        self._ends: dict[int, int] = {}  # choice -> number of characters in its text so far
 
     def carried(self, source: str, event: Event) -> list[Event] | None:
         """Return the replacement for an event with data that only its provider can use; None for any other event."""

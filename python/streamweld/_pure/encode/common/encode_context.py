@@ -102,7 +102,7 @@ def is_whole(call: ToolCall) -> bool:
 
 
 def is_empty_cut(call: ToolCall) -> bool:
-    """Return True if a client would run the call without arguments although they may be missing.
+    """Return True for a truncated call without arguments, which a client might run.
 
     That happens in targets that cannot mark a call as incomplete: once the call is announced, only an unsuccessful
     ending of the response shows that it is incomplete.
@@ -141,7 +141,7 @@ class Encoder(Protocol):
     def __init__(self, context: EncodeContext) -> None: ...
 
     def event(self, event: Event, /) -> None:
-        """Handle the next event. May record losses; does not raise."""
+        """Handle the next event. May record losses; does not raise an exception."""
         ...
 
     def end(self, ending: Ending, /) -> None:
@@ -151,10 +151,10 @@ class Encoder(Protocol):
 
 @runtime_checkable
 class WritesUnmodelled(Protocol):
-    """Encoder that can write content of its own dialect that no event contains."""
+    """Encoder that can write content of its own dialect that no streamweld event represents."""
 
     def write_unmodelled(self, content: Unmodelled, /) -> None:
-        """Write such content, at the place at which it was sent."""
+        """Write such content in the place where it was sent."""
         ...
 
 

@@ -1,6 +1,6 @@
 """How a response ends: with the target's word for the finish reason, or with an error for the target's client.
 
-The words and texts are in `_spec/conversions.json`; the encoders decide where to write them.
+The words and messages are in `_spec/conversions.json`; the encoders decide where to write them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Completeness: TypeAlias = Literal["complete", "assumed", "truncated"]
 
 _FACTS = load_conversions()
 CUT: Final = "TruncatedStream"
-SUCCESS: Final = frozenset({"stop", "tool_calls"})  # reasons after which clients run calls without arguments
+SUCCESS: Final = frozenset({"stop", "tool_calls"})  # after these, clients run even calls without arguments
 # Targets whose clients reject a reason that is not on their list.
 _CLOSED: Final = frozenset({"ai-sdk-parts", "ai-sdk-ui"})
 
@@ -102,7 +102,7 @@ def sent_word(target: str, finished: Finished) -> str | None:
 
 
 def own_word(dialect: str, finished: Finished) -> str | None:
-    """If the source has the same dialect, return the reason as sent, provided that it still matches the content of the
+    """Return the finish reason exactly as sent, if the source has the same dialect and the reason still fits the
     response.
     """
     raw = finished.raw_reason

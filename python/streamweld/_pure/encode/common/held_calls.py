@@ -62,7 +62,7 @@ class HeldCalls:
     def __init__(self) -> None:
         self._events: list[tuple[Event | _Pieces, Opening]] = []
         self._undecided: dict[int, str] = {}  # waiting calls without a result: part -> call id
-        # Call id -> heap of negated parts. Entries that no longer agree with `_undecided` are skipped.
+        # Call id -> heap of negated part numbers. Entries that no longer agree with `_undecided` are skipped.
         self._parts: dict[str, list[int]] = {}
         self._executed: set[int] = set()  # parts of the calls that the server ran
 

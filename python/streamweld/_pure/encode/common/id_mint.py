@@ -17,7 +17,7 @@ _JOINT: Final = {"chatcmpl": "-"}  # OpenAI writes `chatcmpl-…`, and all other
 
 
 class IdMint:
-    """The ids of one stream."""
+    """Generates the ids of one stream."""
 
     __slots__ = ("_minted", "_prefix")
 

@@ -30,7 +30,7 @@ class Losses:
     __slots__ = ("_fresh", "_reported", "own")
 
     def __init__(self) -> None:
-        self.own = False  # source and target have the same dialect, so data that is sent once may have passed through
+        self.own = False  # same dialect, so metadata that a close repeats may already have passed through
         self._reported: set[str] = set()
         self._fresh: list[str] = []
 
@@ -48,7 +48,7 @@ class Losses:
             self.note("metadata")
 
     def forget(self) -> None:
-        """Discard the losses recorded since the last `take`, because none of their content was written."""
+        """Discard the losses that have not been reported yet, because the output that they concern was discarded."""
         self._reported.difference_update(self._fresh)
         self._fresh = []
 

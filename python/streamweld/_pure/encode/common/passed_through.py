@@ -1,4 +1,5 @@
-"""Records which parts of a response passed through unchanged, so that an encoder for the same dialect can continue it.
+"""Records which parts of a response passed through unchanged, so that an encoder for the same dialect can continue the
+response.
 
 The record is empty if another dialect is written, because then nothing passes through. Each encoder decides how to use
 these facts.
@@ -32,7 +33,7 @@ class PassedThrough:
     sub: int | None = None
     item_id: str | None = None  # id of the part's item, as sent
     members: tuple[int, Raw] | None = None  # unknown members at the start of the block with this index
-    moved: bool = False  # set by the encoder: an index was already in use, so a part was written at another one
+    moved: bool = False  # set by the encoder: an index was already in use, so a part was written at another index
     choices: set[int] = field(default_factory=set[int])  # choices with a part that passed through
     announced: set[int] = field(default_factory=set[int])  # indexes of items whose opening passed through
     closed: set[int] = field(default_factory=set[int])  # parts whose close passed through
@@ -41,7 +42,7 @@ class PassedThrough:
     counted: bool = False  # whether the latest token counts passed through; set at the end
     sequence: int | None = 0  # number of the next event; None if the source does not number events
     next_index: int = 0  # one more than the highest index of an item whose opening or close passed through
-    added: Mapping[int, AddedItem] = field(default_factory=dict[int, Any])  # items that the wire opened, by index
+    added: Mapping[int, AddedItem] = field(default_factory=dict[int, Any])  # items that the stream opened, by index
     # Items whose close passed through, as sent, by index.
     items: dict[int, Mapping[str, Any]] = field(default_factory=dict[int, Any])
     created: tuple[str | None] | None = None  # id of the response, once the event that opens it passed through

@@ -1,7 +1,7 @@
 """Metadata that only the provider that created it can use: signatures, encrypted reasoning and item ids.
 
-It is written only where the client sends it back to that provider: into the AI SDK's `providerMetadata` under the
-provider's name, and from there into the provider's own dialect.
+It is written only to fields that a client sends back to that provider: `providerMetadata` of the AI SDK, under the
+provider's name. When an AI SDK stream is converted to the provider's own dialect, it is restored from there.
 """
 
 from __future__ import annotations

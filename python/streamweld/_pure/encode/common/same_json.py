@@ -1,4 +1,4 @@
-"""Compares argument texts as JSON values, ignoring whitespace, escapes, member order, and 1.0 versus 1.
+"""Compares arguments as JSON values, ignoring whitespace, escapes, member order, and 1.0 versus 1.
 
 Some sources stream the arguments as the model wrote them, and later repeat them in another format. Such a repetition is
 not a correction.
@@ -22,7 +22,7 @@ def is_value(text: str) -> bool:
 
 
 def same_value(one: str, other: str) -> bool:
-    """Return True if both texts are exactly one JSON value and the values are equal."""
+    """Return True if both strings contain exactly one JSON value each and the values are equal."""
     try:
         return _same(loads_arguments(one), loads_arguments(other))
     except JsonFault:

@@ -45,7 +45,7 @@ class SequentialAnswer:
     corrects: bool
     runs_calls: bool
     side_by_side: bool
-    writes_unmodelled = False  # in the same dialect: whether content that no event contains is written as sent
+    writes_unmodelled = False  # whether content that no streamweld event represents is written as sent
 
     def __init__(self, context: EncodeContext) -> None:
         self.context = context
@@ -107,7 +107,7 @@ class SequentialAnswer:
             if self.context.broken:
                 return  # waiting text contradicts text that was already written
             if reason == "tool_calls" and not self.blocks.client_calls:
-                # True if no call is left to run, because every call has a result or lacks a name.
+                # No call is left to run, because every call has a result or lacks a name.
                 reason = "other" if self.blocks.answered else "error"
                 word = finish_word(self.target, reason)
             elif reason == "stop" and self.blocks.result_lost:

@@ -1,7 +1,7 @@
-"""Puts parts that may be interleaved into a sequence of blocks: decides which block is written now, which blocks wait,
-and in which order.
+"""Arranges parts that may be interleaved into a sequence of blocks: decides which block is written now, which blocks
+wait, and in which order.
 
-This is for targets that allow one open block at a time (Anthropic, AI SDK). A text is interrupted by any part that
+This is for targets that allow one open block at a time (Anthropic, AI SDK). Text is interrupted by any part that
 follows. A tool call stays open until it is complete, while other parts wait in order, so that parallel calls are never
 mixed. Calls are written in the order in which they were announced. The parser's limits also bound the amount of waiting
 text. A `Writer` writes the bytes.
@@ -64,7 +64,7 @@ _BLANK = " \t\r\n"
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """One part, and how much of it was already written."""
+    """One part, and how much of it has already been written."""
 
     kind: Kind
     call_id: str = ""
@@ -76,7 +76,7 @@ class Block:
     queued: bool = False
     gone: bool = False  # still in the queue, but without anything left to write
     over: bool = False  # a call that was written or dropped
-    passed: bool = False  # a call that was removed from the queue, because an earlier call was not written yet
+    passed: bool = False  # a call that was removed from the queue, because an earlier call has not been written yet
     turn: int = 0  # calls only: the part number, which is the order of the first fragments
     has_turn: bool = False  # calls only: calls that were announced later wait for this one
     frozen: bool = False  # its deltas were retracted, so only the close is authoritative
@@ -85,10 +85,11 @@ class Block:
     # Results that arrived before their call was written.
     results: list[ToolResult] = field(default_factory=list[ToolResult])
     mark: str = ""  # set by the writer: id of the open block on the wire
-    metadata_written: bool = False  # True once the metadata of the part was written
+    metadata_written: bool = False  # True once the metadata of the part has been written
     comes_whole: bool = False  # the block is not written before its end
     part: int = -1  # part number, for targets with several open blocks
-    # If the source has the same dialect: its index on the wire, also if it can be kept, and its id.
+    # If the source has the same dialect: `at` is the block's index in the source, `sent` is that index if it can be
+    # kept, and `item` is the id of its item.
     at: int | None = None
     sent: int | None = None
     item: str | None = None
@@ -100,7 +101,7 @@ class Block:
 
 @dataclass(slots=True)
 class UnmodelledBlock:
-    """A block that no event contains, as sent. It is in the queue while another block is open."""
+    """A block that no streamweld event represents, as sent. It is in the queue while another block is open."""
 
     start: str
     deltas: list[str] = field(default_factory=list[str])
@@ -158,7 +159,7 @@ class Writer(Protocol):
         ...
 
     def unmodelled_block(self, block: Block, content: UnmodelledBlock) -> None:
-        """Write a block of the same dialect that no event contains."""
+        """Write a block of the same dialect that no streamweld event represents."""
         ...
 
     def contradicted(self) -> None:
@@ -194,8 +195,8 @@ class Blocks:
         # Heap of the unfinished calls by part number, which is the order of their first fragments.
         self._turns: list[tuple[int, Block]] = []
         self._ids: dict[str, Block] = {}  # unfinished calls, by the id with which they were announced
-        self._later: dict[str, Block] = {}  # finished calls that are waiting
-        self._calls: dict[str, ToolCall] = {}  # written calls; their results repeat the name
+        self._later: dict[str, Block] = {}  # finished calls that have not been written yet
+        self._calls: dict[str, ToolCall] = {}  # written calls; the name is needed again when the result is written
         # Written calls that may still receive a result; a call with a result must not be run again.
         self._unanswered: dict[str, Block] = {}
         self.client_calls = 0
@@ -241,7 +242,7 @@ class Blocks:
     def has_empty_cut_call(self) -> bool:
         """Return True if `finish` would close a call that clients would run although its arguments may be missing.
 
-        Here, a call is opened with its first argument, so there is no such call.
+        Here, a call is opened with the first piece of its arguments, so there is no such call.
         """
         return False
 
@@ -393,7 +394,7 @@ class Blocks:
         if rest:
             writer.piece(block, rest)
         elif rest is None and same_value(block.out.text(), text):
-            # UI messages return a parsed input, which may be formatted differently.
+            # In UI messages the input is parsed JSON, so its original formatting is lost.
             self._context.losses.note("arguments_spelling")
             text = block.out.text()
         elif rest is None and not writer.corrects:
@@ -409,8 +410,8 @@ class Blocks:
 
     @property
     def _renames(self) -> bool:
-        """Return True if the close repeats the name, which clients may already have received, because the source has
-        the same dialect.
+        """Return True if a changed name is acceptable: the close repeats it and the source has the same dialect, so
+        clients may already have received it.
         """
         return self._writer.corrects and self._context.passed.own
 
@@ -445,7 +446,7 @@ class Blocks:
             self._write_beside(event)
 
     def _write_beside(self, event: Beside) -> None:
-        if not isinstance(event, Source):  # a source belongs to a position in its text
+        if not isinstance(event, Source):  # a citation, which belongs to a position in its text
             self._give_way()
         if isinstance(event, ToolResult):
             self._write_result(event, self._calls.get(event.call_id))
@@ -468,7 +469,7 @@ class Blocks:
         return self._is_not_started(block)
 
     def _is_not_started(self, block: Block) -> bool:
-        """Return True if neither this call nor any call announced earlier has started."""
+        """Return True if this call has not started and a call that was announced earlier is not finished."""
         return block.has_turn and not (block.over or block.out) and self._turns[0][1] is not block
 
     def _give_turn(self, block: Block, part: int, *, waits: bool) -> None:

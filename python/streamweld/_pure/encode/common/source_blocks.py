@@ -1,8 +1,9 @@
 """Writes blocks in the dialect of their source: opens, continues and closes each block where the source did.
 
-This replaces the queue in `Blocks`. If a source opens a block while another is open, but clients of the dialect support
-only one open block, the first block stays open until the source closes it, and the others wait in the order in which
-they started. A part whose announcement cannot be written yet is written in one piece at its end, as in `Blocks`.
+This replaces the queue in `Blocks`. Some sources open a block while another is open, although clients of the dialect
+support only one open block. The first block then stays open until the source closes it, and the others wait in the
+order in which they started. A part whose announcement cannot be written yet is written in one piece at its end, as in
+`Blocks`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class SourceBlocks(Blocks):
         self._open_blocks: set[Block] = set()
         self._holding: dict[int, Block] = {}  # open blocks whose stop has not passed through, by part
         self._open_calls: Counter[str] = Counter()  # number of open calls with each id
-        self._unseen: Block | None = None  # a part that counts as the open block, although it has nothing to write yet
+        self._unseen: Block | None = None  # a part treated as the open block, although it has nothing to write yet
         self._late: list[Block] = []  # incomplete calls; only the end shows whether they may be closed
 
     def event(self, event: Event) -> None:
@@ -66,7 +67,7 @@ class SourceBlocks(Blocks):
             self._writer.broken_off(block)
         self._open_blocks.clear()
 
-    # Content that no event contains
+    # Content that no streamweld event represents
 
     def open_block(self, part: int) -> Block | None:
         """Return the part's block if it is open."""
@@ -80,7 +81,7 @@ class SourceBlocks(Blocks):
             block.cites_late = True
 
     def unmodelled(self, block: Block, content: UnmodelledBlock) -> None:
-        """Write a block that no event contains, or queue it until no other block is open."""
+        """Write a block that no streamweld event represents, or queue it until no other block is open."""
         block.unmodelled = content
         if self._is_taken():
             self._line_up(block)
@@ -88,7 +89,7 @@ class SourceBlocks(Blocks):
             self._writer.unmodelled_block(block, content)
 
     def waiting(self, at: int | None) -> UnmodelledBlock | None:
-        """Return the last queued block if no event contains it and its index is `at`."""
+        """Return the last queued block if it has no part and its index is `at`."""
         last = self._row[-1] if self._row else None
         return last.unmodelled if isinstance(last, Block) and last.at == at else None
 
@@ -98,9 +99,9 @@ class SourceBlocks(Blocks):
         return not (block is self._unseen or block in self._open_blocks) and self._is_taken()
 
     def _is_taken(self) -> bool:
-        """True if a block is open and no other may be open.
+        """Return True if a block is open and no other may be open.
 
-        If the source stopped the open block, the stop has passed through.
+        A block whose stop has passed through is no longer open.
         """
         if self._writer.side_by_side:
             return False
@@ -200,7 +201,7 @@ class SourceBlocks(Blocks):
     def _write_call(self, block: Block, call: ToolCall) -> None:
         """Write a call that has not been started yet.
 
-        A call with the same id as an open call replaces the open call.
+        If an open call has the same id, report a contradiction instead.
         """
         if self._open_calls[call.call_id]:
             self._writer.contradicted()
@@ -212,7 +213,7 @@ class SourceBlocks(Blocks):
         super()._call_started(event)
         block = self._parts[event.part]
         self._address(block, event.part)
-        # In their own dialect, calls that the provider runs are also written.
+        # If the source has the same dialect, calls that the provider runs are also written.
         block.held = self._is_held(event)
         if not block.held:
             self._begin(block)

@@ -34,6 +34,6 @@ class Counts:
 
 
 def neutral(usage: Usage, source: str | None) -> Counts:
-    """Return the counts for a response in this dialect."""
+    """Return the counts for a response in the dialect `source`."""
     found = normalized(usage, source)
     return Counts(found.input, found.output, found.cached_read, found.cache_write, found.reasoning, found.total)

@@ -70,7 +70,7 @@ class Frames:
         return taken
 
     def drop(self) -> None:
-        """Discard these bytes."""
+        """Discard the bytes written since the last `take`."""
         self._pieces.clear()
         self._later.clear()
 

@@ -150,7 +150,7 @@ class Responses:
             handler(event)
 
     def end(self, ending: Ending) -> None:
-        """End open items as incomplete; then write the response, complete or incomplete, followed by `[DONE]`."""
+        """End open items as incomplete. Then write the final response and `[DONE]`."""
         self._open(None)
         if self._pages:
             self._context.losses.note("sources")
@@ -206,7 +206,9 @@ class Responses:
         return self._called or any(isinstance(item, CallItem) and item.could_be_run() for item in items)
 
     def _why_unfinished(self) -> str | None:
-        """Return why the response is incomplete. The last incomplete call decides, unless the source ended its item."""
+        """Return why the response is incomplete: the reason of the last incomplete call. Calls whose item the source
+        itself closed are skipped.
+        """
         ended = self._context.passed.ended
         return next((why for part, why in reversed(self._unfinished) if part not in ended), None)
 
@@ -265,7 +267,9 @@ class Responses:
             self._output[self._index.pop(part)] = item.close(status, citations)
 
     def _settle(self, status: ItemStatus = "completed", but: Key | None = None) -> None:
-        """If the source has the same dialect, end items whose parts are all closed, because other output follows."""
+        """If the source has the same dialect, end items because other output follows: those whose parts are all closed,
+        or all items if `status` is `incomplete`.
+        """
         for part in self._context.passed.ended.collected():
             if part in self._holder_of:
                 self._holder_of[part].ended = True
@@ -314,7 +318,9 @@ class Responses:
     # Text
 
     def _text_started(self, event: TextStarted | RefusalStarted) -> None:
-        """Open an item with its first text, or, if the source has the same dialect, where the source opens it."""
+        """If the source has the same dialect, open the item where the source opens it. Otherwise, the first text opens
+        it.
+        """
         if self._context.passed.own:
             self._own_part(event.part, TEXT if isinstance(event, TextStarted) else REFUSAL)
 
@@ -401,7 +407,7 @@ class Responses:
             self._text_item(event).delta(event.text, logprobs)
 
     def _takes_logprobs(self, event: Event) -> bool:
-        """Store the log probabilities of a text. Return True if the event's metadata contains nothing else."""
+        """Store the log probabilities of a text part. Return True if the event's metadata contains nothing else."""
         if not isinstance(event, TextStarted | TextDelta | TextDone) or not event.provider_metadata:
             return False
         found = read_logprobs(self._context.source, _TARGET, event.provider_metadata)

@@ -1,7 +1,7 @@
-"""The output items of a Responses stream. Each is added once, filled, and done once, with the same id and index
+"""The output items of a Responses stream. Each item is opened once, filled, and closed once, with the same id and index
 throughout.
 
-The encoder decides which item an event belongs to and when an item ends.
+The encoder determines which item an event belongs to and when an item ends.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class Wire:
 class Shape:
     """How one kind of text is written."""
 
-    part: str  # prefix of the events of its part
-    index: str  # name of the part's index
-    text: str  # prefix of the events of its text
+    part: str  # part events are named `response.<part>.added` and `.done`
+    index: str  # member with the index of the part in its item
+    text: str  # text events are named `response.<text>.delta` and `.done`
     type: str  # type of the part
     member: str  # member that holds the text, in the part and in the done event
     holder: str | None  # member of a reasoning item that holds the parts; None for a message
@@ -179,7 +179,7 @@ class TextItem:
             self.logprobs.append(logprobs)
 
     def _extra(self, logprobs: str) -> str:
-        """Return the member that follows a text in its events and in its part."""
+        """Return the member that follows the text in text events and in the part."""
         return f',"logprobs":[{logprobs}]' if self._shape is TEXT else ""
 
     def is_retracted(self) -> bool:
@@ -189,7 +189,7 @@ class TextItem:
     def close_part(self, citations: Sequence[Citation] = (), *, closed: bool = False) -> None:
         """Write the part's done events.
 
-        Its closing text replaces the deltas. `closed`: the events were already written.
+        The text in these events replaces the deltas. `closed`: the events were already written.
         """
         text = quoted(self.written_text.text() if self.whole is None else self.whole)
         shape = self._shape

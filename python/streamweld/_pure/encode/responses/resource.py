@@ -69,7 +69,7 @@ class Resource:
             self._id = _id(created[0])
 
     def learn(self, started: ResponseStarted) -> None:
-        """Set the id and model of the response if they were unknown when it began."""
+        """Set the model and creation time of the response if they were unknown when it began."""
         if started.model:
             self._model = quoted(started.model)
         self._created = self._created if started.created is None else started.created

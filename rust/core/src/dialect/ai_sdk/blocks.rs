@@ -3,8 +3,8 @@
 //!
 //! Provider-level parts and UI message chunks have the same form. Providers number blocks within a step, so the id `0`
 //! is reused in the next step. Provider metadata on a start, a delta or an end belongs to the whole part:
-//! `anthropic.signature` comes with an empty delta, `openai.itemId` and `reasoningEncryptedContent` come with the start
-//! and the end.
+//! `anthropic.signature` is sent with an empty delta, and `openai.itemId` and `reasoningEncryptedContent` with the
+//! start and the end.
 
 use crate::dialect::ai_sdk::part::Provider;
 use crate::dialect::ai_sdk::part::TypedPart;
@@ -58,7 +58,7 @@ impl Block<'_> {
         self.provider.metadata.as_deref()
     }
 
-    /// Emits the attributes that a later turn must send back.
+    /// Emits the attributes that must be sent back in a later turn.
     fn attributes(&self, wire: &mut DecodeContext<'_, '_>, metadata: Option<&str>) -> ParseResult {
         let mut attributes = PartAttributes {
             metadata,

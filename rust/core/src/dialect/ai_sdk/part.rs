@@ -1,4 +1,4 @@
-//! Reads one typed object of an AI SDK stream: its ids, texts and flags, and its `providerMetadata`.
+//! Reads one typed object of an AI SDK stream: its ids, text and flags, and its `providerMetadata`.
 //!
 //! Provider-level parts and UI message chunks are different protocols, but both consist of objects with a `type`, and
 //! both contain `providerMetadata`: an object with one member per provider, in that provider's own format.
@@ -173,7 +173,7 @@ impl<'a> TypedPart<'_, 'a> {
         self.notes.shape(raw, Pointer::ROOT.member(key));
     }
 
-    /// Replaces lone surrogates in a text that no later text can complete, and records whether there were any.
+    /// Replaces lone surrogates in text that later text cannot complete, and records whether there were any.
     pub(crate) fn clean(&mut self, text: Text<'a>) -> Cow<'a, str> {
         let (text, lone) = text.into_whole();
         self.notes.lone |= lone;
@@ -204,7 +204,7 @@ impl<'a> TypedPart<'_, 'a> {
         None
     }
 
-    /// Returns a descriptive text (a name, a title, a URL) unless it is blank.
+    /// Returns a descriptive string (a name, a title, a URL) unless it is blank.
     pub(crate) fn words(&mut self, key: &str) -> Option<Cow<'a, str>> {
         let raw = self.present(key)?;
         if raw.kind != Kind::String {
@@ -297,7 +297,7 @@ impl<'a> TypedPart<'_, 'a> {
         self.provider().metadata
     }
 
-    /// Returns the metadata with an additional member, if `raw` is given.
+    /// Returns the metadata, with an additional member unless `raw` is `None`.
     pub(crate) fn metadata_with(&mut self, key: &str, raw: Option<&str>) -> Option<String> {
         let known = self.metadata();
         let Some(raw) = raw else {
@@ -357,7 +357,7 @@ impl<'a> TypedPart<'_, 'a> {
     }
 }
 
-/// Reports the wide integers and duplicate keys of a payload before it is read.
+/// Reports integers wider than 64 bits, and duplicate keys, before a payload is decoded.
 pub(crate) fn report_document(
     wire: &mut DecodeContext<'_, '_>,
     object: &Object<'_>,
@@ -425,7 +425,7 @@ pub(crate) fn is_typed(object: &Object<'_>) -> bool {
         .is_some_and(|raw| raw.kind == Kind::String)
 }
 
-/// Reads an object that is an error as a whole.
+/// Reads an object that is itself an error.
 pub(crate) fn whole_error<'a>(object: &Object<'a>) -> UpstreamErrorFields<'a> {
     UpstreamErrorFields::of_members(&object.members, object.raw)
 }

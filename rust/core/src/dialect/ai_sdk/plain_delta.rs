@@ -1,6 +1,6 @@
 //! Fast path for an AI SDK delta that contains only its type, id and text, as most payloads do.
 //!
-//! Any other delta is left to `part`, which would produce the same result.
+//! Any other delta is decoded by `part`, which would produce the same result for a plain delta.
 
 use crate::json::Kind;
 use crate::json::Raw;

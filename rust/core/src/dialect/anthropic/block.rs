@@ -1,4 +1,4 @@
-//! Decodes one content block, either where it opens or where a complete message repeats it.
+//! Decodes one content block, either when it opens or when a complete message repeats it.
 //!
 //! Handles every type of block. Has no state.
 
@@ -28,7 +28,7 @@ use crate::model::delta::PartAt;
 use crate::model::delta::PartAttributes;
 use crate::model::fault::Fault;
 
-/// One block, or one delta of it, in a payload.
+/// A block, or a delta of a block, in a payload.
 #[derive(Debug)]
 pub(crate) struct Block<'a, 'b> {
     pub(crate) object: &'b Object<'a>,
@@ -214,11 +214,11 @@ fn call<'a>(
     })
 }
 
-/// How a block without a part continues.
+/// The result of `other` for a block that has no part.
 #[derive(Debug)]
 pub(crate) enum OtherBlock {
     AsSent,
-    /// A result whose call has a different id in the events: the block with that id.
+    /// A result whose call has a different id in the events. Contains the JSON of the block with that id.
     Renamed(String),
     /// The content arrives in deltas, and the client must send the block back in a later turn.
     Growing(UnknownBlock),

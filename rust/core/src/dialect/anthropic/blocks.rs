@@ -1,7 +1,7 @@
 //! Decodes the content blocks of a Messages stream: the start, the deltas and the stop of each block.
 //!
 //! A block is addressed by its index, even if a gateway misuses indexes. If an index is ambiguous, the assembler
-//! decides which block a delta belongs to.
+//! determines which block a delta belongs to.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anthropic::block::Block;
@@ -83,11 +83,11 @@ pub(crate) struct Blocks {
     /// One more than the highest index of any started block.
     fresh: i64,
     held: Vec<StartBlock>,
-    /// Number of held blocks that were already handled.
+    /// Number of held blocks that have already been handled.
     given: usize,
     /// Positions of held blocks that were also streamed.
     restated: LazyBox<Set<usize>>,
-    /// A block of unknown type that still receives deltas.
+    /// A `compaction` block that is still receiving deltas.
     kept: Option<Box<UnknownBlock>>,
     /// The latest call.
     head: Option<Box<CallHead>>,
@@ -205,7 +205,8 @@ impl Blocks {
         self.open(wire, block, index, notes)
     }
 
-    /// Emits the held blocks below an index, or all held blocks. Each block is complete, unless a delta addresses it.
+    /// Emits the held blocks below an index, or all held blocks. Each emitted block is closed at once, except the block
+    /// at `stays_open`, to which a delta belongs.
     fn give(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -233,7 +234,7 @@ impl Blocks {
             };
             let block = Block::new(&object, event.as_deref());
             let index = i64::try_from(position).unwrap_or(i64::MAX);
-            // Anomalies in such a block belong to an earlier event, so they are not reported here.
+            // Anomalies in a held block belong to an earlier event, so they are not reported here.
             self.open(wire, &block, index, &mut Anomalies::default())?;
             if Some(index) != stays_open {
                 self.close(wire, Some(index), &ExtraFields::default())?;
@@ -342,7 +343,7 @@ impl Blocks {
             return Ok(true);
         }
         if FACTS.delta(&type_of(&block.object.members)).is_none() {
-            wire.out.mark_misread("other_kind"); // clients drop a delta whose type they do not know, or raise
+            wire.out.mark_misread("other_kind"); // clients drop a delta of an unknown type, or raise
         }
         check(wire, &kind, &block.object.members);
         self.expect(wire, index);
@@ -415,7 +416,7 @@ impl Blocks {
         Ok(true)
     }
 
-    /// Passes on a delta that no event contains.
+    /// Passes on a delta whose content is not in any event.
     fn keep_delta(
         &self,
         wire: &mut DecodeContext<'_, '_>,
@@ -455,7 +456,7 @@ impl Blocks {
         self.close(wire, index, extra)
     }
 
-    /// Returns true unless the open block has other content.
+    /// Returns true unless the open block contains another kind of content.
     #[inline]
     pub(crate) fn takes(&self, content: BlockContent) -> bool {
         self.open_index.is_none() || self.brings == Some(content)
@@ -494,7 +495,7 @@ impl Blocks {
         }
     }
 
-    /// Emits a block of unknown type once its deltas are complete.
+    /// Emits a `compaction` block once its deltas are complete.
     pub(crate) fn settle(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         match self.kept.take() {
             Some(kept) => kept.settle(wire),

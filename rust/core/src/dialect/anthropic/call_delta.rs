@@ -31,14 +31,14 @@ enum OpenedBy {
     Delta,
 }
 
-/// The latest call, and which deltas belong to it.
+/// The latest call, with the members that identify its deltas.
 #[derive(Debug)]
 pub(crate) struct CallHead {
     pub(crate) index: Option<i64>,
     id: Option<String>,
     name: Option<String>,
     opened_by: OpenedBy,
-    /// True if the arguments came as an object.
+    /// True if the arguments arrived as an object.
     is_whole: bool,
 }
 
@@ -54,7 +54,8 @@ impl CallHead {
         }
     }
 
-    /// Returns the address. The index of a call that a delta opened may also be the index of another block.
+    /// Returns the address. A call that a delta opened is addressed by its id, because another block may have the same
+    /// index.
     fn address(&self) -> Address<'_> {
         match self.opened_by {
             OpenedBy::Block => at_index(self.index),
@@ -84,7 +85,7 @@ impl CallHead {
         id.is_some() || name.is_none() || !(is_whole && self.is_whole)
     }
 
-    /// Closes the call, unless its block closes it.
+    /// Closes the call if a delta opened it. Any other call is closed with its block.
     pub(crate) fn close(&self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         match self.opened_by {
             OpenedBy::Block => Ok(()),

@@ -107,9 +107,9 @@ impl Facts {
         row(&self.deltas, kind)
     }
 
-    /// Returns the type that determines how a delta is decoded: its own, or the equivalent of a missing or
-    /// gateway-specific type. `tool_use`, `server_tool_use` and `mcp_tool_use` are the types of deltas that contain a
-    /// call; an unknown type is returned unchanged.
+    /// Returns the type of a delta. A missing or gateway-specific type is replaced with its standard equivalent.
+    /// `tool_use`, `server_tool_use` and `mcp_tool_use` are the types of deltas that contain a call; an unknown type is
+    /// returned unchanged.
     #[inline]
     pub(crate) fn delta_type<'a>(&self, delta: &[Member<'a>]) -> Cow<'a, str> {
         let kind = type_of(delta);
@@ -183,8 +183,8 @@ pub(crate) fn rest<'a>(members: &[Member<'a>], modelled: &[&str]) -> ExtraFields
     ExtraFields::of(rest)
 }
 
-/// Returns the unknown members of one object as a JSON object, without null ones. A repeated key has the position of its
-/// last value.
+/// Returns the unknown members of one object as a JSON object, except those that are null. A repeated key has the
+/// position of its last value.
 pub(crate) fn unknown_members(members: &[Member<'_>], modelled: &[&str]) -> String {
     let mut names = HashSet::new();
     let mut rest: Vec<&Member<'_>> = members

@@ -39,7 +39,7 @@ impl Anthropic {
         let at = Pointer::ROOT.member("message");
         let id = notes.a_text(members, at, "id");
         let id = notes.clean(id);
-        // Content came first. The event belongs to this message, because it does not contradict the content.
+        // Content arrived before this event. The event starts the same message, because nothing contradicts that.
         let adopts = self.started && self.id.is_none() && !self.reason;
         if adopts {
             wire.out.mark_misread("late_start"); // clients start over at a `message_start`
@@ -86,7 +86,7 @@ impl Anthropic {
         });
         let held: Vec<StartBlock> = held.collect();
         if !held.is_empty() {
-            wire.out.mark_misread("content_at_start"); // clients would keep these blocks in addition to the streamed ones
+            wire.out.mark_misread("content_at_start"); // clients would keep these in addition to streamed blocks
         }
         self.blocks.hold(held);
         usage(wire, event, members, at, notes, "start_usage")
@@ -149,7 +149,7 @@ impl Anthropic {
         Ok(())
     }
 
-    /// Decodes a message that was not streamed, or that repeats its stream.
+    /// Decodes a complete message, sent instead of a stream or as a repetition of it.
     pub(crate) fn whole<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -258,8 +258,8 @@ fn content<'a>(
     out
 }
 
-/// Merges a usage object. Usage objects are cumulative, so a missing count keeps its earlier value. `checked`: the
-/// name under which `client_members` lists the members that the object must have. `payload`: the payload that contains `holder`.
+/// Merges a usage object. Usage objects are cumulative, so a missing count keeps its earlier value. `checked`: the key
+/// in `client_members` whose requirements the object must meet. `payload`: the payload that contains `holder`.
 fn usage<'a>(
     wire: &mut DecodeContext<'_, '_>,
     payload: &Object<'a>,

@@ -59,7 +59,7 @@ pub(crate) struct Anthropic {
     started: bool,
     /// True if a block was streamed.
     streamed: bool,
-    /// True once the finish reason was emitted.
+    /// True once the finish reason has been emitted.
     reason: bool,
     /// Stop reason that `message_start` contained.
     reported_at_start: Option<String>,
@@ -365,7 +365,7 @@ fn keep_members(
     }
 }
 
-/// Passes on metadata that no event has carried yet. The metadata is emitted at the end of the response.
+/// Passes on metadata that has not been attached to any event. The metadata is emitted at the end of the response.
 fn leave(wire: &mut DecodeContext<'_, '_>, extra: &ExtraFields<'_>) -> ParseResult {
     match extra.text() {
         Some(metadata) => wire.assembler.choice_metadata(wire.out, 0, &metadata),

@@ -30,7 +30,7 @@ enum Sort {
 }
 
 impl Anthropic {
-    /// Decodes such an event. Returns false, without any effect, if the delta must be decoded in full.
+    /// Decodes an event with such a delta. Returns false, without any effect, if the event must be decoded in full.
     #[inline]
     pub(crate) fn decode_plain(
         &mut self,

@@ -1,4 +1,4 @@
-//! A block of unknown type, collected from its deltas until it ends.
+//! A block that is passed on unchanged (`compaction`), collected from its deltas until it ends.
 
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;

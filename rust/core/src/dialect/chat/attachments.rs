@@ -75,7 +75,7 @@ impl ChoiceState {
         Ok(())
     }
 
-    /// Collects a piece of audio. The choice's last event carries all pieces.
+    /// Collects a piece of audio. All pieces are attached to the last event of the choice.
     pub(crate) fn audio(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

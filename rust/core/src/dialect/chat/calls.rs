@@ -1,7 +1,7 @@
 //! Converts the calls in `tool_calls`, in every shape that gateways use, to call fragments.
 //!
 //! Normalizes values: absent, null and blank values are treated alike, and a number is accepted as an id. Does not
-//! decide which call a fragment belongs to.
+//! determine which call a fragment belongs to.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -125,7 +125,7 @@ const TOOL_USE_IDS: [&str; 3] = ["tool_use_id", "toolUseId", "id"];
 /// Lists in which every object is a call.
 const TOOL_USE_CALLS: [&str; 2] = ["tool_use", "tool_uses"];
 
-/// Returns true if a delta is itself a call fragment, because of its type or because it contains a `tool_use` object.
+/// Returns true if a delta is itself a call fragment, because of its type or because it has a `tool_use` object.
 #[inline]
 pub(crate) fn is_tool_use(delta: &Delta<'_>) -> bool {
     let is_object = |raw: Raw<'_>| raw.kind == Kind::Object;
@@ -169,7 +169,7 @@ pub(crate) fn has_list(holder: &Delta<'_>) -> bool {
 }
 
 /// Returns calls that are objects of type `tool_use` (Snowflake) and have no index. `is_call`: true if the holder
-/// itself is such a call. If it is not, or if it has no members of a call, its lists are read.
+/// itself is such a call. If it is not, or if it has no call members, the calls in its lists are returned.
 pub(crate) fn tool_uses<'a>(
     holder: &Delta<'a>,
     is_call: bool,
@@ -330,7 +330,7 @@ fn fragment<'a>(
 }
 
 /// Returns a member that some gateways send instead of `arguments`, if it can contain arguments. `is_wrapped`: the
-/// members are those of a function's wrapper, in which this member may be text.
+/// members are those of a `function` object, in which this member may also be a string.
 fn arguments_member<'a>(members: &[Member<'a>], is_wrapped: bool) -> Option<Member<'a>> {
     OTHER_ARGUMENTS.into_iter().find_map(|name| {
         let fits =

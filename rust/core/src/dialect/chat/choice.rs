@@ -1,7 +1,7 @@
 //! Decodes one choice of a Chat chunk and passes its content to the assembler in the order in which it takes effect.
 //!
-//! The unknown members of a chunk become metadata of the first event that the chunk causes. Call events carry only
-//! their own metadata. If a chunk causes no other events, its metadata therefore goes to the last event of the choice.
+//! The unknown members of a chunk become metadata of the first event that the chunk causes. Call events contain only
+//! their own metadata. If a chunk causes only call events, its metadata is added to the last event of the choice.
 
 use crate::assemble::part::object_merge::Growth;
 use crate::dialect::anomalies::Anomalies;
@@ -74,7 +74,7 @@ pub(crate) struct ChoiceResult<'a> {
     pub(crate) learnable: Option<LearnableChunk<'a>>,
 }
 
-/// The texts of a choice that streams `message` instead of `delta`.
+/// The text so far of a choice that streams `message` instead of `delta`.
 #[derive(Debug)]
 pub(crate) struct MessageDeltas {
     text: Progress,
@@ -108,10 +108,10 @@ pub(crate) struct ChoiceState {
     pub(crate) index: i32,
     pub(crate) think: Option<Box<Think>>,
     pub(crate) details: Progress,
-    /// Pieces of audio, which the last event carries.
+    /// Pieces of audio, which are attached to the last event of the choice.
     pub(crate) audio: Vec<String>,
     pub(crate) audio_size: Growth,
-    /// True if files or annotations came in deltas. A complete message then only repeats them.
+    /// True if files or annotations arrived in deltas. A complete message then only repeats them.
     pub(crate) attached: bool,
     /// True once repeated reasoning was reported. It is reported only once, because a gateway that repeats reasoning
     /// does so in every chunk.
@@ -263,8 +263,8 @@ impl ChoiceState {
         })
     }
 
-    /// Returns true if `message` takes the place of a delta, because the choice has not ended and has not streamed
-    /// deltas. The last `message` may be the complete message.
+    /// Returns true if `message` is decoded as a delta. This is not the case for a complete body, after streamed
+    /// deltas, for a first `message` that ends the choice, and for a last `message` that repeats the whole text.
     fn continues(&mut self, message: &Delta<'_>, is_final: bool, reading: Reading) -> bool {
         if reading.body || (self.messages.is_none() && (is_final || self.has_text)) {
             return false;
@@ -392,7 +392,8 @@ impl ChoiceState {
         }))
     }
 
-    /// Emits the content of a delta. `closes`: the content may repeat the whole text (AM9).
+    /// Emits the content of a delta. `closes`: the delta ends the choice or contains a call, so its content may repeat
+    /// the whole text (AM9).
     fn content(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -422,7 +423,7 @@ impl ChoiceState {
             .try_for_each(|piece| self.piece(wire, piece, Some(carry)))
     }
 
-    /// AM9: returns true if the closing chunk repeats the whole text. The repetition is then dropped.
+    /// AM9: returns true if the delta repeats the whole text. The repetition is then dropped.
     fn restates(
         &self,
         wire: &mut DecodeContext<'_, '_>,
@@ -446,7 +447,7 @@ impl ChoiceState {
 /// call arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LegacyForm {
-    /// No name was sent in `function_call` yet.
+    /// No name has been sent in `function_call` yet.
     Unknown,
     /// `function_call` repeats a call in `tool_calls`. If it were decoded as a separate call, that call would run
     /// twice.
@@ -458,7 +459,8 @@ pub(crate) enum LegacyForm {
 /// Returns the call fragments in a delta or a message. The legacy fragment comes last. It is left out if it repeats
 /// another fragment.
 ///
-/// `streamed`: the choice of a delta, which may repeat a call from an earlier delta; `None` for a message.
+/// `streamed`: the choice index of a delta, whose `function_call` may repeat a call from an earlier delta; `None` for a
+/// message.
 pub(crate) fn fragments<'a>(
     wire: &mut DecodeContext<'_, '_>,
     form: &mut LegacyForm,
@@ -555,7 +557,7 @@ fn finish<'a>(
 
 /// Metadata for the first event of a choice in a chunk.
 pub(crate) struct Carry<'c, 'a> {
-    /// The chunk's metadata, which its choices share: the first event of any choice carries it.
+    /// The chunk's metadata, which its choices share. It is attached to the first event of any choice.
     pub(crate) chunk: &'c mut ExtraFields<'a>,
     /// Metadata of the choice, and of its delta and message. The inner level takes precedence.
     pub(crate) own: ExtraFields<'a>,
@@ -563,7 +565,7 @@ pub(crate) struct Carry<'c, 'a> {
 }
 
 impl Carry<'_, '_> {
-    /// Returns the metadata that the next event must carry.
+    /// Returns the metadata to attach to the next event.
     pub(crate) fn text(&mut self) -> Option<&str> {
         if self.text.is_none() && !(self.chunk.is_empty() && self.own.is_empty()) {
             self.text = self.chunk.and(&self.own).text();
@@ -571,7 +573,7 @@ impl Carry<'_, '_> {
         self.text.as_deref()
     }
 
-    /// Clears the metadata once an event has carried it.
+    /// Clears the metadata after it has been attached to an event.
     pub(crate) fn given(&mut self) {
         if self.text.take().is_some() {
             *self.chunk = ExtraFields::default();
@@ -632,7 +634,7 @@ impl ChoiceState {
         Ok(())
     }
 
-    /// Emits the reasoning attributes that a later turn must send back.
+    /// Emits the reasoning attributes that must be sent back in a later turn.
     pub(crate) fn attributes(
         &self,
         wire: &mut DecodeContext<'_, '_>,

@@ -26,7 +26,7 @@ pub(crate) enum ContentPiece<'a> {
     Thought(Text<'a>),
     Refused(Text<'a>),
     File(File<'a>),
-    /// The signature of the preceding reasoning, which a later turn must send back.
+    /// The signature of the preceding reasoning, which must be sent back in a later turn.
     Signature(Cow<'a, str>),
     /// A part of unknown type, as sent.
     Unread(Raw<'a>),
@@ -107,7 +107,7 @@ pub(crate) struct Structured<'a> {
     pub(crate) signature: Option<Cow<'a, str>>,
 }
 
-/// Returns the text and the signature of reasoning that is an object or a list of objects, if there is either.
+/// Returns the text and the signature of reasoning that is an object or a list of objects, or `None` if it has neither.
 pub(crate) fn structured<'a>(raw: Raw<'a>, notes: &mut Anomalies<'a>) -> Option<Structured<'a>> {
     let entries = match raw.kind {
         Kind::Array => items(raw),
@@ -147,7 +147,7 @@ fn part<'a>(raw: Raw<'a>, pieces: &mut Vec<ContentPiece<'a>>, notes: &mut Anomal
     } else if let Some(text) = member("text").and_then(text) {
         pieces.push(ContentPiece::Shown(text));
     } else if !is_typed_tool_use(&part) {
-        // `calls` reads a call.
+        // Calls are decoded in `calls`.
         pieces.push(image(&part, notes).map_or(ContentPiece::Unread(raw), ContentPiece::File));
     }
 }
@@ -186,7 +186,7 @@ fn reasoning_texts<'a>(part: &[Member<'a>]) -> Option<Vec<Text<'a>>> {
     found
 }
 
-/// Returns the last signature in a part and in its list items.
+/// Returns the last signature in a part or its list items.
 fn signature<'a>(part: &[Member<'a>]) -> Option<Text<'a>> {
     let of = |holder: &[Member<'a>]| {
         find(holder, "signature")
@@ -260,7 +260,7 @@ fn image<'a>(entry: &[Member<'a>], notes: &mut Anomalies<'a>) -> Option<File<'a>
     })
 }
 
-/// Joins several texts. Only halves of surrogate pairs at the two ends stay separate.
+/// Joins several texts. Halves of surrogate pairs are joined too, except at the two ends.
 pub(crate) fn concat<'a>(mut texts: Vec<Text<'a>>) -> Text<'a> {
     if texts.len() < 2 {
         return texts.pop().unwrap_or_default();

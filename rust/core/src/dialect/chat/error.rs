@@ -1,4 +1,4 @@
-//! Finds the errors in a chunk, and recognizes documents that are an error as a whole.
+//! Finds the errors in a chunk, and recognizes documents that are themselves an error.
 
 use crate::dialect::chat::read::Chunk;
 use crate::dialect::chat::read::Document;
@@ -39,8 +39,8 @@ impl<'a> UpstreamErrorFields<'a> {
     }
 }
 
-/// Returns true if the body is an error in a gateway-specific shape; it is not an event stream and matches no dialect.
-/// Such an error is a message with a code, or only a message.
+/// Returns true if a body that is not an event stream and matches no dialect is a gateway-specific error: a message
+/// with a code, or only a message.
 pub(crate) fn is_error_body(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;

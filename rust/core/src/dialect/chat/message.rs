@@ -1,4 +1,4 @@
-//! Decodes a complete message, which comes at the end of a stream or instead of one.
+//! Decodes a complete message, which is sent at the end of a stream or instead of one.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -100,7 +100,8 @@ impl ChoiceState {
     }
 }
 
-/// Splits `<think>` tags in the text of a complete message, which no later text can complete.
+/// Moves the text in `<think>` tags of a complete message to its reasoning. Lone surrogates are replaced, because no
+/// text follows.
 fn unmix(whole: &mut Message<'_>, notes: &mut Anomalies<'_>) {
     let Some(content) = whole.content.take() else {
         return;

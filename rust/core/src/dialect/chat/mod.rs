@@ -66,7 +66,7 @@ pub(crate) struct Chat {
     lowest: Option<i32>,
     /// Indexes of the choices that were merged into the first one.
     merged: Set<i32>,
-    /// Id of the last chunk, if a new id may mean a restart.
+    /// Id of the last chunk. Stored only if a new id may mean a restart.
     last_id: Option<String>,
     cache: Cache,
 }
@@ -89,8 +89,8 @@ impl Chat {
         }
     }
 
-    /// Decodes up to `most` complete events that, like the event before them, each contain one plain text. Returns an
-    /// empty result if the first event is anything else.
+    /// Decodes up to `most` complete events that each contain only text, like the event before them. Returns an empty
+    /// result if the first event is anything else.
     #[inline]
     pub(crate) fn similar_events(
         &mut self,
@@ -102,7 +102,7 @@ impl Chat {
             return WholeEvents::default();
         };
         let (choice, out) = (template.choice, &mut *wire.out);
-        // For only one or two events, the preparation is not worthwhile.
+        // For only one or two events, the preparation would cost more than it saves.
         let is_short = input.len() < template.event_length() * 3;
         if is_short || !out.takes_rows() || !wire.assembler.awaits_text(out, choice) {
             return WholeEvents::default();

@@ -65,7 +65,8 @@ pub(crate) fn is_body(document: &Document<'_>) -> bool {
     whole || is_line(document)
 }
 
-/// Returns true if more lines may follow, because a complete legacy completion looks like the last chunk of a stream.
+/// Returns true if the document is either a complete legacy completion or the last chunk of a stream, so that more
+/// lines may follow.
 pub(crate) fn is_line(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;
@@ -84,7 +85,7 @@ pub(crate) fn is_line(document: &Document<'_>) -> bool {
     present(chunk.error).is_none() && !choices.is_empty() && choices.iter().all(ends)
 }
 
-/// Returns the text of a legacy Completions choice. The text is the content if there is neither a delta nor a message.
+/// Returns the text of a legacy Completions choice. Such a choice has neither a delta nor a message.
 pub(crate) fn legacy_text<'a>(choice: &Choice<'a>) -> Slot<'a> {
     let alone = is_none(choice.delta.as_ref()) && is_none(choice.message.as_ref());
     choice.text.filter(|_| alone)

@@ -1,4 +1,5 @@
-//! Checks Chat chunks against the requirements of official clients, so that repair rewrites what they would misread.
+//! Checks Chat chunks against the requirements of official clients, so that repair rewrites the chunks that they would
+//! misread.
 //!
 //! openai-python's `stream()` skips chunks whose `object` is not `chat.completion.chunk`. In other chunks, it requires a
 //! `choices` array in which each choice has a `delta` object, and it merges lists in a delta by `index`. It stores tool
@@ -25,7 +26,7 @@ use crate::model::output::Output;
 use crate::model::small_map::Set;
 use std::mem;
 
-/// Maximum number of list members to store per choice.
+/// Maximum number of names in `lists` per choice.
 const MAX_LISTS: usize = 16;
 
 /// Finish reasons after which clients run the calls.
@@ -106,7 +107,7 @@ fn index_of(slot: Slot<'_>) -> Option<i64> {
 /// The lists that clients store for one choice.
 #[derive(Debug, Default)]
 pub(crate) struct Readers {
-    /// True once a delta of the choice was received.
+    /// True once a delta of the choice has been received.
     begun: bool,
     /// Length of the list of tool calls.
     calls: i64,
@@ -160,8 +161,8 @@ impl Readers {
             && index.is_none_or(|index| i64::from(index) < self.calls)
     }
 
-    /// Checks the members of a delta. `typed`: as for `begin`; other chunks are also not rewritten to add the type of a
-    /// call.
+    /// Checks the members of a delta. `typed`: as for `begin`. If it is false, the chunk is also not rewritten to add
+    /// the type of a call.
     pub(crate) fn delta(&mut self, delta: &Delta<'_>, typed: bool, notes: &mut Anomalies<'_>) {
         let is_text = |raw: Raw<'_>| matches!(raw.kind, Kind::String | Kind::Null);
         if delta.content.is_some_and(|raw| !is_text(raw)) {
@@ -279,11 +280,11 @@ impl Readers {
             notes.mark_misread("empty_entry");
         }
         if !self.blank.is_empty() && custom.is_some_and(|custom| is_filled(custom.arguments)) {
-            self.blank.remove(&index); // a free-form call, although its header did not show that
+            self.blank.remove(&index); // a free-form call, although its first fragment did not show that
         }
     }
 
-    /// Returns true if a complete message has calls that were not streamed, or is the first content of the choice.
+    /// Returns true if a complete message contains calls that were not streamed, or the first content of the choice.
     pub(crate) fn is_new(&self, message: &Delta<'_>, has_text: bool) -> bool {
         let calls = message.tool_calls.as_ref();
         let count = match calls {

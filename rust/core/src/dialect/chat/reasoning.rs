@@ -21,7 +21,8 @@ use crate::json::members::present;
 use crate::json::members::text;
 use std::borrow::Cow;
 
-/// Minimum length of the text so far. A text that begins with a shorter one is not treated as a repetition.
+/// Minimum length of the text so far, in characters. New text that begins with shorter text is not treated as a
+/// repetition.
 const PREFIX_CHARS: usize = 4;
 
 /// The reasoning in one delta.
@@ -34,7 +35,7 @@ pub(crate) struct Thought<'a> {
     pub(crate) repeated: bool,
     /// Other fields that contain the same text.
     pub(crate) again: Vec<Raw<'a>>,
-    /// A second field with a different text.
+    /// A second field with different text.
     pub(crate) extra: Vec<Member<'a>>,
     pub(crate) details: Option<Details<'a>>,
     /// The signature in a field that is not text.
@@ -143,12 +144,14 @@ fn details<'a>(raw: Raw<'a>, notes: &mut Anomalies<'a>) -> Option<Details<'a>> {
     Some(out)
 }
 
-/// Text of `reasoning_details` so far, if they are the only source. Returns the part of each text that is new.
+/// The text so far from a source that may repeat it in each piece (`reasoning_details` or a streamed `message`). `next`
+/// returns the new text in a piece.
 #[derive(Debug)]
 pub(crate) struct Progress {
     seen: String,
     doubted: bool,
-    /// Minimum length of the text so far. A text that begins with a shorter one is not treated as a repetition.
+    /// Minimum length of the text so far, in characters. New text that begins with shorter text is not treated as a
+    /// repetition.
     least: usize,
 }
 
@@ -159,8 +162,7 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// Returns a state in which texts are treated as repetitions once the text so far has `least` characters, and at
-    /// least one.
+    /// Creates a state that detects repetitions once the text so far has `least` characters. `least` must not be 0.
     pub(crate) fn from(least: usize) -> Progress {
         Progress {
             seen: String::new(),
@@ -174,12 +176,13 @@ impl Progress {
         self.seen.chars().nth(self.least - 1).is_some()
     }
 
-    /// Returns true if a text repeats the text so far.
+    /// Returns true if the text so far is long enough and `text` begins with it.
     pub(crate) fn repeated_by(&self, text: &Text<'_>) -> bool {
         self.is_long() && text.body.starts_with(self.seen.as_str())
     }
 
-    /// AM13: returns true, once, if the text begins with all earlier text, so that it may be new text or a repetition.
+    /// AM13: returns true if the text begins with all earlier text, so that it may be new text or a repetition. Returns
+    /// true at most once.
     pub(crate) fn is_doubtful(&mut self, text: &Text<'_>) -> bool {
         let Some(new) = text.body.strip_prefix(self.seen.as_str()) else {
             return false;
@@ -194,7 +197,7 @@ impl Progress {
     }
 
     /// Returns the new text in a piece, and whether the piece repeats the earlier text. Halves of surrogate pairs at
-    /// the ends of a text are not compared.
+    /// the ends of the text are not compared.
     pub(crate) fn next<'t>(&mut self, text: &Text<'t>) -> (Text<'t>, bool) {
         let long = self.is_long();
         let Some(new) = text.body.strip_prefix(self.seen.as_str()).filter(|_| long) else {

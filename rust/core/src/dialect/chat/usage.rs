@@ -1,4 +1,4 @@
-//! The token counts in a chunk, a choice or an extension member.
+//! The token counts in a chunk, a choice or an extension member such as `x_groq`.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;

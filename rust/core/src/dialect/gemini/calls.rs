@@ -1,8 +1,7 @@
-//! Decodes the function calls of one candidate: complete calls and the call whose arguments are still streaming.
+//! Decodes the function calls of one candidate: complete calls, and calls with streamed arguments.
 //!
-//! A call ends with its part, unless the part has `willContinue`; then the call ends with the first part without
-//! `willContinue`. This also determines which call a part belongs to: only one call is open at a time, unless ids
-//! distinguish several.
+//! A call ends with its part, unless the part has `willContinue`. It then ends with the first later part that does not
+//! have `willContinue`. Only one call can be in progress at a time, unless the calls have different ids.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -62,7 +61,7 @@ pub(crate) struct Calls {
     partial: Partial,
     /// Other open calls, set aside until a part has their id.
     others: BTreeMap<u64, (Going, Partial)>,
-    /// Maps call ids to keys in `others`, and counts the calls set aside so far.
+    /// Maps call ids to keys in `others`. The next key is `aside`, the number of calls set aside so far.
     waiting: Map<String, BTreeSet<u64>>,
     aside: u64,
 }
@@ -191,7 +190,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Resumes the call that a part's id refers to. If no call is open, a part with neither id nor name resumes the
+    /// Continues the call that a part's id refers to. If no call is open, a part with neither id nor name continues the
     /// call that was set aside last.
     fn turn_to(
         &mut self,

@@ -1,7 +1,7 @@
 //! Decodes one candidate of a Gemini stream: its parts, in order, its sources, its metadata and its finish reason.
 //!
-//! Parts have no address on the wire. Consecutive texts of the same kind form one part, until a different part comes
-//! between them or a thought signature ends the part.
+//! Parts have no address on the wire. Consecutive text parts of the same kind are joined into one part, which ends at a
+//! part of another kind or at a thought signature.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -54,11 +54,12 @@ pub(crate) struct Candidate {
     open: Option<(ItemKind, i64)>,
     finish_reported: bool,
     pub(crate) reason: Option<String>,
-    /// True if text or another part came after a finish reason.
+    /// True if text or another part arrived after a finish reason.
     pub(crate) ran_on: bool,
 }
 
-/// An item in a chunk's `candidates`. The objects and lists that the decoder reads are already split.
+/// An item in a chunk's `candidates`. The objects and lists that the decoder reads are already split into members and
+/// items.
 #[derive(Debug)]
 pub(crate) struct OpenedCandidate<'c, 'a> {
     pub(crate) raw: Raw<'a>,
@@ -72,8 +73,7 @@ pub(crate) struct OpenedCandidate<'c, 'a> {
 type OpenedPart<'c, 'a> = (Raw<'a>, Option<Cow<'c, Object<'a>>>);
 
 impl<'c, 'a> OpenedCandidate<'c, 'a> {
-    /// Opens the items of `candidates`, which are part of `payload`. Returns an empty list if the value is not an
-    /// array.
+    /// Splits the items of `candidates` in `payload`. Returns an empty list if the value is not an array.
     pub(crate) fn list(payload: &'c Object<'a>, raw: Raw<'a>) -> Vec<OpenedCandidate<'c, 'a>> {
         let entries = payload.items(raw);
         let open = |entry: &Raw<'a>| OpenedCandidate::of(payload, *entry);
@@ -115,7 +115,7 @@ impl Numbered for Candidate {
 }
 
 impl Candidate {
-    /// Creates the state of a candidate and its choice, because a candidate without any output must also finish.
+    /// Creates the state of a candidate, and opens its choice so that a candidate without output also ends.
     pub(crate) fn new(
         wire: &mut DecodeContext<'_, '_>,
         index: i32,
@@ -148,8 +148,8 @@ impl Candidate {
         let mut extra = rest(members, &FACTS.candidate_fields);
         let mut carry = ExtraFields::default();
         if let Some(raw) = nonnull(members, LOGPROBS) {
-            // Log probabilities describe the tokens in this chunk, so the event that contains those tokens carries
-            // them.
+            // Log probabilities describe the tokens in this chunk, so they are attached to the event that contains
+            // those tokens.
             carry.add(member(LOGPROBS, raw));
         }
         if let Some(content) = &entry.content {
@@ -185,8 +185,8 @@ impl Candidate {
         self.open
     }
 
-    /// Returns the text of a candidate that contains only text, and the part that the text belongs to. The same
-    /// candidate with a different text belongs to the same part.
+    /// Returns the text of a candidate that contains only text, and the part that the text belongs to. A candidate that
+    /// differs only in its text extends the same part.
     pub(crate) fn lone_text<'a>(
         &self,
         entry: &OpenedCandidate<'_, 'a>,
@@ -203,14 +203,14 @@ impl Candidate {
             && only(&content.members, &["parts", "role"])
             && only(&part.members, &["text", "thought"])
             && object.get("index").is_none_or(is_small);
-        // An empty text does not open a part, because the open part may be of another kind.
+        // Empty text does not open a part, so the open part may be of another kind.
         let text = part.get("text").filter(|raw| raw.text.len() > 2)?;
         let text = Some(text).filter(|raw| raw.kind == Kind::String)?;
         let (kind, position) = self.open.filter(|_| plain && self.reason.is_none())?;
         Some((self.at(kind, position), text))
     }
 
-    /// Records a finish reason. The last reason is used, unless only an earlier one means that the response was
+    /// Records a finish reason. The last reason is used, unless only an earlier reason means that the response was
     /// truncated.
     pub(crate) fn take(&mut self, wire: &mut DecodeContext<'_, '_>, reason: &str) -> ParseResult {
         let cut = |reason| {
@@ -227,7 +227,7 @@ impl Candidate {
         Ok(())
     }
 
-    /// Finishes the candidate: closes the open part and calls and reports the finish reason.
+    /// Finishes the candidate: closes the open part and the open calls, and emits the finish reason.
     pub(crate) fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if std::mem::replace(&mut self.finish_reported, true) {
             return Ok(());
@@ -335,7 +335,7 @@ impl Candidate {
         Ok(())
     }
 
-    /// Keeps a part of an unknown kind, because a later turn must send it back.
+    /// Emits a part of an unknown kind unchanged, because it must be sent back in a later turn.
     fn keep(&mut self, wire: &mut DecodeContext<'_, '_>, part: &Object<'_>) -> ParseResult {
         self.close(wire)?;
         self.calls.finish(wire)?;
@@ -378,7 +378,7 @@ impl Candidate {
                 self.open = Some((kind, position));
                 let at = self.at(kind, position);
                 if text.is_empty() {
-                    // The signature needs a part, because a later turn must send the signature back.
+                    // The signature needs a part, because the signature must be sent back in a later turn.
                     wire.assembler.part_opened(wire.out, at, None, None)?;
                 }
                 at
@@ -404,7 +404,7 @@ impl Candidate {
         };
         wire.assembler.part_attributes(wire.out, at, attributes)?;
         match signature {
-            // The signature covers the text so far, so a later turn must not join that text with the text that follows.
+            // The signature covers the text so far, so it must not be joined with the following text in a later turn.
             Some(_) => self.close(wire),
             None => Ok(()),
         }
@@ -445,7 +445,7 @@ fn address(position: i64) -> Address<'static> {
     }
 }
 
-/// Returns the kinds of a part other than text, in the order of its members.
+/// Returns the kinds of content in a part, except text, in the order of its members.
 fn kinds(part: &[Member<'_>]) -> Vec<&'static str> {
     let mut out = Vec::new();
     for member in part {
@@ -470,7 +470,7 @@ fn member<'a>(name: &'static str, raw: Raw<'a>) -> Member<'a> {
     }
 }
 
-/// Returns the members as a JSON object, and adds the signature of a text part that is not a thought.
+/// Returns the members and the signature of a text part that is not a thought, as one JSON object.
 fn signed(extra: &ExtraFields<'_>, signature: &str) -> String {
     let mut out = extra.text().unwrap_or_else(|| "{".to_owned());
     if out.pop() != Some('{') {

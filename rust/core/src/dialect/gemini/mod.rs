@@ -1,7 +1,7 @@
 //! Decodes chunks from streamGenerateContent, and complete GenerateContentResponse bodies, into wire deltas.
 //!
 //! Reads the members of a chunk; the `candidate` module reads its candidates. Gemini has no terminal marker, so this
-//! module decides when the response is complete (`_spec/dialects.json` explains why).
+//! module determines when the response is complete (`_spec/dialects.json` explains why).
 
 pub(crate) mod calls;
 pub(crate) mod candidate;
@@ -77,7 +77,7 @@ pub(crate) struct Gemini {
     lowest: Option<i32>,
     /// Number of candidates at the beginning of the list that all have a finish reason.
     over: usize,
-    /// Unmodeled members of chunks, as last received.
+    /// Unknown members of chunks, as last received.
     last_seen: LastSeen,
     started: bool,
     ended: bool,
@@ -280,8 +280,8 @@ impl Gemini {
         notes.report(wire)
     }
 
-    /// Reports the start of the response from the first chunk. The id in a chunk recovered after a broken document is
-    /// not trusted.
+    /// Emits the start of the response from the first chunk. The id in a chunk recovered after a broken document is not
+    /// trusted.
     fn start<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -441,8 +441,7 @@ impl Decoder for Gemini {
         self.report_error(wire, &upstream_error, payload, Anomalies::default())
     }
 
-    /// Reports the finish reasons, because no later ones can arrive. Finish reasons take the place of a terminal
-    /// marker.
+    /// Emits the finish reasons, because no later ones can arrive. Finish reasons take the place of a terminal marker.
     fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.finish(wire)?;
         if self.is_over() && !self.candidates.iter().any(|one| one.ran_on) {

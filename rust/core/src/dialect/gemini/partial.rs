@@ -1,8 +1,8 @@
-//! Converts streamed arguments (`partialArgs` of a function call) into one JSON text while they arrive.
+//! Converts streamed arguments (`partialArgs` of a function call) to JSON text as they arrive.
 //!
-//! The API streams the leaves of the argument object in document order, each with its JSON path. A string may come in
-//! any number of pieces. A leaf that cannot follow what was already written leaves the text permanently unfinished,
-//! because a call with missing content must not look complete.
+//! The API streams the leaves of the argument object in document order, each with its JSON path. A string may be sent
+//! in any number of pieces. If a leaf cannot follow the text written so far, the text is left unfinished, because a
+//! call with a missing leaf must not look complete.
 
 use crate::json::Text;
 use crate::json::write_string;
@@ -86,7 +86,7 @@ pub(crate) struct Partial {
     levels: Vec<Level>,
     /// Path of the unfinished string, if any.
     string: Option<Vec<Step>>,
-    /// True once any text was written.
+    /// True once any text has been written.
     begun: bool,
     broken: bool,
 }
@@ -144,7 +144,7 @@ impl Partial {
         Some(whole(text))
     }
 
-    /// Handles a leaf that cannot be added: from now on the text stays unfinished, and it must not be empty.
+    /// Leaves the text unfinished because a leaf cannot be added. If no text has been written yet, returns "{".
     pub(crate) fn spoil(&mut self) -> Text<'static> {
         self.broken = true;
         let begun = std::mem::replace(&mut self.begun, true);
@@ -166,7 +166,7 @@ impl Partial {
         }
         let mut out = String::new();
         if self.string.take().is_some() {
-            // The end of the string was not marked, but the next leaf implies it.
+            // The string had no explicit end, so the next leaf ends it.
             out.push('"');
         }
         let same = |(level, step): &(&Level, &Step)| level.key.as_ref() == Some(*step);

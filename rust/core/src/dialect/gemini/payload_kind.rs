@@ -1,5 +1,5 @@
 //! Classifies payloads: chunks, chunks in an envelope, complete bodies, errors, documents usable after a broken one,
-//! and notes. Notes are ignored even after the end.
+//! and payloads without output, which are ignored even after the end.
 
 use crate::dialect::decoder::Shapes;
 use crate::dialect::gemini::spec_tables::is_reason;
@@ -40,7 +40,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
             ends(object) || object.present("error").is_some() || reports_error(object)
         })
     },
-    // A complete body looks like a last chunk, and early models end every chunk with a finish reason.
+    // A complete body looks like the last chunk of a stream, and early models end every chunk with a finish reason.
     is_line: |document| {
         object(document)
             .is_some_and(|object| object.present("error").is_none() && !reports_error(object))
@@ -106,7 +106,7 @@ impl Place for ChunkPlace {
     fn may_repeat(self, members: &[Member<'_>]) -> bool {
         let is_partial = |member: &Member<'_>| member.key.is("partialArgs");
         match self {
-            ChunkPlace::Usage => false, // its members are not reported
+            ChunkPlace::Usage => false, // its duplicate keys are not reported
             ChunkPlace::Call => may_repeat(members) || members.iter().any(is_partial),
             _ => may_repeat(members),
         }

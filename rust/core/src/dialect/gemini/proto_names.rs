@@ -12,7 +12,7 @@ use crate::json::Scanner;
 use memchr::memchr_iter;
 use std::ops::Range;
 
-/// Objects that contain members that the API does not define (`HELD`).
+/// Objects with a member (`HELD`) whose content the API does not define.
 const HOLDERS: [&str; 4] = [
     "functionCall",
     "functionResponse",

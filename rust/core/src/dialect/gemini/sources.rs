@@ -1,7 +1,7 @@
 //! Decodes the grounding chunks of one candidate, and emits each of them once as a source.
 //!
-//! The payloads of a stream repeat the list of grounding chunks or append to it. The `candidate` module keeps the whole
-//! grounding metadata.
+//! The payloads of a stream repeat the list of grounding chunks or append to it. The `candidate` module stores the
+//! complete grounding metadata.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::decode_context::DecodeContext;
@@ -20,7 +20,7 @@ const KINDS: [&str; 4] = ["web", "retrievedContext", "maps", "image"];
 /// Decoder state for the sources of one candidate.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
-    /// Grounding chunks that were already emitted, as sent; the assembler limits their number.
+    /// Grounding chunks that have already been emitted, as sent; the assembler limits their number.
     emitted: HashSet<String>,
 }
 

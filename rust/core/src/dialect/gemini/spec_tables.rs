@@ -138,7 +138,7 @@ pub(crate) fn a_reason<'a>(
     is_reason(&reason).then(|| notes.clean(reason))
 }
 
-/// Returns true if a text is a reason, that is, neither blank nor one of `absent_reasons`.
+/// Returns true if the text is neither blank nor one of `absent_reasons`.
 pub(crate) fn is_reason(text: &Text<'_>) -> bool {
     !is_blank(text) && !FACTS.absent_reasons.contains(&text.body.as_ref())
 }
@@ -166,7 +166,7 @@ pub(crate) fn an_id<'a>(
     }
 }
 
-/// Returns a string that is not streamed text, or `None` if it is blank.
+/// Returns a string such as a name or an id, or `None` if it is blank.
 pub(crate) fn a_word<'a>(
     holder: &[Member<'a>],
     at: Pointer<'_>,

@@ -1,4 +1,4 @@
-//! Decodes the parts of a candidate other than texts and function calls: files, code that the model ran, and provider
+//! Decodes the parts of a candidate other than text and function calls: files, code that the model ran, and provider
 //! tools.
 //!
 //! A result without an id belongs to the call before it.

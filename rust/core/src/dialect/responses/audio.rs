@@ -1,4 +1,4 @@
-//! Collects the audio of a stream and its transcript. The pieces are emitted as metadata at the end, as in Chat.
+//! Collects the audio of a stream and its transcript. The fragments are emitted as metadata at the end, as in Chat.
 
 use crate::assemble::part::object_merge::Growth;
 use crate::dialect::decode_context::DecodeContext;
@@ -8,7 +8,7 @@ use crate::json::members::Object;
 use crate::model::fault::Fault;
 use std::mem;
 
-/// The pieces so far.
+/// The fragments so far.
 #[derive(Debug, Default)]
 pub(crate) struct Audio {
     pieces: Vec<String>,
@@ -16,8 +16,8 @@ pub(crate) struct Audio {
 }
 
 impl Audio {
-    /// Stores the piece that an event contains; `member` is the member of `audio` that the piece belongs to. Returns
-    /// false if the event contains no piece.
+    /// Stores the fragment from an audio event. `member`: the member of `audio` that the fragment extends, `data` or
+    /// `transcript`. Returns false if the event has no string `delta`.
     pub(crate) fn delta(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -39,7 +39,7 @@ impl Audio {
         Ok(true)
     }
 
-    /// Emits the pieces.
+    /// Emits the fragments.
     pub(crate) fn leave(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if self.pieces.is_empty() {
             return Ok(());
@@ -49,7 +49,7 @@ impl Audio {
         wire.assembler.choice_metadata(wire.out, 0, &text)
     }
 
-    /// Drops the pieces.
+    /// Drops the fragments.
     pub(crate) fn forget(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.pieces.clear();
         let held = mem::take(&mut self.size);

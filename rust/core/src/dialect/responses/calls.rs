@@ -1,6 +1,6 @@
 //! Decodes tool call items of every type that the API has: names, ids and arguments.
 //!
-//! Determines which members of an item make up the arguments. The assembler decides which call an event addresses.
+//! Determines which members of an item make up the arguments. The assembler determines which call an event addresses.
 
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;
@@ -110,7 +110,7 @@ pub(crate) fn read_call<'a>(
 }
 
 /// Handles `output_item.added`. Ignores the members of a wrapped call: they are complete only when the item is done, so
-/// they are not the beginning of its arguments.
+/// they cannot be used as the beginning of its arguments.
 pub(crate) fn open_call(
     wire: &mut DecodeContext<'_, '_>,
     call: &CallItem<'_>,

@@ -24,7 +24,7 @@ use std::borrow::Cow;
 #[derive(Debug)]
 pub(crate) struct ContentPart<'w, 'a> {
     pub(crate) sort: Sort,
-    /// The part's object; `None` if a bridge sends only a string.
+    /// The part's object; `None` if a gateway sends only a string.
     pub(crate) part: Option<Cow<'w, Object<'a>>>,
     raw: Raw<'a>,
     pub(crate) position: i64,
@@ -60,8 +60,8 @@ impl Sort {
     }
 }
 
-/// Returns the `Sort` of a content part that came in a separate event, and the member that contains its text. Returns
-/// `None` for an unknown type.
+/// Returns the `Sort` of a content part that arrived in a separate event, and the name of the member with its text.
+/// `default` overrides the `Sort` of the type. Without it, returns `None` for an unknown type.
 pub(crate) fn sorted(part: &Object<'_>, default: Option<Sort>) -> Option<(Sort, &'static str)> {
     let kind = part.string("type");
     match FACTS.content.get(kind.as_deref().unwrap_or("output_text")) {

@@ -104,7 +104,7 @@ pub(crate) struct ContentIndexes {
     by_index: Map<i64, Message>,
     /// Ids of the messages in `by_id`, by output index.
     ids: Map<i64, String>,
-    /// True if a label has changed the part that it refers to since the last call of `take_renamed`.
+    /// True if any label refers to a different part than at the last call of `take_renamed`.
     renamed: bool,
 }
 
@@ -116,7 +116,7 @@ enum MessageKey {
 }
 
 impl ContentIndexes {
-    /// Returns true if a label has changed the part that it refers to since the last call.
+    /// Returns true if any label refers to a different part than at the last call.
     #[inline]
     pub(crate) fn take_renamed(&mut self) -> bool {
         mem::take(&mut self.renamed)
@@ -191,8 +191,8 @@ impl ContentIndexes {
         }
     }
 
-    /// Returns the position of a part in an item's list: its index there, or the position of its label if only the
-    /// label matches (lists may omit empty parts).
+    /// Returns the position of the part that an element of a content list repeats. If the part at the element's list
+    /// index has another channel, the index is looked up as a label, because lists may omit empty parts.
     pub(crate) fn listed(
         &mut self,
         item_address: &ItemAddress<'_>,

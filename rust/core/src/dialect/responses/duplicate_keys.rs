@@ -1,7 +1,7 @@
 //! Finds and reports duplicate object keys among the members that the decoder reads.
 //!
-//! Scans only the places where such members can occur, and does not interpret them. Most payloads have no duplicate key,
-//! which is known once they are parsed (`Place`); only payloads that may have one are scanned again to report it.
+//! Scans only the places where such members can occur, and does not interpret them. Parsing shows whether a payload may
+//! have a duplicate key (`Place`). Most payloads do not; only the others are scanned again.
 
 use crate::dialect::decode_context::ParseResult;
 use crate::dialect::responses::name_sets::Glance;
@@ -114,7 +114,7 @@ pub(crate) fn report_duplicates(
     Ok(())
 }
 
-/// Reports the key if the object already had it.
+/// Reports the key if it occurred before in the same object.
 fn note(
     out: &mut Output<'_>,
     glance: &mut Glance,

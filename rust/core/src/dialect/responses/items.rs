@@ -1,7 +1,7 @@
 //! Decodes output items when they are announced, complete, or repeated in the terminal output.
 //!
-//! Messages and reasoning contain text. `calls` reads tool calls, results are paired with their calls, and items of
-//! unknown type are kept unchanged for the next turn.
+//! Messages and reasoning contain text. Tool calls are decoded in `calls`, results are paired with their calls, and
+//! items of unknown type are kept unchanged for the next turn.
 
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;
@@ -41,7 +41,7 @@ const TYPES: usize = 4096;
 /// Maximum length of a stored item type, in characters.
 const TYPE: usize = 64;
 
-/// The event name with which an item of unknown type is kept, regardless of the event in which it occurred.
+/// The event name under which an item of unknown type is emitted, regardless of the event that contained it.
 const ITEM_DONE: &str = "response.output_item.done";
 
 /// The output items of one stream.
@@ -79,7 +79,7 @@ struct ItemOccurrence<'p> {
 type RestatedItem<'w, 'a> = (Raw<'a>, Option<Cow<'w, Object<'a>>>);
 
 impl Items {
-    /// Discards all state because the response restarts, so that indexes now refer to other items.
+    /// Discards all state when the response restarts, because indexes then refer to other items.
     pub(crate) fn begin_again(&mut self) {
         self.texts = LazyBox::default();
         self.types.clear();
@@ -183,7 +183,7 @@ impl Items {
     }
 
     /// Returns true if positions in the terminal output equal the output indexes in the stream. Some gateways omit
-    /// items.
+    /// items from the terminal output.
     fn in_line(&self, output: &[RestatedItem<'_, '_>]) -> bool {
         let same = |(position, (_, item)): (i64, &RestatedItem<'_, '_>)| {
             let name = item.as_deref().map(type_of).unwrap_or_default();
@@ -249,7 +249,7 @@ impl Items {
         let DecodeContext { assembler, out } = &mut reader.wire;
         let call_fields = call.call_fields();
         if call.unfinished {
-            // The call was truncated. The end of the response decides its state, based on the reported reason.
+            // The call was truncated. Its final state depends on why the response is incomplete.
             let nothing = Text::plain("");
             let address = call.item_address.address();
             assembler.call_text(
@@ -296,8 +296,8 @@ impl Items {
         assembler.result(out, 0, id, raw.text, error.is_some(), None)
     }
 
-    /// Emits a finished image as a file of the response. Previews that were sent earlier are not files; they remain
-    /// `Unknown`.
+    /// Emits a finished image as a file of the response. Previews (`partial_image`) are not files; they are emitted as
+    /// metadata of the call.
     fn image<'a>(
         &mut self,
         item: &Object<'a>,
@@ -398,7 +398,7 @@ impl Items {
         assembler.kept_unknown(out, 0, Some(ITEM_DONE), item.raw.text.as_bytes(), None)
     }
 
-    /// Returns true if the value was not emitted before. The terminal output repeats streamed values.
+    /// Returns true if the value has not been emitted before. The terminal output repeats streamed values.
     fn is_new(&mut self, what: (&str, &str, &str)) -> bool {
         let mark = mark_of(what);
         if self.once.len() < ONCE {

@@ -69,7 +69,7 @@ pub(crate) struct Responses {
     items: Items,
     audio: Audio,
     sequence: Sequence,
-    /// True once the start of the response was reported.
+    /// True once the start of the response has been emitted.
     start_reported: bool,
     /// True if the policy treats a new response id as a restart.
     restarts: bool,
@@ -400,7 +400,7 @@ impl Decoder for Responses {
     }
 
     /// Ignores `[DONE]`: OpenResponses sends it after the terminal event, and without that event, `[DONE]` does not end
-    /// the response. Clients stop reading at `[DONE]`, so repair drops one that comes before the terminal event.
+    /// the response. Clients stop reading at `[DONE]`, so repair drops a `[DONE]` that comes before the terminal event.
     fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         wire.out.leave_out("done_marker");
         Ok(())

@@ -1,4 +1,4 @@
-//! Sets of member names with fast lookup, which is done for every member of every event.
+//! Sets of member names. Lookup is fast, because every member of every event is looked up.
 
 use crate::json::Key;
 use crate::json::Kind;
@@ -28,7 +28,7 @@ const SLOTS: usize = 32;
 #[derive(Debug, Default)]
 pub(crate) struct Slots<'a> {
     slots: [Slot<'a>; SLOTS],
-    /// True if a member is not in the set and is neither null nor `[]`.
+    /// True if the object has a member that is not in the set and is neither null nor `[]`.
     pub(crate) others: bool,
     /// True if a key in the set is duplicated.
     pub(crate) repeated: bool,

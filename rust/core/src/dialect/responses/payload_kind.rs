@@ -40,8 +40,8 @@ fn is_body(object: &Object<'_>) -> bool {
     object.present("error").is_some() || reports_error(object)
 }
 
-/// Returns true if a document without an `error` member is an error: a message with its code, a reported failure, or
-/// only `message` or `detail`.
+/// Returns true if a document without an `error` member is an error: a message with a code, a reported failure, or only
+/// `message` or `detail`.
 fn reports_error(object: &Object<'_>) -> bool {
     let first = object.members.first();
     let bare = first.is_some_and(|first| first.key.is("detail") || first.key.is("message"));
@@ -55,7 +55,7 @@ fn reports_error(object: &Object<'_>) -> bool {
         return false;
     }
     // A document with a `type` is an event. Extension events may have a `message` too, so only a type that ends in
-    // `error` counts as an error.
+    // `error` is treated as an error.
     match object.present("type") {
         None => object.present("code").is_some(),
         Some(_) => object
@@ -83,8 +83,8 @@ fn kind(object: &Object<'_>) -> Option<EventKind> {
     FACTS.kinds.get(name.as_ref()).copied()
 }
 
-/// Returns the error in an event, nested or flat. An `error` in a response event or an extension event may describe
-/// something else.
+/// Returns the error in an event, from its `error` member or from the event itself. An `error` in a response event or
+/// an extension event may have another meaning.
 #[inline]
 pub(crate) fn find_error<'a>(
     event: &Object<'a>,

@@ -1,4 +1,4 @@
-//! Reads the members of a Responses event: ids, indexes, texts, addresses, and unmodeled members.
+//! Reads the members of a Responses event: ids, indexes, text, addresses, and unmodeled members.
 //!
 //! One `Reader` is created for each payload.
 
@@ -176,7 +176,8 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         Ok(None)
     }
 
-    /// Returns a text as sent. The next delta may complete a surrogate pair that is split at the end of the text.
+    /// Returns the text of a string member as sent. The next delta may complete a surrogate pair that is split at the
+    /// end of the text.
     #[inline]
     pub(crate) fn text(
         &mut self,
@@ -209,7 +210,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         text.or_else(|| self.text_elsewhere(field))
     }
 
-    /// Returns the text inside an object, or the text in the member that the final events use.
+    /// Returns the text inside an object. If the member is absent, returns `text`, the member that final events use.
     #[cold]
     fn text_elsewhere(&self, field: Field) -> Option<Text<'a>> {
         let Some(raw) = present(self.slots.get(field)) else {
@@ -222,7 +223,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         texts.find_map(text)
     }
 
-    /// Returns a text that no later delta continues, and records whether it contains unpaired surrogates.
+    /// Replaces lone surrogates in text that no later delta continues, and records whether there were any.
     pub(crate) fn whole_text(&mut self, text: Text<'a>) -> Cow<'a, str> {
         let (text, lone) = text.into_whole();
         self.notes.lone |= lone;

@@ -36,7 +36,7 @@ const BY_CALL_ID: [&str; 4] = [
 /// Item types that do not need an id.
 const WITHOUT_ID: [&str; 2] = ["function_call", "custom_tool_call"];
 
-/// Families of events that clients expect with another name.
+/// Event families that clients expect under another name.
 const OTHER_NAMES: [&str; 2] = ["text", "function_call.arguments"];
 
 /// Returns the type that an item must have for this family of events.
@@ -110,7 +110,7 @@ struct Item {
     summaries: usize,
     /// Number of other items that had the same index.
     before: usize,
-    /// True once the item was completed.
+    /// True once the item has been completed.
     is_done: bool,
 }
 

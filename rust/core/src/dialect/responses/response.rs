@@ -90,7 +90,7 @@ impl Responses {
         let mut reader = Reader::new(wire, response, &slots);
         self.start(response, at, &mut reader)?;
         self.output(response, at, &mut reader)?;
-        // Some bridges omit the status.
+        // Some gateways omit the status.
         let status = response.string("status").unwrap_or("completed".into());
         if FACTS.is_final(&status) {
             let beside = ExtraFields::default();
@@ -122,7 +122,7 @@ impl Responses {
         self.conclude(response.as_deref(), at, reader, status, beside, payload)
     }
 
-    /// Reports the start of the response from the first event that identifies it. In a resumed stream this may be the
+    /// Emits the start of the response from the first event that identifies it. In a resumed stream this may be the
     /// terminal event.
     fn start<'a>(
         &mut self,
@@ -171,7 +171,7 @@ impl Responses {
         self.items.texts.top_level(response, reader)
     }
 
-    /// Ends the response: reports the usage, the changed members, and how the response ended.
+    /// Ends the response: emits the usage, the changed members, and how the response ended.
     fn conclude<'a>(
         &mut self,
         response: Option<&Object<'a>>,
@@ -217,7 +217,7 @@ impl Responses {
     }
 }
 
-/// Returns the response's members that differ from `start_reported`, the metadata reported at the start.
+/// Returns the response's members that differ from `reported`, the metadata at the start.
 fn changed_fields<'a>(response: &Object<'a>, reported: Option<&str>) -> ExtraFields<'a> {
     let mut left = rest(response, &FACTS.response_fields);
     let Some(text) = reported else {
@@ -255,7 +255,7 @@ fn usage<'a>(
     assembler.merge_usage(out, counts)
 }
 
-/// Returns the reason that replaces the status `incomplete`, unless the reason is missing or the usual one.
+/// Returns the status. For an incomplete response, returns the reason instead, unless it is missing or the usual one.
 ///
 /// A response whose reason does not mean success is incomplete, even if its status is `completed`.
 fn reason_of<'a>(status: Cow<'a, str>, why: Option<Raw<'a>>) -> Cow<'a, str> {

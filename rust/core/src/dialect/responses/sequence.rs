@@ -1,8 +1,8 @@
 //! Distinguishes events that are replayed from events that merely have the same `sequence_number`.
 //!
 //! A stream that is resumed or replayed repeats events with their `sequence_number`; a gateway that hard-codes the
-//! number does not repeat events. An exact duplicate is therefore dropped as long as no number was seen with two
-//! different contents.
+//! number does not repeat events. Exact duplicates are therefore dropped until a number occurs with two different
+//! contents.
 
 use crate::json::Kind;
 use crate::json::Number;
@@ -77,7 +77,7 @@ impl Sequence {
         }
     }
 
-    /// Returns true if exactly this event was seen before. Equal events have equal hashes.
+    /// Returns true if exactly this event has been seen before. Equal events have equal hashes.
     pub(crate) fn is_replayed(
         &mut self,
         out: &mut Output<'_>,
@@ -91,7 +91,7 @@ impl Sequence {
             return Ok(false);
         };
         // Half of the hash is enough, because it is compared only with the hash of the event with the same number.
-        // These hashes are most of the memory that a long stream uses.
+        // These hashes account for most of the memory that a long stream uses.
         let mark = mark() as u32;
         match self.known(number) {
             None => {

@@ -109,7 +109,7 @@ pub(crate) enum Kind {
     Opening,
     /// The event is about a call in progress.
     Progress,
-    /// The member of `audio` that the piece belongs to.
+    /// The member of `audio` that the fragment extends.
     AudioDelta(&'static str),
     AudioEnd,
     /// The status that the event type implies.
@@ -117,7 +117,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Returns true if the event carries a piece of text or arguments.
+    /// Returns true if the event contains a piece of text or arguments.
     pub(crate) fn is_delta(self) -> bool {
         matches!(self, Kind::TextDelta(_) | Kind::ArgumentDelta(_))
     }
@@ -155,7 +155,7 @@ pub(crate) struct Facts {
     pub(crate) calls: HashMap<&'static str, CallType>,
     pub(crate) counts: Counts,
     pub(crate) statuses: HashSet<&'static str>,
-    /// Item types with which a response may end, in addition to client calls.
+    /// Item types that may be the last item of a response, in addition to client calls.
     pub(crate) response_events: HashSet<&'static str>,
     /// Item types that are results, and the member that contains the output of each.
     pub(crate) results: HashMap<&'static str, &'static str>,
@@ -312,7 +312,8 @@ fn call_type(name: &'static str, members: Vec<&'static str>) -> CallType {
     modelled.extend(&members);
     let results: Vec<&str> = results.into_iter().flat_map(words).collect();
     modelled.extend(&results);
-    // The type of any call except a plain function call is kept as metadata, because a later turn sends the item back.
+    // The type of any call except a plain function call is kept as metadata, because the item is sent back in a later
+    // turn.
     modelled.extend((name == "function_call").then_some("type"));
     CallType {
         kind: name,

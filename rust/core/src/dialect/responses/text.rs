@@ -1,6 +1,6 @@
 //! Decodes text of every kind in a Responses stream: deltas, final values, content parts, summaries and annotations.
 //!
-//! Determines where in an event the text is. The assembler decides which part it belongs to.
+//! Determines where in an event the text is. The assembler determines which part the text belongs to.
 
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;
@@ -65,16 +65,16 @@ pub(crate) struct Texts {
     annotated: Map<ItemKey, Map<Option<i64>, usize>>,
     /// Closed parts, which accept no more annotations.
     closed: Map<ItemKey, Set<Option<i64>>>,
-    /// Members of the last announced message other than its content (such as `phase`), as a JSON object. The message's
-    /// parts carry them as metadata.
+    /// Members of the last announced message other than its content (such as `phase`), as a JSON object. They become
+    /// metadata of the message's parts.
     members: Option<String>,
     members_of: ItemKey,
-    /// True until a part carries `members`.
+    /// True until `members` have been attached to a part.
     waiting: bool,
     /// Part positions by `content_index`.
     indexes: ContentIndexes,
     summary_indexes: ContentIndexes,
-    /// True once text of a message arrived.
+    /// True once text of a message has arrived.
     has_text: bool,
 }
 
@@ -87,7 +87,7 @@ impl Texts {
         self.waiting
     }
 
-    /// Returns true if a `content_index` or `summary_index` has changed the part that it refers to since the last call.
+    /// Returns true if any `content_index` or `summary_index` refers to a different part than at the last call.
     #[inline]
     pub(crate) fn take_renamed(&mut self) -> bool {
         self.indexes.take_renamed() | self.summary_indexes.take_renamed()
@@ -145,7 +145,8 @@ impl Texts {
             && sort.item == ItemKind::Message
             && self.members_of == ItemKey::of(&item_address)
         {
-            // No event opened the part, and the deltas of a message do not carry the members of the message.
+            // No event opened the part, so it is opened here with the members of the message. Deltas do not contain
+            // these members.
             self.waiting = false;
             let DecodeContext { assembler, out } = &mut reader.wire;
             let at = sort.at(item_address.address());
@@ -345,7 +346,7 @@ impl Texts {
     /// Closes the parts of a complete item. `again`: the item is in the terminal output, which repeats items.
     ///
     /// Returns the members of `beside` that were not already reported when the item opened. If a message was never
-    /// announced, its first part carries them.
+    /// announced, they become metadata of its first part.
     pub(crate) fn close_content<'a>(
         &mut self,
         item: &Object<'a>,

@@ -15,7 +15,7 @@ pub(crate) fn member<'w>(to: &'w mut Writer, name: &str, text: &str) -> &'w mut 
     to.raw(",").raw(name).raw(":").string(text)
 }
 
-/// Writes a string member as `member` does, if `text` is given.
+/// Writes a string member as `member` does, unless `text` is `None`.
 pub(crate) fn maybe<'w>(to: &'w mut Writer, name: &str, text: Option<&str>) -> &'w mut Writer {
     match text {
         Some(text) => member(to, name, text),

@@ -49,7 +49,7 @@ pub(crate) trait Protocol: Debug + Default + Send {
     /// Writes the marker after the end of the response.
     fn mark_end(to: &mut Writer);
 
-    /// Writes the chunks that must precede an error if nothing was written yet.
+    /// Writes the chunks that must precede an error if nothing has been written yet.
     fn unopened(to: &mut Writer);
 
     /// Writes the ending of an incomplete response, with the error.
@@ -70,7 +70,7 @@ pub(crate) trait Protocol: Debug + Default + Send {
     /// Writes a call whose arguments are not an object.
     fn call_refused(to: &mut Writer, call: &Call<'_>, reason: &str);
 
-    /// True if an unfinished text or call input is ended before the error is written.
+    /// True if unfinished text or call input must be ended before the error is written.
     const ENDS_WHAT_BROKE: bool;
 
     /// Writes the result of a tool.
@@ -86,7 +86,7 @@ pub(crate) trait Protocol: Debug + Default + Send {
     fn file(to: &mut Writer, media_type: &str, data: Option<&str>, url: Option<&str>);
 }
 
-/// Writes blocks with generated ids. A call keeps the id from the upstream.
+/// Writes blocks with generated ids. A call is written with the upstream's id.
 #[derive(Debug, Default)]
 pub(crate) struct AiSdk<P> {
     /// Calls that were started but are not complete.
@@ -159,7 +159,7 @@ impl<P: Protocol> Form for AiSdk<P> {
             .item
             .clone()
             .unwrap_or_else(|| context.mint.make(kind));
-        // Nothing was written before the end of the block, so its metadata is already known here.
+        // If the block has already ended without text, its metadata is known here.
         let metadata = hangs(context, block, done.filter(|done| done.is_empty));
         let to = member(frame(&mut context.writer, start), "\"id\"", &block.mark);
         end(hung(to, metadata.as_deref()));
@@ -292,7 +292,7 @@ impl<P: Protocol> AiSdk<P> {
     }
 }
 
-/// Returns the metadata of a finished part, once.
+/// Returns the metadata of a finished part, on the first call only.
 fn hangs(
     context: &mut EncodeContext,
     block: &mut Block,

@@ -1,8 +1,8 @@
 //! Writes language-model stream parts of the AI SDK (LanguageModelV4StreamPart): one `data:` event per part, without a
 //! terminal marker.
 //!
-//! Like the SDK's own providers, it uses one id per call in `tool-input-start`, `-delta`, `-end` and `tool-call`, and
-//! sends each of these once.
+//! Like the SDK's own providers, this encoder uses one id per call in `tool-input-start`, `-delta`, `-end` and
+//! `tool-call`, and sends each of these parts once.
 
 use crate::encode::ai_sdk::chunk::counted;
 use crate::encode::ai_sdk::chunk::end;

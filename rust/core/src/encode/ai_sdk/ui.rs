@@ -162,7 +162,7 @@ impl Protocol for Ui {
     }
 }
 
-/// Writes a step chunk, unless the source has the same dialect and sends its own.
+/// Writes a step chunk, unless the source has the same dialect and sends its own step chunks.
 fn step(context: &mut EncodeContext, kind: &str) {
     if !context.passed.own {
         end(frame(&mut context.writer, kind));

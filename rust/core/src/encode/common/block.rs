@@ -12,31 +12,32 @@ use crate::encode::common::part_details::Kind;
 use crate::encode::common::part_details::Ran;
 use std::fmt::Debug;
 
-/// One part, and how much of it was already written.
+/// One part, and how much of it has already been written.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
     pub(crate) kind: Kind,
     pub(crate) part: u32,
-    /// If the source has the same dialect: the wire index, also if it can be kept, and the id of the item.
+    /// If the source has the same dialect: `at` is the block's index in the source, `sent` is that index if it can be
+    /// kept, and `item` is the id of its item.
     pub(crate) at: Option<i64>,
     pub(crate) sent: Option<i64>,
     pub(crate) item: Option<String>,
     pub(crate) call_id: String,
     pub(crate) name: String,
     pub(crate) provider_executed: bool,
-    /// Set by the form: the wire name of the open block.
+    /// Set by the `Form`: the id of the open block on the wire.
     pub(crate) mark: String,
-    /// Set by the form: true if the metadata of the part was written.
+    /// Set by the `Form`: true if the metadata of the part has been written.
     pub(crate) metadata_written: bool,
     /// True for a call that is written all at once when it closes.
     pub(crate) held: bool,
-    /// Text of the block that was already written.
+    /// Text of the block that has already been written.
     pub(crate) out: String,
-    /// Text of the block that is not written yet.
+    /// Text of the block that has not been written yet.
     pub(crate) waits: String,
     /// True if the block is in the queue.
     pub(crate) queued: bool,
-    /// True for a call that was removed from the queue because a call announced before it is not written yet.
+    /// True for a call that was removed from the queue because an earlier call has not been written yet.
     pub(crate) passed: bool,
     /// True if the block's deltas were retracted, so that only the close is authoritative.
     pub(crate) frozen: bool,
@@ -57,7 +58,7 @@ pub(crate) struct Block {
     pub(crate) unmodelled: Option<Box<UnmodelledBlock>>,
 }
 
-/// A block that no event contains, as sent. It is in the queue while another block is open.
+/// A block that no streamweld event represents, as sent. It is in the queue while another block is open.
 #[derive(Debug, Default)]
 pub(crate) struct UnmodelledBlock {
     pub(crate) start: String,
@@ -66,7 +67,7 @@ pub(crate) struct UnmodelledBlock {
 }
 
 impl Block {
-    /// Creates a block for a part. In the same dialect, uses the index, item id and unknown members from the wire.
+    /// Creates a block for a part. If the source has the same dialect, uses its index, item id and unknown members.
     pub(crate) fn new(context: &mut EncodeContext, part: u32, kind: Kind) -> Block {
         let passed = &mut context.passed;
         let members = passed
@@ -94,12 +95,12 @@ pub(crate) struct Pen<'a, F> {
 pub(crate) trait Form: Debug + Send {
     /// True if the close of a call repeats its arguments and replaces the streamed ones.
     const CORRECTS: bool;
-    /// True if the target can represent calls that were not run by the client, and their results.
+    /// True if the target can represent calls that the client does not run, and their results.
     const RUNS_CALLS: bool;
     /// True if clients of the dialect accept several open blocks, which a source of the same dialect may send.
     const SIDE_BY_SIDE: bool;
 
-    /// Writes the opening of a block. `done` is its close if that has already arrived.
+    /// Writes the opening of a block. `done` is its close, if the close has already arrived.
     fn open(&mut self, context: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>);
 
     /// Writes the next, non-empty piece of the block's text or arguments.
@@ -124,13 +125,13 @@ pub(crate) trait Form: Debug + Send {
         text: &str,
     ) -> bool;
 
-    /// Writes a call that was not written yet.
+    /// Writes a call that has not been written yet.
     fn whole_call(&mut self, context: &mut EncodeContext, call: &Call<'_>);
 
     /// Writes a source, a file, or the result of the given call.
     fn beside(&mut self, context: &mut EncodeContext, what: &Beside<'_>, call: Option<Ran<'_>>);
 
-    /// Writes a block of the same dialect that no event contains. Most dialects have no such blocks.
+    /// Writes a block of the same dialect that no streamweld event represents. Most dialects have no such blocks.
     fn unmodelled_block(&mut self, _context: &mut EncodeContext, _block: &Block) {}
 
     /// Handles a response that ended inside the block.

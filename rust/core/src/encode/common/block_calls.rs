@@ -1,5 +1,5 @@
-//! The tool calls among sequential blocks: calls are announced, streamed or held until they are complete, and checked
-//! at their close.
+//! Writes the tool calls among sequential blocks. Calls are announced, streamed or held until they are complete, and
+//! checked at their close.
 //!
 //! Decides which calls are held and whether a close contradicts the streamed text. A `Form` writes the bytes.
 
@@ -166,7 +166,8 @@ impl Blocks {
 /// Closes a call that was partly written. Returns true if the call's block is finished, or `None` if the written text
 /// is wrong.
 pub(crate) fn settle<F: Form>(to: &mut Pen<'_, F>, block: &Block, call: &Call<'_>) -> Option<bool> {
-    // The close repeats the name, and clients of the source's own dialect saw it there.
+    // A changed name is acceptable if the close repeats it and the source has the same dialect, because clients may
+    // already have received it.
     let renames = F::CORRECTS && to.context.passed.own;
     let mut right = call.call_id == block.call_id && (renames || call.name == block.name);
     let mut text: &str = &call.arguments;
@@ -175,7 +176,7 @@ pub(crate) fn settle<F: Form>(to: &mut Pen<'_, F>, block: &Block, call: &Call<'_
         Some("") => {}
         Some(rest) => to.form.piece(to.context, block, rest),
         None if is_same(&block.out, text) => {
-            // UI messages return a parsed input, which may be formatted differently.
+            // In UI messages the input is parsed JSON, so its original formatting is lost.
             to.context.losses.note("arguments_spelling");
             text = &block.out;
         }
@@ -190,7 +191,7 @@ fn may_be_answered(context: &EncodeContext) -> bool {
     context.source == "ai-sdk-ui"
 }
 
-/// Returns the reason for omitting an unwritten call, if it is omitted.
+/// Returns why a call that has not been written must be omitted, or `None` if it must be written.
 pub(crate) fn lost<F: Form>(context: &EncodeContext, call: &Call<'_>) -> Option<&'static str> {
     if call.name.trim().is_empty() {
         Some("nameless_call")

@@ -1,8 +1,9 @@
-//! Opaque carriers: data that only its provider can use, encoded as text that a client of another dialect sends back.
+//! Opaque carriers: signatures and encrypted reasoning, which only their provider can use, encoded as text that clients
+//! of another dialect send back.
 //!
-//! The text is the base64 form of a JSON object that begins with `{"streamweld":1`; `history/passes/carriers.py` reads
-//! it. The carrier contains all of the reasoning, because clients may change or drop the text next to it. The carrier
-//! for a text's signature contains the position of that text among all texts of the choice, in characters.
+//! The text is the base64 form of a JSON object that begins with `{"streamweld":1`; `history/passes/carriers.py`
+//! decodes it. The carrier contains all of the reasoning, because clients may change or drop the text next to it. The
+//! carrier for the signature of a text part contains the part's position in all text of the choice, in characters.
 
 use std::borrow::Cow;
 
@@ -69,8 +70,8 @@ pub(crate) fn of_call(source: &str, event: &Event<'_>) -> Option<(String, bool)>
     Some((closed(to), alone))
 }
 
-/// Returns a carrier for a text's signature, and whether the signature is the only metadata of the text. `start` and
-/// `end` are the position of the text within all text of its choice.
+/// Returns a carrier for the signature of a text part, and whether the signature is the part's only metadata. `start`
+/// and `end` are the part's position in all text of its choice.
 pub(crate) fn of_text(
     source: &str,
     metadata: Option<&str>,

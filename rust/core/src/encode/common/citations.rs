@@ -1,4 +1,4 @@
-//! Extracts citations of web pages from a text's annotations, which are flat in Responses and nested in Chat.
+//! Reads citations of web pages from annotations, which are flat in Responses and under `url_citation` in Chat.
 //!
 //! An Anthropic citation applies to its whole text block. Other kinds of annotations have no place in other dialects.
 
@@ -60,7 +60,7 @@ impl<'a> Citation<'a> {
     }
 }
 
-/// Returns the citations among the annotations of a text of `length` characters, and whether there were other
+/// Returns the citations among the annotations of a text part with `length` characters, and whether there were other
 /// annotations.
 pub(crate) fn citations(annotations: &str, length: Option<i64>) -> (Vec<Citation<'_>>, bool) {
     let all = items(Raw {

@@ -1,7 +1,7 @@
-//! Rewrites JSON from the wire: puts values into one canonical form, and leaves argument texts unchanged except for
+//! Rewrites JSON from the wire: puts values into one canonical form, and leaves argument text unchanged except for
 //! whitespace.
 //!
-//! Expects validated texts. If a text is invalid, only the part before the error is written.
+//! Expects valid JSON. If the text is invalid, only the part before the error is written.
 
 use crate::encode::common::writer::Writer;
 use crate::json::Kind;

@@ -25,7 +25,7 @@ pub struct Options {
     pub hold_arguments: bool,
     /// Chat Completions only: write the last chunk, with the usage.
     pub include_usage: bool,
-    /// Responses only: give reasoning text the event names that OpenResponses uses.
+    /// Responses only: use the event names of OpenResponses for reasoning text.
     pub openresponses: bool,
     /// Responses only: write an error for a truncated input instead of an incomplete response.
     pub cut_is_error: bool,
@@ -58,8 +58,8 @@ pub(crate) struct EncodeContext {
     pub(crate) answer: Answer,
     /// True if the input was truncated; parts and calls that close from then on close only for that reason.
     pub(crate) cut: bool,
-    /// True once text that was already written turned out to be wrong. The error was then written, and nothing may
-    /// follow it.
+    /// True once text that was already written turned out to be wrong. The error ending has then been written, and
+    /// nothing may follow it.
     pub(crate) broken: bool,
     /// Ids of calls in earlier turns. A call with such an id is written with another id once it is complete.
     known: Set<String>,
@@ -148,8 +148,8 @@ impl EncodeContext {
         finish::own_word(target, reason, raw.filter(|_| self.passed.own))
     }
 
-    /// Returns the target's word for that reason, or `None` if the target can only end as incomplete. Records a loss if
-    /// the word is less specific than the reason.
+    /// Returns the target's word for a finish reason, or `None` if the target can only end as incomplete. Records a
+    /// loss if the word is less specific than the reason.
     pub(crate) fn finish_word<'r>(
         &mut self,
         target: &str,
@@ -188,8 +188,8 @@ impl EncodeContext {
         }
     }
 
-    /// Returns true if an unwritten call must be written, for a target whose clients run calls and require arguments
-    /// that are an object. Records the losses in either case.
+    /// Returns true if a call that has not been written must be written, for a target whose clients run calls and
+    /// require arguments that are an object. Records the losses in either case.
     pub(crate) fn writes(&mut self, call: &Call<'_>) -> bool {
         let lost = if call.provider_executed {
             Some("server_tool")
@@ -234,7 +234,7 @@ impl EncodeContext {
     }
 }
 
-/// A complete call, in the form used by targets that have no separate form for its kind.
+/// A closed call, for targets that write all kinds of calls in the same form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call<'a> {
     pub(crate) part: u32,
@@ -243,7 +243,7 @@ pub(crate) struct Call<'a> {
     pub(crate) arguments: &'a str,
     pub(crate) raw_arguments: Option<&'a str>,
     pub(crate) state: &'static str,
-    /// The application rejected the call: it is complete, but its content does not show why it is invalid.
+    /// True if the application rejected the call: it is complete, but its content does not show why it is invalid.
     pub(crate) refused: bool,
     pub(crate) provider_executed: bool,
     pub(crate) custom: bool,
@@ -296,7 +296,7 @@ impl<'a> Call<'a> {
         self.state == "incomplete"
     }
 
-    /// Returns true if a client would run the call without arguments although they may be missing.
+    /// Returns true for a truncated call without arguments, which a client might run.
     ///
     /// That happens in targets that cannot mark a call as incomplete: once the call is announced, only an unsuccessful
     /// ending of the response shows that the call is incomplete.
@@ -308,8 +308,7 @@ impl<'a> Call<'a> {
         self.name.is_empty() || self.call_id.is_empty()
     }
 
-    /// Returns the arguments as sent if they differ from the final ones. The placeholder for a truncated call is
-    /// treated as no text.
+    /// Returns the arguments of an invalid call as sent, and the final arguments of any other call.
     pub(crate) fn text(&self) -> &'a str {
         let sent = self
             .raw_arguments
@@ -317,8 +316,8 @@ impl<'a> Call<'a> {
         sent.unwrap_or(self.arguments)
     }
 
-    /// Returns the whole text of the arguments, as `text` does. `written` is the part of the arguments that the target
-    /// already has. If a complete call has blank arguments, the text ends with `{}`.
+    /// Returns the complete arguments, as `text` does. `written`: the part of them that has already been written. Blank
+    /// arguments of a complete call are followed by `{}`.
     pub(crate) fn final_text(&self, written: &str) -> Cow<'a, str> {
         let is_bare = self.is_whole() && !self.custom && is_blank(self.arguments);
         if is_bare && is_blank(written) {

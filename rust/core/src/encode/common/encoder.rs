@@ -17,8 +17,8 @@ pub(crate) trait Encoder: Debug + Send {
         false
     }
 
-    /// Writes content of the source's own dialect that no event contains, at the place at which it was sent. Most
-    /// dialects have no such content.
+    /// Writes content of the source's own dialect that no streamweld event represents, in the place where it was sent.
+    /// Most dialects have no such content.
     fn write_unmodelled(&mut self, _context: &mut EncodeContext, _content: &Unmodelled<'_>) {}
 
     /// Writes the first chunk of a choice, with its role, unless the choice is already open. For dialects with choices.

@@ -1,7 +1,7 @@
 //! How a response ends: with the target's word for the finish reason, or with an error text that does not contain
 //! payload data.
 //!
-//! The words and texts are in `_spec/conversions.json`; the encoders decide where to write them.
+//! The words and messages are in `_spec/conversions.json`; the encoders decide where to write them.
 
 use crate::model::fault::Class;
 use crate::model::fault::Extra;
@@ -34,8 +34,8 @@ pub(crate) fn word_of<'r>(target: &str, reason: &str, raw: Option<&'r str>) -> O
 /// Targets whose clients reject a reason that is not on their list.
 const CLOSED: [&str; 2] = ["ai-sdk-parts", "ai-sdk-ui"];
 
-/// Returns the reason as a source in the same dialect sent it, if it still matches the content of the response. An
-/// unknown word is kept if clients accept any word.
+/// Returns the finish reason exactly as sent, if the source has the same dialect and the reason still fits the
+/// response. An unknown word is kept if clients accept any word.
 pub(crate) fn own_word<'r>(dialect: &str, reason: &str, raw: Option<&'r str>) -> Option<&'r str> {
     let raw = raw?;
     let means = spec::fact(dialect, "finish").and_then(|table| table.get(raw));
@@ -57,7 +57,7 @@ fn is_accepted(dialect: &str, word: &str) -> bool {
     words.split(',').any(|known| known == word)
 }
 
-/// Returns true for a reason that makes clients run calls without arguments.
+/// Returns true for a successful finish reason, after which clients run even calls without arguments.
 pub(crate) fn is_success(reason: &str) -> bool {
     matches!(reason, "stop" | "tool_calls")
 }

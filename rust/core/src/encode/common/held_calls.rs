@@ -53,7 +53,7 @@ pub(crate) struct HeldCalls {
 }
 
 impl HeldCalls {
-    /// Decides what to do with the next event, and keeps a copy if the event is held.
+    /// Decides what to do with the next event, and stores a copy if the event is held.
     pub(crate) fn take(&mut self, event: &Event<'_>) -> Turn {
         if let Event::ToolCallStarted {
             part,
@@ -350,7 +350,7 @@ impl HeldEvent {
         })
     }
 
-    /// Passes the event, or each of the deltas.
+    /// Calls `give` with the event, or with each of the deltas.
     pub(crate) fn each(&self, mut give: impl FnMut(&Event<'_>)) {
         match self {
             HeldEvent::Started(started) => give(&Event::ToolCallStarted {

@@ -8,9 +8,10 @@ use crate::model::event::Event;
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
     known: Vec<&'static str>,
-    /// Number of losses that were already reported.
+    /// Number of losses that have already been reported.
     reported: usize,
-    /// True if the source and target have the same dialect, so that content that is sent once may have passed through.
+    /// True if the source and target have the same dialect, so that metadata that a close repeats may already have
+    /// passed through.
     pub(crate) own: bool,
 }
 
@@ -58,18 +59,18 @@ impl Losses {
         }
     }
 
-    /// Discards the losses recorded since the last reported one, because their content was not written at all.
+    /// Discards the losses that have not been reported yet, because the output that they concern was discarded.
     pub(crate) fn forget(&mut self) {
         self.known.truncate(self.reported);
     }
 
-    /// Returns true if there is a loss that was not reported yet.
+    /// Returns true if there is a loss that has not been reported yet.
     #[inline]
     pub(crate) fn is_next(&self) -> bool {
         self.reported < self.known.len()
     }
 
-    /// Returns the next loss that was not reported yet.
+    /// Returns the next loss that has not been reported yet.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<&'static str> {
         let id = self.known.get(self.reported).copied();

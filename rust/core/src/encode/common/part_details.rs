@@ -19,7 +19,7 @@ pub(crate) enum Kind {
     Call,
 }
 
-/// The close of a text, reasoning or refusal part. For the text, it records only whether it is empty.
+/// The close of a text, reasoning or refusal part. Contains no text, only whether the text is empty.
 #[derive(Clone, Debug)]
 pub(crate) struct Done<'a> {
     pub(crate) kind: Kind,
@@ -75,7 +75,7 @@ pub(crate) struct Given<'a> {
     pub(crate) is_error: bool,
 }
 
-/// Identifies a call and who runs it.
+/// The id and name of a call, and who runs it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ran<'a> {
     pub(crate) call_id: &'a str,
@@ -209,7 +209,7 @@ impl<'a> Call<'a> {
         self.state == "incomplete"
     }
 
-    /// Returns true if a client would run the call without arguments although they may be missing.
+    /// Returns true for a truncated call without arguments, which a client might run.
     pub(crate) fn is_empty_cut(&self) -> bool {
         let is_blank = self
             .arguments

@@ -65,7 +65,7 @@ impl Order {
     /// Returns true if `finish` would close a call that clients would run although its arguments may be missing.
     pub(crate) fn has_empty_cut_call(&self) -> bool {
         match self {
-            Order::Row(_) => false, // a call opens with its first argument
+            Order::Row(_) => false, // a call is opened with the first piece of its arguments
             Order::Own(direct) => direct.has_empty_cut_call(),
         }
     }

@@ -1,4 +1,5 @@
-//! Records which parts of a response passed through unchanged, so that an encoder for the same dialect can continue it.
+//! Records which parts of a response passed through unchanged, so that an encoder for the same dialect can continue the
+//! response.
 //!
 //! Empty if another dialect is written, because then nothing passes through. Each encoder decides how to use these
 //! facts.

@@ -1,7 +1,7 @@
 //! Metadata that only the provider that created it can use: signatures, encrypted reasoning and item ids.
 //!
-//! It is written only where the client sends it back to that provider: into the AI SDK's `providerMetadata` under the
-//! provider's name, and from there into the provider's own dialect.
+//! It is written only to fields that a client sends back to that provider: `providerMetadata` of the AI SDK, under the
+//! provider's name. When an AI SDK stream is converted to the provider's own dialect, it is restored from there.
 
 use crate::encode::common::compact_json::canonical;
 use crate::encode::common::encode_context::EncodeContext;
@@ -27,7 +27,7 @@ const HANDED_BACK: [&str; 5] = [
     "redactedData",
 ];
 
-/// Returns true if a part came from that provider according to its AI SDK namespace.
+/// Returns true if the part came from that provider, according to its `providerMetadata`.
 pub(crate) fn is_genuine(context: &EncodeContext, provider: &str, metadata: Option<&str>) -> bool {
     let whole = metadata.filter(|_| context.source.starts_with("ai-sdk-"));
     let whole = whole.and_then(|text| {
@@ -40,7 +40,7 @@ pub(crate) fn is_genuine(context: &EncodeContext, provider: &str, metadata: Opti
 }
 
 /// Returns a part's `providerMetadata` as JSON, and records a loss for the rest. `done`: the close of a reasoning part,
-/// which has members for such content.
+/// which has separate fields for such content.
 pub(crate) fn provider_metadata(
     context: &mut EncodeContext,
     metadata: Option<&str>,
@@ -52,7 +52,7 @@ pub(crate) fn provider_metadata(
     if metadata.is_none() && own.is_empty() {
         return None;
     }
-    // Keeps each name once.
+    // Removes duplicate names.
     let mut found = ExtraFields::default();
     let parsed = members(Raw {
         text: metadata.unwrap_or("{}"),

@@ -1,4 +1,4 @@
-//! Compares argument texts as JSON values, because a source that repeats a call may format it differently.
+//! Compares arguments as JSON values, because a source that repeats a call may format it differently.
 
 use crate::encode::common::compact_json::comparable;
 
@@ -7,8 +7,8 @@ pub(crate) fn is_value(text: &str) -> bool {
     comparable(text).is_some()
 }
 
-/// Returns true if both texts are equal JSON values. Differences in whitespace, escapes, member order, and `1.0` versus
-/// `1` are ignored.
+/// Returns true if both strings contain equal JSON values. Differences in whitespace, escapes, member order, and `1.0`
+/// versus `1` are ignored.
 pub(crate) fn is_same(one: &str, other: &str) -> bool {
     one == other || comparable(one).is_some_and(|one| comparable(other) == Some(one))
 }

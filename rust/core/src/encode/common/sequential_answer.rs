@@ -32,7 +32,7 @@ pub(crate) struct Finish {
 /// How a target writes a response.
 pub(crate) trait Answer: Form {
     const TARGET: &'static str;
-    /// True if content of the same dialect that no event contains is written as sent.
+    /// True if content of the same dialect that no streamweld event represents is written as sent.
     const WRITES_UNMODELLED: bool = false;
 
     /// Writes the opening of the response.
@@ -41,7 +41,8 @@ pub(crate) trait Answer: Form {
     /// Writes the ending of a complete response.
     fn finish(&mut self, context: &mut EncodeContext, word: &str, finish: &Finish);
 
-    /// Writes content of the source's own dialect that no event contains. `opened`: the opening was already written.
+    /// Writes content of the source's own dialect that no streamweld event represents. `opened`: the opening has
+    /// already been written.
     fn write_unmodelled(
         &mut self,
         _context: &mut EncodeContext,
@@ -51,7 +52,7 @@ pub(crate) trait Answer: Form {
     ) {
     }
 
-    /// Writes the ending of an incomplete response; `opened` is true if anything was already written.
+    /// Writes the ending of an incomplete response; `opened` is true if the opening has already been written.
     fn fail(
         &mut self,
         context: &mut EncodeContext,
@@ -112,8 +113,8 @@ impl<A: Answer> Encoder for SequentialAnswer<A> {
             self.finished = Some(Finish { reason, raw });
             return context.losses.repeated(event.metadata());
         }
-        // The metadata of a start or delta (log probabilities) has no place here. The AI SDK repeats its metadata when it
-        // closes the part.
+        // Targets with sequential blocks cannot represent the metadata of a start or delta (log probabilities). The AI
+        // SDK repeats its metadata when it closes the part.
         let is_written = writes_unmodelled && is_start(event);
         if (is_start(event) || is_delta(event))
             && !is_written
@@ -172,7 +173,7 @@ impl<A: Answer> Encoder for SequentialAnswer<A> {
         }
         let runs = self.blocks.client_calls() > 0;
         let reason = match finish.reason {
-            // True if no call is left to run, because every call has a result or lacks a name.
+            // No call is left to run, because every call has a result or lacks a name.
             "tool_calls" if !runs && self.blocks.answered() => "other",
             "tool_calls" if !runs => "error",
             "stop" if self.blocks.result_lost() => "tool_calls", // the client has an unanswered call

@@ -1,8 +1,8 @@
-//! Arranges parts that may be interleaved in a sequence of blocks: decides which block is written now, which ones wait,
-//! and in which order.
+//! Arranges parts that may be interleaved into a sequence of blocks: decides which block is written now, which blocks
+//! wait, and in which order.
 //!
-//! For targets that allow one open block at a time. A text is interrupted by any part that follows. A tool call keeps
-//! its place until it is complete, and other parts wait in order, so that parallel calls are never mixed. The parser's
+//! For targets that allow one open block at a time. Text is interrupted by any part that follows. A tool call stays
+//! open until it is complete, while other parts wait in order, so that parallel calls are never mixed. The parser's
 //! limits also bound the amount of waiting content. A `Form` writes the bytes.
 
 use crate::encode::common::block::Block;
@@ -36,13 +36,14 @@ pub(crate) struct Blocks {
     /// Blocks that are not finished or not yet fully written.
     pub(crate) blocks: Map<u32, Block>,
     pub(crate) row: VecDeque<Item>,
-    /// Calls that were not written yet. No call starts before those that were announced earlier.
+    /// Calls that have not been written yet. No call starts before those that were announced earlier.
     pub(crate) announced: BTreeSet<u32>,
     /// Calls that were announced with an id and are not finished.
     pub(crate) ids: Map<String, u32>,
-    /// Finished calls that are waiting.
+    /// Finished calls that have not been written yet.
     pub(crate) later: Map<String, u32>,
-    /// Written calls: the name, and whether the provider runs the call. The calls' results repeat the name.
+    /// Written calls: the name, and whether the provider runs the call. The name is needed again when the result is
+    /// written.
     pub(crate) written: Map<String, (String, bool)>,
     /// Written calls that may still receive a result; a call with a result must not be run again.
     pub(crate) unanswered: Vec<(String, u32)>,
@@ -249,7 +250,8 @@ impl Blocks {
 
     // The queue
 
-    /// Returns true if the part must wait, because a call is open or an earlier announced call has not started.
+    /// Returns true if the part must wait, because a call is open or a call that was announced earlier has not been
+    /// written yet.
     pub(crate) fn waits(&self, part: u32) -> bool {
         (self.calling && self.active.is_some_and(|active| active != part)) || self.is_early(part)
     }
@@ -298,8 +300,7 @@ impl Blocks {
         }
     }
 
-    /// Writes the waiting content, until a call occupies the place of the open block or the next call cannot be
-    /// started.
+    /// Writes the waiting content, until a call becomes the open block or the next call cannot be started.
     pub(crate) fn go_on<F: Form>(&mut self, to: &mut Pen<'_, F>) {
         while self.active.is_none() || !self.calling {
             match self.next_in_row() {
@@ -310,7 +311,8 @@ impl Blocks {
         }
     }
 
-    /// Returns the next item to write. A call whose turn has not come is removed from the queue until `take_turn`.
+    /// Returns the next item to write. A call that must wait for an earlier call is removed from the queue until
+    /// `take_turn`.
     fn next_in_row(&mut self) -> Option<Item> {
         loop {
             match self.row.pop_front()? {

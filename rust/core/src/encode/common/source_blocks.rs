@@ -1,9 +1,9 @@
 //! Writes blocks in the dialect of their source: opens, continues and closes each block where the source did.
 //!
-//! Replaces the queue in `Blocks`. If a source opens a block while another is open, but clients of the dialect support
-//! only one open block, the first block stays open until the source closes it, and the others wait in the order in
-//! which they started. A part whose announcement cannot be written yet is written all at once at its end, as in
-//! `Blocks`.
+//! Replaces the queue in `Blocks`. Some sources open a block while another is open, although clients of the dialect
+//! support only one open block. The first block then stays open until the source closes it, and the others wait in the
+//! order in which they started. A part whose announcement cannot be written yet is written all at once at its end, as
+//! in `Blocks`.
 
 use crate::encode::common::block::Block;
 use crate::encode::common::block::Form;
@@ -32,11 +32,11 @@ pub(crate) struct SourceBlocks {
     /// Blocks that are not finished.
     blocks: Map<u32, Block>,
     open: BTreeSet<u32>,
-    /// Blocks that the source had not stopped as of the last check.
+    /// Blocks that the source had not stopped when this was last checked.
     unstopped: BTreeSet<u32>,
     /// Number of open calls for each id.
     open_ids: Map<String, usize>,
-    /// A part that occupies the place of an open block but has nothing to write yet.
+    /// A part that is treated as the open block, although it has nothing to write yet.
     unseen: Option<u32>,
     /// Parts that wait.
     row: VecDeque<u32>,
@@ -46,7 +46,7 @@ pub(crate) struct SourceBlocks {
     late: Vec<u32>,
     /// Calls that were announced with an id and are not finished.
     ids: Map<String, u32>,
-    /// Ids of finished calls that are waiting.
+    /// Ids of finished calls that have not been written yet.
     later: BTreeSet<String>,
     /// Written calls: the name, and whether the provider runs the call.
     written: Map<String, (String, bool)>,
@@ -158,14 +158,14 @@ impl SourceBlocks {
         }
     }
 
-    // Content that no event contains
+    // Content that no streamweld event represents
 
     /// Returns the part's block, and whether it is open.
     pub(crate) fn block(&mut self, part: u32) -> (Option<&mut Block>, bool) {
         (self.blocks.get_mut(&part), self.open.contains(&part))
     }
 
-    /// Writes a block that no event contains, or queues it until no other block is open.
+    /// Writes a block that no streamweld event represents, or queues it until no other block is open.
     pub(crate) fn unmodelled<F: Form>(&mut self, to: &mut Pen<'_, F>, mut block: Block) {
         if !self.is_taken::<F>(to.context) {
             return to.form.unmodelled_block(to.context, &block);
@@ -177,7 +177,7 @@ impl SourceBlocks {
         self.line_up(part);
     }
 
-    /// Returns the last queued block if no event contains it and its index is `at`.
+    /// Returns the last queued block if it has no part and its index is `at`.
     pub(crate) fn waiting(&mut self, at: Option<i64>) -> Option<&mut UnmodelledBlock> {
         let last = self.blocks.get_mut(self.row.back()?)?;
         let is_meant = last.at == at;
@@ -190,8 +190,8 @@ impl SourceBlocks {
         !(self.unseen == Some(part) || self.open.contains(&part)) && self.is_taken::<F>(context)
     }
 
-    /// Returns true if a block is open and no second one may be opened. If the source stopped the open block, the stop
-    /// has passed through.
+    /// Returns true if a block is open and no second one may be opened. A block whose stop has passed through is no
+    /// longer open.
     fn is_taken<F: Form>(&mut self, context: &EncodeContext) -> bool {
         if F::SIDE_BY_SIDE || self.unseen.is_some() {
             return !F::SIDE_BY_SIDE;
@@ -428,7 +428,7 @@ impl SourceBlocks {
         }
     }
 
-    /// Writes a call that was not written yet. A call with the same id as an open call replaces the open call.
+    /// Writes a call that has not been written yet. If an open call has the same id, reports a contradiction instead.
     fn write_call<F: Form>(&mut self, to: &mut Pen<'_, F>, call: &Call<'_>) {
         let count = self.open_ids.get(call.call_id.as_ref());
         if count.is_some_and(|count| *count > 0) {

@@ -151,8 +151,8 @@ impl Shape {
 
     /// Returns which counts the gateway reports separately from the input and the output.
     ///
-    /// The API's documentation decides this unless the numbers contradict it. A part that is larger than the whole is
-    /// not included in it, and a total that exceeds the sum by exactly one part shows that this part is counted
+    /// The API's documentation determines this unless the numbers contradict it. A part that is larger than the whole
+    /// is not included in it. A total that exceeds the sum by exactly one part shows that this part is counted
     /// separately.
     fn beside(&self, found: &Found) -> [Vec<usize>; 2] {
         let known = |parts: &Vec<usize>| -> Vec<usize> {
@@ -279,7 +279,7 @@ impl Counts {
             total = total.filter(|total| *total > 0);
         }
         if let Some(total) = total {
-            // If the remainder is zero, the missing count is either zero or was not sent yet.
+            // If the remainder is zero, the missing count is either zero or has not been sent yet.
             let rest = |known: i64| Some(total.saturating_sub(known)).filter(|rest| *rest > 0);
             match (input, output) {
                 (None, Some(known)) => input = rest(known),

@@ -101,7 +101,7 @@ impl Writer {
     }
 }
 
-/// Number of bytes that are examined at a time. Most texts contain nothing to escape.
+/// Number of bytes that are examined at a time. Most text contains nothing to escape.
 const BLOCK: usize = 16;
 
 /// First bytes of characters that may have to be escaped in a string.

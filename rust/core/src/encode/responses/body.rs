@@ -2,7 +2,7 @@
 
 use crate::encode::common::writer::Writer;
 
-/// The JSON that precedes a text's log probabilities.
+/// The JSON that precedes the log probabilities of text.
 pub(crate) const LOGPROBS: &str = ",\"logprobs\":[";
 
 /// Content of an item.
@@ -92,7 +92,8 @@ impl Body {
         (head, "}\n\n")
     }
 
-    /// Returns the names of the events that open and close the part, and the name of the part's index.
+    /// Returns the names of the events that open and close the part, and the member with the index of the part in its
+    /// item.
     pub(crate) fn around(&self) -> Option<(&'static str, &'static str)> {
         match self {
             Body::Call { .. } => None,

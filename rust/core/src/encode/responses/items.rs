@@ -56,7 +56,7 @@ pub(crate) struct Item {
     pub(crate) index: i64,
     /// The content with which the item was opened.
     pub(crate) body: Body,
-    /// Reasoning only: true if the item has a list of contents.
+    /// Reasoning only: true if the item has a `content` list.
     pub(crate) has_content: bool,
     pub(crate) encrypted: Option<String>,
     /// Positions of the item's parts.
@@ -71,7 +71,7 @@ pub(crate) struct Item {
     pub(crate) resumed: bool,
     /// Indexes that are in use: first those of content parts, then those of summary parts.
     pub(crate) subs: [PartIndexes; 2],
-    /// Turn in which the item was opened or resumed; `None` while the item is not held open.
+    /// Value of `next_turn` when the item was last opened or resumed; `None` while the item is not held open.
     pub(crate) turn: Option<u64>,
     pub(crate) status: Status,
 }
@@ -111,11 +111,11 @@ impl PartIndexes {
     }
 }
 
-/// A text in an item, or the arguments of a call.
+/// A text part of an item, or the arguments of a call.
 #[derive(Debug)]
 pub(crate) struct ItemContent {
     pub(crate) item: usize,
-    /// The source's number of the part.
+    /// Part number in the source.
     pub(crate) number: u32,
     pub(crate) sub: i64,
     /// JSON members that identify the part; every event about its text contains them.
@@ -133,8 +133,8 @@ pub(crate) struct ItemContent {
 pub(crate) enum PartEnd {
     Open,
     Closed,
-    /// The item does not contain the part, although text of the part was streamed. No event closes the part, and no
-    /// list contains it.
+    /// The final item does not contain the part, although text of the part was streamed. No event closes the part, and
+    /// no list contains it.
     Retracted,
 }
 
@@ -166,8 +166,8 @@ impl Items {
         self.parts.get_mut(position)
     }
 
-    /// Returns true for an open call that a client would run if it ignored the status; the AI SDK treats missing text
-    /// as `{}`.
+    /// Returns true if a client that ignores the status would run an open call. The AI SDK treats missing arguments as
+    /// `{}`.
     pub(crate) fn could_be_run(&self) -> bool {
         let mut open = self.parts.iter().filter(|part| part.end == PartEnd::Open);
         open.any(|part| match part.body {
@@ -187,7 +187,7 @@ impl Items {
         self.named(context, kind, "")
     }
 
-    /// Writes the beginning of an event whose name is given as two halves.
+    /// Writes the beginning of an event whose name is passed as two halves.
     fn named<'j>(
         &mut self,
         context: &'j mut EncodeContext,
@@ -361,7 +361,7 @@ impl Items {
     }
 
     /// Stores the log probabilities of a text part. The event that closes the part contains all of them. Returns false
-    /// if the part is not a text.
+    /// if the part does not contain text.
     pub(crate) fn add_logprobs(&mut self, position: usize, tokens: &str) -> bool {
         let Some(ItemContent {
             body: Body::Text(_, _, all),
@@ -388,8 +388,8 @@ impl Items {
         part.map(|part| part.text.push_str(text)).is_some()
     }
 
-    /// Handles the complete text: streams the part that is still missing. If the text contradicts the streamed text,
-    /// only the close corrects it.
+    /// Handles the complete text: streams the rest of it. If the text contradicts the streamed text, only the close
+    /// corrects it.
     pub(crate) fn settle(&mut self, context: &mut EncodeContext, position: usize, text: &str) {
         let Some(part) = self.parts.get_mut(position) else {
             return;
@@ -427,7 +427,7 @@ impl Items {
         lost
     }
 
-    /// Writes a citation in a text; the schema requires a position in the text.
+    /// Writes a citation in a text part; the schema requires a position in the text.
     pub(crate) fn cite(
         &mut self,
         context: &mut EncodeContext,

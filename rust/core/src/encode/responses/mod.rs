@@ -36,7 +36,7 @@ const CANCELLED: &str = "cancelled";
 /// Writes one stream of events.
 #[derive(Debug, Default)]
 pub(crate) struct Responses {
-    /// Id of the response, once the stream was opened.
+    /// Id of the response, once the stream has been opened.
     id: Option<String>,
     /// The response object as a source in this dialect sent it.
     sent: Option<Sent>,
@@ -48,7 +48,7 @@ pub(crate) struct Responses {
     bare: Map<u32, usize>,
     /// Reasoning parts whose text is a summary.
     summaries: Map<u32, ()>,
-    /// Log probabilities of text parts for which no delta was written yet.
+    /// Log probabilities of text parts for which no delta has been written yet.
     chances: Map<u32, String>,
     /// Pages cited without a position, for the next text that ends: URL and title.
     pages: Vec<(String, String)>,
@@ -270,7 +270,8 @@ impl Responses {
         }
     }
 
-    /// Returns why the response is incomplete: the last call that is not complete, unless the source ended its item.
+    /// Returns why the response is incomplete: the reason of the last incomplete call. Calls whose item the source
+    /// itself closed are skipped.
     fn why_left(&self, context: &EncodeContext) -> Option<&'static str> {
         let mut left = self.left.iter().rev();
         let left = left.find(|(part, _)| !context.passed.ended.contains(part));
@@ -363,7 +364,7 @@ impl Responses {
         }
     }
 
-    /// Stores the log probabilities of a text. Returns true if the event's metadata contains no other members.
+    /// Stores the log probabilities of a text part. Returns true if the event's metadata contains no other members.
     fn takes_logprobs(&mut self, context: &EncodeContext, event: &Event<'_>) -> bool {
         let (part, metadata) = match *event {
             Event::TextStarted(opened) => (opened.part, opened.metadata),
@@ -420,8 +421,8 @@ impl Responses {
         }
     }
 
-    /// Writes the text in a close that was not streamed yet. If the text contradicts the streamed text, the close of
-    /// the item carries the correct text.
+    /// Writes the part of a close's text that has not been streamed. If the close contradicts the streamed text, the
+    /// close of the item contains the corrected text.
     fn rest(
         &mut self,
         context: &mut EncodeContext,
@@ -528,7 +529,7 @@ impl Responses {
         self.leave(context, position, call);
     }
 
-    /// Writes a call that was not written yet.
+    /// Writes a call that has not been written yet.
     fn call_at_once(
         &mut self,
         context: &mut EncodeContext,

@@ -27,7 +27,7 @@ pub(crate) enum Outcome<'a> {
     Completed,
     /// Contains the reason for `incomplete_details`.
     Incomplete(&'a str),
-    /// OpenAI documents only this status, but gateways also send this event.
+    /// OpenAI documents this status but no event for it; gateways send the event.
     Cancelled,
     Failed(&'a EndingError),
 }
@@ -100,8 +100,8 @@ pub(crate) fn resource(
     context.writer.raw("}");
 }
 
-/// Returns all items of the response. An item that passed through is kept as the source sent it: as repeated in `sent`,
-/// or as in its close.
+/// Returns all items of the response. An item that passed through is written as the source sent it, taken from `sent`
+/// or from its close.
 fn output(context: &EncodeContext, items: &Items, sent: Option<&Object<'_>>) -> String {
     let ended = &context.passed.items;
     let mut again = Again::of(sent, ended.values());

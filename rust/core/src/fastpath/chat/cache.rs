@@ -2,12 +2,12 @@
 //! have to be parsed.
 //!
 //! A template is learned from a fully decoded chunk whose only effect was to add one piece of text, of reasoning or of
-//! one tool call. It keeps the bytes around the varying members. A later payload matches if it has the same bytes with
+//! one tool call. It stores the bytes around the varying members. A later payload matches if it has the same bytes with
 //! any valid JSON strings (for an index: any small number) in between. A JSON parser goes through the same states for
-//! such a payload, and the decoder receives the same members, so its meaning is the same except for the new strings.
-//! Any other effect of a chunk (new metadata, a finish reason, usage, a diagnostic) comes either from those bytes, in
-//! which case the chunk was not learned, or from different bytes, in which case the payload does not match. When
-//! chunk-level metadata changes, `clear` removes all templates.
+//! such a payload, and the decoder receives the same members, so the payload's meaning is the same except for the new
+//! strings. Any other effect of a chunk, such as new metadata, a finish reason, usage or a diagnostic, has one of two
+//! causes. If the bytes around the varying members cause it, the chunk was not learned. If different bytes cause it,
+//! the payload does not match. When chunk-level metadata changes, `clear` removes all templates.
 
 use crate::dialect::decode_context::Ending;
 use crate::fastpath::chat::template::HOLES;
@@ -50,15 +50,14 @@ impl Cache {
         self.next = 0;
     }
 
-    /// Returns the last template if its events contain only one plain text.
+    /// Returns the last template if it is plain, that is, if its only hole is the text.
     #[inline]
     pub(crate) fn plain_event(&self) -> Option<&Template> {
         let last = self.templates.get(self.last);
         last.filter(|template| template.plain)
     }
 
-    /// Returns the choice, the text and the length of an input that matches the last template and contains only one
-    /// plain text.
+    /// Returns the choice, the text and the length of input that matches the last template, if that template is plain.
     #[inline]
     pub(crate) fn plain_text<'p>(
         &mut self,
@@ -72,7 +71,7 @@ impl Cache {
     }
 
     /// Returns the template that the start of the input matches, and the matched length including its `ending`. Stores
-    /// the contents of the holes in `found`, which must be empty (ids and names only if usable).
+    /// the contents of the holes in `found`, which must be empty. Unusable ids and names are not stored.
     #[inline]
     pub(crate) fn find<'c>(
         &'c mut self,

@@ -1,7 +1,7 @@
 //! Decides what can be learned from a chunk that had a single effect.
 //!
-//! Conservative: a chunk is not learned if anything other than its varying members could change the meaning of a later
-//! chunk.
+//! This is conservative: a chunk is not learned if anything other than its varying members could change the meaning of
+//! a later chunk.
 
 use crate::dialect::chat::read::Call;
 use crate::dialect::chat::read::Walk;
@@ -16,7 +16,7 @@ use crate::json::members::Slot;
 use crate::json::members::present;
 use crate::json::members::string;
 
-/// Counts the effects of a delta and keeps the learnable form of the last effect.
+/// Counts the effects of a delta, and stores what a template for the last effect needs.
 #[derive(Debug, Default)]
 pub(crate) struct DeltaTally<'a> {
     things: usize,
@@ -35,14 +35,14 @@ impl<'a> DeltaTally<'a> {
     }
 }
 
-/// Learns from content that is a plain string.
+/// Returns what a template needs for content that is a plain string.
 pub(crate) fn of_text(slot: Slot<'_>) -> Option<LearnableChunk<'_>> {
     let raw = slot.filter(|raw| raw.kind == Kind::String)?;
     Some(LearnableChunk::new(ChunkKind::Text, raw))
 }
 
-/// Learns from reasoning in one plain field, possibly with the same text repeated in other members. `reported` is true
-/// if the repetition was already reported.
+/// Returns what a template needs for reasoning in one plain field, even if other members repeat the same text.
+/// `reported`: the repetition has already been reported.
 pub(crate) fn of_thought<'a>(thought: &Thought<'a>, reported: bool) -> Option<LearnableChunk<'a>> {
     let text = thought.field.filter(|_| thought.extra.is_empty())?;
     let mut learnable = LearnableChunk::new(ChunkKind::Reasoning, text);
@@ -64,7 +64,7 @@ pub(crate) fn of_thought<'a>(thought: &Thought<'a>, reported: bool) -> Option<Le
     Some(learnable)
 }
 
-/// Learns from one call in `tool_calls`.
+/// Returns what a template needs for one call in `tool_calls`.
 pub(crate) fn of_call<'a>(call: &Call<'a>) -> Option<LearnableChunk<'a>> {
     let (function, custom) = match (&call.function, &call.custom) {
         (Some(Walk::Read(function, _)), None) => (function, false),

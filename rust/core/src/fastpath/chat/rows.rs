@@ -1,9 +1,9 @@
-//! Handles rows of complete Chat events that differ only in one short text: frames, matches and extracts them in one
-//! pass.
+//! Handles rows of complete Chat events that differ only in one short text: finds the events, matches them and extracts
+//! their texts in one pass.
 //!
 //! All bytes between two texts are known, so one comparison covers them. A few dozen texts are collected, checked for
-//! UTF-8 together and delivered together. The first event that differs in any other way ends the row and takes the
-//! general path. Works on the bytes of a template and does not interpret them.
+//! UTF-8 together and delivered together. The first event that differs in any other way ends the row and is decoded on
+//! the general path. Works on the bytes of a template and does not interpret them.
 
 use crate::fastpath::chat::template::Template;
 use crate::fastpath::utf8_batch::AT_ONCE;

@@ -182,7 +182,7 @@ impl Template {
         (before, after)
     }
 
-    /// Remembers the id and name that were found, and clears those that are not usable.
+    /// Stores the id and name that were found, and clears those that are not usable.
     #[inline]
     pub(crate) fn recall<'t>(&'t mut self, found: &mut VaryingMembers<'t>) -> &'t Template {
         if found.id.is_some() || found.name.is_some() {
@@ -215,8 +215,8 @@ impl Template {
         Some((text, input.len() - after.len() + end))
     }
 
-    /// Matches a payload: fills in the contents of the holes (an id or name only if it differs from the last) and
-    /// returns its length including its `ending`.
+    /// Matches a payload, and returns its length including its `ending`. Stores the contents of the holes in `found`;
+    /// an id or name is stored only if it differs from the last one.
     #[inline]
     pub(crate) fn fit<'p>(
         &self,

@@ -3,8 +3,8 @@
 //!
 //! If a fully decoded payload contains only one piece of text for one item, the decoder learns a template from it: the
 //! bytes around the varying members. A later payload matches if it has the same bytes with any valid JSON strings and
-//! small numbers in between. A JSON parser goes through the same states for such a payload, so its meaning is the same
-//! except for the new text. Conditions that depend on more than the payload are checked by the decoder itself.
+//! small numbers in between. A JSON parser goes through the same states for such a payload, so the payload's meaning is
+//! the same except for the new text. Conditions that depend on more than the payload are checked by the decoder itself.
 //! Independent of the dialect.
 
 pub(crate) mod rows;

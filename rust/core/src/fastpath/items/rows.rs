@@ -2,7 +2,7 @@
 //!
 //! First, the members of a few dozen events are extracted and their texts are checked for UTF-8 together. Then each
 //! text is routed to the part that received the previous text of its template, as long as it only continues that part.
-//! The first event that does more ends the row and takes the general path.
+//! The first event that does more ends the row and is decoded on the general path.
 
 use crate::assemble::Appended;
 use crate::assemble::PieceRun;
@@ -26,7 +26,7 @@ struct Brought {
     position: usize,
     /// Offset of the event's end.
     end: usize,
-    /// Number of events up to and including this one that have a number.
+    /// Number of events up to and including this one that have a sequence number.
     numbered: usize,
 }
 
@@ -46,7 +46,7 @@ impl ItemTemplates {
         mut numbered: impl FnMut(u32, &[u64]),
     ) -> WholeEvents {
         let (mut taken, mut number) = (WholeEvents::default(), number);
-        // For shorter input, the setup is not worthwhile.
+        // For shorter input, the setup would cost more than it saves.
         let likely = self
             .known
             .get(self.last)
@@ -82,7 +82,7 @@ impl ItemTemplates {
     }
 
     /// Appends the texts of a row to the parts that received the previous ones, and emits them. Returns how many were
-    /// appended; it stops at the first text that has a different kind or may do more than continue its part.
+    /// appended; stops at the first text that has a different kind or may do more than continue its part.
     #[inline]
     fn give(
         &mut self,
@@ -225,8 +225,8 @@ impl ItemTemplate {
         }
     }
 
-    /// Appends the next pieces to the part that received the previous one. Returns how many were appended; it stops at
-    /// the first piece that may do more than continue the part. `bare` means that the pieces were already scanned and
+    /// Appends the next pieces to the part that received the previous one. Returns how many were appended; stops at the
+    /// first piece that may do more than continue the part. `bare` means that the pieces were already scanned and
     /// contain no escapes or control characters.
     #[inline]
     pub(crate) fn more(

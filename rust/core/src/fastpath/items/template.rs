@@ -109,8 +109,8 @@ pub(crate) struct TemplatePart {
 
 #[derive(Debug)]
 pub(crate) struct ItemTemplate {
-    /// All fixed bytes in one string: the lines of the event up to the first hole (its name, if any, then its data),
-    /// the bytes after each hole, and ids that do not occur literally in the payload.
+    /// All fixed bytes in one string: the lines of the event up to the first hole, the bytes after each hole, and ids
+    /// that do not occur literally in the payload. The lines contain the event name, if any, and then the data.
     fixed: Box<str>,
     /// Offset of the payload in `fixed`, and offset of the first hole.
     head: u32,
@@ -128,8 +128,7 @@ pub(crate) struct ItemTemplate {
     pub(crate) tool: Option<&'static str>,
     /// Cached route of the item's last piece, used to find its part or call again.
     pub(crate) route_cache: RouteCache,
-    /// Index of the template that matched directly after this one, the last time that this one matched. Alternating
-    /// items usually keep their order.
+    /// Index of the template that followed this one last time. Alternating items usually keep their order.
     pub(crate) next: usize,
 }
 
@@ -202,7 +201,7 @@ impl Varying<'_> {
     }
 }
 
-/// Hash of an absent padding.
+/// Hash that is used if there is no padding.
 const NO_PADDING: u64 = 0;
 
 /// Builds a template by splitting a payload at its holes.

@@ -108,7 +108,7 @@ class AiSdkPartsDecoder:
 
     @staticmethod
     def is_note(value: object) -> bool:
-        """Return whether the part is a raw part, which is not part of the response."""
+        """Return whether the part has the type `raw`. Such parts do not belong to the response."""
         return is_object(value) and value.get("type") == "raw"
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:

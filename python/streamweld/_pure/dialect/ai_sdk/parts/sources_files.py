@@ -50,7 +50,8 @@ def read_file(part: TypedPart, assembler: Assembler) -> None:
         path, sent = ("file",), wrapped
         media_type = media_type or _text(part, wrapped.get("mediaType"))
     if is_object(sent):
-        # V4: {"type": "url", "url"} or {"type": "data", "data"}. In a wrapped file, the data is in other members.
+        # V4: {"type": "url", "url"} or {"type": "data", "data"}. A wrapped file has the data in `base64` or
+        # `base64Data` instead (`_FILE_TEXTS`).
         url = _text(part, sent.get("url"))
         found = [sent.get(key) for key in ("data", *_FILE_TEXTS)]
         data = next((text for text in found if isinstance(text, str) and text), None)

@@ -108,6 +108,6 @@ def _days_before(year: int, month: int, *, leap: bool) -> int:
 
 
 def _joined(objects: list[str]) -> str | None:
-    """Join JSON objects into one. If a key occurs more than once, clients take the last one."""
+    """Join JSON objects into one. If a key occurs more than once, clients use the last value."""
     inner = [text[1:-1] for text in objects]
     return "{" + ",".join(inner) + "}" if inner else None

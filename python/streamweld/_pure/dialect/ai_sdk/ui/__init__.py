@@ -200,7 +200,7 @@ class AiSdkUiDecoder:
     # Chunks that are passed on
 
     def _data(self, chunk: TypedPart) -> None:
-        """Keep an application-defined part as part of the message, unless it is transient.
+        """Add an application-defined part to the message, unless the part is transient.
 
         The part replaces an earlier one with the same type and id.
         """

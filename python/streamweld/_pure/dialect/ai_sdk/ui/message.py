@@ -1,7 +1,7 @@
 """Decodes message-level data of a UI message stream: the message id, and metadata that the application adds.
 
 The application defines the metadata: the objects in `start`, `finish` and `message-metadata` are merged (here only at
-their first level). Many applications put the usage there.
+their first level). Many applications put the usage in this metadata.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
         Document::Object(object) => is_of_use(object, &SCHEMA),
         Document::Other(_) => false,
     },
-    // A raw part is not part of the response.
+    // Parts of type `raw` do not belong to the response.
     is_note: |document| match document {
         Document::Object(object) => is_string(object.get("type"), "raw"),
         Document::Other(_) => false,

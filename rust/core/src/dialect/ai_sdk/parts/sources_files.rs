@@ -101,7 +101,8 @@ fn contents<'a>(
 ) -> (Option<Cow<'a, str>>, Option<Cow<'a, str>>) {
     match raw.kind {
         Kind::Object => {
-            // V4: {"type": "url", "url"} or {"type": "data", "data"}. In a wrapped file, the data is in other members.
+            // V4: {"type": "url", "url"} or {"type": "data", "data"}. A wrapped file has the data in `base64` or
+            // `base64Data` instead (`FILE_TEXTS`).
             let inner = members(raw);
             let url = part.text_of(find(&inner, "url"));
             let mut texts = FILE_TEXTS.iter();

@@ -1,7 +1,7 @@
 //! Merges `stream-start`, `start`, `start-step` and `response-metadata` of an AI SDK stream into one `ResponseStarted`.
 //!
-//! The response id comes in `response-metadata`, after `stream-start`, so the start is held back until then or until
-//! the first content.
+//! The response id is in `response-metadata`, after `stream-start`, so the start is held back until then or until the
+//! first content.
 
 use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::ai_sdk::part::write_member;
@@ -40,8 +40,8 @@ impl StartReader {
         Ok(())
     }
 
-    /// Handles `response-metadata`: the response's id, model and time. A second `response-metadata` is kept as metadata
-    /// but changes nothing.
+    /// Handles `response-metadata`: the response's id, model and time. A second `response-metadata` is kept as
+    /// metadata, but does not change the id, model or time.
     pub(crate) fn response(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -150,7 +150,7 @@ fn numbers(text: &str, between: char, digits: [usize; 3]) -> Option<[i64; 3]> {
     pieces.next().is_none().then_some(out)
 }
 
-/// Joins JSON objects into one. If a key occurs more than once, clients take the last one.
+/// Joins JSON objects into one. If a key occurs more than once, clients use the last value.
 fn joined(objects: &[String]) -> Option<String> {
     let mut out = String::new();
     for object in objects {

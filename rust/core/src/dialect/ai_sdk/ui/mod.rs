@@ -359,7 +359,7 @@ fn step(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Pars
     }
 }
 
-/// Keeps an application-defined part as part of the message, unless it is transient.
+/// Adds an application-defined part to the message, unless the part is transient.
 ///
 /// The part replaces an earlier one with the same type and id.
 fn data(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> ParseResult {

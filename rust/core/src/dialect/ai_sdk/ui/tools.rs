@@ -62,8 +62,8 @@ pub(crate) fn input_available(
 
 /// Handles rejected input: the tool does not exist, or its schema forbids the arguments.
 ///
-/// The call is emitted with its text, so that nothing is lost. The rejection becomes the call's result, as in the SDK's
-/// own client (which sets the state `output-error`). A call with a result is not dispatchable.
+/// The call is emitted with its text, so that the arguments are not lost. The rejection becomes the call's result, as
+/// in the SDK's own client (which sets the state `output-error`). A call with a result is not dispatchable.
 pub(crate) fn input_error(
     wire: &mut DecodeContext<'_, '_>,
     chunk: &mut TypedPart<'_, '_>,

@@ -19,7 +19,7 @@ _BLANK = " \t\n\r\x0c"
 class ContentMode:
     """Removes repetitions from the content of one choice.
 
-    The cost of a comparison is at most the length of the piece.
+    Takes linear time: a comparison costs at most the length of the piece.
     """
 
     __slots__ = ("_doubted", "_length", "_pieces", "cumulative", "reported")

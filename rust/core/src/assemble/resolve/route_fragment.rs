@@ -262,7 +262,7 @@ fn goes_on(call: &Call, fragment: &Fragment<'_>) -> bool {
         && !fragment.custom
 }
 
-/// Returns true unless the id or name is blank. Decoders remove words that stand for a missing value.
+/// Returns true unless the id or name is blank. Decoders have already removed placeholders for missing values.
 fn is_present(text: &str) -> bool {
     !text
         .chars()

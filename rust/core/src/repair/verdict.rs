@@ -12,7 +12,7 @@ pub(crate) struct Verdict {
     pub(crate) misread: bool,
     /// The first reason for not passing the block unchanged, unless a diagnostic already reports the reason.
     why: Option<&'static str>,
-    /// True if a diagnostic already reports why clients misread the block.
+    /// True if a diagnostic already reports why the block cannot pass unchanged.
     mended: bool,
     /// The event name that must be added for a payload in the block.
     pub(crate) name: Option<&'static str>,

@@ -48,7 +48,7 @@ def parse(cursor: Cursor, data: Mapping[str, Any]) -> Steps[list[WrittenCall]]:
 
 
 def _ends(cursor: Cursor, closer: str, *, first: bool) -> Steps[bool]:
-    """Check whether the list ends here. If not, consume the comma before the next element."""
+    """Check whether the list ends here. If it does not, read the comma before the next element."""
     yield from cursor.skip_space()
     if (yield from cursor.take(closer)):
         return True

@@ -93,7 +93,7 @@ def _parameter(cursor: Cursor, data: Mapping[str, Any], *, by_attribute: bool) -
             raise Malformed
     text = yield from cursor.until(parameter["close"].replace("{key}", key))
     if any(not piece.startswith("/") for piece in text.split(parameter["open"])[1:]):
-        raise Malformed  # the closer of this value is missing; an opener that ends in `<` also begins closers
+        raise Malformed  # the closer of this parameter is missing; an opener that ends in `<` also matches closers
     if data.get("trim") == "newline":
         text = text.removeprefix("\n").removesuffix("\n")
     if not by_attribute:

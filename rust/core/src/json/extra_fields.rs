@@ -121,7 +121,7 @@ impl<'a> ExtraFields<'a> {
     }
 }
 
-/// Returns true if a text has at most `most` characters.
+/// Returns true if the text has at most `most` characters.
 fn is_within(text: &str, most: usize) -> bool {
     text.len() <= most || text.chars().nth(most).is_none()
 }

@@ -346,7 +346,7 @@ unsafe extern "C" fn get_metadata(slf: *mut ffi::PyObject, _: *mut c_void) -> *m
     let place = slf.cast::<Object>();
     guard(null_mut(), |py| {
         // SAFETY: the interpreter passes an object of this class that lives as long as the call. Its metadata is an
-        // object, and `metadata` holds a separate reference to it.
+        // object, and `metadata` has a separate reference to it.
         let metadata = unsafe { this(py, (*place).metadata) };
         let Some(value) = UnreadJson::value_of(&metadata)? else {
             return Ok(metadata.into_ptr());

@@ -266,7 +266,7 @@ trait Values<'b> {
     }
 }
 
-/// Copies the values into the buffers and leaves empty values behind.
+/// Copies the values into the buffers and returns empty values in their place.
 struct Writing<'l> {
     log: &'l mut EventLog,
 }

@@ -203,10 +203,10 @@ fn diagnostics(py: Python<'_>, core: &Core) -> PyResult<Vec<Py<PyAny>>> {
     sink.finish()
 }
 
-/// Returns the events of a call that reads `taken` bytes, or ends the input if `taken` is `None`. Raises its exception,
-/// which contains the events before it. If the call may take long, other threads run in the meantime, and the events
-/// are built afterwards. A panic ends the stream. The lock is released before an exception is built, because that runs
-/// Python code.
+/// Returns the events of a call that reads `taken` bytes, or ends the input if `taken` is `None`. If the call fails,
+/// raises the exception, which contains the events emitted before it. If the call may take long, other threads run in
+/// the meantime, and the events are built afterwards. A panic ends the stream. The lock is released before an exception
+/// is built, because that runs Python code.
 fn collect<'py>(
     py: Python<'py>,
     mut state: MutexGuard<'_, State>,

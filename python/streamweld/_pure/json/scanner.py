@@ -93,15 +93,15 @@ class Payload:
         return [path for path in self._duplicates_of.get(base[0], ()) if path[: len(base)] == base]
 
     def members(self, *path: str | int) -> dict[str, str]:
-        """Return key -> text as sent, for each member of the object at `path` in wire order; {} if it is not an object.
+        """Return the key and the text, as sent, of each member of the object at `path`, in wire order.
 
-        A repeated key has the position of its last value.
+        Returns {} if the value is not an object. A repeated key has the position of its last value.
         """
         text = self.text
         return {key: text[start:end] for key, (start, end) in self._inside(path).items() if isinstance(key, str)}
 
     def elements(self, *path: str | int) -> list[str]:
-        """Return the text as sent of each element of the array at `path`; [] if it is not an array."""
+        """Return the text of each element of the array at `path`, as sent; [] if it is not an array."""
         text = self.text
         return [text[start:end] for key, (start, end) in self._inside(path).items() if isinstance(key, int)]
 
@@ -155,8 +155,8 @@ def _parse_whole(data: bytes | str, text: str, max_depth: int | None) -> Payload
 
 
 def _repeats(payload: Payload, walked: Walked) -> bool:
-    """Return True if the key of such a list, or of an object that contains one, is duplicated. Only the last value
-    would be counted.
+    """Return True if the key of a list in `walked`, or of an object that contains one, is duplicated. Only the last
+    value would be counted.
     """
     keys = walked.lists | walked.objects
     return any(all(isinstance(step, int) or step in keys for step in path) for path in payload.duplicates)

@@ -56,7 +56,7 @@ class Decoder(Protocol):
 
     @staticmethod
     def is_line(value: object) -> bool:
-        """Return True if such a complete response could also be the last chunk of a JSON Lines stream."""
+        """Return True if a complete response (`is_body`) could also be the last chunk of a JSON Lines stream."""
         ...
 
     @staticmethod

@@ -72,9 +72,9 @@ A part's `Done` event waits as long as text of this part or of an earlier part i
 parts.
 
 Pending blocks are decided just before the choice's `Finished` event is emitted. The reason must be `stop`, `tool_calls`
-or `other`; otherwise, the blocks are refused as `finish`. In addition, `max_tool_calls` and `max_parts` must leave room
-for all of their calls in addition to those already in the stream; otherwise, the blocks are refused as `limit`. If the
-stream ends or fails without a `Finished` event, the blocks are refused as `cut`. Otherwise, in this order:
+or `other`; otherwise, the blocks are refused as `finish`. `max_tool_calls` and `max_parts` must also leave room for all
+of their calls, in addition to those already in the stream; otherwise, the blocks are refused as `limit`. If the stream
+ends or fails without a `Finished` event, the blocks are refused as `cut`. Otherwise, in this order:
 
 - The text of each part up to its first block is complete and is emitted as `TextDone`. If no text of a part remains,
   the part is not emitted at all (neither `Started` nor `Done`), unless it has an item id, annotations, a signature or

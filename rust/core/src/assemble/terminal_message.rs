@@ -195,8 +195,8 @@ fn named(
     })
 }
 
-/// Returns the streamed call that the incoming call refers to even though its first id differs. It is found by an id
-/// that changed or by its position.
+/// Returns the streamed call that the incoming call refers to, although the two have different first ids. The streamed
+/// call is found by an id that changed or by its position.
 fn find(
     choice: &mut Choice,
     incoming: &Incoming<'_>,

@@ -294,7 +294,7 @@ pub fn compact(raw: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Returns true if a text has a backslash. Most texts are so short that a call to a search function would cost more
+/// Returns true if the text has a backslash. Most texts are so short that a call to a search function would cost more
 /// than this loop.
 #[inline]
 pub(crate) fn has_backslash(text: &[u8]) -> bool {

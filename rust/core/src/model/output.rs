@@ -92,8 +92,7 @@ pub trait EventFilter {
     /// Filters an event for which `lets` returned false. Events that the filter emits go to the sink.
     fn event(&mut self, out: &mut Output<'_>, event: &Event<'_>);
 
-    /// Reads several consecutive deltas for which `passes` returned true; returns true if they can be emitted
-    /// unchanged.
+    /// Reads several consecutive deltas that `passes` has accepted. Returns true if they can be emitted unchanged.
     fn lets_row(&mut self, deltas: &Deltas<'_>) -> bool;
 
     /// Returns how many of the next pieces of a text can be emitted unchanged and all at once. `ends` contains the end
@@ -156,7 +155,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Emits several consecutive deltas for which the filter's `passes` returned true.
+    /// Emits several consecutive deltas that `passes` has accepted.
     pub fn emit_all(&mut self, deltas: &Deltas<'_>) {
         let filter = self.filter.as_mut();
         if filter.is_none_or(|filter| filter.lets_row(deltas)) {

@@ -56,7 +56,7 @@ pub(crate) struct PayloadPipeline {
     pub(crate) chat: Option<Box<Chat>>,
     /// The decoder of any dialect except Chat.
     pub(crate) other: Option<Box<dyn Decoder>>,
-    /// Event names of keep-alives, which carry no content.
+    /// Event names of keep-alives, that is, of events without content.
     pub(crate) keep_alive: &'static [&'static str],
     /// Prefixes of event names that make clients wrap the data in another object.
     pub(crate) wrapped: &'static [&'static str],

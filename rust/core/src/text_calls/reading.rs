@@ -1,4 +1,4 @@
-//! Progress of one family's grammar in one block. It allows text that arrives in pieces to be read only once.
+//! Stores the progress of one family's grammar in one block, so that text that arrives in pieces is read only once.
 //!
 //! A grammar proceeds in small steps. A step that needs more text only records how far a value was scanned, and is
 //! repeated when more text arrives.

@@ -46,7 +46,7 @@ const ROOM: usize = 4096;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
     pub span: Span,
-    /// Number of the part.
+    /// Number of the part that contains the block.
     pub part: u32,
     /// Name and arguments of each call.
     pub calls: Vec<(String, String)>,

@@ -121,7 +121,7 @@ impl RawStream {
 impl Drop for RawStream {
     fn drop(&mut self) {
         if let Some(release) = self.release {
-            // SAFETY: the stream was not released yet.
+            // SAFETY: the stream has not been released yet.
             unsafe { release(self) }
         }
     }

@@ -90,7 +90,7 @@ class ArgumentText:
         self.plain = plain  # the text is not JSON and cannot become JSON, so fragments are only appended
         self.overflow = bytearray()  # text after a complete value, unless it belongs to another call
         self.replayed = 0  # number of bytes at the start of the text that were received again and are held back (A6)
-        self.replay_has_header = False  # the repetition began with a fragment that carried the call's name
+        self.replay_has_header = False  # the repetition began with a fragment that contained the call's name
         self.shown = 0  # number of bytes of the text that have been emitted
         self.taken_back = False  # the text no longer begins with the emitted text, so a reset event must follow
         self._count = 0  # number of fragments received
@@ -189,7 +189,7 @@ class ArgumentText:
         return self._canonical
 
     def push(self, piece: bytes, *, header: bool = False) -> Push:
-        """Apply one non-empty fragment. `header`: the fragment carried a name."""
+        """Apply one non-empty fragment. `header`: the fragment has a name."""
         if self.plain:
             self.data += piece
             return _GREW

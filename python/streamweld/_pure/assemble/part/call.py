@@ -117,7 +117,7 @@ class Call:
         self.guess_reported: set[str] = set()  # ambiguities (AM…) already reported for this call
         self.conflict_reported = False  # a conflict with the terminal message was already reported
         self.pending_ambiguity: str | None = (
-            None  # ambiguity to report if the next piece without an id goes to this call
+            None  # ambiguity to report if the next piece without an id is assigned to this call
         )
         self.refused = False  # the sender marked the input as invalid for the tool
         self.late = False  # part of the call arrived after the finish reason
@@ -125,7 +125,7 @@ class Call:
         self.dropped = False
         self.ended = False  # the stream closed the call explicitly
         self.unopened = False  # the first event of the call was its closing event
-        self.started = False  # `ToolCallStarted` was emitted; `text.shown` counts the emitted text
+        self.started = False  # `ToolCallStarted` was emitted; `text.shown` is the number of emitted bytes
         self.held_back = False  # do not emit text before the close, because more object payloads may be merged into it
         self.raw: str | None = None  # text as received, if the close replaced it (null, "" or double-encoded JSON)
         self.verdict: Verdict | None = None

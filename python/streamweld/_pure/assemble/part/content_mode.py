@@ -12,7 +12,7 @@ from typing import Literal
 
 __all__ = ["ContentMode"]
 
-_AUTO_FROM = 4  # in characters, because an "a" before "and" may be real text
+_AUTO_FROM = 4  # minimum length in characters for `auto`, because an "a" before "and" may be real text
 _BLANK = " \t\n\r\x0c"
 
 

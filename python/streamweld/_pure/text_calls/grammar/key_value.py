@@ -1,7 +1,7 @@
 """Parses the shape `key_value`: the name of the call, then one element for each key and one for each value.
 
-Keys of a family in `_spec/text_calls.json`: `key` and `value` hold the opener and closer of each element, and `close`
-is the literal that ends the block. If the block contains several calls, `call` holds `open`, `close` and the
+Keys of a family in `_spec/text_calls.json`: `key` and `value` contain the opener and closer of each element, and
+`close` is the literal that ends the block. If the block contains several calls, `call` contains `open`, `close` and the
 `separator` after the name.
 """
 

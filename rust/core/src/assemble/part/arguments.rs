@@ -58,7 +58,7 @@ pub struct ArgumentText {
     /// Number of bytes at the beginning of the text that were received again and are held back (A6). 0 if nothing is
     /// held back.
     pub replayed: usize,
-    /// The repetition began with a fragment that carried the call's name.
+    /// The repetition began with a fragment that contained the call's name.
     pub replay_has_header: bool,
     /// Number of bytes of the text that have been emitted.
     pub shown: usize,
@@ -194,7 +194,7 @@ impl ArgumentText {
             .get_or_insert_with(|| canonical(&text_of(data)).into_boxed_str())
     }
 
-    /// Applies one non-empty fragment. `header`: the fragment carried a name.
+    /// Applies one non-empty fragment. `header`: the fragment has a name.
     #[inline]
     pub fn push<'a>(&mut self, piece: &'a [u8], header: bool) -> Push<'a> {
         if self.plain {

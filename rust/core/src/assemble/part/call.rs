@@ -97,7 +97,7 @@ pub struct Call {
     pub ended: bool,
     /// The first event of the call was its closing event.
     pub unopened: bool,
-    /// `ToolCallStarted` was emitted. `text.shown` counts the emitted text.
+    /// `ToolCallStarted` has been emitted. `text.shown` is the number of emitted bytes.
     pub started: bool,
     /// Emit no text before the close, because more object payloads may be merged into the arguments.
     pub held_back: bool,

@@ -83,7 +83,7 @@ fn along(
     Ok(())
 }
 
-/// Returns how many of the following calls complete the JSON of the call on the left. Stops at a call with a different
+/// Returns how many of the following calls complete the JSON of the call `left`. Stops at a call with a different
 /// name.
 fn pieces_of_one(choice: &Choice, left: usize, others: &[usize], budget: &mut usize) -> usize {
     let Some(left) = choice.get(left).filter(|call| is_open(call)) else {

@@ -361,7 +361,7 @@ impl TextParts {
         Ok(())
     }
 
-    /// Adds a piece of text on the fast path: a text part is open and nothing is pending. Otherwise returns false and
+    /// Fast path: adds a piece of text if a text part is open and nothing is pending. Otherwise returns false and
     /// changes nothing.
     #[inline]
     pub fn go_on(&mut self, ctx: &mut RuleContext<'_, '_>, text: &str) -> Result<bool, Fault> {

@@ -98,7 +98,7 @@ impl<'t> PieceRun<'t> {
         self.end - before
     }
 }
-/// Number of appended pieces, and the part that now contains them; the caller emits its deltas.
+/// Number of appended pieces, and the part to which they were appended. The caller emits their deltas.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Appended {
     pub count: usize,

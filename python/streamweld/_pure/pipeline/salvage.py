@@ -121,7 +121,7 @@ def _whole(text: bytes, caps: Caps) -> Payload | None:
 def joined_field(text: bytes, max_depth: int | None) -> int | None:
     """Return the position of a field name that directly follows the complete document at the start of the text.
 
-    No dialect sends a field name there. It means that the lines were passed on without their line endings.
+    No dialect sends a field name there. If there is one, the lines were passed on without their line endings.
     """
     if text[:1] not in (b"{", b"["):
         return None

@@ -189,7 +189,7 @@ fn whole(text: &str, reader: Reader) -> Option<Read<'_>> {
 
 /// Returns the position of a field name that directly follows the complete document at the start of the text.
 ///
-/// No dialect sends a field name there. It means that the lines were passed on without their line endings.
+/// No dialect sends a field name there. If there is one, the lines were passed on without their line endings.
 pub(crate) fn joined_field(text: &str, reader: Reader) -> Option<usize> {
     if !text.starts_with(['{', '[']) {
         return None;

@@ -458,7 +458,7 @@ pub(crate) fn one(
         .map_err(|error| broken(py, &error))
 }
 
-/// Returns the exception for a fault, from which the message is read.
+/// Returns the exception for a fault. Its message is shown in the row.
 fn exception<'py>(py: Python<'py>, fault: &Fault) -> PyResult<Bound<'py, PyAny>> {
     errors::exception(py, fault, Vec::new())
 }

@@ -452,7 +452,7 @@ def _fault_of_text(call: Call) -> str | None:
 def _is_name(name: str) -> bool:
     """Return True if the text can be a tool name.
 
-    Outside ASCII, blanks, control characters and formatting characters are rejected.
+    Non-ASCII blanks, control characters and formatting characters are rejected.
     """
     if not 0 < len(name) <= _NAME_LENGTH:
         return False

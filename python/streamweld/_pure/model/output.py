@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from streamweld.events import DiagnosticCode, Event
 
 RAW_HEAD = 256
-# Maximum number of notes (diagnostics and `Unknown` events) per payload. They are limited because the size of a payload
-# does not limit their number.
+# Maximum number of notes (diagnostics and `Unknown` events) per payload. Without it, a small payload could cause very
+# many notes.
 MAX_NOTES = 1024
 _DETAIL = 256  # maximum length of a detail, in characters; limited because it contains names and paths from the sender
 

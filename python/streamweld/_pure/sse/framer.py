@@ -235,7 +235,7 @@ class Framer:
             self._stray.add(b"\n")
 
     def _blanks(self, piece: bytes) -> None:
-        """Classify a line that consists only of spaces and tabs so far, by its first other byte."""
+        """Classify a line that begins with spaces or tabs, by its first other byte."""
         first = piece.lstrip(b" \t")[:1]
         if first and first not in b"{[<":
             self._kind = _SKIP

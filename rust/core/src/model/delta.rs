@@ -30,7 +30,7 @@ pub struct Fragment<'a> {
     pub metadata: Option<Cow<'a, str>>,
 }
 
-/// A piece of a call without any other members.
+/// A fragment of a call that has only an index, plain argument text, and possibly an id and a name.
 #[derive(Clone, Copy, Debug)]
 pub struct CallPiece<'a> {
     pub index: u32,

@@ -410,14 +410,14 @@ pub trait Sink {
         None
     }
 
-    /// Sets the place of the payload that the next events belong to. Not called within rows of payloads that differ
-    /// only in one text.
+    /// Sets the place of the payload that the next events belong to. Not called for payloads that are processed at once
+    /// because they differ only in their text.
     fn at(&mut self, _offset: u64, _ordinal: u64) {}
 
-    /// Reports that the input was truncated: from now on, parts and calls close for this reason.
+    /// Reports that the input was truncated. Parts and calls that close from now on close for this reason.
     fn cut(&mut self) {}
 
-    /// Reports that a fault will follow: later diagnostics are recorded, not raised.
+    /// Reports that a fault will follow. Later diagnostics are recorded, not raised.
     fn faulted(&mut self) {}
 
     /// Receives a fact that no event contains.

@@ -20,8 +20,8 @@ use std::mem;
 /// Maximum length of a diagnostic's detail, in characters. It is limited because a detail contains names and paths from
 /// the sender.
 const DETAIL: usize = 256;
-/// Maximum number of notes (diagnostics and `Unknown` events) per payload. They are limited because the size of a
-/// payload does not limit their number.
+/// Maximum number of notes (diagnostics and `Unknown` events) per payload. Without it, a small payload could cause very
+/// many notes.
 pub(crate) const MAX_NOTES: usize = 1024;
 
 fn head(detail: &str) -> &str {

@@ -59,8 +59,8 @@ def conclude(choice: Choice, calls: Sequence[Call]) -> FinishReason:
     """Return the final reason of a choice.
 
     Unanswered client `calls` turn `stop` or a missing reason into `tool_calls`; `tool_calls` without calls becomes
-    `stop`.
-    Calls that were answered in the stream itself (AI SDK: the server ran them and continued) do not change the reason.
+    `stop`. Calls that were answered in the stream itself (AI SDK: the server ran them and continued) do not change the
+    reason.
     """
     reason = choice.finish.reason
     waits = any(not call.answered for call in calls)

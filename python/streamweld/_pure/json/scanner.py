@@ -128,7 +128,6 @@ def parse(
     `max_depth` can only lower the depth limit, so that no parser of this backend accepts deeper texts than another.
     `max_values` limits two numbers: the commas and opening brackets, before any value is built, and the weighted
     elements in the lists of `walked`.
-    elements in the lists of `walked`.
     """
     text = data if isinstance(data, str) else data.decode("utf-8", "replace")
     if max_values is not None and len(text) > max_values and has_more_values(text, max_values):

@@ -1,8 +1,7 @@
 """Sub-indexes ("labels") of the deltas of one text part, and the closing texts received for them.
 
 Some gateways number every delta; others use the numbers for parts that no event announced. Either way, the deltas are
-parsed as one
-part, because only a close or the content list of the item shows what a label means.
+parsed as one part, because only a close or the content list of the item shows what a label means.
 """
 
 from __future__ import annotations

@@ -274,7 +274,7 @@ def close_shared_id(choice: Choice, call: Call) -> None:
 
 
 def _usable_index(choice: Choice, fragment: Fragment) -> tuple[int | None, str | None]:
-    """Return the index, or None and the unusable value that was sent."""
+    """Return the usable index. If the index is unusable, return None and the value that was sent."""
     if fragment.legacy:
         return LEGACY_INDEX, None
     index = fragment.index

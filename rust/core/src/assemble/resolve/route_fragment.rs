@@ -229,7 +229,7 @@ fn record_position(choice: &mut Choice, slot: usize, position: u32, array_len: u
     }
 }
 
-/// Returns the index, or `None` together with the unusable value that was sent.
+/// Returns the usable index. If the index is unusable, returns `None` and the value that was sent.
 #[inline]
 fn usable_index(
     ctx: &RuleContext<'_, '_>,

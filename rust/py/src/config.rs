@@ -31,7 +31,7 @@ static USUAL: LazyLock<Arc<Config>> = LazyLock::new(Arc::default);
 static CODES: LazyLock<HashMap<&'static str, Code>> =
     LazyLock::new(|| Code::all().map(|code| (code.name(), code)).collect());
 
-/// The tables of a policy, and the policy that results from them.
+/// The tables of a policy, and the policy built from them.
 #[derive(Debug)]
 struct Tables {
     /// The table of actions and the table of switches.
@@ -82,7 +82,7 @@ pub(crate) fn read(config: &Bound<'_, PyDict>) -> PyResult<Arc<Config>> {
     Ok(made)
 }
 
-/// Reads the whole table. An unknown name or value is a mistake by the caller.
+/// Reads the whole table. An unknown name or value is an error by the caller.
 fn read_table(config: &Bound<'_, PyDict>) -> PyResult<Arc<Config>> {
     let py = config.py();
     let config = Config {
@@ -126,7 +126,7 @@ fn word(config: &Bound<'_, PyDict>, name: &Bound<'_, PyString>) -> PyResult<Opti
 /// Strings that `shared_text` returned, most recent first. A policy always returns the same string.
 static TEXTS: Mutex<Vec<(Py<PyString>, Arc<str>)>> = Mutex::new(Vec::new());
 
-/// Returns a long text; all streams that use the same policy share one copy.
+/// Returns a long text. All streams that use the same policy share one copy.
 fn shared_text(
     config: &Bound<'_, PyDict>,
     name: &Bound<'_, PyString>,

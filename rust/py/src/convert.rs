@@ -1,7 +1,7 @@
 //! `_native.Converter`: converts one stream from one dialect to another, bytes in and bytes out.
 //!
-//! Like `Parser`, the class is frozen, its state is protected by a lock for which no call waits, and no panic crosses
-//! into Python.
+//! Like `Parser`, the class is frozen, and its state is protected by a lock that no call waits for. A panic never
+//! reaches Python.
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
@@ -27,11 +27,11 @@ use crate::{config, errors, input};
 #[derive(Debug)]
 pub(crate) struct Converter(Mutex<State>);
 
-/// Buffer capacity to keep between calls: more than a socket read usually returns.
+/// Buffer capacity to keep between calls. It is more than a socket read usually returns.
 const KEPT: usize = 1 << 16;
 
-/// Parsing this many input bytes takes much longer than releasing the interpreter, which costs a tenth of a
-/// microsecond.
+/// Number of input bytes above which the interpreter is released during the call. Parsing that many takes much longer
+/// than releasing the interpreter, which costs a tenth of a microsecond.
 const LONG: usize = 1 << 12;
 
 /// Counts a stream's input, to estimate how long a call into the core may take.
@@ -43,8 +43,8 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Runs a call into the core that reads `taken` bytes or ends the input. Lets other threads run if the call may
-    /// take long.
+    /// Runs a call into the core that reads `taken` bytes, or ends the input if `taken` is `None`. Lets other threads
+    /// run if the call may take long.
     pub(crate) fn run<T: Send>(
         &mut self,
         py: Python<'_>,
@@ -84,7 +84,7 @@ struct State {
     load: Load,
     /// The output bytes of the current call. The buffer is reused.
     out: Vec<u8>,
-    /// The exception for the core's fault, built at the first access and reused by later ones.
+    /// The exception for the core's fault, built at the first access and reused afterwards.
     error: Option<Py<PyAny>>,
 }
 
@@ -121,7 +121,7 @@ impl Converter {
         })))
     }
 
-    /// Feeds the next bytes. Returns the target bytes that can be written after this input.
+    /// Feeds the next bytes. Returns the bytes in the target dialect that this input completes.
     #[pyo3(signature = (data, /))]
     fn feed<'py>(&self, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let py = data.py();
@@ -184,7 +184,7 @@ impl Converter {
         Ok(Fold::now(snapshot, choice))
     }
 
-    /// The source stream's error, if any.
+    /// The exception for an error in the source stream, if there is one.
     #[getter]
     fn error(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let state = self.lock(py)?;
@@ -206,7 +206,7 @@ impl Converter {
         Ok(self.lock(py)?.core.dialect().map(Dialect::name))
     }
 
-    /// The target id and the source id of every renamed call.
+    /// The target id and the source id of every call whose id was changed.
     #[getter]
     fn tool_ids(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
         Ok(self.lock(py)?.core.tool_ids().to_vec())
@@ -234,7 +234,8 @@ impl Converter {
         }
     }
 
-    /// Runs a call that reads `taken` bytes or ends the input, and writes output. A panic ends the stream.
+    /// Runs a call that reads `taken` bytes, or ends the input if `taken` is `None`, and writes output. A panic ends
+    /// the stream.
     fn write<'py>(
         &self,
         py: Python<'py>,
@@ -277,7 +278,7 @@ fn refused(py: Python<'_>, refusal: Refusal, target: &str) -> PyErr {
     errors::usage(py, &sentence)
 }
 
-/// Returns the options of the writer. Missing flags are off.
+/// Returns the writer's options. Missing flags are off.
 pub(crate) fn written(options: &Bound<'_, PyDict>) -> PyResult<WriteOptions> {
     let py = options.py();
     let flag = |name: &Bound<'_, PyString>| -> PyResult<bool> {

@@ -7,7 +7,7 @@
 //!
 //! Soundness: `Object` has C layout. The interpreter's object head comes first, and the type spec contains the object's
 //! size. `make` returns a fully initialized object; its two references are owned and never null. Only `get_metadata`
-//! writes to the object, while it holds the global interpreter lock.
+//! writes to the object, while the global interpreter lock is held.
 
 use std::ffi::{CStr, CString, c_int, c_uint, c_void};
 use std::mem::offset_of;
@@ -87,7 +87,7 @@ struct Object {
     choice: c_int,
 }
 
-/// The three classes, created at first use.
+/// The three classes, created on first use.
 #[derive(Debug)]
 pub(crate) struct Types {
     text: Py<PyType>,
@@ -126,7 +126,7 @@ impl Types {
         }
     }
 
-    /// Creates an event. Returns `None` if memory allocation failed.
+    /// Creates an event. Returns `None` if memory cannot be allocated.
     #[inline]
     pub(crate) fn make(
         &self,
@@ -217,7 +217,7 @@ unsafe fn drop_object(slf: *mut ffi::PyObject, freelist: &Freelist<Object>) {
     }
 }
 
-/// Creates one class. Leaks the data to which the interpreter keeps pointers; this happens once per process.
+/// Creates one class. Leaks the data to which the interpreter keeps pointers, once per process.
 fn class(py: Python<'_>, class: &Class) -> PyResult<Py<PyType>> {
     let [part, text, choice, metadata] = class.fields;
     let member = |name: &'static CStr, code: c_int, offset: usize| ffi::PyMemberDef {
@@ -340,13 +340,13 @@ fn fields<'py>(slf: &Bound<'py, PyAny>) -> PyResult<(&'static Class, Fields<'py>
     Ok((class, fields.collect::<PyResult<Fields<'_>>>()?))
 }
 
-/// Returns the metadata. The value is built and stored at the first read, while the global interpreter lock is held; no
+/// Returns the metadata. The value is built and stored at the first read, while the global interpreter lock is held. No
 /// other field ever changes.
 unsafe extern "C" fn get_metadata(slf: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
     let place = slf.cast::<Object>();
     guard(null_mut(), |py| {
         // SAFETY: the interpreter passes an object of this class that lives as long as the call. Its metadata is an
-        // object, and `metadata` holds a separate reference to it.
+        // object, and `metadata` has a separate reference to it.
         let metadata = unsafe { this(py, (*place).metadata) };
         let Some(value) = UnreadJson::value_of(&metadata)? else {
             return Ok(metadata.into_ptr());
@@ -417,7 +417,7 @@ unsafe extern "C" fn to_dict(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> 
     })
 }
 
-/// Defines the constructor of one class. A function with the same signature parses the arguments.
+/// Defines the constructor of one class. A function with the same signature parses its arguments.
 macro_rules! constructor {
     ($new:ident, $call:ident, $name:literal, $kind:expr, $text:ident) => {
         #[pyfunction(name = $name)]

@@ -1,4 +1,4 @@
-//! Converts faults from the core to exceptions of `streamweld.errors`, including their fields. Python builds the
+//! Converts faults from the core to exceptions from `streamweld.errors`, including their fields. Python builds the
 //! messages.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,13 +16,13 @@ fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     Ok(module.bind(py))
 }
 
-/// Returns an exception of that class with the given message.
+/// Returns an exception of this class with the given message.
 pub(crate) fn misuse(py: Python<'_>, class: &str, sentence: &str) -> PyErr {
     let made = module(py).and_then(|errors| errors.getattr(class)?.call1((sentence,)));
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
-/// Returns a `UsageError` for a mistake by the caller.
+/// Returns a `UsageError` for an error by the caller.
 pub(crate) fn usage(py: Python<'_>, sentence: &str) -> PyErr {
     misuse(py, "UsageError", sentence)
 }
@@ -47,8 +47,8 @@ pub(crate) fn internal(py: Python<'_>, detail: &str, events: Vec<Py<PyAny>>) -> 
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
-/// Runs a call into the core. If the call panics, returns the panic message as the error. PyO3 would otherwise raise
-/// the panic as a `BaseException`.
+/// Runs a call into the core. If the call panics, returns the panic message as the error, because PyO3 would raise the
+/// panic as a `BaseException`.
 pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
         let words = panic

@@ -1,7 +1,7 @@
 //! Events stored by value; their texts are stored in a few shared buffers.
 //!
-//! A long read is parsed into a log while other threads run, and a response keeps a log until its members are read.
-//! Does not use the interpreter and does not create Python objects.
+//! While other threads run, a long read is parsed into a log. A response also keeps a log until its members are read.
+//! This module does not use the interpreter or create Python objects.
 
 use std::mem;
 use std::ops::{Deref, DerefMut, Range};
@@ -44,8 +44,8 @@ struct Piece {
     end: usize,
 }
 
-/// Any other event. The event's texts, bytes and names are empty here and stored in the buffers instead. An event has
-/// at most one value of type bytes and one list of names.
+/// Any other event. Its texts, bytes and names are stored in the buffers and are empty here. An event has at most one
+/// value of type bytes and one list of names.
 #[derive(Debug)]
 struct Kept {
     event: Event<'static>,
@@ -63,10 +63,10 @@ pub(crate) trait Replay: Sink {
     fn delta(&mut self, kind: Kind, part: u32, text: &str, choice: i32);
 }
 
-/// A log that the next call reuses, so that it does not have to allocate memory.
+/// A log that the next call reuses, to avoid memory allocation.
 static SPARE: Mutex<Option<EventLog>> = Mutex::new(None);
 
-/// Maximum size of a log to keep; a log for a 64 KiB read is smaller.
+/// Maximum size of a log to keep. A log for a 64 KiB read is smaller.
 const SPARE_BYTES: usize = 1 << 19;
 
 /// A log borrowed for one call.
@@ -157,7 +157,7 @@ impl EventLog {
         pass(sink, self.pieces.len());
     }
 
-    /// Returns the event at this position; deltas without metadata are not counted.
+    /// Returns the event at this position. Deltas without metadata are not counted.
     pub(crate) fn other(&self, position: usize) -> Option<Event<'_>> {
         self.others.get(position).map(|kept| self.restored(kept))
     }
@@ -216,7 +216,7 @@ impl Sink for EventLog {
             DeltaKind::Refusal => return deltas.each(|event| self.event(event)),
         };
         let start = self.piece_texts.len();
-        // The texts may end before the buffer does.
+        // The buffer may extend beyond the last text.
         let length = ends.last().copied().unwrap_or_default();
         self.piece_texts
             .push_str(texts.get(..length).unwrap_or_default());
@@ -254,7 +254,7 @@ impl EventLog {
     }
 }
 
-/// Replaces an event's borrowed values, in the order that `rebuilt` uses.
+/// Replaces an event's borrowed values, in the order in which `rebuilt` requests them.
 trait Values<'b> {
     fn text(&mut self, text: &str) -> &'b str;
     fn bytes(&mut self, bytes: &[u8]) -> &'b [u8];
@@ -266,7 +266,7 @@ trait Values<'b> {
     }
 }
 
-/// Copies the values into the buffers and leaves empty values behind.
+/// Copies the values into the buffers and returns empty values in their place.
 struct Writing<'l> {
     log: &'l mut EventLog,
 }
@@ -295,7 +295,7 @@ impl Values<'static> for Writing<'_> {
 struct Reading<'l> {
     log: &'l EventLog,
     kept: &'l Kept,
-    /// The start of the next text, and the ends of that text and the later ones.
+    /// The start of the next text, and the ends of this text and the later ones.
     start: usize,
     ends: slice::Iter<'l, usize>,
 }

@@ -1,4 +1,4 @@
-//! The event classes that `_spec/events.json` lists: names, fields, order and defaults.
+//! The event classes listed in `_spec/events.json`: names, fields, order and defaults.
 //!
 //! Frozen classes with plain slots. Creation is the hot path; all other operations (repr, ==, hash, pickle, `to_dict`)
 //! use the list of fields. The three most frequent classes are in `delta`. Contains no stream logic.
@@ -18,8 +18,8 @@ type Object = Option<Py<PyAny>>;
 type Json = Option<Lazy>;
 pub(crate) type Fields<'py> = Vec<(&'static str, Bound<'py, PyAny>)>;
 
-/// Defines one class: its fields, its constructor signature (after `as`, the signature that `inspect` shows) and its
-/// extra members.
+/// Defines one class: its fields, its constructor signature and its extra members. The signature after `as` is the one
+/// that `inspect` shows.
 macro_rules! event {
     ($(#[$doc:meta])* $name:ident = $type:literal, ($($field:ident : $ty:ty),*), $signature:tt $(as $shown:literal)? $(, { $($extra:item)* })?) => {
         $(#[$doc])*

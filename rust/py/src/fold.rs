@@ -66,13 +66,13 @@ pub(crate) trait Ended: Send + Sync {
     fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot>;
 }
 
-/// The role that an event in a snapshot has in the response.
+/// The role of a snapshot's event in the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Started,
     Usage,
     Error,
-    /// The wire id of a text.
+    /// The wire id of a text part.
     TextId,
     Text,
     Reasoning,
@@ -82,7 +82,7 @@ enum Role {
     ServerCall,
     OtherItem,
     Finished,
-    /// A text that was withdrawn.
+    /// Text that was withdrawn.
     Withdrawn,
 }
 
@@ -193,7 +193,7 @@ struct Members {
     snapshot: Snapshot,
     /// One `Entry` for each event in the snapshot.
     entries: Vec<Entry>,
-    /// The lowest choice.
+    /// The choice with the lowest index.
     first: Option<i32>,
     items: PyOnceLock<Py<PyTuple>>,
     events: PyOnceLock<Py<PyTuple>>,
@@ -242,7 +242,7 @@ impl Members {
         Ok(object.bind(py).clone())
     }
 
-    /// Yields the positions and entries in the first choice for whose role `has_role` returns true.
+    /// Yields the entries of the first choice whose role satisfies `has_role`, with their positions.
     fn of_first(&self, has_role: impl Fn(Role) -> bool) -> impl Iterator<Item = (usize, &Entry)> {
         self.entries
             .iter()
@@ -250,7 +250,7 @@ impl Members {
             .filter(move |(_, entry)| Some(entry.choice) == self.first && has_role(entry.role))
     }
 
-    /// Returns the objects in the first choice for whose role `has_role` returns true.
+    /// Returns the objects of the first choice whose role satisfies `has_role`.
     fn objects<'py>(
         &self,
         py: Python<'py>,
@@ -270,8 +270,8 @@ impl Members {
             .transpose()
     }
 
-    /// Returns the texts with this role in the first choice, joined. If there is only one text, returns the string of
-    /// its event object instead of creating another one.
+    /// Returns the texts with this role in the first choice, joined. If there is only one, returns the string of its
+    /// event object instead of creating another one.
     fn joined<'py>(&self, py: Python<'py>, role: Role) -> PyResult<Bound<'py, PyString>> {
         let mut found = self.of_first(|of| of == role);
         let Some((position, entry)) = found.next() else {
@@ -311,7 +311,7 @@ impl Members {
         }
     }
 
-    /// Returns the wire ids of the texts among these events, by part.
+    /// Returns the wire ids of the text parts among these events, by part.
     fn text_ids<'py>(
         &self,
         py: Python<'py>,
@@ -423,7 +423,7 @@ impl Members {
 pub(crate) struct Fold {
     class: Py<PyAny>,
     members: PyOnceLock<Members>,
-    /// An ended stream, until its values are collected.
+    /// An ended stream whose values have not been collected yet.
     ended: Mutex<Option<Arc<dyn Ended>>>,
 }
 
@@ -439,7 +439,7 @@ impl Fold {
         }
     }
 
-    /// Folds the snapshot of an ended stream when it is needed.
+    /// Folds the snapshot of an ended stream when it is first needed.
     pub(crate) fn later(ended: Arc<dyn Ended>, class: &Bound<'_, PyAny>) -> Fold {
         Fold {
             class: class.clone().unbind(),
@@ -448,7 +448,7 @@ impl Fold {
         }
     }
 
-    /// Locks the ended stream. The lock is held only while the snapshot is read or taken.
+    /// Locks the ended stream. The lock is held only while the stream is read or removed.
     fn ended(&self) -> MutexGuard<'_, Option<Arc<dyn Ended>>> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -505,7 +505,7 @@ impl Fold {
         Ok(first.clone_ref(py))
     }
 
-    // The members of the first choice, for which no `Choice` object is built.
+    // The members of the first choice, which are available without building a `Choice` object.
 
     #[getter]
     fn text<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {

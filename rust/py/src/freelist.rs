@@ -1,4 +1,4 @@
-//! Keeps the memory of dead objects for reuse by new objects of the same class. Independent of the classes.
+//! Keeps the memory of dead objects for reuse by new objects of the same class. Works for any class.
 
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,12 +15,12 @@ pub(crate) trait Spare {
 /// Maximum number of dead objects to keep per class: about the number of events in a 64 KiB read.
 const SPARE: usize = 256;
 
-/// True if the interpreter has a global lock. Without the lock, an object head contains more than a count and a type.
+/// True if the interpreter has a global lock. Without that lock, an object head contains more than a count and a type.
 const LOCKED: bool = size_of::<ffi::PyObject>() == size_of::<[usize; 2]>();
 
-/// The dead objects of one class, as a linked list. They keep their head, which contains the type and one reference;
-/// that reference belongs to the freelist. Accessed only while the global lock is held; atomics are used to avoid a
-/// `static mut` and cost nothing.
+/// The dead objects of one class, as a linked list. They keep their object head, which contains the type and one
+/// reference to it; that reference belongs to the freelist. Accessed only while the global lock is held. Atomics avoid
+/// a `static mut` and cost nothing.
 #[derive(Debug)]
 pub(crate) struct Freelist<T> {
     first: AtomicPtr<T>,
@@ -35,7 +35,7 @@ impl<T: Spare> Freelist<T> {
         }
     }
 
-    /// Returns an object of the class with an initialized head; the caller gets its only reference.
+    /// Returns an object of the class with an initialized head. The caller gets the only reference to it.
     ///
     /// # Safety
     ///

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 
-/// Returns the value of a JSON text.
+/// Returns the value that a JSON text represents.
 fn loads(py: Python<'_>, text: &str) -> PyResult<Py<PyAny>> {
     static LOADS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let loads = LOADS.import(py, "streamweld._json", "loads_raw")?;
@@ -138,8 +138,8 @@ impl<'py> FromPyObject<'_, 'py> for LazyItems {
     }
 }
 
-/// A delta's metadata that was not read yet. A delta has room for only one object, so the text is stored in place of
-/// the value.
+/// A delta's metadata that has not been read yet. A delta has room for only one object, so the JSON text is stored in
+/// place of the value.
 #[pyclass(frozen, module = "streamweld._native")]
 #[derive(Debug)]
 pub(crate) struct UnreadJson(Box<str>);

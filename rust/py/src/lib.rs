@@ -1,7 +1,7 @@
 //! `streamweld._native`: Python bindings of streamweld-core.
 //!
-//! Contains no parsing rules. From the package, it may import only `errors`, `_arguments` and `_json`, and only on
-//! first use.
+//! Contains no parsing rules. Of the package, it may import only `errors`, `_arguments` and `_json`, and only on first
+//! use.
 
 mod arrow;
 mod config;

@@ -1,7 +1,7 @@
 //! Converts core events to Python objects, one by one. `sink` converts the three kinds of deltas.
 //!
-//! Words from small sets are interned, and JSON values are built when they are first read (`lazy`). Errors are handled
-//! by the caller.
+//! Words from small sets are interned, and JSON values are built when they are first read (`lazy`). The caller handles
+//! errors.
 
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +17,7 @@ use crate::events;
 use crate::lazy::{Lazy, LazyItems};
 use crate::string_cache::string;
 
-/// Number of words to keep as strings: more than most streams use.
+/// Number of words to keep as strings. It is more than most streams use.
 const WORDS_KEPT: usize = 16;
 
 /// An event, or the error raised while it was being built.
@@ -55,7 +55,7 @@ pub(crate) fn word(py: Python<'_>, text: &'static str) -> Py<PyString> {
     word
 }
 
-/// Returns the field for a JSON text; the value is built when the field is first read.
+/// Returns the field for a JSON text. Its value is built when the field is first read.
 #[inline]
 fn data(text: Option<&str>) -> Option<Lazy> {
     text.map(Lazy::value)
@@ -68,7 +68,7 @@ fn number(py: Python<'_>, number: Option<i64>) -> PyResult<Option<Py<PyAny>>> {
 #[cold]
 pub(crate) fn build(py: Python<'_>, event: &Event<'_>) -> Built {
     match *event {
-        // Deltas are built by `delta`.
+        // `delta` builds deltas.
         Event::TextDelta(_) | Event::ToolCallDelta(_) | Event::ReasoningDelta(_) => Ok(py.None()),
         Event::ResponseStarted {
             id,

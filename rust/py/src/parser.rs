@@ -1,7 +1,7 @@
 //! `_native.Parser`: parses one stream from bytes to event objects.
 //!
-//! The class is frozen, and its state is protected by a lock for which no call waits, so concurrent calls raise
-//! `ParserBusy` and never race. No panic crosses into Python.
+//! The class is frozen, and its state is protected by a lock that no call waits for, so concurrent calls raise
+//! `ParserBusy` and never race. A panic never reaches Python.
 
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
@@ -122,8 +122,7 @@ impl Parser {
         Ok(Fold::now(parser.snapshot_now(py)?, choice))
     }
 
-    /// Returns the arguments that events have reported so far for the call `part`, or `None` if the provider sent no
-    /// such call.
+    /// Returns the arguments emitted so far for the call with the number `part`, or `None` if there is no such call.
     #[pyo3(signature = (part, /))]
     fn shown_arguments<'py>(
         &self,
@@ -176,7 +175,7 @@ impl Parser {
     fn open<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, State>> {
         let state = self.lock(py)?;
         if state.core.is_over() {
-            drop(state); // building an exception runs Python code
+            drop(state); // release the lock first, because building an exception runs Python code
             return Err(errors::usage(
                 py,
                 "the stream is over: nothing can be fed after close() or after an exception",
@@ -204,9 +203,10 @@ fn diagnostics(py: Python<'_>, core: &Core) -> PyResult<Vec<Py<PyAny>>> {
     sink.finish()
 }
 
-/// Returns the events from a call that reads `taken` bytes or ends the input, or raises its exception with the events
-/// before it. If the call may take long, other threads run in the meantime, and the events are built afterwards. A
-/// panic ends the stream. The lock is released before an exception is built, because that runs Python code.
+/// Returns the events of a call that reads `taken` bytes, or ends the input if `taken` is `None`. If the call fails,
+/// raises the exception, which contains the events emitted before it. If the call may take long, other threads run in
+/// the meantime, and the events are built afterwards. A panic ends the stream. The lock is released before an exception
+/// is built, because that runs Python code.
 fn collect<'py>(
     py: Python<'py>,
     mut state: MutexGuard<'_, State>,
@@ -247,8 +247,8 @@ fn built(py: Python<'_>, log: &EventLog) -> PyResult<Vec<Py<PyAny>>> {
     sink.finish()
 }
 
-/// Runs a call that reads `taken` bytes or ends the input, without building events. Lets other threads run if the call
-/// may take long.
+/// Runs a call that reads `taken` bytes, or ends the input if `taken` is `None`, without building events. Lets other
+/// threads run if the call may take long.
 fn silently(
     py: Python<'_>,
     mut state: MutexGuard<'_, State>,

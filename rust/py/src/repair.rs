@@ -1,7 +1,7 @@
-//! `_native.Repairer`: repairs one stream in flight.
+//! `_native.Repairer`: repairs one stream as it arrives.
 //!
-//! Like `Parser`, the class is frozen, its state is protected by a lock for which no call waits, and no panic crosses
-//! into Python.
+//! Like `Parser`, the class is frozen, and its state is protected by a lock that no call waits for. A panic never
+//! reaches Python.
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
@@ -23,7 +23,7 @@ use crate::{config, errors, input};
 #[derive(Debug)]
 pub(crate) struct Repairer(Mutex<State>);
 
-/// Buffer capacity to keep between calls: more than a socket read usually returns.
+/// Buffer capacity to keep between calls. It is more than a socket read usually returns.
 const KEPT: usize = 1 << 16;
 
 #[derive(Debug)]
@@ -32,7 +32,7 @@ struct State {
     load: Load,
     /// The output bytes of the current call. The buffer is reused.
     out: Vec<u8>,
-    /// The exception for the core's fault, built at the first access and reused by later ones.
+    /// The exception for the core's fault, built at the first access and reused afterwards.
     error: Option<Py<PyAny>>,
 }
 
@@ -64,7 +64,7 @@ impl Repairer {
         })))
     }
 
-    /// Feeds the next bytes. Returns the bytes to forward, which are `data` itself if nothing changed.
+    /// Feeds the next bytes. Returns the bytes to forward. If nothing changed, these are `data` itself.
     #[pyo3(signature = (data, /))]
     fn feed<'py>(&self, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let py = data.py();
@@ -121,7 +121,7 @@ impl Repairer {
         Ok(Fold::now(snapshot, choice))
     }
 
-    /// The source stream's error, if any.
+    /// The exception for an error in the source stream, if there is one.
     #[getter]
     fn error(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let state = self.lock(py)?;
@@ -177,7 +177,7 @@ impl Repairer {
         }
     }
 
-    /// Runs a call that writes to the buffer, and returns the input bytes to forward after the buffer. A panic ends the
+    /// Runs a call that writes to the buffer. Returns the input bytes to forward after the buffer. A panic ends the
     /// stream.
     fn write<'py, 'd>(
         &self,
@@ -212,7 +212,7 @@ impl Repairer {
             *out = Vec::new();
         }
         drop(state);
-        // Building the exception runs Python code, so the lock is released first.
+        // Release the lock first, because building the exception runs Python code.
         result.map_err(|panic| errors::internal(py, &panic, Vec::new()))?;
         written
     }

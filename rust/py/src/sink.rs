@@ -1,7 +1,8 @@
-//! Collects the events from one call in a list. The core delivers events one by one; deltas may come in runs.
+//! Collects the events from one call in a list. The core passes events one by one; several consecutive deltas may be
+//! passed at once.
 //!
-//! Creates exactly one object per event. If that fails (out of memory, an unusable `streamweld._json`), the error is
-//! stored, and the caller raises it. Deltas, the most frequent events, are built here; `objects` builds all other
+//! Creates exactly one object per event. If that fails (out of memory, or `streamweld._json` cannot be used), the error
+//! is stored, and the caller raises it. Deltas, the most frequent events, are built here; `objects` builds all other
 //! events.
 
 use std::iter;

@@ -1,8 +1,8 @@
 //! Cache of short strings. Half of the pieces in a response are words that occurred before. A cached string costs a
 //! tenth as much as a new one and is stored only once. Independent of events.
 //!
-//! All streams share the cache, so an open stream does not keep strings alive: each call borrows the cache and returns
-//! it at the end. If another call already holds the cache, a call runs without it.
+//! All streams share the cache, so that an open stream does not keep strings alive: each call borrows the cache and
+//! returns it at the end. A call runs without the cache if another call has borrowed it.
 
 use std::ptr::null;
 use std::sync::{Mutex, PoisonError};
@@ -22,7 +22,7 @@ struct Slot {
 
 type Slots = Box<[Slot; KEPT]>;
 
-/// Location of the slots.
+/// Where the slots are.
 enum Store {
     /// Not created yet.
     New,
@@ -32,7 +32,7 @@ enum Store {
 
 static SLOTS: Mutex<Store> = Mutex::new(Store::New);
 
-/// Stores a value and returns the old one. The lock is held only while this is done.
+/// Stores a value and returns the old one. The lock is held only during this exchange.
 fn exchange(store: Store) -> Store {
     let mut there = SLOTS.lock().unwrap_or_else(PoisonError::into_inner);
     std::mem::replace(&mut there, store)

@@ -2,8 +2,8 @@
 
 `Assembler` is the facade: each method handles one kind of wire delta from a decoder. It does not depend on any dialect
 or framing. The identity rules are in `by_evidence`, the argument rules are in `arguments`, and the close rules are in
-`close_calls`. Events and diagnostics are emitted through `Output`. The methods for parts and calls that the wire itself
-opens and closes are in `items`.
+`close_calls`. Events and diagnostics are emitted through `Output`. The methods for parts and calls that the stream
+opens and closes explicitly are in `items`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _ChoiceEnd(Enum):
     """How complete a choice is when the input ends without a terminal marker."""
 
     REASON = "reason"  # the choice has a finish reason
-    CLOSED = "closed"  # no finish reason, but the wire closed everything that it opened
+    CLOSED = "closed"  # no finish reason, but the stream closed everything that it opened
     OPEN = "open"  # a part or call is open or incomplete
 
 
@@ -139,7 +139,7 @@ class Assembler(ItemSurface, AttachedSurface):
             self._out.emit(self._started)
 
     def usage(self, usage: Usage) -> None:
-        """Record token counts. The last counts that are not blank replace earlier ones; counts are never summed."""
+        """Record token counts. Counts that are not blank replace earlier ones; counts are never summed."""
         if not self._over and (self._usage is None or not usage.is_blank()):
             self._usage = usage
             if not usage.is_blank():
@@ -147,7 +147,7 @@ class Assembler(ItemSurface, AttachedSurface):
                 self._shared.counted_at = self._out.ordinal
 
     def merge_usage(self, usage: Usage) -> None:
-        """Merge token counts that arrive in several payloads: for each number, the last value wins. Never sum them."""
+        """Merge token counts that arrive in several payloads. For each number, use the last value; never sum them."""
         if self._over:
             return
         known = self._usage = self._usage or Usage()
@@ -176,7 +176,9 @@ class Assembler(ItemSurface, AttachedSurface):
         self._textual(choice, "refusal", "raw", text, metadata)
 
     def restates(self, choice: int, text: str) -> bool:
-        """AM9: return True if `text` equals all text of the choice so far, which arrived in at least two pieces."""
+        """Return True if `text` equals all text of the choice so far, and that text arrived in at least two pieces
+        (AM9).
+        """
         state = self._choices.get(choice)
         return state is not None and state.textual.restates(text)
 
@@ -236,7 +238,7 @@ class Assembler(ItemSurface, AttachedSurface):
         reconcile(state, content, reasoning, refusal, fragments)
 
     def restart(self, choice: int) -> None:
-        """AM10: restart the choice from the beginning."""
+        """Restart the choice from the beginning (AM10)."""
         if self._over:
             return
         state = self._choice(choice)
@@ -276,8 +278,8 @@ class Assembler(ItemSurface, AttachedSurface):
         return state is not None and any(call.verdict is not None for call in state.calls)
 
     def last_closed_call(self, choice: int) -> str | None:
-        """Return the id of the last addressed call if the call was emitted as final. A result without an id belongs to
-        it.
+        """Return the id of the call that was addressed last, if that call was emitted as final. Used for a result that
+        lacks an id.
         """
         state = self._choices.get(choice)
         latest = None if state is None else state.latest
@@ -286,12 +288,16 @@ class Assembler(ItemSurface, AttachedSurface):
     # The end
 
     def choice_metadata(self, choice: int, metadata: str) -> None:
-        """Keep members that no event could carry, and emit them with the `Finished` event of the choice."""
+        """Store unmodeled members that do not fit into another event. They are emitted with the `Finished` event of the
+        choice.
+        """
         if not self._over:
             self._leave(self._choice(choice), metadata)
 
     def hold(self, growth: Growth) -> None:
-        """Count metadata that a decoder is about to store until the end. A negative size releases metadata."""
+        """Count data towards `max_text_bytes` before a decoder stores it until the end. A negative size releases
+        data.
+        """
         self._shared.spend_growth(growth)
 
     def finish(self, choice: int, raw_reason: str) -> None:
@@ -304,8 +310,8 @@ class Assembler(ItemSurface, AttachedSurface):
             self._close_choice(state, ended=True)
 
     def cut(self) -> None:
-        """Record that the wire reported a broken-off stream. The stream then counts as truncated, even if everything
-        was closed.
+        """Record that the upstream reported a broken stream: the response is truncated, even if everything was
+        closed.
         """
         self._broken_off = True
 
@@ -387,7 +393,7 @@ class Assembler(ItemSurface, AttachedSurface):
             raise self._out.fault("UpstreamError", "upstream_error", code=code, kind=kind, message=message, raw=raw)
 
     def snapshot(self) -> list[Event]:
-        """Return closing events from which the current response can be rebuilt."""
+        """Return the close events from which the current response can be rebuilt."""
         choices = self._in_order()
         events: list[Event] = [] if self._started is None else [self._started]
         events += part_events(choices, self._attached.events)
@@ -399,7 +405,7 @@ class Assembler(ItemSurface, AttachedSurface):
         return events
 
     def shown_arguments(self, part: int) -> str | None:
-        """Return the argument text that deltas have shown for a call, or None if no call with that part was shown."""
+        """Return the arguments emitted so far for the call with this part number, or None if there is no such call."""
         for choice in self._choices.values():
             for call in choice.calls:
                 if call.part == part and call.started and not call.dropped:
@@ -407,7 +413,7 @@ class Assembler(ItemSurface, AttachedSurface):
         return None
 
     def assumed_ends(self) -> list[Event]:
-        """Return a `Finished` event for each choice without a finish reason, if the end is assumed.
+        """Return the `Finished` event of each choice without a finish reason, if the end is assumed.
 
         The calls of the choice determine the reason. These events are not part of the response. Conversion uses them if
         the target format requires a finish reason.

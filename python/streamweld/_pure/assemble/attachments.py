@@ -1,6 +1,6 @@
 """Assembles the content of a response other than text and calls: files, sources, tool results and unmodeled items.
 
-Each one is emitted once and kept for the snapshot. If a call has several results, the last one is kept.
+Each one is emitted once and kept for the snapshot. If a call has several results, the last one is used.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class AttachedSurface:
         self._attach(state, part, Source(part, url, title, value_sent, choice=state.index, provider_metadata=value))
 
     def id_of_result(self, choice: int, call_id: str) -> str:
-        """Return the id that the result of a call has in the events: the id in the call's final event."""
+        """Return the id under which events report the result of a call: the id in the call's final event."""
         state = self._live_choice(choice)
         call = None if state is None else state.item_index.call_of(call_id)
         return call_id if call is None or call.verdict is None else call.verdict.call_id
@@ -95,8 +95,7 @@ class AttachedSurface:
         """Add the result of a tool that the client did not run. `output` is JSON text.
 
         Another result for the same call keeps the part number of the first result. The result belongs to the latest
-        call with this id, and its event has the id that the call has in its final event. The call then counts as having
-        a result.
+        call with this id and is reported under the id in this call's final event. The call is then marked as answered.
         """
         state = self._live_choice(choice)
         if state is None:
@@ -114,7 +113,7 @@ class AttachedSurface:
         self._attach(state, part, event)
 
     def kept_unknown(self, choice: int, event: str | None, raw: bytes, key: str | None = None) -> None:
-        """Add an unmodeled item that a later turn must send back.
+        """Add an unmodeled item that clients must send back in a later turn.
 
         A later item with the same key replaces the earlier one.
         """

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LEGACY_INDEX", "Choice", "FinishState", "OpenCalls"]
 
-LEGACY_INDEX = -1  # internal index of the single call that `function_call` sends
+LEGACY_INDEX = -1  # internal index of the call that arrives as `function_call`
 _MIRRORED = 64  # maximum number of calls that a `function_call` call is compared with
 _CANDIDATES = 8  # maximum number of unfinished calls to check for a fragment without a usable index
 
@@ -40,7 +40,7 @@ class FinishState:
     def __init__(self) -> None:
         self.raw: str | None = None
         self.reason: FinishReason | None = None  # the mapped reason
-        self.natural = False  # the word only means that the end was not forced, so it may be `stop` or `tool_calls`
+        self.natural = False  # the wire value only means a normal end; it does not distinguish `stop` from `tool_calls`
         self.repeated = False  # a second finish reason was already reported
         self.concluded: FinishReason | None = None  # the reason in the `Finished` event, once emitted
 
@@ -101,11 +101,11 @@ class Choice:
         self.shared = shared
         shared.out.choices.add(index)
         self.textual = TextParts(index, shared)
-        self.item_index = ItemIndex(shared)  # items that the wire itself opens and closes
+        self.item_index = ItemIndex(shared)  # items that the stream opens and closes explicitly
         self.restatement: Restatement | None = None  # lookup tables for the terminal list in progress
         self.calls: list[Call] = []  # calls in order of creation
         self._owners: dict[str, list[Call]] = {}  # calls by first id, current or former, in order of creation
-        self.changed: dict[int, Call] = {}  # calls that changed since a complete message last omitted them, by slot
+        self.changed: dict[int, Call] = {}  # calls changed since a complete message last omitted them, by slot
         self.by_id: dict[str, Call] = {}  # the latest call with each id
         self.by_index: dict[int, Call] = {}  # the last call addressed through each index
         self.latest: Call | None = None  # the call that was addressed last
@@ -115,10 +115,10 @@ class Choice:
         self.open_json = OpenCalls()
         self.open_text = OpenCalls()  # separate, because a call cannot mix JSON and free-form text
         self.unstarted: list[Call] = []  # calls that have a name but no start event yet
-        self.joins_names = False  # a name arrived in pieces
+        self.joins_names = False  # set once a tool name has arrived in pieces
         self.unnamed: deque[Call] = deque()  # calls that were opened without a name, in order of creation
         self.pending_calls: set[int] = set()  # slots of the calls with argument text that no event has shown yet
-        self.rebound = False  # an index moved from one call to another, so indexes do not determine the order of calls
+        self.rebound = False  # an index has moved between calls, so indexes do not determine the order of calls
         self.finish = FinishState()
         self.metadata = RawMembers()
         self.message_seen = False
@@ -235,8 +235,8 @@ class Choice:
     def mirrors(self, name: str, arguments: bytes) -> bool:
         """Return True if a `function_call` call repeats one of the last calls from `tool_calls`.
 
-        Only complete arguments that differ show that it is another call with the same name, because no gateway spreads
-        its calls over both forms.
+        A call with the same name is treated as different only if its complete arguments differ, because no gateway
+        distributes its calls over both forms.
         """
         whole = is_whole(arguments)
         for call in reversed(self.calls[-_MIRRORED:]):
@@ -249,7 +249,7 @@ class Choice:
     def mark_ambiguous(self, chosen: Call, code: str) -> None:
         """Mark the other open calls as ambiguous after one call received a fragment that may belong to one of them.
 
-        Their next pieces may be assigned to the wrong call, too.
+        Their next pieces may also be assigned to the wrong call.
         """
         for slot in self.open_calls(custom=chosen.custom).unfinished.latest(_CANDIDATES):
             call = self.calls[slot]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["conclude", "take_reason"]
 
-# The rank of a reason is higher the less complete it leaves the response. Of two reasons, the higher-ranked one wins.
+# The more incomplete the response, the higher the rank. Of two reasons, the one with the higher rank is used.
 _WEIGHT: Mapping[FinishReason, int] = {
     "stop": 0,
     "tool_calls": 0,
@@ -28,9 +28,10 @@ _WEIGHT: Mapping[FinishReason, int] = {
 
 
 def take_reason(choice: Choice, raw: str, mapped: FinishReason | Literal["natural"] | None) -> None:
-    """Record a finish reason, as sent and as mapped. The first reason wins, unless a later one has a higher rank.
+    """Record a finish reason, as sent and as mapped. The first reason is used, unless a later mapped reason has a
+    higher rank.
 
-    "natural" means any end that was not forced: `stop`, or `tool_calls` if there are calls.
+    "natural" stands for a normal end: `stop`, or `tool_calls` if there are calls.
     """
     choice.shared.out.reasons.add(choice.index)
     finish = choice.finish
@@ -58,7 +59,7 @@ def conclude(choice: Choice, calls: Sequence[Call]) -> FinishReason:
     """Return the final reason of a choice.
 
     Unanswered client `calls` turn `stop` or a missing reason into `tool_calls`; `tool_calls` without calls becomes
-    `stop`. Calls whose result is in the same stream (AI SDK: the server ran them and continued) do not change the
+    `stop`. Calls that were answered in the stream itself (AI SDK: the server ran them and continued) do not change the
     reason.
     """
     reason = choice.finish.reason

@@ -1,6 +1,6 @@
 """Applies the list of parts from the close of an item or from a terminal list.
 
-`resolve/listed_parts` matches all listed parts of one kind with the item's parts at once.
+All listed parts of one kind are matched with the item's parts at once, in `resolve/listed_parts`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Group", "grouped"]
 
-_MAX_LISTS = 16  # maximum number of lists per item, because each one costs as much as the item's text
+_MAX_LISTS = 16  # maximum number of lists per item; applying one takes time proportional to the item's text
 
 
 class Group:
@@ -73,7 +73,7 @@ def _same_text(choice: Choice, entry: ListedPart, address: Address, texts: Seque
     """Return the item at the index of the list, or the latest open item, if its parts have the text of the listed
     parts.
 
-    Its id may differ from the one in the list. Requires several listed parts or several parts in the item.
+    The item's id may differ from the listed one. Requires several listed parts or several parts in the item.
     """
     item_index = choice.item_index
     length = sum(map(len, texts))

@@ -1,9 +1,9 @@
-"""Assembles parts and calls that the wire itself opens and closes, as it does in every dialect except Chat.
+"""Assembles parts and calls that the stream opens and closes explicitly, as in every dialect except Chat.
 
-An item is the unit that the wire addresses: a Responses output item, an Anthropic content block, or an AI SDK block. It
-holds one call or several text-like parts. `Assembler` inherits these methods; each handles one wire delta. `item_index`
-finds the item for an address, `item_text` changes parts, `item_call` changes calls, `reannounced` handles calls that
-are announced twice, and `terminal_items` handles terminal lists.
+An item is the unit that the wire format addresses: a Responses output item, an Anthropic content block, or an AI SDK
+block. It contains one call or several text-like parts. `Assembler` inherits these methods; each handles one wire delta.
+`item_index` finds the item for an address, `item_text` changes parts, `item_call` changes calls, `reannounced` handles
+calls that are announced twice, and `terminal_items` handles terminal lists.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class ItemSurface:
         text: str | None,
         metadata: str | None,
     ) -> None:
-        """Open a part. `text` is the snapshot that the opening event carries."""
+        """Open a part. `text` is the snapshot in the opening event."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -164,7 +164,7 @@ class ItemSurface:
         reasoning_kind: ReasoningKind,
         text: str | None,
     ) -> None:
-        """Set the complete text of a part, replacing what was streamed. Do not close the part."""
+        """Set the complete text of a part, replacing the streamed text. Does not close the part."""
         state = self._item_choice(choice)
         if state is None or not text:
             return
@@ -227,7 +227,7 @@ class ItemSurface:
         if one is None and not text:
             return
         one = one or opened(state, item, channel, reasoning_kind, address.sub)
-        # If an item has its own opening event, or if its parts are numbered, it also has its own closing event.
+        # An item that had its own opening event, or whose parts are numbered, also has its own closing event.
         alone = not item.open or (not item.opened_bare and address.sub is None)
         set_whole_text(state, one, address.sub, text)
         close_part(state, item, one, metadata, alone=alone)
@@ -242,8 +242,8 @@ class ItemSurface:
         encrypted_content: str | None,
         metadata: str | None,
     ) -> None:
-        """Close an item and everything in it. If `kind` is missing, close the item that is open at the address,
-        whatever its kind.
+        """Close an item and all of its parts or its call. If `kind` is missing, close the item that is open at the
+        address, regardless of its kind.
         """
         state = self._item_choice(choice)
         if state is None:
@@ -266,7 +266,7 @@ class ItemSurface:
             describe(state, item.call, custom=False, provider_executed=False, metadata=metadata)
         end_item(state, item, encrypted_content, metadata)
         if kind is None and address.index is not None:
-            # Deltas of another type may have opened parts of their own in the same block.
+            # Deltas of another type may have opened other parts in the same block.
             for other in state.item_index.open_at(address.index):
                 end_item(state, other, None, None)
 
@@ -291,7 +291,7 @@ class ItemSurface:
                 group.list.end(state)
 
     def _restate_alone(self, choice: int, entry: ListedPart, text: str) -> None:
-        """Apply an item of a terminal list that cannot be found by its id."""
+        """Apply a part from a terminal list when no item has the listed id."""
         item, address, channel = entry.item, entry.address, entry.channel
         if entry.annotations is not None:
             self.part_attributes(choice, item, address, channel, entry.annotations, None, None, None)
@@ -307,7 +307,9 @@ class ItemSurface:
         text: str | None,
         metadata: str | None,
     ) -> None:
-        """Apply a part from a terminal list: create it if missing and close it if open, but never append."""
+        """Apply a part from a terminal list: create the part if it is missing and close it if it is open, but never
+        append to it.
+        """
         state = self._item_choice(choice)
         if state is None:
             return
@@ -338,7 +340,7 @@ class ItemSurface:
         custom: bool,
         metadata: str | None,
     ) -> None:
-        """Open a call. `arguments` are the snapshot that the opening event carries."""
+        """Open a call. `arguments` are the snapshot in the opening event."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -360,7 +362,7 @@ class ItemSurface:
             begin_reannounced(state, item, earlier, address, custom=custom, provider_executed=provider_executed)
         else:
             other = item_index.learn(item, address)
-            note_ids(state, item, address, None if again else other)  # a repeated announcement may have another id
+            note_ids(state, item, address, None if again else other)  # do not report the id of a repetition
             if again and item.first is None:
                 share_id(state, item, address)
             item_index.bind(item, address)
@@ -398,7 +400,7 @@ class ItemSurface:
         return call is not None and call_events.progress(state, call, metadata)
 
     def call_value(self, choice: int, address: Address, arguments: str | None) -> None:
-        """Set the complete arguments of a call, replacing what was streamed. Do not close the call."""
+        """Set the complete arguments of a call, replacing the streamed arguments. Does not close the call."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -407,7 +409,7 @@ class ItemSurface:
             set_whole_arguments(state, item, arguments)
 
     def call_paused(self, choice: int, address: Address) -> None:
-        """Record that a call will receive no more argument text. Its closing event is still to come."""
+        """Record that a call will receive no more argument text. Its closing event has not arrived yet."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -453,7 +455,8 @@ class ItemSurface:
             if item.call is not None:
                 item.call.unopened = True
         elif again and not is_same_or_empty(call, arguments):
-            # A new call reuses the id. It was sent in a single delta (AI SDK) or as another item (Responses).
+            # If the arguments differ, this is a new call that reuses the id, sent in a single delta (AI SDK) or as
+            # another item (Responses).
             item = new_call(state, address, custom=custom, provider_executed=provider_executed)
         else:
             changed = item.announced and is_another(call, address, None) and not again
@@ -514,7 +517,7 @@ def _whole(
     custom: bool,
     metadata: str | None,
 ) -> None:
-    """Apply a call that the wire sent in one piece, and close its item."""
+    """Apply a call that arrived in one piece, and close its item."""
     call = item.call
     if call is None:
         return
@@ -534,7 +537,9 @@ def _is_over(item: Item, address: Address) -> bool:
 
 
 def _by_call_id(item: Item | None, address: Address) -> bool:
-    """Return True if the item was found by call id, because the address has no item id or that of another item."""
+    """Return True if the item was found by call id: the address has no item id, or it has the item id of another
+    item.
+    """
     return item is not None and (
         address.item_id is None
         or (address.call_id is not None and address.item_id not in (item.item_id, address.call_id))

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RuleContext"]
 
-# Bytes counted in addition to the text for each value that is stored separately (a member of merged metadata, an
-# annotation).
+# Bytes counted in addition to the text for each value that is stored separately, such as a member of merged metadata or
+# an annotation.
 _ENTRY_BYTES = 640
 # Number of such values for which only the text is counted, so that ordinary metadata fits within a small
 # `max_text_bytes`.
@@ -59,9 +59,9 @@ class RuleContext:
         self._calls = 0
         self._argument_bytes = 0
         self._text_bytes = 0
-        self._entries = 0  # number of values that are stored separately
-        self.ids_seen: set[str] = set()  # ids that occurred on the wire for any call
-        self.ids_given: set[str] = set()  # ids given to closed calls
+        self._entries = 0  # number of values that are counted towards `max_text_bytes` with a fixed cost each
+        self.ids_seen: set[str] = set()  # ids seen on the wire for any call
+        self.ids_given: set[str] = set()  # ids assigned to closed calls
         self._next_suffix: dict[str, int] = {}
         self.ids_optional = False  # the calls of the dialect may lack an id
         self.called_at = 0  # ordinal of the payload with the last call fragment
@@ -69,8 +69,8 @@ class RuleContext:
 
     @property
     def is_counted(self) -> bool:
-        """Return True if token counts arrived after the last call fragment, which means that the gateway counted a
-        complete response.
+        """True if token counts arrived after the last call fragment, which shows that the gateway counted a complete
+        response.
 
         Counts in the same payload as a fragment do not show this, because some gateways send counts in every chunk.
         """
@@ -84,7 +84,7 @@ class RuleContext:
         return part
 
     def number_part(self) -> int:
-        """Return the number of a new part for which only the text is counted."""
+        """Return the number of a new part without counting `_PART_BYTES` for it."""
         part = self._next_part
         limit = self.settings.limits.max_parts
         if limit is not None and part >= limit:
@@ -93,7 +93,7 @@ class RuleContext:
         return part
 
     def count_item(self) -> None:
-        """Count an item that the wire opens."""
+        """Count an item that the stream opens."""
         limit = self.settings.limits.max_parts
         if limit is not None and self._items >= limit:
             raise self.out.limit("max_parts", limit)
@@ -174,10 +174,10 @@ class RuleContext:
         return identity in self.ids_seen or self.is_taken(identity)
 
     def fresh_id(self, wanted: str, *, minted: bool) -> str:
-        """Return `wanted`, or the first of `wanted__2`, `wanted__3` … that is unused in this stream and in earlier
-        turns.
+        """Return `wanted`, or the first of `wanted__2`, `wanted__3` … that is used neither in the stream nor in an
+        earlier turn.
 
-        An id from the wire may already have occurred on the wire; a minted id must not.
+        A `wanted` id from the wire may already be in `ids_seen`; a minted id may not.
         """
         if not self.is_taken(wanted) and not (minted and wanted in self.ids_seen):
             return wanted

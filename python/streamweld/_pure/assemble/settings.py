@@ -82,7 +82,7 @@ class Tools:
         return name in self._required
 
     def begins(self, text: str) -> bool:
-        """Return True if the name of a tool begins with the text."""
+        """Return True if any tool name begins with the text."""
         return any(name.startswith(text) for name in self._required)
 
     def needs_arguments(self, name: str) -> bool:

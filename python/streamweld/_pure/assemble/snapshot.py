@@ -1,4 +1,4 @@
-"""Builds closing events for the current state of all parts, one for each part. A `Response` is built from them.
+"""Builds the close events of all parts in their current state, one for each part. A `Response` is built from them.
 
 The state is not changed. Parts are in order of first appearance, except that calls are in their final order relative to
 each other.
@@ -34,7 +34,7 @@ def client_calls(choice: Choice) -> list[Call]:
 
 
 def part_events(choices: Iterable[Choice], attached: Mapping[int, Event]) -> list[Event]:
-    """Return the closing event of every part. A start event with the item id precedes that of a text part."""
+    """Return the close event of every part. For a text part with an item id, a start event precedes it."""
     events: list[tuple[int, Event]] = list(attached.items())
     for choice in choices:
         named = [part for part in choice.textual.parts if part.item_id is not None and part.channel == "text"]

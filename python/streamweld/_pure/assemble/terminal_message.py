@@ -3,8 +3,8 @@ corrects and completes the streamed content instead of being appended to it.
 
 If a gateway responds to a streaming request with a complete body, the message is the only content. Content that the
 message omits is kept. Where the message differs, it takes precedence, unless its arguments are empty, shrink to `{}`,
-or are not a JSON object although the streamed arguments are one. Each call in the message identifies the streamed call,
-so the identity rules for deltas are not used.
+or are not a JSON object although the streamed arguments are one. Each call in the message is complete, so the identity
+rules for deltas are not used.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _read(choice: Choice, fragment: Fragment) -> Incoming | None:
 def _match(
     choice: Choice, incoming: Incoming, at_index: Call | None, by_id: Mapping[str, Iterator[Call]], met: set[int]
 ) -> Call | None:
-    """Return the streamed call that a call of the message refers to, found by its id, by a changed id, or by its
+    """Return the streamed call that a call in the message refers to, found by its id, by a changed id, or by its
     position in the list.
     """
     if incoming.id is not None:

@@ -2,12 +2,12 @@
 """Incremental JSON validator: reports whether a text is a prefix of a JSON value (RFC 8259), a complete value, or
 broken.
 
-All JSON validation of this backend happens here: other modules build values, and this module decides what is valid and
+All JSON validation of this backend happens here: other modules build values, and this module defines what is valid and
 at which byte a text becomes invalid. It reads UTF-8 bytes and does not build values.
 
-Each byte is examined a bounded number of times, however the text is split. A regular expression consumes tokens that
-lie entirely within one piece (a member, an element, a run of string text); tokens that span pieces are handled by the
-states.
+Each byte is examined a bounded number of times, regardless of how the text is split. A regular expression consumes
+tokens that lie entirely within one piece (a member, an element, a run of string text). The states handle tokens that
+span pieces.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ class Automaton:
     def __init__(self, max_depth: int | None = None) -> None:
         self.max_depth: int = MAX_DEPTH if max_depth is None else max_depth
         # Number of bytes fed. Once broken: offset of the first byte that cannot belong to the value. For a number that
-        # is too big, it is the offset of the byte after the number, because more digits may follow until there.
+        # is too big, this is the byte after the number, because more digits could follow until there.
         self.pos: int = 0
         self.reason: Reason | None = None
-        self.root: Root | None = None  # None until something other than white space was seen
+        self.root: Root | None = None  # None until something other than white space has been seen
         self.depth: int = 0
-        self.big_integer: bool = False  # an integer outside [-2^63, 2^64-1] was seen
-        self.lone_surrogate: bool = False  # an escaped surrogate without its pair was seen
+        self.big_integer: bool = False  # an integer outside [-2^63, 2^64-1] has been seen
+        self.lone_surrogate: bool = False  # an unpaired escaped surrogate has been seen
         self._state: int = _VALUE
         self._stack: int = 0  # one bit per level, innermost in the lowest bit; 1 is an object; an int is cheap to copy
         self._in_key: bool = False
@@ -67,7 +67,7 @@ class Automaton:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict on the text fed so far.
+        """The verdict on the text so far.
 
         A bare number is "prefix" until `finish`, because more digits may follow.
         """
@@ -77,7 +77,7 @@ class Automaton:
 
     @property
     def final(self) -> Verdict:
-        """The value that `verdict` would have if the text ended here."""
+        """The verdict if the text ended here."""
         return self.copy().finish()
 
     @property
@@ -104,7 +104,7 @@ class Automaton:
         return twin
 
     def after(self, data: bytes | str) -> Automaton:
-        """Return a copy that was fed `data`, to test an append."""
+        """Return a copy that was also fed `data`, to test whether it can be appended."""
         twin = self.copy()
         twin.feed(data)
         return twin
@@ -154,13 +154,13 @@ class Automaton:
             else:
                 at = self._step(state, data, at)
             if self._state == _BROKEN:
-                self.pos += base  # the helpers count from the start of this piece
+                self.pos += base  # the helpers return offsets from the start of this piece
                 return "broken"
         self.pos = base + end
         return self.verdict
 
-    # Each of these methods reads one token or a piece of it. It takes the offset of the first unparsed byte and returns
-    # the offset of the next unparsed byte. If the text breaks, it sets the state.
+    # Each of these methods reads one token or a piece of it. Its argument is the offset of the first unparsed byte, and
+    # it returns the offset of the next unparsed byte. If the text breaks, it sets the state.
 
     def _step(self, state: int, data: bytes, at: int) -> int:
         if _COLON <= state <= _END:
@@ -381,7 +381,7 @@ def examine(data: bytes | str, max_depth: int | None = None) -> Automaton:
 
 
 def _skip(pattern: re.Pattern[bytes], data: bytes, at: int) -> int:
-    """Return the end of a run of such bytes, which may be empty."""
+    """Return the end of a run of matching bytes, which may be empty."""
     run = pattern.match(data, at)
     return at if run is None else run.end()
 

@@ -18,7 +18,7 @@ __all__ = ["Raw", "as_object", "compact", "leftovers", "may_remember"]
 
 Raw = dict[str, str]  # member -> its text on the wire
 
-# Keys come from the sender, so the number and length of remembered members must not grow with the stream.
+# The sender chooses the keys, so the number and length of remembered members must be limited.
 _REMEMBERED = 64
 _LONGEST_KEY = 256  # in characters
 _LONGEST = 4096
@@ -37,8 +37,8 @@ def leftovers(payload: Payload, path: Path, value: Mapping[str, Any], modelled: 
 
 
 def may_remember(known: Raw, key: str, raw: str) -> bool:
-    """Return whether the member may be remembered, so that it is emitted only once. Forgets a known member that became
-    too long.
+    """Return True if the member may be remembered, so that it is emitted only once. Forgets a known member that has
+    become too long.
     """
     if len(raw) <= _LONGEST and len(key) <= _LONGEST_KEY:
         return key in known or len(known) < _REMEMBERED

@@ -6,14 +6,15 @@ from typing import Final, NamedTuple
 
 
 class Numeral(NamedTuple):
-    """The facts about a number token of any length that determine its magnitude.
+    """What determines the magnitude of a number token of any length.
 
-    It is immutable, so copies share it.
+    It is immutable, so copies of the automaton share it.
     """
 
     negative: bool = False
     integer_digits: int = 0  # 0 for a zero before the point
-    significant: bytes = b""  # the first digits from the first nonzero digit on, across the decimal point
+    # The first digits, starting with the first nonzero digit, on both sides of the decimal point.
+    significant: bytes = b""
     leading_zeros: int = 0  # after the point, before the first significant digit
     exponent: int = 0
     exponent_negative: bool = False
@@ -47,7 +48,7 @@ class Numeral(NamedTuple):
         return int(self.significant) > (1 << 63 if self.negative else (1 << 64) - 1)
 
     def overflows_double(self) -> bool:
-        """Return whether the nearest double is infinity. Exact: compares the first 309 digits."""
+        """Return True if the nearest double is infinity. Exact: compares the first 309 digits."""
         if not self.significant:
             return False
         power = self.integer_digits - 1 if self.integer_digits else -1 - self.leading_zeros
@@ -94,7 +95,7 @@ def exact_digits(value: int) -> str:
     return "".join(reversed(pieces))
 
 
-# The lowest limit that sys.set_int_max_str_digits accepts is 640 digits: up to that length int() works in every
+# The lowest limit that sys.set_int_max_str_digits accepts is 640 digits, so int() works up to that length in every
 # process.
 _DIRECT: Final = 640
 _PIECE: Final = 10**_DIRECT

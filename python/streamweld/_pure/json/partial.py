@@ -1,8 +1,8 @@
 """Parse one JSON object while its text arrives: the value so far, the open string, and the changes.
 
 The automaton validates the text, so this module only finds tokens. Each character is examined a bounded number of
-times, however the text was split. Incomplete values are not guessed: a number that may continue, a key without its
-value and half an escape are omitted until they are complete.
+times, regardless of how the text was split. Incomplete values are not guessed: a number that may continue, a key
+without its value and an incomplete escape are omitted until they are complete.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Path: TypeAlias = tuple[str | int, ...]
 class ArgumentsChange(NamedTuple):
     """One change of the arguments.
 
-    `fragment`: text was appended to the string at `path`, which is not finished; `value` is that text.
-    `value`: the value at `path` is finished and does not change unless a `reset` follows. For a string, it is the
-    concatenation of the fragments. A list or an object is reported after its contents. `reset`: all earlier changes are
-    void; the corrected arguments follow.
+    `fragment`: text was appended to the unfinished string at `path`; `value` is that text. `value`: the value at `path`
+    is finished and does not change unless a `reset` follows. For a string, it is the concatenation of the fragments. A
+    list or an object is reported after its contents. `reset`: all earlier changes are void; the corrected arguments
+    follow.
     """
 
     kind: Literal["fragment", "value", "reset"]
@@ -74,13 +74,13 @@ class PartialObject:
         self.root: dict[str, Any] | None = None
         self.tail: OpenString | None = None
         self.changes: list[ArgumentsChange] = []  # consumers remove the changes that they have read
-        self.is_broken = False  # the text cannot become an object
+        self.is_broken = False  # whether the text can no longer become an object
         self._number = number
         self._automaton = Automaton()
         self._state: Literal["between", "string", "scalar"] = "between"
         self._held = ""  # an incomplete escape: at most 12 characters, or 18 with a high surrogate before it
         self._pieces: list[str] = []  # pieces of the current key or scalar, or of a string since the last change
-        self._is_key = False  # the string is a key
+        self._is_key = False  # whether the string is a key
         self._key: str | None = None  # key of the member whose value comes next
         self._stack: list[dict[str, Any] | list[Any]] = []
         self._paths: list[Path] = []
@@ -94,7 +94,7 @@ class PartialObject:
         if automaton.feed(text) == "broken":
             self.is_broken = True
             text = text.encode("utf-8", "surrogatepass")[: automaton.pos - before].decode("utf-8", "surrogatepass")
-        if automaton.root not in {None, "object"}:  # arguments are an object, or text for a custom tool
+        if automaton.root not in {None, "object"}:  # arguments are an object; those of a custom tool may be other text
             self.is_broken = True
             return
         try:
@@ -103,7 +103,7 @@ class PartialObject:
             self.is_broken = True
 
     def complete_tail(self) -> None:
-        """Store the open string as if it ended here. Do not feed text after that."""
+        """Store the open string as if it ended here. No more text may be fed after that."""
         if self.tail is not None:
             self._add(self.tail.text)
 
@@ -153,7 +153,7 @@ class PartialObject:
         if at < len(text) and text[at] == '"':
             self._end_string()
             return at + 1
-        # The piece of text ends here, perhaps inside an escape or between the two halves of a surrogate pair.
+        # The piece of text ends here, possibly inside an escape or between the two halves of a surrogate pair.
         if run is not None:
             high = _HIGH_AT_END.search(run[0])
             if high is not None and not _is_escaped(run[0], high.start()):
@@ -235,7 +235,7 @@ def _unescape(text: str) -> str:
 
 
 def _is_escaped(text: str, at: int) -> bool:
-    """Return whether the backslash at `at` is itself escaped."""
+    """Return True if the backslash at `at` is itself escaped."""
     start = at
     while start and text[start - 1] == "\\":
         start -= 1

@@ -1,6 +1,6 @@
 """Parse JSON payloads for the decoders: values, raw text of members, big integers and duplicate keys.
 
-All payloads of this backend are parsed here. The automaton decides what is valid; the standard library's scanner is
+All payloads of this backend are parsed here. The automaton defines what is valid. The standard library's scanner is
 used only for input that both parse identically.
 """
 
@@ -69,9 +69,10 @@ class Payload:
     def __init__(self, text: str, value: Any, overflow: bool = False, duplicates: tuple[Path, ...] = ()) -> None:
         self.text = text
         self.value = value
-        self.overflow = overflow  # the payload contains a BigInteger
-        self.duplicates = duplicates  # path of each repeated key, including the key; its last value is used
-        self._duplicates_of: dict[str | int, list[Path]] = {}  # by the first step of the path; filled on demand
+        self.overflow = overflow  # whether the payload contains a BigInteger
+        self.duplicates = duplicates  # path of each duplicate key, including the key; its last value is used
+        # Duplicates by the first step of their path; filled on demand.
+        self._duplicates_of: dict[str | int, list[Path]] = {}
         self._spans: dict[Path, dict[str | int, Span]] = {}  # spans of the containers that were queried
 
     def raw(self, *path: str | int) -> str | None:
@@ -92,15 +93,15 @@ class Payload:
         return [path for path in self._duplicates_of.get(base[0], ()) if path[: len(base)] == base]
 
     def members(self, *path: str | int) -> dict[str, str]:
-        """Return key -> text as sent, for each member of the object at `path` in wire order; {} if it is not an object.
+        """Return the key and the text, as sent, of each member of the object at `path`, in wire order.
 
-        A repeated key has the position of its last value.
+        Returns {} if the value is not an object. A repeated key has the position of its last value.
         """
         text = self.text
         return {key: text[start:end] for key, (start, end) in self._inside(path).items() if isinstance(key, str)}
 
     def elements(self, *path: str | int) -> list[str]:
-        """Return the text as sent of each element of the array at `path`; [] if it is not an array."""
+        """Return the text of each element of the array at `path`, as sent; [] if it is not an array."""
         text = self.text
         return [text[start:end] for key, (start, end) in self._inside(path).items() if isinstance(key, int)]
 
@@ -125,7 +126,7 @@ def parse(
     """Parse one complete payload, or raise JsonFault. Invalid UTF-8 in bytes is replaced.
 
     `max_depth` can only lower the depth limit, so that no parser of this backend accepts deeper texts than another.
-    `max_values` limits the number of commas and opening brackets, before any value is built, and the weighted number of
+    `max_values` limits two numbers: the commas and opening brackets, before any value is built, and the weighted
     elements in the lists of `walked`.
     """
     text = data if isinstance(data, str) else data.decode("utf-8", "replace")
@@ -153,8 +154,8 @@ def _parse_whole(data: bytes | str, text: str, max_depth: int | None) -> Payload
 
 
 def _repeats(payload: Payload, walked: Walked) -> bool:
-    """Return whether the key of such a list, or of an object that contains one, is repeated. Only the last value would
-    be counted.
+    """Return True if the key of a list in `walked`, or of an object that contains one, is duplicated. Only the last
+    value would be counted.
     """
     keys = walked.lists | walked.objects
     return any(all(isinstance(step, int) or step in keys for step in path) for path in payload.duplicates)
@@ -176,7 +177,9 @@ def _entries(value: object, walked: Walked) -> int:
 
 
 def has_more_values(text: str, most: int) -> bool:
-    """Return whether more than `most` commas and opening brackets are outside of strings, even in invalid JSON."""
+    """Return True if there are more than `most` commas and opening brackets outside strings. The text may be invalid
+    JSON.
+    """
     count = 0
     for token in _COUNTED.finditer(text):
         if token[0][0] != '"':
@@ -194,7 +197,7 @@ def _parse_checked(data: bytes | str, text: str, depth: int) -> Payload:
 
 
 def _check(data: bytes | str, depth: int) -> bool:
-    """Raise JsonFault unless the text is one complete value. Returns whether it has an integer outside 64 bits."""
+    """Raise JsonFault unless the text is one complete value. Return True if it contains an integer outside 64 bits."""
     automaton = examine(data, depth)
     if automaton.verdict != "complete":
         raise JsonFault(automaton.reason or "incomplete", automaton.pos)
@@ -245,7 +248,7 @@ _parse_plain: Final[Callable[[str], Any]] = json.JSONDecoder(
 ).decode
 
 
-# The slow path, for a text that the automaton has validated as one value. It is not recursive, and reports repeated
+# The slow path, for text that the automaton has validated as one value. It is not recursive, and reports duplicate
 # keys.
 
 
@@ -264,7 +267,7 @@ class _Open:
         return len(self.items) if self.members is None else self.key
 
     def put(self, value: Any) -> bool:
-        """Store the next value. Returns whether its key is repeated."""
+        """Store the next value. Return True if its key is a duplicate."""
         if self.members is None:
             self.items.append(value)
             return False
@@ -325,7 +328,7 @@ def _key(text: str, at: int) -> tuple[str, int]:
     return key, _skip_space(text, _skip_space(text, at) + 1)
 
 
-# Spans of a valid text. The scanner builds the values it skips, which is still much faster than walking here.
+# Spans in a valid text. The scanner builds the values that it skips, which is still much faster than a loop in Python.
 
 _scan: Final = json.JSONDecoder().raw_decode
 
@@ -375,7 +378,7 @@ def _member_spans(text: str, at: int) -> dict[str | int, Span]:
                 return found
             key, start = _key(text, at)
             end = value_end(text, start)
-        found.pop(key, None)  # a repeated key has the position of its last value
+        found.pop(key, None)  # a duplicate key has the position of its last value
         found[key] = start, end
         at = end
 
@@ -408,12 +411,12 @@ def _skip_space(text: str, at: int) -> int:
 
 
 def has_lone_surrogate(text: str) -> bool:
-    """Return whether a str contains an unpaired surrogate. The scanner joins pairs into one code point."""
+    """Return True if a str contains an unpaired surrogate. The scanner joins pairs into one code point."""
     return not text.isascii() and _SURROGATE.search(text) is not None
 
 
 def replace_lone_surrogates(text: str) -> str:
-    """Join surrogate halves that arrived in two pieces of text; every other surrogate becomes U+FFFD."""
+    """Join surrogate halves that arrived in two pieces of text. Every other surrogate becomes U+FFFD."""
     if not has_lone_surrogate(text):
         return text
     joined = _PAIR.sub(_join, text)
@@ -443,7 +446,7 @@ _NUMBER: Final = re.compile(r"[-+0-9.eE]+")
 _INTEGER: Final = re.compile(r"-?[0-9]+")
 # A member of a valid object, with the comma before it: its key, and its value unless it is a container or has escapes.
 _MEMBER: Final = re.compile(r'[ \t\n\r]*(?:,[ \t\n\r]*)?"([^"\\]*)"[ \t\n\r]*:[ \t\n\r]*("[^"\\]*"|[-+0-9.a-zE]+)?')
-_WEIGHT: Final = 32  # values that one element counts as, because it takes far more memory than its text
+_WEIGHT: Final = 32  # how many values one element counts as, because an element takes far more memory than its text
 _COUNTED: Final = re.compile(r'[,\[{]+|"[^"\\]*+(?:\\.?[^"\\]*+)*+"?', re.DOTALL)  # a string may be unterminated
 _QUOTE_OR_BRACKET: Final = re.compile(r'["{}\[\]]')
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")

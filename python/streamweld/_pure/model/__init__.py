@@ -1,1 +1,1 @@
-"""Data types that every layer shares: deltas, output, finish words. No stream rules."""
+"""Data types that every layer shares: deltas, output, finish words. Contains no rules about streams."""

@@ -29,8 +29,8 @@ class Fragment:
     object_arguments: str | None = None  # arguments sent as an object: its JSON text
     position: int = 0  # position in the list of fragments; `array_len` is the length of that list
     array_len: int = 1
-    legacy: bool = False  # the single call of the `function_call` member
-    custom: bool = False  # call of a free-form tool: its input is text, not JSON
+    legacy: bool = False  # whether the fragment is the call in the legacy `function_call` member
+    custom: bool = False  # whether the call is to a free-form tool: its input is text, not JSON
     metadata: str | None = None  # unmodeled members of the fragment, as the text of a JSON object
 
 
@@ -55,7 +55,7 @@ class ListedPart(NamedTuple):
     channel: Literal["text", "reasoning", "refusal"]
     kind: ReasoningKind
     text: str | None
-    annotations: str | None  # annotations that were not sent before, as the text of a JSON array
+    annotations: str | None  # annotations that have not been sent before, as the text of a JSON array
     metadata: str | None
 
 
@@ -72,7 +72,7 @@ class Usage:
     raw: str | None = None
 
     def is_blank(self) -> bool:
-        """Return whether this is a placeholder: no numbers, or only zeros."""
+        """Return True for a placeholder: no numbers, or only zeros."""
         return not (
             self.input_tokens
             or self.output_tokens

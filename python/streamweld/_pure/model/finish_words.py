@@ -1,8 +1,8 @@
 """Translate finish reasons from any dialect and in any spelling.
 
-Gateways forward the words of their upstream API, sometimes in capitals or camel case. A word is looked up in the
-dialect's own table with its exact spelling, then in the same table ignoring case and separators, then in the tables of
-the other dialects.
+Gateways forward the finish reasons of their upstream API, sometimes in capitals or camel case. A reason is looked up in
+the dialect's own table with its exact spelling, then in the same table ignoring case and separators, then in the tables
+of the other dialects.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ _LONGEST = 64  # maximum length in bytes of a word that is looked up in any spel
 
 
 def meaning(dialect: str, raw: str) -> Meaning | None:
-    """Return the meaning of the reason, or None if it is unknown. "natural" means any end that was not forced."""
+    """Return the meaning of the finish reason, or None if no table contains it.
+
+    "natural" stands for a normal end: `stop`, or `tool_calls` if there are calls.
+    """
     known: Meaning | None = DIALECTS[dialect]["finish"].get(raw)
     if known is not None or len(raw) > _LONGEST or not raw.isascii():
         return known
@@ -32,9 +35,9 @@ def meaning(dialect: str, raw: str) -> Meaning | None:
 
 @cache
 def _folded(dialect: str) -> dict[str, Meaning]:
-    """Return all words without case and separators.
+    """Return all finish reasons, without case and separators.
 
-    The dialect's own words take precedence; the others follow in order of dialect name.
+    The dialect's own reasons take precedence; the others follow in order of dialect name.
     """
     tables = {name: facts["finish"] for name, facts in sorted(DIALECTS.items()) if name != "detect"}
     out: dict[str, Meaning] = {}

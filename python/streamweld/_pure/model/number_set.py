@@ -14,7 +14,7 @@ __all__ = ["NumberSet"]
 
 
 class NumberSet:
-    """A set of numbers, and those of them that are new, in order of arrival."""
+    """A set of numbers, and those added since the last query, in order of arrival."""
 
     __slots__ = ("_fresh", "_seen")
 

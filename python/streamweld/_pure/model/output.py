@@ -1,8 +1,8 @@
 """Emit events and diagnostics, and turn diagnostics into exceptions as the policy requires.
 
-It stores the place of the current payload (offset and ordinal, set by the parser) and the policy's action for each
-code. Events go to the list of the current feed, or to a sink, and are not stored; diagnostics are stored up to a limit
-and counted beyond it.
+Stores the place of the current payload (offset and ordinal, set by the parser) and the policy's action for each code.
+Events go to the list of the current feed, or to a sink, and are not stored. Diagnostics are stored up to a limit and
+counted beyond it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from streamweld.events import DiagnosticCode, Event
 
 RAW_HEAD = 256
-# Maximum number of diagnostics and `Unknown` events per payload, because the size of a payload does not bound their
-# cost.
+# Maximum number of notes (diagnostics and `Unknown` events) per payload. Without it, a small payload could cause very
+# many notes.
 MAX_NOTES = 1024
-_DETAIL = 256  # maximum length of a detail, in characters: it contains names and paths chosen by the sender
+_DETAIL = 256  # maximum length of a detail, in characters; limited because it contains names and paths from the sender
 
 
 @dataclass(slots=True)
@@ -112,17 +112,17 @@ class Output:
         self.on_element: Callable[[], None] | None = None
         # Exception to raise after the current payload, if the sink rejects further input.
         self.refusal: errors.StreamError | None = None
-        # Called with the index and the raw item when the wire ends an item.
+        # Called with the index and the raw item when the stream ends an item.
         self.on_item: Callable[[int, Mapping[str, Any]], None] | None = None
-        # Called with content that no event contains.
+        # Called with content for which there is no event type.
         self.on_unmodelled: Callable[[Unmodelled], None] | None = None
-        # Members that a ToolCallStarted event lacks and encoders need: (custom, provider_executed).
+        # Members that encoders need, but that a ToolCallStarted event does not have: (custom, provider_executed).
         self.opening: tuple[bool, bool] = (False, False)
         # Wire address of the part that the current Started event opens: item index, index inside the item, item id.
         self.address: tuple[int | None, int | None, str | None] = (None, None, None)
         # Facts about the wire that no event contains. Repair needs them to pass payloads through unchanged.
         self.misread = False  # clients of the dialect would misread a payload
-        self.emptied = False  # a misread payload produced no events
+        self.emptied = False  # a payload that clients do not expect produced no events
         self.rejected: int | None = None  # ordinal of the last payload that clients would reject
         self.mended = False  # a diagnostic reports the misread payload
         self.name = ""  # name that the event of a payload should have, if it is wrong
@@ -130,11 +130,11 @@ class Output:
         self.untyped = False  # clients would read the chunk correctly if it had the member `object`
         self.begun: list[int] = []  # choices whose first delta is in the current payload
         self.roleless: list[int] = []  # choices whose first delta is in the current payload and has no role
-        self.why = ""  # first reason for changing a payload, if no diagnostic reports it
+        self.why = ""  # first reason for changing a payload, unless a diagnostic already reports the reason
         self.choices = NumberSet()  # choices that payloads addressed
         self.announced = NumberSet()  # indexes of items that were opened without a part
-        self.closed = NumberSet()  # parts that the wire closed
-        self.ended = NumberSet()  # parts whose item the wire closed
+        self.closed = NumberSet()  # parts that the stream closed explicitly
+        self.ended = NumberSet()  # parts whose item the stream closed explicitly
         self.sequence: int | None = None  # sequence number of the last event
         self.added: dict[int, AddedItem] = {}  # opened items by index, as clients store them
         self.created: tuple[str | None] | None = None  # id of the response that the opening event announced
@@ -143,9 +143,9 @@ class Output:
         self.events: list[Event] = []
         self.diagnostics: list[Diagnostic] = []
         self.diagnostics_dropped = 0
-        self._noted_at = 0  # ordinal of the payload to which `_noted` refers
+        self._noted_at = 0  # ordinal of the payload whose notes are counted in `_noted`
         self._noted = 0
-        self.left_out = 0  # notes beyond MAX_NOTES
+        self.left_out = 0  # number of notes beyond MAX_NOTES, which were dropped
 
     def emit(self, event: Event) -> None:
         if self.sink is not None:
@@ -154,8 +154,8 @@ class Output:
             self.events.append(event)
 
     def end_payload(self) -> None:
-        """Report how many notes of a payload were left out, and raise the sink's exception, if any."""
-        self._noted = 0  # diagnostics that repair adds for this payload are not limited
+        """Report how many notes of a payload were left out, and raise the sink's exception, if there is one."""
+        self._noted = 0  # do not limit the diagnostics that repair adds for this payload
         if self.left_out:
             count, self.left_out = self.left_out, 0
             self.diagnose("notes_left_out", detail=str(count))
@@ -179,7 +179,8 @@ class Output:
         self.why = self.why or why
 
     def leave_out(self, why: str) -> None:
-        """Mark the current payload as rejected by clients and without content. `why`: as for `mark_misread`.
+        """Mark the current payload as one that clients would reject and that has no content. `why`: as for
+        `mark_misread`.
 
         An event of an unknown type does not count as content.
         """
@@ -188,7 +189,7 @@ class Output:
         self.rejected = self.ordinal
 
     def mend(self) -> None:
-        """Mark the current payload as misread by clients. A diagnostic for the payload or for the body reports this."""
+        """Mark the current payload as misread by clients, for a reason that a diagnostic already reports."""
         self.misread = self.mended = True
 
     def element(self) -> None:
@@ -201,30 +202,30 @@ class Output:
             self.on_element()
 
     def rename(self, name: str) -> None:
-        """Record that clients would read the current payload correctly if its event had this name.
+        """Record that clients would interpret the current payload correctly if its event had this name.
 
         Called only for payloads that were not buffered during detection.
         """
         self.name = name
 
     def miss_opening(self) -> None:
-        """Record that clients would read the current payload correctly after the missing opening event."""
+        """Record that clients would interpret the current payload correctly after the missing opening event."""
         self.unopened = True
         self.why = self.why or "start_missing"
 
     def announce(self, index: int) -> None:
-        """Record that an item opened without a part. Clients keep one item per index."""
+        """Record that an item was opened without a part. Clients store one item per index."""
         if index in self.announced:
             self.mark_misread("index_taken")
         self.announced.add(index)
 
     def keep(self, content: Unmodelled) -> None:
-        """Pass on content that no event contains."""
+        """Pass on content for which there is no event type."""
         if self.on_unmodelled is not None:
             self.on_unmodelled(content)
 
     def diagnose(self, code: str, part: int | None = None, detail: str = "") -> None:
-        """Record a diagnostic, or raise it if the policy requires it."""
+        """Record a diagnostic, or raise it if the policy requires that."""
         known = CODES[code]
         detail = detail[:_DETAIL]
         self.misread = self.misread or known.mends == "stream"
@@ -259,9 +260,9 @@ class Output:
         return fits
 
     def fault(self, name: str, rule: str, detail: str = "", **own: Any) -> errors.StreamError:
-        """Create an exception of `streamweld.errors` with the current place.
+        """Create an exception from `streamweld.errors` at the current place.
 
-        `own`: the fields specific to its class.
+        `own`: the fields that are specific to its class.
         """
         made: errors.StreamError = getattr(errors, name)(
             rule=rule,

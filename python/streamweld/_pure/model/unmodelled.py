@@ -1,4 +1,4 @@
-"""Content that no event contains. An encoder for the same dialect writes it as it was sent.
+"""Content for which there is no event type. An encoder for the same dialect writes it as it was sent.
 
 The decoder creates these values only for repair. Strings contain JSON as sent.
 """
@@ -23,7 +23,7 @@ __all__ = [
     "Unmodelled",
 ]
 
-# The object that contained the members: the message and its usage, `message_delta`, its delta and its usage, or
+# The object that contained unknown members: the message and its usage, `message_delta`, its delta and its usage, or
 # `message_stop`.
 MembersOf: TypeAlias = Literal["message", "start_usage", "end", "delta", "end_usage", "stop"]
 
@@ -41,12 +41,12 @@ class BlockOpened:
     """The start of a block without a part: a tool result, or a block of unknown type."""
 
     index: int
-    block: str  # for a result, with the call id that the events have
+    block: str  # a tool result has the call id that is used in events
 
 
 @dataclass(slots=True, frozen=True)
 class BlockDelta:
-    """A delta whose content no event contains. Its block may have a part."""
+    """A delta with content for which there is no event type. Its block may have a part."""
 
     index: int | None
     delta: str
@@ -69,7 +69,7 @@ class Annotated:
 
 @dataclass(slots=True, frozen=True)
 class OtherEvent:
-    """A complete payload of unknown type, and the name of its event."""
+    """A payload of unknown type, and the name of its event."""
 
     event: str | None
     payload: str

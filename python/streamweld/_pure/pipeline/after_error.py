@@ -1,9 +1,9 @@
-"""Decides, by type alone, which events repair may pass through: events after an upstream error, and, while the stream
-is being rewritten, events without content for any part.
+"""Decides, by type alone, which events repair may pass through in two cases: after an upstream error, and, while the
+stream is being rewritten, if an event has no content for any part.
 
-Some dialects report a failure with two events (Responses: `error`, `response.failed`) or send a final event after it
-(AI SDK). Comments and the marker may also follow, but not an event that reports success. The types come from
-`_spec/conversions.json`; nothing else in this module is specific to a dialect.
+Some dialects report a failure with two events (Responses: `error`, `response.failed`) or send a final event after the
+error (AI SDK). Comments and the terminal marker may also follow, but not an event that reports success. The types come
+from `_spec/conversions.json`; apart from that, this module does not depend on any dialect.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class AfterError:
         self._good: tuple[str, ...] = tuple(facts["success"])
 
     def passes(self, block: bytes) -> bool:
-        """Return whether a complete block may be emitted. After a block that is too long, no further block may be
+        """Return True if a complete block may be emitted. After a block that is too long, no further block may be
         emitted.
         """
         try:
@@ -58,7 +58,7 @@ class AfterError:
 
 
 def is_beside(dialect: str, payload: bytes) -> bool:
-    """Return whether a payload that produced no event has a type without content for any part."""
+    """Return True if the type of a payload that produced no event has no content for any part."""
     return _object(payload).get("type") in load_conversions()["beside"].get(dialect, ())
 
 

@@ -1,8 +1,8 @@
 """Split a body that is one JSON array (Gemini without `alt=sse`) into its elements, each as soon as it is complete.
 
-Accepts bytes in reads of any size, and returns elements with their offsets. The first bytes decide whether the body is
-an array. Until then they are held; if the body is not an array, they are returned. Only brackets and strings are
-tracked, so the caller must check whether an element is valid JSON.
+Accepts bytes in reads of any size, and returns elements with their offsets. The first bytes show whether the body is an
+array. Until that is decided, they are held; if the body is not an array, they are returned. Tracks only brackets and
+strings, so the caller must check whether an element is valid JSON.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ArrayBody:
         self.spilled: int | None = None  # offset of the first byte after the array
         self._limit = limit
         self._held = b""  # the first bytes of the body, held while its kind is undecided
-        self._at = 0  # number of bytes read of the array
+        self._at = 0  # number of bytes of the array that have been read
         # State of the unfinished element.
         self._opened = False
         self._start = 0
@@ -81,7 +81,9 @@ class ArrayBody:
         return self._held
 
     def decide(self, data: bytes) -> bytes | None:
-        """Add the next bytes to decide the kind of body. Returns the bytes to parse next, or None while undecided."""
+        """Add the next bytes, and decide the kind of body if possible. Returns the bytes to parse next, or None while
+        undecided.
+        """
         self._held += data
         window = self._held[:ARRAY_WINDOW]
         inside = inside_of_array(window)
@@ -95,7 +97,7 @@ class ArrayBody:
         return taken[self._at :]
 
     def ends_in(self, data: bytes) -> bool:
-        """Return whether the body is an array and an element ends in these next bytes. Does not keep the bytes."""
+        """Return True if the body is an array and an element ends in these next bytes. Does not store the bytes."""
         known = self.decide(data) if self.is_one is None else data
         if known is None or not self.is_one:
             return False
@@ -130,7 +132,7 @@ class ArrayBody:
             at = stop
 
     def _between(self, data: bytes, at: int, base: int) -> int:
-        """Return the position of the next element or of the end of the bytes."""
+        """Return the position of the next element, or the end of the bytes."""
         while at < len(data) and (data[at] in _BLANK or (data[at : at + 1] == b"," and not self.closed)):
             at += 1
         if at == len(data):

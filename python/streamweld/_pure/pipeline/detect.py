@@ -1,8 +1,7 @@
 """Detect the dialect of a stream, and hold payloads until it is known.
 
-Defines the decoder interface and lists the decoders.
-
-This module uses dialects only by name; `dialect.detect` examines the payloads.
+Defines the decoder interface and lists the decoders. Uses dialects only by name; `dialect.detect` examines the
+payloads.
 """
 
 from __future__ import annotations
@@ -46,33 +45,33 @@ MAX_HELD_BYTES = 64 * 1024
 class Decoder(Protocol):
     """Decoder for one stream, in any dialect."""
 
-    ended: bool  # the dialect's terminal marker was decoded; data after it is not decoded
+    ended: bool  # whether the dialect's terminal marker was decoded; data after it is not decoded
 
     def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Output) -> None: ...
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Return whether a payload outside any event is a complete response or an error sent instead of one."""
+        """Return True if a payload outside any event is a complete response, or an error sent instead of one."""
         ...
 
     @staticmethod
     def is_line(value: object) -> bool:
-        """Return whether such a complete response could also be the last chunk of a JSON Lines stream."""
+        """Return True if a complete response (`is_body`) could also be the last chunk of a JSON Lines stream."""
         ...
 
     @staticmethod
     def is_error_body(value: object) -> bool:
-        """Return whether a plain body reports an error without an `error` member, such as a message with a code."""
+        """Return True if a plain body reports an error without an `error` member, such as a message with a code."""
         ...
 
     @staticmethod
     def is_of_use(value: object) -> bool:
-        """Return whether a document after a broken one contains usable data."""
+        """Return True if a document after a broken one contains usable data."""
         ...
 
     @staticmethod
     def is_note(value: object) -> bool:
-        """Return whether a document contains no part of the response. Such a document may follow the end."""
+        """Return True if a document contains no part of the response. Such a document may follow the end."""
         ...
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
@@ -164,7 +163,7 @@ class UndetectedPayloads:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """A dialect other than the one specified, and the payload that identifies it."""
+    """A dialect that differs from the specified one, and the payload that identifies it."""
 
     dialect: str
     seen: tuple[str, ...]
@@ -172,7 +171,7 @@ class Other:
 
 
 class DialectWatch:
-    """Detects the dialect although the caller specified one.
+    """Detects the dialect even though the caller specified one.
 
     The error message reports it if no payload can be decoded.
     """
@@ -185,7 +184,7 @@ class DialectWatch:
         self.found: Other | None = None
 
     def look(self, one: HeldPayload, payload: Payload) -> None:
-        """Examine one payload; the first conclusive one decides. Event names are not used."""
+        """Examine one payload. The first conclusive payload determines the result. Event names are not used."""
         waiting = self._waiting
         if waiting is None:
             return

@@ -32,9 +32,9 @@ class Ending:
         self._out = out
 
     def of_events(self, pending: Pending) -> Rest:
-        """Return what kind of unfinished input is left.
+        """Return the kind of unfinished input that is left.
 
-        An unfinished event whose payload is complete is used, so nothing is left.
+        An unfinished event with a complete payload is used, so it is not left.
         """
         cut = pending.open and not pending.data and not pending.stray
         if pending.data and not self._used(pending.data, pending.event, pending.offset, stray=False):
@@ -46,7 +46,7 @@ class Ending:
         return "mid_utf8" if pending.mid_utf8 else "mid_event"
 
     def of_array(self, body: ArrayBody) -> Rest:
-        """Return what kind of unfinished input an array body leaves."""
+        """Return the kind of unfinished input that an array body leaves."""
         if body.spilled is not None:
             self._stage.set_position(body.spilled, self._stage.ordinal)
             self._stage.after_end()
@@ -55,7 +55,7 @@ class Ending:
         return "mid_utf8" if ends_inside_character(body.pending[-3:]) else "mid_event"
 
     def _used(self, data: bytes, event: str, offset: int, *, stray: bool) -> bool:
-        """Use an unfinished event. Returns whether the payload was complete or had no content."""
+        """Use an unfinished event. Returns whether its payload was complete or had no content."""
         stage = self._stage
         text = data.strip(WHITE)
         if not text or text[:1] == b":" or stage.is_keep_alive(event):

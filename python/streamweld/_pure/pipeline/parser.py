@@ -1,8 +1,8 @@
 """Parse one stream from bytes to events: framer or array splitter, payload pipeline, decoder, assembler, end of input.
 
-It calls the stages in this order, enforces the limit for the whole stream, and stops after a fault. It contains no
-rules about payloads or tool calls. It is the twin of `rust/core/src/pipeline/parser.rs`, with the same names in the
-same order.
+Calls the stages in this order, enforces the limit for the whole stream, and stops after a fault. Contains no rules
+about payloads or tool calls. It is the twin of `rust/core/src/pipeline/parser.rs`, with the same names in the same
+order.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Parser:
 
     @property
     def assumed_ends(self) -> list[Event]:
-        """Finish events for the choices that sent no finish reason, for targets that require one.
+        """The `Finished` events of choices without a finish reason, for targets that require one.
 
         Used for a response that is assumed to be complete.
         """
@@ -196,7 +196,7 @@ class Parser:
         """Return None, because `response` folds the snapshot itself."""
 
     def shown_arguments(self, part: int) -> str | None:
-        """Return the arguments reported so far for the call `part`, or None if no such call was sent."""
+        """Return the arguments emitted so far for the call with the number `part`, or None if there is no such call."""
         self._enter()
         try:
             return self._assembler.shown_arguments(part)
@@ -227,7 +227,9 @@ class Parser:
         return self._guarded(self._end, InputEnd.BROKEN if broken else InputEnd.CLEAN)
 
     def _guarded(self, step: Callable[[_T], None], argument: _T) -> list[Event]:
-        """Run a step and return its events. A fault carries the events from the call and ends the stream."""
+        """Run a step and return its events. After a fault, the exception contains the events of the call, and the
+        stream ends.
+        """
         out = self._out
         try:
             step(argument)
@@ -316,11 +318,11 @@ class Parser:
     def _end(self, how: InputEnd) -> None:
         stage, ending = self._stage, Ending(self._stage, self._out)
         if self._array.is_one is None:
-            self._take(self._array.held)  # too short to be anything but an event stream
+            self._take(self._array.held)  # the body is too short to be anything except an event stream
         if self._array.is_one:
             rest: Rest = ending.of_array(self._array)
             if self._array.closed:
-                how = InputEnd.CLEAN  # the body is complete
+                how = InputEnd.CLEAN  # a closed array is complete, even if the transport failed afterwards
         else:
             pending = self._framer.finish()
             rest = "nothing" if pending is None else ending.of_events(pending)

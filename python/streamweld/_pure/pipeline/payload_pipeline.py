@@ -1,8 +1,8 @@
 """Classify payloads one at a time, and pass each to the decoder of the detected dialect.
 
-It runs after the framer and before the decoder, checks each payload in a fixed order (keep-alive, end, duplicate,
-marker or null, JSON, salvage), and adds the payload's place to events and faults. It contains no rules about calls or
-about the members of a document. It is the twin of `rust/core/src/pipeline/payload_pipeline.rs`.
+Runs after the framer and before the decoder. Checks each payload in a fixed order (keep-alive, end, duplicate, marker
+or null, JSON, salvage), and adds the payload's place to events and faults. Contains no rules about calls or about the
+members of a document. It is the twin of `rust/core/src/pipeline/payload_pipeline.rs`.
 """
 
 from __future__ import annotations
@@ -46,12 +46,13 @@ if TYPE_CHECKING:
 
 __all__ = ["BODY_HEAD", "HEAD", "PayloadPipeline"]
 
-HEAD = 4096  # number of bytes that are kept until the first payload; a gateway may send many comments before it
-BODY_HEAD = 512  # number of bytes that the error message shows of a body that is not an event stream
+# Number of body bytes kept until the first payload; this large because a gateway may send many comments first.
+HEAD = 4096
+BODY_HEAD = 512  # number of body bytes that a fault shows if the body is not an event stream
 
 
 class PayloadPipeline:
-    """All state that a stream has between the framer and the decoder."""
+    """The state of a stream between the framer and the decoder."""
 
     __slots__ = (
         "_assembler",
@@ -98,7 +99,7 @@ class PayloadPipeline:
         self._undecided: HeldPayload | None = None  # may be the complete response or the first of several lines
         self._previous: bytes | None = None
         self.ordinal = 0
-        self.head = b""  # the first bytes of the body, until the first payload
+        self.head = b""  # the first bytes of the body, kept until the first payload
         self.seen = False  # a payload other than a keep-alive was seen
         self.done = False
         self._reported_after_done = False
@@ -144,7 +145,9 @@ class PayloadPipeline:
         return all(event in names for names in KEEP_ALIVE.values())
 
     def _is_ignored(self, text: bytes, event: str) -> bool:
-        """Return whether the payload is ignored. Mark the payload if clients would parse its data and raise."""
+        """Return True if the payload is ignored. Mark the payload if clients would parse its data and raise an
+        exception.
+        """
         if not text:
             self._out.leave_out("empty_event")  # openai-python and the AI SDK parse it as JSON
             return True
@@ -154,7 +157,7 @@ class PayloadPipeline:
         return is_keep_alive
 
     def _is_keep_alive_read(self, event: str) -> bool:
-        """Return whether clients would parse the data of a keep-alive as a payload and raise.
+        """Return True if clients would parse the data of a keep-alive as a payload and raise an exception.
 
         Clients of Messages expect `ping`. In Responses, keep-alives after the first event pass through, because they
         may be part of the numbering.
@@ -183,7 +186,7 @@ class PayloadPipeline:
         self._read(data, event, offset, stray=stray)
 
     def _waits(self, waiting: UndetectedPayloads, one: HeldPayload) -> bool:
-        """Return whether the payload is held or ignored.
+        """Return True if the payload is held or ignored.
 
         If the payload identifies the dialect, dispatch the held payloads first.
         """
@@ -191,7 +194,7 @@ class PayloadPipeline:
         if self._is_ignored(text, one.event):
             return True
         if self.done:
-            return False  # the marker ends every dialect; the caller reports data after it
+            return False  # the marker ends the stream in every dialect; the caller reports any data after it
         if text == MARKER or (one.stray and not self.seen and text[:1] == b"<"):
             if text == MARKER and waiting.held:
                 raise self._unknown_dialect(waiting)
@@ -226,7 +229,7 @@ class PayloadPipeline:
         return not self.seen or (self._waiting is not None and bool(self._waiting.held))
 
     def _release(self, waiting: UndetectedPayloads) -> None:
-        """Dispatch the held payloads, each with its own place, once the dialect is detected."""
+        """Dispatch the held payloads, each at its original place, once the dialect is detected."""
         self._waiting = None
         if waiting.held:
             self.seen = False
@@ -381,7 +384,7 @@ class PayloadPipeline:
             self._document(payload, event, recovered=found.kind == "recovered_tail")
 
     def is_of_use(self, value: object) -> bool:
-        """Return whether a document after a broken one contains usable data."""
+        """Return True if a document after a broken one contains usable data."""
         if self.decoder is not None:
             return self.decoder.is_of_use(value)
         return any(decoder.is_of_use(value) for decoder in DECODERS.values())
@@ -433,7 +436,7 @@ class PayloadPipeline:
         return HeldPayload(out.payload, event, out.offset, out.ordinal, stray=False)
 
     def _report_at(self, one: HeldPayload, code: str) -> None:
-        """Report a diagnostic about an earlier payload, at the place of that payload."""
+        """Report a diagnostic about an earlier payload, at that payload's place."""
         out = self._out
         here = out.offset, out.ordinal, out.event_type or "message", out.payload
         self.set_position(one.offset, one.ordinal, one.event, one.data)
@@ -450,20 +453,20 @@ class PayloadPipeline:
         return self._lines and not self.is_framed
 
     def _is_error_body(self, payload: Payload, *, stray: bool) -> bool:
-        """Return whether the document is a plain body that reports an error without an `error` member."""
+        """Return True if the document is a plain body that reports an error without an `error` member."""
         held = self._waiting is not None and bool(self._waiting.held)
         if self.is_array or not stray or (self.decoder is None and held):
             return False
         return (self.decoder or ChatDecoder).is_error_body(payload.value)
 
     def _is_alone(self, waiting: UndetectedPayloads, payload: Payload) -> bool:
-        """Return whether this first payload contains only an error and does not identify a dialect."""
+        """Return True if this first payload contains only an error and does not identify a dialect."""
         return not self.is_array and not waiting.held and ChatDecoder.is_error_body(payload.value)
 
     def _detected(self, payload: Payload, event: str) -> Decoder:
         """Detect the dialect from a salvaged document.
 
-        Unlike other payloads, the document must identify the dialect by itself.
+        Unlike other payloads, a salvaged document must identify the dialect by itself.
         """
         waiting = self._waiting or UndetectedPayloads()
         dialect = waiting.identifies(payload.value, event)
@@ -478,7 +481,7 @@ class PayloadPipeline:
         return self._decoder()
 
     def _decoder(self) -> Decoder:
-        """Return the decoder. Before detection, an error is read by the Chat decoder."""
+        """Return the decoder. Before detection, the Chat decoder handles errors."""
         return self.decoder or ChatDecoder(self._config, self._assembler, self._out)
 
     def _text_error(self, text: bytes) -> None:
@@ -491,7 +494,7 @@ class PayloadPipeline:
     def _after_done(self, text: bytes, event: str) -> None:
         """Ignore and report data after the terminal marker.
 
-        A note that contains no part of the response is passed on as `Unknown`.
+        A document that contains no part of the response is not reported; it is passed on as `Unknown`.
         """
         if text == MARKER or text[:1] == b":":
             return
@@ -502,7 +505,7 @@ class PayloadPipeline:
             self.after_end()
 
     def after_end(self) -> None:
-        """Report data after the end, once."""
+        """Report data after the end of the stream, at most once."""
         self._out.emptied = True
         if not self._reported_after_done:
             self._reported_after_done = True
@@ -526,8 +529,9 @@ class PayloadPipeline:
             raise self._unknown_dialect(self._waiting, at=self._waiting.held[0])
 
     def _report_other_dialect(self) -> None:
-        """At the end of the stream, report that it has another dialect than the specified one if no payload could be
-        decoded.
+        """Report, at the end of the stream, that the detected dialect differs from the specified one.
+
+        Does so only if no payload could be decoded.
         """
         watch, self._watch = self._watch, None
         found = None if watch is None else watch.found
@@ -554,10 +558,11 @@ class PayloadPipeline:
             raise self._out.fault("FramingError", "line_ends_missing", f"position {position}")
 
     def reject_joined_head(self, offset: int, end: int | None = None) -> None:
-        """Raise the fault for lines without line endings if the beginning of the body shows them.
+        """Raise the fault for lines without line endings, if the beginning of the body contains such lines.
 
-        Covers a line that never ends and is not a data line. `offset`: where its event begins. `end`: where the line
-        exceeds a limit; how much was read beyond it depends on the sizes of the reads.
+        This includes a line that never ends and is not a data line. `offset`: where its event begins. `end`: where the
+        line exceeds a limit. The bytes beyond it are not examined, because their number depends on the sizes of the
+        reads.
         """
         head = self.head[:end]
         if not self.seen and has_joined_lines(head, self._max_depth):

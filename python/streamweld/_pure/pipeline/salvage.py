@@ -25,7 +25,7 @@ _FIELDS = (b"data", b"event", b"id", b"retry")
 _FIELD_NAMES = tuple([field + b":" for field in _FIELDS])
 _BOM = b"\xef\xbb\xbf"
 
-# A broken line may contain many candidates for such a document. This is the maximum number of candidates to try.
+# Maximum number of `data:` positions to try when looking for a second document on the line of a broken one.
 _TAIL_TRIES = 16
 
 
@@ -36,11 +36,11 @@ class Salvaged:
     kind: Literal["json_lines", "lines_joined", "recovered_tail", "text", "none"]
     lines: tuple[bytes, ...] = ()  # json_lines: the trimmed lines, without comments and blank lines
     rest: int | None = None  # json_lines: offset of the first broken line, from which other kinds of salvage start
-    documents: tuple[Payload, ...] = ()  # lines_joined: one; recovered_tail: those after the broken one
+    documents: tuple[Payload, ...] = ()  # lines_joined: one document; recovered_tail: those after the broken one
 
 
 def salvage(text: bytes, caps: Caps, is_of_use: Callable[[object], bool], *, finished: bool = True) -> Salvaged:
-    """Try the kinds of salvage in order on a trimmed text that is not JSON. An unfinished event is never plain text.
+    """Try the kinds of salvage in order on trimmed text that is not JSON. An unfinished event is never plain text.
 
     `is_of_use` returns whether a document after a broken one contains usable data.
     """
@@ -119,9 +119,9 @@ def _whole(text: bytes, caps: Caps) -> Payload | None:
 
 
 def joined_field(text: bytes, max_depth: int | None) -> int | None:
-    """Return the position of a field name that directly follows the complete document at the start of a text.
+    """Return the position of a field name that directly follows the complete document at the start of the text.
 
-    No dialect sends such a line. It means that the lines were passed on without their line endings.
+    No dialect sends a field name there. If there is one, the lines were passed on without their line endings.
     """
     if text[:1] not in (b"{", b"["):
         return None
@@ -134,14 +134,14 @@ def joined_field(text: bytes, max_depth: int | None) -> int | None:
         is_comment = text.startswith(b":", at) and text.find(b"data:", at, end) >= 0
         if not (is_comment or text.startswith(_FIELD_NAMES, at, end)):
             return None
-        document = text[:at]  # a copy: made only if a field name follows
+        document = text[:at]  # a copy, made only if a field name follows
         on_its_line = document.rstrip(b" \t")[-1:] in (b"}", b"]")
         return at if on_its_line and _whole(document, (max_depth, None, None)) is not None else None
     return None
 
 
 def has_joined_lines(head: bytes, max_depth: int | None) -> bool:
-    """Return whether a body without any payload contains a data line without a line ending before or after it."""
+    """Return True if a body without any payload contains a data line without a line ending before or after it."""
     lines = _lines_of(head)
     for number, line in enumerate(lines, start=1):
         name, colon, value = line.partition(b":")
@@ -163,7 +163,7 @@ def _lines_of(head: bytes) -> list[bytes]:
 
 
 def is_foreign(head: bytes) -> bool:
-    """Return whether a body without any payload contains lines that cannot occur in an event stream."""
+    """Return True if a body without any payload contains a line that cannot occur in an event stream."""
     lines = _lines_of(head)
     for number, line in enumerate(lines, start=1):
         name, colon, _ = line.partition(b":")

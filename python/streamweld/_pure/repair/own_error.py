@@ -1,8 +1,8 @@
-"""Decide whether the clients of a dialect raise an upstream error exactly as it was sent.
+"""Check whether the clients of a dialect raise an exception for an error as it was sent.
 
-openai-python and openai-node raise if a payload has an `error` member with a value. @ai-sdk/anthropic and both AI SDK
-protocols check the `type` member. google-genai raises only if `error` is the first member. These clients treat an error
-of any other shape as a chunk without content.
+openai-python and openai-node raise if a payload has an `error` member with a non-empty value. @ai-sdk/anthropic and
+both AI SDK protocols check the `type` member. google-genai raises only if `error` is the first member. These clients
+treat an error in any other form as a chunk without content.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ __all__ = ["is_own"]
 
 
 def is_own(dialect: str, event: str | None, payload: bytes) -> bool:
-    """Return whether clients raise this error as it was sent. `event` is the name of the event."""
+    """Return True if clients raise an exception for the payload as it was sent. `event`: the name of the payload's
+    event.
+    """
     try:
         value: object = loads_raw(payload.decode("utf-8", "replace"))
     except ValueError:
@@ -42,7 +44,7 @@ def is_own(dialect: str, event: str | None, payload: bytes) -> bool:
 
 
 def _is_own_event(value: Mapping[str, Any], event: str | None) -> bool:
-    """Return whether this is a Responses error without an `error` member: an `error` event or `response.failed`."""
+    """Return True for a Responses error without an `error` member: an `error` event or `response.failed`."""
     if value.get("type") == "response.failed":
         return is_object(value.get("response"))
     return event == "error" == value.get("type") and isinstance(value.get("message"), str)

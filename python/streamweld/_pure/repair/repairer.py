@@ -1,4 +1,5 @@
-"""Repair a stream within its dialect: correct blocks pass through unchanged, and the rest is rewritten.
+"""Repair one stream: accept bytes in one dialect and return bytes in the same dialect. Blocks that clients interpret
+correctly pass through unchanged; the others are rewritten.
 
 A block is the bytes of one server-sent event. The parser reads every block, and an encoder for the same dialect writes
 the resulting events into a scratch buffer. While blocks are correct, their original bytes are sent and the scratch
@@ -7,9 +8,9 @@ only the right event name, the `object` of a Chat chunk, the response's opening 
 added, and later blocks can still pass through. This module does not interpret frames or JSON.
 
 A block and the blocks after it are held while their interpretation is undecided, for example because an announced call
-may be retracted. The number of held bytes is capped. Beyond the cap, held blocks are rewritten; a single block that
-exceeds the cap raises an error. `encode.common.passed_through` stores the facts about blocks that passed through, which
-the encoder needs to continue after them.
+may still be retracted. The number of held bytes is capped. Beyond the cap, held blocks are rewritten; a single block
+that exceeds the cap raises an error. `encode.common.passed_through` stores the facts about blocks that passed through.
+The encoder needs them to continue after these blocks.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ _UNNUMBERED: Final = {
     "ai-sdk-ui": _TEXT | {"text_done", "reasoning_done", "source", "file"},
 }
 _UNMARKED: Final = frozenset({"gemini"})  # dialects without a terminal marker
-_DATA_LINES: Final = frozenset({"gemini"})  # dialects in which a client (google-genai) parses any other line as JSON
-_WHOLE_CALLS: Final = frozenset({"gemini"})  # dialects in which a partly passed call cannot be continued
+_DATA_LINES: Final = frozenset({"gemini"})  # dialects in which a client (google-genai) parses every other line as JSON
+_WHOLE_CALLS: Final = frozenset({"gemini"})  # dialects in which a call that has partly passed cannot be continued
 
 
 class FurtherInput(Enum):
@@ -137,16 +138,16 @@ class Repairer:
         self._begin = 0  # byte offset at which the current block begins
         self._block: list[bytes] = []  # pieces of the current block, empty once it needs rewriting
         self._size = 0  # total size of these pieces
-        self._unread: list[bytes] = []  # pieces not fed to the parser yet, because it would buffer a second copy
+        self._unread: list[bytes] = []  # pieces not parsed yet, because the parser would buffer a second copy
         self._held = bytearray()  # held blocks; either all of them pass through, or all are rewritten
         self._instead = bytearray()  # the encoder's replacement for the held blocks
-        self._last_out = True  # whether the last complete block was passed or is held
+        self._last_out = True  # whether the last complete block passed through or is held
         self._calls: set[int] = set()  # parts of the open calls
-        self._counted = 0  # number of times that token counts were passed
+        self._counted = 0  # number of times that token counts have passed through
         self._items: list[tuple[int, Mapping[str, Any]]] = []  # completed items of blocks that have not passed yet
         self._items_size = 0  # total payload size of the completed items, in bytes
-        self._reported: Fault | None = None  # upstream error, if the policy continues after it
-        self._after_error: AfterError | None = None  # set once the upstream's error has been passed
+        self._reported: Fault | None = None  # the error that the upstream sent, if the policy continues after it
+        self._after_error: AfterError | None = None  # set once an error from the upstream has passed through
         self._rendering = False  # whether the encoder's output is sent
         self._explained = False  # whether a diagnostic has reported why the stream is rewritten
         self._reported_reasons: set[str] = set()  # reasons that were reported; each is reported once per stream
@@ -280,7 +281,7 @@ class Repairer:
         if len(piece) <= room:
             return piece
         if self._after_error is not None:
-            self._block.clear()  # a block above the cap does not pass through
+            self._block.clear()  # a block above the cap cannot pass through
             return piece
         # First parse the bytes within the limit, because they may raise another error or show that the block must be
         # rewritten.
@@ -314,7 +315,7 @@ class Repairer:
                 self._render()
 
     def _end_after_error(self, after_error: AfterError) -> None:
-        """Pass or drop a complete block that follows the upstream's error."""
+        """Pass or drop a complete block that follows an error from the upstream."""
         block = b"".join(self._block)
         self._last_out = len(block) == self._size and after_error.passes(block)
         if self._last_out:
@@ -342,7 +343,7 @@ class Repairer:
         self._begin = self._at
         self._is_first = False
         self._brought = False  # whether the block has produced an event
-        self._plain = True  # whether the block has produced only events of `_UNNUMBERED`
+        self._plain = True  # whether the block has produced only events that may pass after a rewritten block
         self._ordinal = self._parser.payloads
         self._passed_counts = len(out.reasons), out.counted
         out.misread = out.emptied = out.mended = out.unopened = out.untyped = False
@@ -363,7 +364,7 @@ class Repairer:
         return not self._brought and self._passed_counts == (len(out.reasons), out.counted)
 
     def _decide(self, block: bytes) -> None:
-        """Decide whether a complete block passes through, is omitted, is held, or is rewritten."""
+        """Decide what happens to a complete block: it passes, is held, is dropped, or is rewritten."""
         out = self._parser.out
         if self._parser.payloads != self._ordinal or self.dialect not in _DATA_LINES:
             self._decide_rest(block)
@@ -378,12 +379,12 @@ class Repairer:
             self._last_out = False  # the LF of its line ending may follow
 
     def _decide_rest(self, block: bytes) -> None:
-        """Decide what happens to a block after removing the comments that a client would misread."""
+        """Decide what happens to a block whose misreadable comments were already removed."""
         out = self._parser.out
         self._last_out = False
         self._open_choices()
         if self._parser.reads_array:
-            out.mend()  # this covers the bytes between two array elements, too
+            out.mend()  # clients also misread the bytes between two elements
         elif self._parser.payloads == self._ordinal and has_fields(block):
             out.offset, out.ordinal, out.event_type, out.payload = self._begin, self._parser.payloads, None, b""
             self._report_once("empty_event")
@@ -403,7 +404,7 @@ class Repairer:
             else:
                 self._flush()
         elif self._parser.payloads == self._ordinal and not self._held:
-            self._go_out(block)  # a comment or blank lines
+            self._go_out(block)  # comments and blank lines are independent of events
         else:
             block = self._mended(block)
             if self._parser.has_pending or (self._calls and self._holds_calls):
@@ -413,7 +414,7 @@ class Repairer:
                 self._pass(block)
 
     def _open_choices(self) -> None:
-        """Write the roles of the choices that begin in the block, in case the block does not pass through."""
+        """Write the roles of the choices that begin in the block, in case the block does not pass."""
         out = self._parser.out
         if not out.begun:
             return
@@ -424,7 +425,7 @@ class Repairer:
                 encoder.open(choice)
 
     def _report_once(self, why: str) -> None:
-        """Report an insertion or omission, once per reason."""
+        """Report an insertion or a drop, once for each reason."""
         self.repaired = True
         if why not in self._reported_reasons:
             self._reported_reasons.add(why)
@@ -438,7 +439,7 @@ class Repairer:
         self._held, self._instead = bytearray(), bytearray()
 
     def _write_held(self) -> None:
-        """Rewrite the held blocks because they exceed the cap."""
+        """Rewrite the held blocks, because they exceed the cap."""
         if not self._explained:
             self._explained = True
             self._parser.out.diagnose("rewritten", detail="held_too_long")
@@ -466,7 +467,7 @@ class Repairer:
         return with_chunk_type(block)
 
     def _with_roles(self, block: bytes) -> bytes:
-        """Return the block, preceded by chunks with the roles that it lacks."""
+        """Return the block, preceded by chunks with its missing roles."""
         out = self._parser.out
         encoder: object = self._encoder
         if not (out.roleless and isinstance(encoder, OpensChoices)):
@@ -477,7 +478,7 @@ class Repairer:
         return after_opening(block, roles, is_first=self._is_first)
 
     def _passes_after_repair(self) -> bool:
-        """Return whether a correct block can pass through unchanged after a rewritten one."""
+        """Return True if a block after a rewritten one can be sent unchanged."""
         out = self._parser.out
         if self._parser.payloads == self._ordinal:
             return True
@@ -488,7 +489,7 @@ class Repairer:
         return self._plain and self.dialect in _UNNUMBERED
 
     def _pass(self, block: bytes) -> None:
-        """Send the held blocks and this block unchanged, and record the facts about them that the encoder needs."""
+        """Send the held blocks and this block unchanged, and record the facts about them for the encoder."""
         out, passed = self._parser.out, self._context.passed
         self._sent.append(self._held)
         self._let_go()
@@ -522,7 +523,7 @@ class Repairer:
         """Send the encoder's output from now on."""
         self.repaired = True
         if self._ended and not self._rendering and not self._context.frames:
-            return  # the end of the response has passed through, so there is nothing to write
+            return  # the end passed through, so there is no more output
         self._rendering = True
         self._items.clear()
         self._sent.append(self._instead)
@@ -530,7 +531,7 @@ class Repairer:
         self._flush()
 
     def _explain(self) -> None:
-        """Report why rewriting starts, unless another diagnostic or an error reports it."""
+        """Report why the first rewritten block cannot pass, unless another diagnostic or an error reports it."""
         out = self._parser.out
         if not self._explained:
             self._explained = True
@@ -542,7 +543,7 @@ class Repairer:
         self._report_losses()
 
     def _report_losses(self) -> None:
-        """Report the conversion losses of the current payload."""
+        """Report the losses of the current payload."""
         for loss in self._context.losses.take():
             self._parser.out.diagnose("not_carried", detail=loss)
 
@@ -554,13 +555,13 @@ class Repairer:
     # Events
 
     def _take(self, event: Event) -> None:
-        """Pass one event from the parser to the encoder, with the wire facts of the current payload."""
+        """Pass an event from the parser to the encoder, with the wire facts of the current payload."""
         context, out = self._context, self._parser.out
         encoder = self._encoder or self._load()
         if encoder is None or out.refusal is not None:
             return  # the output has ended
         if out.rejected == out.ordinal and event.type == "unknown":
-            return  # the event is left out with its payload
+            return  # the event is dropped together with its payload
         self._brought = True
         self._plain = self._plain and event.type in _UNNUMBERED.get(self._parser.dialect or "", ())
         passed = context.passed
@@ -585,7 +586,7 @@ class Repairer:
             out.refusal = out.fault("LifecycleError", "lifecycle")
 
     def _write_unmodelled(self, content: Unmodelled) -> None:
-        """Pass content that no event contains to the encoder."""
+        """Pass content for which there is no event type to the encoder."""
         encoder: object = self._encoder or self._load()
         if self._parser.out.refusal is None and isinstance(encoder, WritesUnmodelled):
             passed, is_kept = self._context.passed, not (self._rendering or self._parser.out.misread)
@@ -593,9 +594,8 @@ class Repairer:
             encoder.write_unmodelled(content)
 
     def _own_or_sent(self, fault: Fault) -> Fault:
-        """Return the upstream's error in the form to be written.
-
-        If clients would not raise it as sent, request a rewrite that includes the original payload.
+        """Return the error that ends the output. If clients would not raise the upstream's error as sent, mark the
+        block as misread and include the original payload.
         """
         out = self._parser.out
         if is_own(self.dialect or "", out.event_type, out.payload):
@@ -606,14 +606,14 @@ class Repairer:
     def _write_opening(self, event: Event | None) -> bool:
         """Write the missing opening event before the block, once.
 
-        `event` is the first event of the block. Returns True if that event itself opens the response.
+        `event`: the first event in the block. Returns True if that event itself opens the response.
         """
         encoder = self._encoder or self._load()
         if self._opening or self._parser.out.misread or encoder is None:
             return False
         context, first = self._context, self._parser.out.sequence
         context.passed.unopened = True
-        # One less than the source's first sequence number, possibly -1, because numbers must increase by one.
+        # One less than the source's first number, possibly -1, because numbers must increase by one.
         context.passed.sequence = None if first is None else first - 1
         started = isinstance(event, ResponseStarted)
         encoder.event(event if isinstance(event, ResponseStarted) else ResponseStarted())
@@ -622,7 +622,7 @@ class Repairer:
         return started
 
     def _keep_item(self, index: int, item: Mapping[str, Any]) -> None:
-        """Store a completed item as sent, for the final event that repeats all items."""
+        """Store a completed item as sent. The final event repeats all items."""
         self._items_size += len(self._parser.out.payload)
         if not self._rendering and (self._cap is None or self._items_size <= self._cap):
             self._items.append((index, item))
@@ -638,7 +638,7 @@ class Repairer:
     # The end
 
     def _finish(self) -> None:
-        """Write the end of the response, complete or truncated."""
+        """End the response, whether it is complete or truncated."""
         encoder = self._encoder or self._load()
         if self._ended or encoder is None:
             return
@@ -651,14 +651,14 @@ class Repairer:
         self._end(encoder, Ending(completeness, self._reported))
 
     def _end(self, encoder: Encoder, ending: Ending) -> None:
-        # A source may send running token counts in every chunk, so only the last ones are final.
+        # Every chunk may contain running token counts, so only the last ones are final.
         out, passed = self._parser.out, self._context.passed
         passed.counted = 0 < self._counted == out.counted
         passed.payload = out.payload  # even if this payload ended the response without an event
         encoder.end(ending)
 
     def _failed(self, fault: StreamError) -> None:
-        """End the response with an error.
+        """End the response after a fault.
 
         An error that the upstream sent passes through if clients raise it as sent.
         """
@@ -679,7 +679,7 @@ class Repairer:
         if isinstance(fault, UpstreamError):
             ending = self._own_or_sent(ending)
         if self._parser.has_ended and not (out.misread or self._rendering or isinstance(fault, UpstreamError)):
-            self._pass(b"".join(self._block))  # the source reported the abort (AI SDK: `abort`)
+            self._pass(b"".join(self._block))  # the upstream reported the abort itself (AI SDK: `abort`)
             return
         if isinstance(fault, UpstreamError) and not (out.misread or self._rendering):
             self._pass(self._mended(b"".join(self._block)))

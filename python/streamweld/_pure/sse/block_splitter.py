@@ -1,8 +1,9 @@
-"""Split an event stream into blocks: the bytes up to and including a blank line, with or without an event.
+"""Split an event stream into blocks. A block ends with a blank line and need not contain an event.
 
-A comment before the first other line of a block is a separate block. The splitter handles line endings (LF, CR, CRLF),
-comments and the field names that a block needs, but no other SSE rules. The result does not depend on how the bytes
-were split: the LF of a CRLF that ends a block belongs to that block, even if it arrives later.
+A comment line before the first field of an event is a separate block, so that it can be forwarded at once. The splitter
+handles only line endings (LF, CR, CRLF), comments and the field names that it needs, but no other SSE rules. The result
+does not depend on how the input is split: the LF of a CRLF that ends a block belongs to that block, even if it arrives
+later.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ __all__ = ["ARRAY_WINDOW", "PiecePosition", "Splitter", "after_opening", "has_fi
 
 _BOM = b"\xef\xbb\xbf"
 _WHITE: Final = b" \t\r\n"
-ARRAY_WINDOW: Final = 4096  # number of bytes within which an array body must be recognized
-_OPENING: Final = frozenset(b"{[<")  # a document outside of any field begins with one and ends in _CLOSING
+ARRAY_WINDOW: Final = 4096  # number of bytes within which the body must be recognized as an array
+# A document outside any field begins with one of these and ends with one of _CLOSING.
+_OPENING: Final = frozenset(b"{[<")
 _CLOSING: Final = frozenset(b"}]")
 _LF, _CR, _COLON, _SPACE = b"\n\r: "
 _FIELDS: Final = frozenset({b"data", b"retry"})
 _WORDS: Final = frozenset({b"event", b"id"})
-_LINES: Final = 4096  # number of bytes split into lines at once; the last line may exceed it
+_LINES: Final = 4096  # number of bytes that are split into lines at once; the last line may extend beyond them
 
 # Where a piece ends. inside: inside a block. ready: inside a block, after a payload that can pass through before its
 # block ends. end: at the end of a block. behind: the piece is the LF that completes the previous line ending.
@@ -47,17 +49,17 @@ class Splitter:
     )
 
     def __init__(self) -> None:
-        self._in_line = False  # the last line has bytes but no line ending
+        self._in_line = False  # the last line has bytes, but no line ending yet
         self._begun = False  # the block has at least one line
         self._comment = False  # the last line is a comment without a line ending
-        self._document: bool | None = False  # the line may be a document outside of any field; None: undecided
+        self._document: bool | None = False  # the line may be a document outside any field; None: undecided
         self._last = 0  # last byte of the current line
-        self._waits = False  # the block has a line that must wait for the end of the block, as must all later lines
+        self._waits = False  # the block has a line that must wait for the end of the block, as must all lines after it
         self._after_cr = False
         self._ended = False  # the last byte ended a block
-        self._head: bytes | None = b""  # beginning of the stream, while it may be an array
+        self._head: bytes | None = b""  # beginning of the stream, as long as it may be an array
         self._array = False  # the stream is an array of objects
-        self.merges = True  # emit blank lines and comments between two blocks in one piece
+        self.merges = True  # blank lines and comments between two blocks are emitted in one piece
 
     def split(self, data: bytes) -> Iterator[tuple[bytes, PiecePosition]]:
         """Split the bytes into pieces that never extend past the end of a block."""
@@ -116,13 +118,13 @@ class Splitter:
             yield data[start:at], "ready" if self._array or self._head is not None else "inside"
 
     def _look_for_array(self, head: bytes) -> None:
-        """Check whether the beginning of the stream so far shows that it is an array."""
+        """Check whether the beginning of the stream so far shows that the stream is an array."""
         inside = inside_of_array(head[:ARRAY_WINDOW])
         self._array = bool(inside)
         self._head = head if inside is None and len(head) < ARRAY_WINDOW else None
 
     def _look(self, line: bytes, *, ends: bool) -> None:
-        """Check, with this piece of the line, whether the line may be a document outside of any field."""
+        """Check, with this piece of the line, whether the line may be a document outside any field."""
         if self._document is None:
             first = line.removeprefix(_BOM).lstrip(b" \t")[:1]
             self._document = first[0] in _OPENING if first else None
@@ -134,7 +136,7 @@ class Splitter:
 def _lines(data: bytes, start: int) -> Iterator[bytes]:
     """Yield the lines from `start` on, with their line endings.
 
-    It works in steps, to bound the memory for short lines.
+    Works in steps, to limit the memory for short lines.
     """
     while start < len(data):
         end = data.find(b"\n", start + _LINES) + 1 or len(data)
@@ -143,7 +145,7 @@ def _lines(data: bytes, start: int) -> Iterator[bytes]:
 
 
 def inside_of_array(head: bytes) -> int | None:
-    """Return the offset of the first element if a body with this beginning is an array of objects.
+    """Return the offset of the first element, if a body with this beginning is an array of objects.
 
     Returns 0 if it is not such an array, or None if more bytes are needed.
     """
@@ -159,19 +161,21 @@ def inside_of_array(head: bytes) -> int | None:
 
 
 def after_opening(block: bytes, opening: bytes, *, is_first: bool) -> bytes:
-    """Insert `opening` before the block. A byte order mark at the beginning of the stream stays first."""
+    """Insert `opening` at the start of the block. In the first block of a stream, a byte order mark stays first."""
     rest = block.removeprefix(_BOM) if is_first else block
     return block[: len(block) - len(rest)] + opening + rest
 
 
 def has_fields(block: bytes) -> bool:
-    """Return whether the block has data, a retry time, or a nonblank event name or id."""
+    """Return True if the block has data, a retry time, or a name or id that is not blank."""
     lines = (line.partition(b":") for line in block.removeprefix(_BOM).splitlines())
     return any(name in _FIELDS or (name in _WORDS and value.strip(_WHITE)) for name, _, value in lines)
 
 
 def named(block: bytes, name: str) -> bytes:
-    """Replace the event name of a block that ends in a blank line and has other lines."""
+    """Replace the event names in a block with the given name. The block must end in a blank line and have other
+    lines.
+    """
     *lines, blank = block.splitlines(keepends=True)
     end = lines[-1][len(lines[-1].rstrip(b"\r\n")) :]
     others = [line for line in lines if line.partition(b":")[0].rstrip(b"\r\n") != b"event"]

@@ -22,7 +22,7 @@ class Frame:
 
 
 class Stray:
-    """Lines outside of any field that look like a payload, joined by LF. `offset`: stream offset of the first one."""
+    """Lines outside any field that look like a payload, joined by LF. `offset`: stream offset of the first of them."""
 
     __slots__ = ("beside_data", "data", "offset")
 
@@ -40,13 +40,13 @@ class Pending:
     """Unfinished input at the end of the stream."""
 
     data: bytes | None  # the data lines, including an incomplete last one; None if there are none
-    offset: int  # of the first data line, else of the first stray line, else of the first unfinished line
+    offset: int  # offset of the first data line, or else of the first stray line, or else of the first unfinished line
     event: str
     id: str
     retry: int | None
     stray: bytes | None  # the stray lines, including an incomplete last one; None if there are none
     stray_offset: int
-    partial: bool  # the last line, of any kind, had no line end
+    partial: bool  # the last line, of any kind, has no line ending
     mid_utf8: bool  # the input ends inside a UTF-8 sequence
     open: bool  # an event, or a line of one, has begun; comments and unknown lines do not count
 
@@ -80,7 +80,7 @@ def as_bytes(data: object) -> bytes:
 
 
 def ends_inside_character(tail: bytes) -> bool:
-    """Return whether the input ends inside a UTF-8 sequence. ED A0 does not count, because no continuation makes it
+    """Return True if the input ends inside a UTF-8 sequence. ED A0 does not count, because no further byte makes it
     valid.
     """
     for start in range(len(tail)):

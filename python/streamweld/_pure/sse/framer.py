@@ -1,4 +1,4 @@
-"""Parse bytes into server-sent-event frames (WHATWG HTML section 9.2.6), plus payloads outside of any field.
+"""Parse bytes into server-sent-event frames (WHATWG HTML section 9.2.6), plus payloads outside any field.
 
 The framer does no I/O and does not decode data. A line is classified as soon as its field name is complete. Bytes of
 ignored lines are dropped on arrival; bytes of an event are stored once and never scanned again.
@@ -62,10 +62,11 @@ class Framer:
         self._max_field: Final = _cap(limits.get("max_field_bytes"))
         self._keep_stray: Final = keep_stray
         self.last_event_id: str = last_event_id
-        self.reconnection_time: int | None = None  # last valid `retry`, which applies at once
-        self.total: int = 0  # number of bytes received
+        self.reconnection_time: int | None = None  # last valid `retry` value, which applies at once
+        self.total: int = 0  # number of bytes received so far
         self._fault: FramerLimit | None = None
-        self._bom: bytes | None = b""  # bytes of a byte order mark so far; None after the beginning
+        # Bytes of a byte order mark so far; None once the start of the input has been checked.
+        self._bom: bytes | None = b""
         self._tail: bytes = b""  # last bytes received, as many as an incomplete UTF-8 sequence can have
         self._after_cr: bool = False  # the last byte was a CR that ended a line; an LF that follows belongs to it
         # State of the unfinished line.
@@ -77,18 +78,20 @@ class Framer:
         self._pending: int = 0  # number of bytes of a data or stray value so far
         # State of the block up to the next blank line.
         self._block_offset: int = -1
-        self._size: int = 0  # total length of its complete data and stray lines, each with its line end
+        self._size: int = 0  # total length of its complete data and stray lines, with one byte for each line ending
         self._data = _Pieces()
         self._data_offset: int = -1  # -1 if the block has no data line
         self._stray = _Pieces()
         self._stray_offset: int = -1
-        self._stray_given: bool = False  # a stray line was emitted before the blank line
+        self._stray_given: bool = False  # a stray line has been emitted before the blank line
         self._event: bytes = b""
         self._id: str = last_event_id
         self._retry: int | None = None
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[Frame | Stray]:
-        """Return the frames (and stray payloads) that these bytes complete. Raises FramerLimit if a limit is hit."""
+        """Return the frames (and stray payloads) that these bytes complete. Raises FramerLimit if a limit is
+        exceeded.
+        """
         piece = as_bytes(data)
         if self._fault is not None:
             raise FramerLimit(*self._fault.args)
@@ -96,7 +99,7 @@ class Framer:
         try:
             if len(piece) <= _WINDOW:
                 self._take(piece, items)
-            else:  # to bound the size of temporary copies
+            else:  # to limit the size of temporary copies
                 for start in range(0, len(piece), _WINDOW):
                     self._take(piece[start : start + _WINDOW], items)
         except FramerLimit as fault:
@@ -108,7 +111,7 @@ class Framer:
         return items
 
     def finish(self) -> Pending | None:
-        """End the input. Returns the unfinished input, or None if there is none."""
+        """End the input. Return the unfinished input, or None if there is none."""
         partial = self._kind != _LINE_START or bool(self._bom)
         if self._fault is not None or (not partial and self._block_offset < 0):
             return None
@@ -136,7 +139,7 @@ class Framer:
         self.total = offset + len(piece)
         self._tail = piece[-3:] if len(piece) >= 3 else (self._tail + piece)[-3:]
         if self._bom is not None:
-            # "The UTF-8 decode algorithm strips one leading BOM", however the BOM is split.
+            # "The UTF-8 decode algorithm strips one leading BOM", regardless of how the BOM is split.
             held = self._bom
             piece = held + piece
             if len(piece) < 3 and codecs.BOM_UTF8.startswith(piece):
@@ -232,7 +235,7 @@ class Framer:
             self._stray.add(b"\n")
 
     def _blanks(self, piece: bytes) -> None:
-        """Classify a line of unknown kind, so far only spaces and tabs, by its first other byte."""
+        """Classify a line that begins with spaces or tabs, by its first other byte."""
         first = piece.lstrip(b" \t")[:1]
         if first and first not in b"{[<":
             self._kind = _SKIP
@@ -335,7 +338,7 @@ class Framer:
         self._stray_given = True
 
     def _dispatch(self, items: list[Frame | Stray]) -> None:
-        """Process a blank line: dispatch the frame of the block."""
+        """Process a blank line: emit the frame of the block."""
         self.last_event_id = self._id
         beside = self._data_offset >= 0
         if beside:
@@ -358,7 +361,7 @@ class Framer:
 
 
 class _Pieces:
-    """Byte buffer that merges only small pieces, so that the cost per byte does not depend on their size."""
+    """Byte buffer that joins only small pieces, so that the cost per byte does not depend on their size."""
 
     __slots__ = ("_blocks", "_recent", "last", "length")
 

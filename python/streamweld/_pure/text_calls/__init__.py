@@ -17,7 +17,7 @@ Scanning (`scanner`)
 --------------------
 The scanner reads the text of each choice, part after part; a new part begins a new line. Outside a block it looks for
 the leftmost marker. If several markers begin at the same position, the longest one takes precedence. `layout` then
-decides whether a call may begin there:
+determines whether a call may begin there:
 
 - A call is never allowed in a fence, inline code, a quoting element or reasoning tags, on a line indented by four
   columns or more, in a list item, in a diff, or on the lines between a quotation and the next blank line. Any such list
@@ -53,8 +53,8 @@ close a block of another family.
 A complete block is checked. Each name must be the name of a tool (otherwise `unknown_name`, or `never` if the tool is
 never promoted), each value must match its schema (`bad_value`), and markerless arguments must match the schema
 completely (`bad_arguments`). A block that passes these checks is pending. White space, `end_of_turn` literals and
-further blocks may follow it. Anything else is text, including a refused block. Text that follows refuses pending blocks
-(`text_follows`):
+further blocks may follow it. Anything else is text, including a refused block. If text follows, pending blocks are
+refused (`text_follows`):
 
 - with `after="end"`, all of them; the rest of the choice is text, because the response quotes calls;
 - with `anywhere`, only those that follow prose on their line, and all that began on the line on which the text follows.
@@ -72,8 +72,8 @@ A part's `Done` event waits as long as text of this part or of an earlier part i
 parts.
 
 Pending blocks are decided just before the choice's `Finished` event is emitted. The reason must be `stop`, `tool_calls`
-or `other`; otherwise, the blocks are refused as `finish`. In addition, `max_tool_calls` and `max_parts` must leave room
-for all of their calls besides those already in the stream; otherwise, the blocks are refused as `limit`. If the stream
+or `other`; otherwise, the blocks are refused as `finish`. `max_tool_calls` and `max_parts` must also leave room for all
+of their calls, in addition to those already in the stream; otherwise, the blocks are refused as `limit`. If the stream
 ends or fails without a `Finished` event, the blocks are refused as `cut`. Otherwise, in this order:
 
 - The text of each part up to its first block is complete and is emitted as `TextDone`. If no text of a part remains,
@@ -93,8 +93,8 @@ A snapshot of the response is consistent with this: it first contains the text o
 then, after all parts from the assembler, the added parts in the order of their part numbers.
 
 Mode `report` scans in the same way, but holds nothing back and changes no events. Where `promote` reports
-`text_call_promoted`, it reports `text_call_seen` (with the number of the text part). Names are not checked if no tools
-were given.
+`text_call_promoted`, it reports `text_call_seen` (with the number of the text part). Names are not checked if the
+caller supplied no tools.
 
 The `detail` of a diagnostic is `<family> <start>-<end>`, in characters of the part's text as sent; for a refused block,
 the reason follows. If a block has no end, the span is that of its marker, and the family is the first one in the table

@@ -1,6 +1,6 @@
 """Reads a block that arrives in pieces. The steps of the grammars are generators that wait for more text.
 
-Each character is examined a bounded number of times, and text that was already read is not stored here.
+Each character is examined a bounded number of times. Text that has been read is not stored here.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Cursor:
         self.buffer = ""
         self.at = 0
         self.passed = 0  # number of characters that were read and removed from the buffer
-        self.matched = False  # more was read than white space and a name, which any word of a sentence could be
-        self.began = False  # the bracket of an object or a list was read
+        self.matched = False  # more than white space and a name has been read; any word in a sentence could be a name
+        self.began = False  # the bracket of an object or a list has been read
 
     def feed(self, text: str) -> None:
         self.passed += self.at
@@ -52,7 +52,7 @@ class Cursor:
 
     @property
     def sees_bracket(self) -> bool:
-        """True if an object or a list begins or began here."""
+        """True if an object or a list begins here, or has already begun."""
         return self.began or self.buffer.startswith(("{", "["), self.at)
 
     @property
@@ -81,7 +81,7 @@ class Cursor:
             yield
 
     def take(self, literal: str) -> Steps[bool]:
-        """If the literal comes next, consume it. Return whether it did."""
+        """Read the literal if it comes next. Return whether it did."""
         found = yield from self.sees(literal)
         if found:
             self.at += len(literal)
@@ -96,11 +96,11 @@ class Cursor:
                 raise Malformed
 
     def name(self) -> Steps[str]:
-        """Consume a name: everything up to white space, a quotation mark, a bracket or a separator."""
+        """Read a name: everything up to white space, a quotation mark, a bracket or a separator."""
         return self._run(_NAME)
 
     def word(self) -> Steps[str]:
-        """Consume a name without colons."""
+        """Read a name without colons."""
         return self._run(_WORD)
 
     def attribute(self) -> Steps[str]:
@@ -127,7 +127,7 @@ class Cursor:
         return name
 
     def _pass(self, pattern: re.Pattern[str]) -> Steps[str]:
-        """Read a run, possibly empty, of such characters."""
+        """Read a run of matching characters, which may be empty."""
         pieces: list[str] = []
         while True:
             found = pattern.match(self.buffer, self.at)
@@ -154,10 +154,10 @@ class Cursor:
             yield
 
     def value(self, quotes: str = '"', first: str = "") -> Steps[str]:
-        """Read a bracketed value, up to the position where its brackets balance outside strings.
+        """Read a bracketed value, up to the position at which all brackets outside strings are closed.
 
-        If `first` is given, it must follow the bracket; if `first` is a parenthesis, a name may precede it. Any other
-        bracketed text is not a call, so it is not read to its end.
+        `first` must follow the bracket, unless it is empty; if `first` is a parenthesis, a name may precede it. Any
+        other bracketed text is not a call, so it is not read to its end.
         """
         pieces: list[str] = []
         depth = 0

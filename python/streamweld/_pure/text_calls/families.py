@@ -17,7 +17,7 @@ _NEVER: Final = re.compile(r"(?!)")
 
 
 class Family:
-    """One form of text call. `data` holds the members that its shape requires."""
+    """One form in which models write calls. `data` contains the members that its shape requires."""
 
     __slots__ = ("again", "data", "maybe_close", "name", "openers", "several", "shape", "tier", "unread")
 
@@ -28,8 +28,8 @@ class Family:
         self.openers: list[str] = list(data["open"])
         self.unread: int = data.get("unread", 0)
         self.maybe_close: str = data.get("maybe_close", "")  # optional closer
-        self.several: bool = data.get("several", False)  # blocks may follow each other without a marker
-        self.again: Markers | None = None  # markers that may follow its blocks; None: those of all families
+        self.several: bool = data.get("several", False)  # several blocks may follow each other without a marker
+        self.again: Markers | None = None  # markers that may follow a block of this family; None: those of all families
         self.data = data
 
 
@@ -86,8 +86,9 @@ class Settings:
             opener for opener, opened in self.by_marker.items() if all(family.tier == "markerless" for family in opened)
         }
         self.markers = Markers([opener for opener in self.by_marker if opener not in silent])
-        self.fresh = Markers(self.by_marker) if silent else self.markers  # the markers to look for until the first text
-        # A marker inside one of these markers does not open a block, regardless of where the outer marker is.
+        # The markers to search for until the first text.
+        self.fresh = Markers(self.by_marker) if silent else self.markers
+        # A marker inside one of these markers does not open a block, wherever the outer marker is.
         loud = [opener for opener in self.by_marker if opener not in silent]
         for family in families:
             if family.several and not silent.isdisjoint(family.openers):

@@ -1,4 +1,5 @@
-"""Decides where in a Markdown text a call is allowed: outside fences, inline code, quotations, lists, diffs and tables.
+"""Determines where in Markdown text a call is allowed: outside fences, inline code, quotations, lists, diffs and
+tables.
 
 The text outside blocks is read once, line by line. If a position is ambiguous, no call is allowed there, because a call
 that remains text is still readable.
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Layout", "MarkerPosition"]
 
-_HEAD: Final = 256  # number of characters of a line that decide what kind of line it is
+_HEAD: Final = 256  # number of characters at the start of a line that determine its kind
 _CODE_INDENT: Final = 4
 _LIST_INDENT: Final = 2
 _FENCE: Final = 3
@@ -30,12 +31,12 @@ _NUMBERED: Final = re.compile(r"[0-9]+(?:[.):|\t→]|[ \r]{2})")
 _QUOTING_LINE: Final = (">", "|", "+", "-", "@@")
 _DIFF_HEAD: Final = ("@@", "diff --git ", "--- ", "+++ ")
 _DIFF_LINE: Final = (" ", "+", "-", "@", "\\", "index ", "diff ")
-# Quotation marks and opening brackets. The typographic ones are given by number, because they look like ASCII ones.
+# Quotation marks and opening brackets. The typographic ones are escaped, because they look like ASCII ones.
 _QUOTING: Final = "\"'([{`*_~|\xab\xbb\u201c\u201d\u2018\u2019\u201e\u2039\u203a"
 
 
 class MarkerPosition(Enum):
-    """What is allowed at a position."""
+    """Which markers are allowed at a position."""
 
     NOWHERE = "nowhere"
     START = "start"  # preceded on its line only by white space, the end of reasoning, or a block
@@ -57,7 +58,7 @@ class _Fence(NamedTuple):
 
 
 class Layout:
-    """The Markdown state of the text that was read so far."""
+    """The Markdown state of the text read so far."""
 
     __slots__ = (
         "_before",
@@ -83,26 +84,27 @@ class Layout:
         self._tags = _tags_of(settings)
         self._markers = settings.markers
         self._line: list[str] = []  # text of the line, after the last block in it
-        self._fences: list[_Fence | None] = [None, None]  # at any indentation; at less than four columns
+        # The open fence, at any indentation, or at less than four columns.
+        self._fences: list[_Fence | None] = [None, None]
         self._closer: str | None = None  # literal that ends the open reasoning or quoting element
         self._run = 0  # length of the backtick run that opened inline code; 0 outside it
         self._in_list = False
         self._in_diff = False
         self._in_quotation = False
         self._tail = ""  # end of the text that may turn out to be a tag, a run of backticks or `|>`
-        self.is_empty = True  # no text so far except reasoning tags
+        self.is_empty = True  # true if the text so far consists only of reasoning tags
         self.line = 0
         self._begin_line()
 
     def _begin_line(self) -> None:
         self._head = ""
         self._before = _Before.NOTHING
-        self._candidate: _Fence | None = None  # a fence, unless the line contains another backtick
+        self._candidate: _Fence | None = None  # a run that is a fence, unless the line contains another backtick
         self._pipe = False
         self._last = ""
 
     def marker_position(self) -> MarkerPosition:
-        """Return what is allowed after the text read so far."""
+        """Return which markers are allowed after the text read so far."""
         if any(self._fences) or self._candidate or self._closer or self._run:
             return MarkerPosition.NOWHERE
         before = _Before.PROSE if self._tail else self._before
@@ -129,7 +131,7 @@ class Layout:
         self.is_empty = False
 
     def end_refused(self) -> None:
-        """Record the end of a block that remains text, or that text follows a block."""
+        """Record that a block stays text, or that text follows a block."""
         self._settle()
         self._line.clear()
         self.is_empty = False
@@ -154,7 +156,7 @@ class Layout:
         self._tail = last[self._piece(last, is_open=True) :]
 
     def _settle(self) -> None:
-        """Treat the held end of the text, which might have been the beginning of a tag, as text."""
+        """Treat the held end of the text as ordinary text, although it might have begun a tag."""
         tail, self._tail = self._tail, ""
         self._note_text(tail)
 
@@ -173,7 +175,7 @@ class Layout:
         )
 
     def _piece(self, piece: str, *, is_open: bool) -> int:
-        """Read a piece of one line; `is_open` means that the line continues.
+        """Read a piece of one line. `is_open`: the line continues.
 
         Returns the number of characters read. The rest may be the beginning of a tag.
         """
@@ -274,9 +276,9 @@ class Layout:
                 self._in_quotation = False
             return
         # In Markdown, lines after a quotation or a list item belong to it until a blank line. A list item or another
-        # quoting line that contains a marker quotes a call, and the text after it may be the rest of the quotation or
+        # quoting line that contains a marker quotes a call, and the following lines may be the rest of the quotation or
         # its next call. A call that remains text is still readable, but a quoted call cannot be undone once it was run.
-        # Therefore, no call is allowed up to the blank line. After list items without a marker, a call is allowed,
+        # Therefore, no call is allowed before the blank line. After list items without a marker, a call is allowed,
         # because models often list their steps just before they make a call.
         self._in_quotation = (
             self._in_quotation
@@ -313,8 +315,9 @@ class _Tags:
         self.longest = max(len(word) for word in words)
 
     def settled(self, text: str, at: int, closer: str | None) -> int:
-        """Return the offset from which the text may be the beginning of a tag, a run or `|>`, or the text's length if
-        there is none.
+        """Return the offset from which the text may be the beginning of a tag, of a run of backticks or of `|>`.
+
+        Returns the text's length if there is no such offset.
         """
         longest = self.longest if closer is None else len(closer)
         for position in range(max(at, len(text) - longest + 1), len(text)):

@@ -1,4 +1,4 @@
-"""Finds the blocks in the text of one choice: their markers, their ends and their calls."""
+"""Finds blocks in the text of one choice: their markers, their ends and their calls."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ class Block:
         self.marker = marker
         self.end = start + len(marker)
         self.after_prose = after_prose
-        self.has_matched = False  # a dropped family had matched more than a name
+        self.has_matched = False  # a family that no longer matches had matched more than a name
         self.closer = ""  # optional closer that may still follow
         self.gap = ""  # white space before that closer
         self.line = 0
         self.part = 0
         self.part_start = 0
         self.family = families[0]
-        self.parsings: list[tuple[Parsing, int]] = []  # parser, number of marker characters it was fed
+        self.parsings: list[tuple[Parsing, int]] = []  # parser, and the number of marker characters that it was fed
         for family in families:
             parsing = Parsing(family)
             if family.unread:
@@ -91,7 +91,7 @@ class Block:
     def span(self) -> str:
         """Start and end of the block in its part's text.
 
-        For a block without an end, the start and end of its marker.
+        If the block has no end, the start and end of its marker.
         """
         return f"{self.start - self.part_start}-{self.end - self.part_start}"
 
@@ -134,12 +134,12 @@ class Scanner:
         self._unread: list[str] = []  # text that the layout has not read yet
         self._state = _State.TEXT
         self._carry = ""  # end of the text that may turn out to be a marker
-        self._fresh = settings.fresh is not settings.markers  # a family without a marker may still begin
+        self._fresh = settings.fresh is not settings.markers  # whether a family without a marker may still begin
         self._block: Block | None = None
         self._part = 0
         self._part_start = 0
         self.pending: list[Block] = []
-        self.total = 0  # characters read
+        self.total = 0  # number of characters read
 
     @property
     def safe(self) -> int:
@@ -154,7 +154,7 @@ class Scanner:
         """Start reading the text of another part."""
         self._read_layout().begin_part()
         if self.pending:
-            self.pending[-1].closer = ""  # a block does not continue in another part
+            self.pending[-1].closer = ""  # a block cannot continue in another part
         self._part = part
         self._part_start = self.total
 
@@ -171,7 +171,7 @@ class Scanner:
             rest = self._step(*rest)
 
     def _step(self, work: str, at: int) -> tuple[str, int] | None:
-        """Read from `at` on. Returns where to continue, or None if everything was read."""
+        """Read from `at` on. Return where to continue, or None if everything has been read."""
         if self._block is not None:
             return self._in_block(self._block, work, at)
         if self._state is _State.AFTER:
@@ -179,7 +179,7 @@ class Scanner:
         return None if self._state is _State.REST else self._in_text(work, at)
 
     def end_part(self) -> None:
-        """End the part: the possible beginning of a marker becomes text, and an open block is truncated."""
+        """End the part. The possible beginning of a marker becomes text, and an open block is truncated."""
         if self._block is not None:
             self._give_up(self._block, "cut")
         carry, self._carry = self._carry, ""
@@ -210,7 +210,7 @@ class Scanner:
         return layout
 
     def _in_text(self, work: str, at: int) -> tuple[str, int] | None:
-        """Look for a marker. Returns where to continue, or None if everything was read."""
+        """Search for a marker. Return where to continue, or None if everything has been read."""
         settings, start = self._settings, at
         while True:
             markers = settings.fresh if self._fresh else settings.markers
@@ -235,7 +235,7 @@ class Scanner:
             at = found.end() if found[0] in settings.nesting else start + 1
 
     def _may_begin(self, text: str) -> bool:
-        """Check whether a marker that begins with the text is allowed here or contains another marker."""
+        """Check whether a marker that begins with this text is allowed here or contains another marker."""
         marker_position = self._read_layout().marker_position()
         return any(
             marker in self._settings.nesting or self._allowed(family, marker_position)
@@ -394,7 +394,7 @@ class Scanner:
         if not self.pending:
             return
         if self._settings.after == "end":
-            # The response quotes calls, so later calls may be quoted too.
+            # The response quotes calls, so later calls may also be quoted.
             self.refuse_pending("text_follows")
             self._state = _State.REST
         else:

@@ -1,4 +1,4 @@
-"""Turns calls in text into tool call events; all other text is emitted unchanged.
+"""Turns calls in text into tool call events. All other text is emitted unchanged.
 
 `TextCallStage` processes the events of one stream; `_ChoiceText` holds back the events of one choice.
 """
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 __all__ = ["StagedOutput", "TextCallStage"]
 
 _NO_TEXT: Final = -1
-_ENDS: Final = ("stop", "tool_calls", "other")  # finish reasons with which a model ends its turn
+_ENDS: Final = ("stop", "tool_calls", "other")  # finish reasons that mean that the model has ended its turn
 
 
 class Numbering(Protocol):
-    """The assembler's part numbers and ids that the stage uses."""
+    """The part numbers and ids of the assembler, as far as the stage uses them."""
 
     ids_given: set[str]
 
@@ -70,7 +70,7 @@ class StagedOutput(Output):
             self.stage.take(event)
 
     def pass_on(self, event: Event) -> None:
-        """Pass the event to its receiver."""
+        """Pass the event to the receiver."""
         super().emit(event)
 
 
@@ -136,7 +136,7 @@ class TextCallStage:
             choice.cut()
 
     def shown(self, events: Iterable[Event]) -> list[Event]:
-        """Return the closing events of a snapshot, with this stage's changes."""
+        """Return the close events of a snapshot, with this stage's changes."""
         parts: list[Event] = []
         added: list[Event] = []
         rest: list[Event] = []
@@ -178,7 +178,7 @@ class TextCallStage:
         self._out.diagnose(code, part, f"{block.family.name} {block.span} {reason}".rstrip())
 
     def pass_on(self, event: Event, address: tuple[int | None, int | None, str | None] | None = None) -> None:
-        """Emit an event that was held back. `address`: the address with which its part was opened."""
+        """Emit an event that was held back. `address`: the address at which its part was opened."""
         if address is not None:
             self._out.address = address
         self._out.pass_on(event)
@@ -188,7 +188,7 @@ class TextCallStage:
         return self._out.address
 
     def has_room(self, calls: int) -> bool:
-        """Check whether the limits allow that many additional calls."""
+        """Return True if the limits allow this number of additional calls."""
         calls_left = self._max_calls is None or self.calls + calls <= self._max_calls
         return calls_left and (self._max_parts is None or self._numbering.parts + 2 * calls <= self._max_parts)
 
@@ -203,7 +203,7 @@ class TextCallStage:
         return given
 
     def call(self, choice: int, name: str, arguments: str, block: Block, written: str) -> ToolCall:
-        """Emit one promoted call from a block with the given raw text."""
+        """Emit one promoted call of a block. `written`: the text of the block."""
         part = self.next_part()
         self.calls += 1
         self.diagnose("text_call_promoted", part, block)
@@ -232,8 +232,8 @@ class _Part:
         self.opening = opening
         self.address = address
         self.start = _NO_TEXT  # position in the choice's text, known from the first delta on
-        self.end = end  # position in the choice's text up to which the part was read
-        self.shown = False  # the start event was emitted
+        self.end = end  # position in the choice's text up to which the part has been read
+        self.shown = False  # the start event has been emitted
         self.solid: int | None = None  # position of the first character that is not white space
         self.done: TextDone | ReasoningDone | None = None
 
@@ -245,14 +245,14 @@ class _Piece:
 
     def __init__(self, part: _Part, event: TextDelta | ReasoningDelta, start: int) -> None:
         self.part = part
-        self.event: TextDelta | ReasoningDelta | None = event  # None once a piece of it was released
+        self.event: TextDelta | ReasoningDelta | None = event  # None once a part of its text has been released
         self.metadata = event.provider_metadata
         self.text = event.text
         self.start = start
 
 
 class _ChoiceText:
-    """Held-back events of one choice, and the decisions about them."""
+    """The held-back events of one choice, and the decisions about them."""
 
     __slots__ = (
         "_empty",
@@ -275,10 +275,10 @@ class _ChoiceText:
         self._queue: deque[_Part | _Piece | TextDone | ReasoningDone] = deque()
         self._parts: dict[int, _Part] = {}
         self._part: _Part | None = None
-        self._empty: _Part | None = None  # the started part without text whose start event is held back
+        self._empty: _Part | None = None  # the part without text whose start event is held, if any
         self._latest = -1  # number of the part whose text was read last
         self._structured: set[tuple[str, str]] = set()
-        self._rewritten: dict[int, list[Event]] = {}  # closing events that replace those of a part with removed text
+        self._rewritten: dict[int, list[Event]] = {}  # close events that replace those of a part with removed text
         self.promoted = False
 
     @property
@@ -353,7 +353,7 @@ class _ChoiceText:
         self._release()
 
     def finished(self, event: Finished) -> Finished:
-        """End the choice and decide what happens to pending blocks. Returns the event to emit."""
+        """End the choice, and either promote or refuse its pending blocks. Return the event to emit."""
         self._end_part()
         scanner = self._scanner
         if scanner.pending and event.finish_reason not in _ENDS:
@@ -378,7 +378,7 @@ class _ChoiceText:
         self._release()
 
     def shown(self, event: Event) -> list[Event]:
-        """Return the events that replace a closing event in the snapshot."""
+        """Return the events that replace a close event in the snapshot."""
         if isinstance(event, TextDone | ReasoningDone) and event.part in self._rewritten:
             return self._rewritten[event.part]
         if isinstance(event, TextStarted) and event.part in self._rewritten:
@@ -389,9 +389,9 @@ class _ChoiceText:
     # Internals
 
     def _turn_to(self, part: _Part) -> None:
-        """Switch to the part that receives text.
+        """Switch to the part that the next text belongs to.
 
-        Interleaved parts are not scanned, because positions within lines are unknown.
+        If that is an earlier part, scanning of this choice ends, because the position within the line is unknown.
         """
         if self._part is part:
             return
@@ -412,7 +412,7 @@ class _ChoiceText:
             self._queue.remove(empty)
 
     def _position_after(self, part: _Part) -> int | None:
-        """Return the queue position for the end of a part, or None if nothing of the part is held back."""
+        """Return the queue position after the held content of a part, or None if nothing of the part is held back."""
         queue = self._queue
         for following, one in enumerate(reversed(queue)):
             if one is part or (isinstance(one, _Piece) and one.part is part):
@@ -437,7 +437,7 @@ class _ChoiceText:
             self._part = None
 
     def concluded(self, event: Finished) -> Finished:
-        """Return the finish event of the choice, with the reason that its calls require."""
+        """Return the finish event of the choice. Its reason is `tool_calls` if a call was promoted."""
         if not self.promoted:
             return event
         return Finished("tool_calls", event.raw_reason, choice=event.choice, provider_metadata=event.provider_metadata)
@@ -508,7 +508,7 @@ class _ChoiceText:
         if done is None:
             return
         ends = [block.start - part.start for block in blocks] + [len(done.text)]
-        # A part that contains no block follows a block of another part.
+        # A part that has no block follows a block in another part.
         begin = 0 if blocks or part.shown else self._after_ends(done.text, 0)
         made = [self._first(part, pieces, done, begin, ends[0])]
         for block, end in zip(blocks, ends[1:], strict=True):
@@ -522,7 +522,7 @@ class _ChoiceText:
         """Emit the text of a part before its first block."""
         text = done.text[begin:end]
         is_empty = not text.strip(WHITE)
-        # An item with an id cannot be dropped, because its start has already passed through a repair.
+        # An item with an id cannot be dropped, because repair has already passed its start event through.
         carries = part.opening.item_id is not None or _carries(done)
         if is_empty and not carries and not part.shown:
             return None
@@ -611,7 +611,7 @@ def _bare(event: TextDone | ReasoningDone, number: int, text: str) -> TextDone |
 
 
 def _carries(event: TextDone | ReasoningDone) -> bool:
-    """Return whether a done event contains more than text."""
+    """Return True if a done event contains more than text."""
     if event.provider_metadata:
         return True
     if isinstance(event, TextDone):

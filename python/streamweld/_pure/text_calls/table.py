@@ -1,6 +1,6 @@
 """Resolves the families of text-form tool calls that a policy enables into the data that both backends read.
 
-The table is `_spec/text_calls.json`. Callers may select families by name and may also describe their own families.
+The table is `_spec/text_calls.json`. Callers may select families by name, and may describe families of their own.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OTHER: Final = frozenset(
 
 
 def resolve_families(chosen: Iterable[str | Mapping[str, Any]] | None, *, markerless: bool) -> list[dict[str, Any]]:
-    """Return the enabled families, one element for each spelling. `family` is the name of the family.
+    """Return the enabled families. A family with several spellings has one element for each of them.
 
     Raises:
         UsageError: if a family is not in the table or lacks a member that its shape needs.
@@ -85,9 +85,7 @@ def _chosen(one: object, table: Mapping[str, Mapping[str, Any]]) -> dict[str, An
 
 
 def _meant(word: str, table: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the families of the model that a word refers to (`qwen`, `Qwen/Qwen3-8B`), or the most similar family
-    name.
-    """
+    """Return the families of the model that a word names (`qwen`, `Qwen/Qwen3-8B`), or the most similar family name."""
     plain = "".join([char for char in word.rpartition("/")[2].lower() if char.isalnum()])
     of_model = [name for name, family in table.items() if any(plain.startswith(model) for model in family["models"])]
     marked = [name for name in of_model if table[name]["tier"] != "markerless"]

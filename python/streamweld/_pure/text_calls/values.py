@@ -1,7 +1,7 @@
 """Converts the arguments of a call to the types in the tool's JSON schema, and writes them as JSON.
 
-A value whose schema allows only strings remains unchanged (`007`, `true`). For other values, all types except string
-are tried first. If a value does not match any allowed type, the call is refused.
+A value whose schema allows only strings remains unchanged (`007`, `true`). For any other value, all allowed types
+except string are tried first. If the value does not match any allowed type, the call is refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BadValue", "Tool", "arguments_text", "comparable"]
 
-_MAX_SCHEMAS: Final = 256  # schemas visited for one parameter; references may form a cycle
+_MAX_SCHEMAS: Final = 256  # maximum number of schemas to visit for one parameter; references may form a cycle
 _NAMES: Final = {
     "string": ("string", "str", "text", "varchar", "char", "enum"),
     "integer": ("integer", "int", "long", "short", "bigint"),
@@ -37,7 +37,7 @@ _INTEGER: Final = re.compile(r"([+-]?)([0-9]+)()")
 _NUMBER: Final = re.compile(r"([+-]?)([0-9]+)((?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)")
 
 _NUMBER_OR_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(-?)([0-9]+)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?', re.DOTALL)
-_MOST_EXPONENT: Final = 18  # digits
+_MOST_EXPONENT: Final = 18  # maximum number of digits in an exponent that is compared by value
 
 
 class BadValue(Exception):

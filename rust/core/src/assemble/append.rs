@@ -43,9 +43,9 @@ impl Assembler {
         under_way.is_some_and(|(choice, _)| choice.textual.goes_on())
     }
 
-    /// Appends several plain pieces of text, none of them empty, until one may be held back; `ends` holds the end
-    /// offset of each piece in `texts`. Returns how many were appended. Returns 0 and changes nothing if any piece does
-    /// more than continue the open part.
+    /// Appends several non-empty, plain pieces of text, up to the first one that may have to be held back. `ends`
+    /// contains the end offset of each piece in `texts`. Returns how many were appended. Returns 0 and changes nothing
+    /// if any piece does more than continue the open part.
     pub fn more_texts(
         &mut self,
         out: &mut Output<'_>,
@@ -88,7 +88,7 @@ impl Assembler {
         go_on(&mut ctx, choice, piece)
     }
 
-    /// Returns the choice, unless the stream has ended or a call of the choice still waits for its start event.
+    /// Returns the choice, unless the stream has ended or a call of the choice has no start event yet.
     #[inline]
     fn under_way<'a, 'o>(
         &'a mut self,
@@ -180,9 +180,9 @@ impl ArgumentText {
             && !(self.doubling.alive || self.doubling.follows)
     }
 
-    /// Appends the next piece to a settled text. Returns false and changes nothing if the piece has to go through
-    /// `push`. `bare`: the piece was already scanned and contains only plain string characters (no quotes, escapes or
-    /// control characters).
+    /// Appends the next piece to the text of a call for which `is_settled` is true. Returns false and changes nothing
+    /// if the piece must go through `push`. `bare`: the piece was already scanned and contains only plain string
+    /// characters (no quotes, escapes or control characters).
     #[inline(always)]
     pub(crate) fn append(&mut self, piece: &[u8], bare: bool) -> bool {
         let goes_on = bare && self.automaton.goes_on_with(piece.len());

@@ -1,9 +1,9 @@
 //! Fast paths for items: append plain text to the part or call that received the previous piece with the same address.
 //!
-//! `Assembler::turn` counts every change to a choice except such pieces. While the counter is unchanged, an address
-//! leads to the same part or call. Each method either does exactly what the rules in `items` and `item_deltas_calls`
-//! would do with the piece, or changes nothing and reports that the piece must go through the rules. The fast paths add
-//! no rules.
+//! `Assembler::turn` is incremented by every change to a choice except such a piece. While it is unchanged, an address
+//! still identifies the same part or call. Each method either does exactly what the rules in `items` and
+//! `item_deltas_calls` would do with the piece, or changes nothing and reports that the piece must go through the
+//! rules. The fast paths add no rules.
 
 use crate::assemble::Assembler;
 use crate::assemble::append::is_shown;
@@ -27,7 +27,7 @@ use crate::model::delta::ItemKind;
 use crate::model::delta::PartAt;
 use crate::model::output::Output;
 
-/// The part or call that an address leads to, and sizes that change if a delta does more than extend a text.
+/// The part or call that an address identifies, and sizes that change if a delta does more than extend text.
 #[derive(Debug, PartialEq, Eq)]
 struct View {
     spot: Spot,
@@ -71,7 +71,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// Returns the route of a piece that only extended a text. Such a piece leaves every cached route valid, so the
+    /// Returns the route of a piece that only extended text. Such a piece leaves every cached route valid, so the
     /// change counter is set back to `routes`. After any other piece, the returned route matches nothing.
     fn route_cache(
         &mut self,
@@ -91,8 +91,8 @@ impl Assembler {
         }
     }
 
-    /// Returns true if a plain piece was appended along this route and nothing since then could route the next piece
-    /// elsewhere.
+    /// Returns true if a plain piece was appended along this route and nothing has changed since then that could route
+    /// the next piece elsewhere.
     #[inline]
     pub fn leads(&self, route_cache: &RouteCache) -> bool {
         route_cache.rules == self.turn.rules
@@ -294,7 +294,7 @@ impl Assembler {
 }
 
 impl Choice {
-    /// Returns true if the choice is open and none of its calls waits for a start event.
+    /// Returns true if the choice is open and all its named calls have a start event.
     #[inline]
     fn is_idle(&self) -> bool {
         !self.closed && self.unstarted.is_empty()

@@ -20,7 +20,7 @@ impl Assembler {
         Some(&verdict.call_id)
     }
 
-    /// Returns the id that the result of a call has in the events: the id in the call's final event.
+    /// Returns the id under which events report the result of a call: the id in the call's final event.
     pub fn id_of_result(&self, index: i32, call_id: &str) -> Option<&str> {
         let choice = self.choices.find(index)?;
         let item = choice.item_index.item_of_result(call_id)?;
@@ -74,8 +74,8 @@ impl Assembler {
     /// Adds the result of a tool that the client did not run. `output` is JSON text. Another result for the same call
     /// keeps the part number of the first result.
     ///
-    /// The result goes to the latest call with this id and uses the id that this call has in its final event. The call
-    /// is then marked as answered.
+    /// The result belongs to the latest call with this id and is reported under the id in this call's final event. The
+    /// call is then marked as answered.
     pub fn result(
         &mut self,
         out: &mut Output<'_>,
@@ -120,8 +120,8 @@ impl Assembler {
         self.attach(out, part, index, what, metadata)
     }
 
-    /// Adds an unmodeled item that a later turn must send back. A later item with the same key replaces the earlier
-    /// one.
+    /// Adds an unmodeled item that clients must send back in a later turn. A later item with the same key replaces the
+    /// earlier one.
     pub fn kept_unknown(
         &mut self,
         out: &mut Output<'_>,

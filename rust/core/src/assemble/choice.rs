@@ -25,7 +25,7 @@ use std::collections::HashMap;
 use std::collections::HashSet;
 use std::collections::VecDeque;
 
-/// Internal index of the call that `function_call` sends.
+/// Internal index of the call that arrives as `function_call`.
 pub const LEGACY_INDEX: i64 = -1;
 /// Maximum number of unfinished calls to check for a fragment without a usable index.
 const CANDIDATES: usize = 8;
@@ -40,7 +40,7 @@ pub struct FinishState {
     pub raw: Option<String>,
     /// The mapped reason.
     pub reason: Option<&'static str>,
-    /// The word means only that the end was not forced; it does not distinguish `stop` from `tool_calls`.
+    /// The wire value only means a normal end; it does not distinguish `stop` from `tool_calls`.
     pub natural: bool,
     /// A second finish reason was already reported.
     pub repeated: bool,
@@ -156,28 +156,28 @@ pub struct Choice {
     open_text: LazyBox<OpenCalls>,
     /// Calls that have a name but no start event yet.
     pub unstarted: Vec<usize>,
-    /// A name arrived in pieces.
+    /// Set once a tool name has arrived in pieces.
     pub joins_names: bool,
     /// Calls that were opened without a name, in order of creation.
     pub unnamed: VecDeque<usize>,
     /// Calls with argument text that no event has shown yet.
     pending_calls: LazyBox<Set<usize>>,
-    /// An index moved from one call to another, so indexes do not determine the order of calls.
+    /// Set once an index has moved from one call to another, so that indexes do not determine the order of calls.
     pub rebound: bool,
     pub finish: LazyBox<FinishState>,
     pub metadata: LazyBox<RawMembers>,
-    /// Items that the wire itself opens and closes.
+    /// Items that the stream opens and closes explicitly.
     pub item_index: LazyBox<ItemIndex>,
     /// Item parts with accepted text that no event has shown yet.
     partly: LazyBox<Set<Spot>>,
     /// Calls that are not dropped, keyed by first id. `None` until `list_owners` is called.
     #[allow(clippy::box_collection)] // few choices need it
     owners: Option<Box<HashMap<Id, BTreeSet<usize>>>>,
-    /// Calls that changed since a complete message last omitted them. Filled only once the first complete message has
-    /// arrived.
+    /// Calls that have changed since a complete message last omitted them. Empty until the first complete message
+    /// arrives.
     pub changed: BTreeSet<usize>,
     pub message_seen: bool,
-    /// A call was emitted as final.
+    /// A call has been emitted as final.
     pub has_closed_call: bool,
     /// The parts and calls of the choice are closed.
     pub closed: bool,
@@ -205,7 +205,7 @@ impl Choice {
     }
 
     /// Updates `partly` after a part has changed. An open part may hold back half of a surrogate pair, or opening text
-    /// that deltas may repeat. It holds back redacted text until it closes.
+    /// that deltas may repeat. Redacted text is held back until the part closes.
     pub fn update_pending_part(&mut self, spot: Spot) {
         let waits = self.one(spot).is_some_and(|(one, part)| {
             let waits = one.joiner.is_pending() || one.snapshot.is_some();
@@ -379,8 +379,8 @@ impl Choice {
         })
     }
 
-    /// Marks the other open calls as ambiguous after one of them received a fragment that may belong to another call.
-    /// Their next pieces may also be misplaced.
+    /// Marks the other open calls as ambiguous after one call received a fragment that may belong to one of them. Their
+    /// next pieces may also be assigned to the wrong call.
     pub fn mark_ambiguous(&mut self, chosen: usize, code: Code) {
         let custom = self.get(chosen).is_some_and(|call| call.custom);
         let open = self.open_calls(custom).unfinished.latest();
@@ -444,7 +444,7 @@ impl Choice {
         }
     }
 
-    /// Builds `owners`, which `owned` needs.
+    /// Builds `owners`, from which `owned` reads.
     pub fn list_owners(&mut self) {
         if self.owners.is_some() {
             return;
@@ -554,7 +554,7 @@ fn is_more_than_a_guess(call: &Call) -> bool {
     call.verdict.is_some() || !call.name.is_empty() || !call.is_empty()
 }
 
-/// Keeps unmodeled members that no event could carry, to be sent with the `Finished` event.
+/// Stores unmodeled members that do not fit into another event. They are emitted with the `Finished` event.
 pub fn leave(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, metadata: &str) -> ParseResult {
     let more = choice.metadata.add(metadata);
     ctx.spend_growth(more)

@@ -25,7 +25,7 @@ pub struct Choices {
     at: usize,
     /// Positions of the other choices that hold back input.
     pending: Set<usize>,
-    /// Set once all choices are being closed, when any of them may change. Caches the result of `has_pending`.
+    /// Caches the result of `has_pending`. Set once the choices are being closed, because any of them may change then.
     ended: Option<Cell<Option<bool>>>,
 }
 

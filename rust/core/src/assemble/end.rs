@@ -1,7 +1,8 @@
 //! Ends a stream: handles the terminal marker, the end of the input and upstream errors, closes the open parts and
 //! calls, and sets the completeness.
 //!
-//! This module decides the order in which parts and calls close; how each one closes is decided in `part`.
+//! This module determines the order in which parts and calls close; the modules in `part` determine how each one
+//! closes.
 
 use crate::assemble::Assembler;
 use crate::assemble::EndOnWire;
@@ -45,7 +46,7 @@ enum Outcome {
     Whole,
     /// There is no terminal marker, but every choice has a finish reason.
     Reasoned,
-    /// There is neither a terminal marker nor a finish reason, but the policy assumes that the response is complete.
+    /// There is neither a terminal marker nor a finish reason, but the policy treats the response as complete.
     Unstated,
     Cut,
 }
@@ -57,8 +58,7 @@ enum Closing {
     Marked,
     /// Every choice has a finish reason.
     Reasoned,
-    /// The policy assumes that the response has ended: nothing is open, and choices without a finish reason do not get
-    /// one.
+    /// The policy treats the response as complete: nothing is open, and choices without a finish reason do not get one.
     Unstated,
     /// The stream was truncated; only choices with a finish reason have ended.
     Cut,
@@ -266,8 +266,8 @@ impl Assembler {
         parts
     }
 
-    /// Emits the `Finished` event of each choice without a finish reason if the end is assumed. A terminal marker would
-    /// cause the same event.
+    /// If the end is assumed, emits the `Finished` event that a terminal marker would cause for each choice without a
+    /// finish reason.
     pub(crate) fn assumed_ends(&self, sink: &mut dyn Sink) {
         if self.completeness == Completeness::Assumed {
             let choices = self.choices.iter();
@@ -347,8 +347,8 @@ fn conclude(out: &mut Output<'_>, choice: &mut Choice) -> ParseResult {
     Ok(())
 }
 
-/// Returns how complete the choice is. Without a finish reason it is at best `Closed`, even if the wire closed all of
-/// its items.
+/// Returns how complete the choice is. Without a finish reason it is at best `Closed`, even if all of its items were
+/// closed.
 fn end_of(choice: &Choice) -> ChoiceEnd {
     let mut calls = choice
         .shown()

@@ -10,8 +10,8 @@ use crate::model::event::WireFact;
 use crate::model::output::Output;
 use crate::model::spec::Code;
 
-/// Returns the rank of a finish reason, which is higher the more incomplete it leaves the response. Of two reasons, the
-/// higher-ranked one is used.
+/// Returns the rank of a finish reason: the more incomplete the response, the higher the rank. Of two reasons, the one
+/// with the higher rank is used.
 fn weight(reason: &str) -> u8 {
     match reason {
         "stop" | "tool_calls" => 0,
@@ -47,7 +47,7 @@ pub fn end_of_calls(finish: &FinishState, ended: bool) -> CallsEnd {
 /// Records a finish reason, as sent and as mapped. The first reason is used, unless a later mapped reason has a higher
 /// rank.
 ///
-/// "natural" stands for any end that was not forced: `stop`, or `tool_calls` if there are calls.
+/// "natural" stands for a normal end: `stop`, or `tool_calls` if there are calls.
 pub fn take_reason(
     out: &mut Output<'_>,
     choice: &mut Choice,

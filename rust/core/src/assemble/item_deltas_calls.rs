@@ -1,4 +1,4 @@
-//! Handles the wire deltas of calls that the wire itself opens and closes. Complements `items`.
+//! Handles the wire deltas of calls that the stream opens and closes explicitly. Complements `items`.
 
 use crate::assemble::Assembler;
 use crate::assemble::At;
@@ -41,7 +41,7 @@ use crate::model::output::Output;
 use crate::model::spec::Code;
 
 impl Assembler {
-    /// Opens a call. Its arguments are the snapshot that the opening event carries.
+    /// Opens a call. Its arguments are the snapshot in the opening event.
     pub fn call_opened(&mut self, out: &mut Output<'_>, call: CallFields<'_>) -> ParseResult {
         let Some(At { choice, mut ctx }) = self.item_choice(out, call.choice)? else {
             return Ok(());
@@ -178,7 +178,7 @@ impl Assembler {
         }
     }
 
-    /// Records that a call will receive no more argument text. Its closing event is still to come.
+    /// Records that a call will receive no more argument text. Its closing event has not arrived yet.
     pub fn call_paused(
         &mut self,
         out: &mut Output<'_>,
@@ -197,7 +197,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// Closes a call, creating it first if it was not announced. If no arguments are given, the streamed arguments are
+    /// Closes a call, creating it first if it was not announced. If `arguments` is missing, the streamed arguments are
     /// final.
     pub fn call_closed(&mut self, out: &mut Output<'_>, call: CallFields<'_>) -> ParseResult {
         let Some(At { choice, mut ctx }) = self.item_choice(out, call.choice)? else {
@@ -299,8 +299,7 @@ fn traits<'a>(call: &CallFields<'_>, metadata: Option<&'a str>) -> Traits<'a> {
     }
 }
 
-/// Returns true if the address found the item by call id: its item id is missing or belongs to another item with this
-/// call id.
+/// Returns true if the item was found by call id: the address has no item id, or it has the item id of another item.
 fn is_by_call_id(choice: &Choice, item: usize, address: &Address<'_>) -> bool {
     let (Some(item_id), Some(item)) = (address.item_id, choice.item_index.get(item)) else {
         return address.item_id.is_none();
@@ -314,7 +313,7 @@ fn announce(choice: &mut Choice, item: usize) {
     }
 }
 
-/// Applies a call that the wire sent in one piece, and closes its item.
+/// Applies a call that arrived in one piece, and closes its item.
 fn apply_whole_call(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -1,6 +1,6 @@
 //! Applies the list of parts from the close of an item or from a terminal list.
 //!
-//! The listed parts of one kind are matched with the item's parts all at once, in `resolve/listed_parts`.
+//! All listed parts of one kind are matched with the item's parts at once, in `resolve/listed_parts`.
 
 use crate::assemble::Assembler;
 use crate::assemble::At;
@@ -22,7 +22,7 @@ use crate::model::delta::PartAttributes;
 use crate::model::fault::Fault;
 use crate::model::output::Output;
 
-/// Maximum number of lists that are applied to one item, because each one costs as much as the text of the item.
+/// Maximum number of lists that are applied to one item. Applying a list takes time proportional to the item's text.
 const MAX_LISTS: u8 = 16;
 
 type Sort = (ItemKind, Channel, &'static str);
@@ -103,7 +103,7 @@ impl Assembler {
             .try_for_each(|list| list.end(&mut ctx, choice))
     }
 
-    /// Applies a part in a terminal list whose item cannot be found by its id.
+    /// Applies a part from a terminal list when no item has the listed id.
     fn restate_alone(
         &mut self,
         out: &mut Output<'_>,
@@ -123,7 +123,7 @@ impl Assembler {
 }
 
 /// Matches the listed parts of one kind with the parts of their item. Returns `None` if they cannot be matched
-/// together; each part in a terminal list is then applied individually, and the parts in a closing event are ignored.
+/// together. The parts in a terminal list are then applied individually; those in a closing event are ignored.
 fn list_of(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -163,8 +163,8 @@ fn list_of(
     Ok(Some(TextList::new(choice, item, first, &texts)))
 }
 
-/// Returns the item at the index of the list, or the latest open one, if its parts have exactly the text of the listed
-/// parts. Its id may differ from the one in the list. Requires several parts, in the list or in the item.
+/// Returns the item at the index of the list, or the latest open item, if its parts have exactly the text of the listed
+/// parts. The item's id may differ from the listed one. Requires several parts, in the list or in the item.
 fn same_text(choice: &Choice, entry: &ListedPart<'_>, texts: &[&str]) -> Option<usize> {
     let item_index = &choice.item_index;
     let here = [

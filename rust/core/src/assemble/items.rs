@@ -1,10 +1,10 @@
-//! Assembles parts that the wire itself opens and closes, as it does in every dialect except Chat.
+//! Assembles parts that the stream opens and closes explicitly, as in every dialect except Chat.
 //!
-//! An item is the unit that the wire addresses: a Responses output item, an Anthropic content block, or an AI SDK
-//! block. It holds one call or several text-like parts. Each method handles one wire delta; the methods for calls are
-//! in `item_deltas_calls`. `item_index` finds the item for an address, `item_text` changes parts, `item_call` changes
-//! calls, `reannounced` handles calls that are announced twice, and `terminal_items` handles terminal lists. `metadata`
-//! is always the text of a JSON object.
+//! An item is the unit that the wire format addresses: a Responses output item, an Anthropic content block, or an AI
+//! SDK block. It contains one call or several text-like parts. Each method handles one wire delta; the methods for
+//! calls are in `item_deltas_calls`. `item_index` finds the item for an address, `item_text` changes parts, `item_call`
+//! changes calls, `reannounced` handles calls that are announced twice, and `terminal_items` handles terminal lists.
+//! `metadata` is always the text of a JSON object.
 
 use crate::assemble::Assembler;
 use crate::assemble::At;
@@ -103,7 +103,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// Opens a part. `text` is the snapshot that the opening event carries.
+    /// Opens a part. `text` is the snapshot in the opening event.
     pub fn part_opened(
         &mut self,
         out: &mut Output<'_>,

@@ -3,7 +3,7 @@
 //! `Assembler` is the facade: each method handles one kind of wire delta from a decoder. It does not depend on any
 //! dialect or framing. The identity rules are in `by_evidence`, the argument rules are in `arguments`, and the close
 //! rules are in `close_calls`. Events and diagnostics are emitted through `Output`. The methods for parts and calls
-//! that the wire itself opens and closes are in `items`.
+//! that the stream opens and closes explicitly are in `items`.
 
 pub(crate) mod append;
 pub(crate) mod append_items;
@@ -78,14 +78,14 @@ pub struct Assembler {
     completeness: Completeness,
 }
 
-/// What the wire reported about the end of the stream, apart from the terminal marker and the finish reasons.
+/// What the stream indicates about its own end, apart from the terminal marker and the finish reasons.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum EndOnWire {
     #[default]
     Unstated,
     /// The dialect has no terminal marker, and input that ends here is complete.
     Whole,
-    /// The wire reported that the stream broke off: the response is truncated, even if everything was closed.
+    /// The upstream reported that the stream broke off: the response is truncated, even if everything was closed.
     BrokenOff,
 }
 
@@ -151,7 +151,7 @@ impl Assembler {
         self.started.as_ref()?.metadata()
     }
 
-    /// Records token counts. The last counts that are not blank replace earlier ones; counts are never summed.
+    /// Records token counts. Counts that are not blank replace earlier ones; counts are never summed.
     pub fn usage(&mut self, out: &mut Output<'_>, usage: Usage<'_>) -> ParseResult {
         let record = UsageRecord::new(usage);
         if !self.over && (self.usage.is_none() || !record.is_blank()) {
@@ -178,7 +178,7 @@ impl Assembler {
         ctx.spend_growth(more)
     }
 
-    /// Sets the dialect, which determines whether its calls may lack an id.
+    /// Sets the dialect, which determines whether calls may lack an id.
     pub fn set_dialect(&mut self, dialect: &str) {
         let facts = spec::dialects().get(dialect);
         let optional = facts.and_then(|facts| facts.get("ids_optional"));
@@ -434,7 +434,8 @@ impl Assembler {
 
     // The end
 
-    /// Keeps members that no event could carry, and emits them with the `Finished` event of the choice.
+    /// Stores unmodeled members that do not fit into another event. They are emitted with the `Finished` event of the
+    /// choice.
     pub fn choice_metadata(
         &mut self,
         out: &mut Output<'_>,
@@ -448,8 +449,8 @@ impl Assembler {
         leave(&mut ctx, choice, metadata)
     }
 
-    /// Counts data that a decoder is about to store until the end of the stream. A negative `growth` releases such
-    /// data.
+    /// Counts data towards `max_text_bytes` before a decoder stores it until the end of the stream. A negative `growth`
+    /// releases such data.
     pub fn hold(&mut self, out: &mut Output<'_>, growth: Growth) -> ParseResult {
         let mut ctx = RuleContext {
             shared: &mut self.shared,
@@ -458,14 +459,13 @@ impl Assembler {
         ctx.spend_growth(growth)
     }
 
-    /// Records that the stream broke off according to the wire: the response is truncated, even if everything was
-    /// closed.
+    /// Records that the upstream reported a broken stream: the response is truncated, even if everything was closed.
     pub fn cut(&mut self) {
         self.end_on_wire = EndOnWire::BrokenOff;
     }
 
     /// Records the finish reason of a choice. `reason` is the result of looking up `raw_reason` in the dialect's table;
-    /// `natural` stands for any end that was not forced: `stop`, or `tool_calls` if there are calls.
+    /// `natural` stands for a normal end: `stop`, or `tool_calls` if there are calls.
     pub fn finish(
         &mut self,
         out: &mut Output<'_>,

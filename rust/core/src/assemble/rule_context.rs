@@ -1,5 +1,5 @@
-//! `Shared`: the state that all choices of one stream share, with settings, counters for the limits, and ids in use.
-//! `RuleContext`: this state together with the output; every rule works with both.
+//! `Shared`: the state that all choices of one stream share: settings, counters for the limits, and ids in use.
+//! `RuleContext`: this state together with the output; every rule uses both.
 //!
 //! The counters enforce the limits on calls, parts, arguments and text.
 
@@ -18,15 +18,15 @@ use crate::model::spec::Code;
 
 pub type ParseResult = Result<(), Fault>;
 
-/// Bytes counted for each value that is stored separately (a member of merged metadata, an annotation), in
-/// addition to its text.
+/// Bytes counted in addition to the text for each value that is stored separately, such as a member of merged metadata
+/// or an annotation.
 const ENTRY_BYTES: i64 = 640;
 /// Number of such values for which only the text is counted, so that ordinary metadata fits within a small
 /// `max_text_bytes`.
 const FREE_ENTRIES: i64 = 512;
 
-/// Bytes counted for each part in addition to its text: its record, its copy in a converter, and its ending, which is
-/// written when the stream ends.
+/// Bytes counted for each part in addition to its text: for its state, its copy in a converter, and the events that
+/// close it at the end of the stream.
 const PART_BYTES: i64 = 2560;
 /// Bytes counted for each item that contains parts.
 const ITEM_BYTES: i64 = 1024;
@@ -42,11 +42,11 @@ pub struct Shared {
     calls: u64,
     argument_bytes: usize,
     text_bytes: i64,
-    /// Number of values that are stored separately.
+    /// Number of values that are counted towards `max_text_bytes` with a fixed cost each.
     entries: i64,
-    /// Ids that occurred on the wire for any call.
+    /// Ids seen on the wire for any call.
     pub ids_seen: Set<Id>,
-    /// Ids given to closed calls.
+    /// Ids assigned to closed calls.
     pub ids_given: LazyBox<Set<String>>,
     next_suffix: LazyBox<Map<String, u64>>,
     /// The calls of the dialect may lack an id.
@@ -73,7 +73,7 @@ impl RuleContext<'_, '_> {
         self.out.diagnose(code, Some(part), "")
     }
 
-    /// Returns the fault for a limit if it is exceeded.
+    /// Returns the fault for a limit that is exceeded.
     fn cap(&self, name: LimitName, beyond: impl Fn(u64) -> bool) -> ParseResult {
         match self.out.config.limits.value(name) {
             Some(limit) if beyond(limit) => Err(Fault::limit(name, limit)),
@@ -90,7 +90,7 @@ impl RuleContext<'_, '_> {
         Ok(part)
     }
 
-    /// Counts an item that the wire opens.
+    /// Counts an item that the stream opens.
     pub fn count_item(&mut self) -> ParseResult {
         let items = self.shared.items;
         self.cap(LimitName::max_parts, |limit| items >= limit)?;
@@ -227,7 +227,7 @@ impl Shared {
     /// Returns `wanted`, or the first of `wanted__2`, `wanted__3` … that is used neither in the stream nor in an
     /// earlier turn.
     ///
-    /// An id from the wire may already have occurred on the wire; a minted id must not.
+    /// A `wanted` id from the wire may already be in `ids_seen`; a minted id may not.
     pub fn fresh_id(&mut self, wanted: String, minted: bool) -> String {
         if !(self.is_taken(&wanted) || minted && self.ids_seen.contains(wanted.as_str())) {
             return wanted;

@@ -1,4 +1,4 @@
-//! The tools of the request and other settings, arranged for lookup by the rules. Read once from the config.
+//! The request's tools and other settings, indexed for the rules. Read once from the config.
 
 use crate::model::config::Config;
 use crate::model::lazy_box::LazyBox;
@@ -17,7 +17,7 @@ impl Tools {
         self.required.contains_key(name)
     }
 
-    /// Returns true if the name of a tool begins with `head` followed by `tail`.
+    /// Returns true if any tool name begins with `head` followed by `tail`.
     pub fn begins(&self, head: &str, tail: &str) -> bool {
         self.required.keys().any(|name| {
             name.strip_prefix(head)
@@ -36,7 +36,7 @@ impl Tools {
 pub struct Settings {
     pub tools: Tools,
     pub known_call_ids: HashSet<String>,
-    /// Included in minted ids, to make them recognizable.
+    /// Included in minted ids to make them recognizable.
     pub seed: Option<String>,
 }
 

@@ -179,7 +179,8 @@ fn was_streamed(call: &Call) -> bool {
     !(call.dropped || call.tentative && call.is_empty())
 }
 
-/// Returns the first streamed call from slot `from` on that has the id of the incoming call and was not matched yet.
+/// Returns the first streamed call from slot `from` on that has the id of the incoming call and has not been matched
+/// yet.
 fn named(
     choice: &Choice,
     incoming: &Incoming<'_>,
@@ -194,8 +195,8 @@ fn named(
     })
 }
 
-/// Returns the streamed call that the incoming call refers to although its first id differs. It is found by an id that
-/// changed or by its position.
+/// Returns the streamed call that the incoming call refers to, although the two have different first ids. The streamed
+/// call is found by an id that changed or by its position.
 fn find(
     choice: &mut Choice,
     incoming: &Incoming<'_>,

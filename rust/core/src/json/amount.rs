@@ -1,8 +1,8 @@
-//! Bounds the number of values in a text before any value is read, by counting commas and opening brackets outside
-//! strings.
+//! Counts commas and opening brackets outside strings, to limit the number of values in a text before any value is
+//! read.
 //!
-//! Every value except the outermost follows one of these characters. Allocates nothing. Text that is not JSON is also
-//! counted.
+//! Every value except the outermost one follows one of these characters. Allocates nothing. Text that is not JSON is
+//! also counted.
 
 use memchr::memchr;
 use memchr::memchr2;
@@ -11,7 +11,7 @@ use memchr::memchr2;
 pub(crate) fn has_more(text: &str, limit: u64) -> bool {
     let mut rest = text.as_bytes();
     let mut count = 0;
-    // The number of such characters in the remaining bytes cannot exceed the number of bytes.
+    // The remaining bytes cannot contain more such characters than there are bytes.
     while count + rest.len() as u64 > limit {
         let quote = memchr(b'"', rest);
         let (outside, string) = rest.split_at(quote.unwrap_or(rest.len()));

@@ -1,7 +1,7 @@
 //! Finds duplicate keys in an object, anywhere in a validated text.
 //!
-//! Most payloads have none, so callers call `may_repeat` on members that were parsed anyway, and scan the text only if
-//! the result is inconclusive.
+//! Most payloads have none. Callers therefore call `may_repeat` on members that they parse anyway, and scan the text
+//! only if the result is inconclusive.
 
 use crate::json::Kind;
 use crate::json::Raw;
@@ -10,13 +10,13 @@ use crate::json::members::Member;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// Maximum number of keys that are compared with each other.
+/// Maximum number of keys that are compared pairwise.
 const FEW: usize = 32;
 
 /// One step of a path: the name of a member, or `None` for any item of an array.
 pub(crate) type PathStep<'a> = Option<Cow<'a, str>>;
 
-/// Returns false only if no key is duplicated among these members; true means that one may be.
+/// Returns false only if no key is duplicated among these members; true means that there may be a duplicate.
 pub(crate) fn may_repeat(members: &[Member<'_>]) -> bool {
     members.len() > FEW
         || members.iter().enumerate().any(|(at, member)| {
@@ -25,15 +25,15 @@ pub(crate) fn may_repeat(members: &[Member<'_>]) -> bool {
         })
 }
 
-/// Initial capacities for keys and levels, sufficient for most payloads, so that no vector is moved while it grows.
+/// Initial capacities for keys and levels. They are sufficient for most payloads, so that the vectors need not grow.
 const USUAL_KEYS: usize = 32;
 const USUAL_LEVELS: usize = 12;
 
 /// 2^64 divided by the golden ratio.
 const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Returns a hash that is compared instead of the key. Different keys hardly ever have equal hashes; if they do, they
-/// are treated as equal.
+/// Returns a hash that is compared instead of the key. Different keys very rarely have equal hashes; such keys are
+/// treated as equal.
 #[inline]
 fn mark(key: &str) -> u64 {
     let bytes = key.as_bytes();
@@ -47,7 +47,7 @@ fn mark(key: &str) -> u64 {
             _ => (joined(bytes), 0),
         },
     };
-    // An odd factor preserves all bits of the first bytes; the last bytes are rotated, so that equal halves do not
+    // An odd factor preserves all bits of the first bytes. The last bytes are rotated, so that equal halves do not
     // cancel out.
     let ends = first.wrapping_mul(FACTOR) ^ last.rotate_left(23) ^ (bytes.len() as u64) << 56;
     let middle = bytes.get(8..bytes.len().saturating_sub(8));
@@ -68,7 +68,7 @@ fn joined(bytes: &[u8]) -> u64 {
     bytes.fold(0, |all, byte| all << 8 | u64::from(*byte))
 }
 
-/// Returns false only if no object of the text, at any depth, has a duplicate key; true means that one may have.
+/// Returns false only if no object in the text, at any depth, has a duplicate key; true means that there may be one.
 pub(crate) fn may_repeat_in(text: &str) -> bool {
     let mut scanner = Scanner::again(text);
     // Hashes of the keys of all open objects and, for each open container, the position where its own keys begin
@@ -121,7 +121,8 @@ struct Level<'a> {
     keys: HashSet<Cow<'a, str>>,
 }
 
-/// Returns the path of each member whose key already occurred in its object, in the order in which their values end.
+/// Returns the path of each member whose key has already occurred in its object, in the order in which their values
+/// end.
 pub(crate) fn repeats(text: &str) -> Vec<Vec<PathStep<'_>>> {
     let mut out = Vec::new();
     let mut scanner = Scanner::again(text);

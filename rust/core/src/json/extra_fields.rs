@@ -1,4 +1,4 @@
-//! Members that streamweld does not model, collected as the text of one JSON object that an event can carry.
+//! Members that streamweld does not model, collected as the text of one JSON object to include in an event.
 //!
 //! The values stay raw text, in wire order. Null members are omitted. If a key occurs on several levels, the inner
 //! level takes precedence.
@@ -9,8 +9,8 @@ use crate::json::duplicate_keys::may_repeat;
 use crate::json::members::Member;
 use std::collections::HashMap;
 
-/// Maximum number of chunk-level members that are remembered. Additional members and long members are carried by every
-/// event.
+/// Maximum number of chunk-level members that are remembered, so that an unchanged member is not repeated. Any further
+/// members, and long ones, are included in every event.
 const REMEMBERED: usize = 64;
 const LONGEST_KEY: usize = 256;
 const LONGEST: usize = 4096;
@@ -121,12 +121,12 @@ impl<'a> ExtraFields<'a> {
     }
 }
 
-/// Returns true if a text has at most `most` characters.
+/// Returns true if the text has at most `most` characters.
 fn is_within(text: &str, most: usize) -> bool {
     text.len() <= most || text.chars().nth(most).is_none()
 }
 
-/// The last values of the members of a level. A value that does not change is not carried again.
+/// The last values of the members of a level. A member is included again only if its value changes.
 #[derive(Debug, Default)]
 pub(crate) struct LastSeen {
     members: Vec<(Box<str>, Box<str>)>,

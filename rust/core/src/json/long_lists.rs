@@ -7,18 +7,18 @@ use crate::json::Kind;
 use crate::json::ScanError;
 use crate::json::Scanner;
 
-/// Number of values that one item is counted as.
+/// How many values one item counts as.
 const WEIGHT: u64 = 32;
 
-/// Keys of lists whose items are decoded, and of the objects that contain such lists.
+/// Keys of lists whose items are decoded one by one, and of the objects that contain such lists.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Walked {
     pub(crate) lists: &'static [&'static str],
     pub(crate) objects: &'static [&'static str],
 }
 
-/// Returns true if such lists in a valid JSON document together have more items than `max_values` allows. The document
-/// itself may be a list. A duplicate key of such a list or object is also treated as too many.
+/// Returns true if the `walked` lists in a valid JSON document have more items in total than `max_values` allows. The
+/// document itself may be a list. A duplicate key of such a list or object is also treated as too many.
 pub(crate) fn has_long_lists(text: &str, walked: Walked, max_values: u64) -> bool {
     let most = max_values / WEIGHT;
     // An item takes at least two bytes.
@@ -40,7 +40,7 @@ fn has_more_entries(
     }
 }
 
-/// Returns true if the lists in the object have more than `room` items, the number that is still allowed.
+/// Returns true if the lists in the object have more than `room` items. `room` is the number of items still allowed.
 fn object(scanner: &mut Scanner<'_>, walked: Walked, room: &mut u64) -> Result<bool, ScanError> {
     let mut seen = Vec::new();
     scanner.enter_object()?;
@@ -48,7 +48,7 @@ fn object(scanner: &mut Scanner<'_>, walked: Walked, room: &mut u64) -> Result<b
         let name = key.name();
         if walked.lists.contains(&name.as_ref()) || walked.objects.contains(&name.as_ref()) {
             if seen.contains(&name) {
-                return Ok(true); // treated as too many: only the last duplicate is decoded
+                return Ok(true); // treated as too many, because only the last duplicate would be counted
             }
             seen.push(name.clone());
         }

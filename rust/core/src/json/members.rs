@@ -1,8 +1,8 @@
 //! Finds members and items of a value that was scanned as raw text, and splits a payload into its members.
 //!
 //! Every decoder uses these functions to find values, distinguish kinds and unescape strings. If a key is duplicated,
-//! the last one wins. The objects and lists inside a payload that its decoder reads (`Place`) are split in the pass that
-//! validates the payload, because otherwise each of them would be scanned again.
+//! the last value is used. Objects and lists that the decoder reads (`Place`) are split in the same pass that validates
+//! the payload, because otherwise each of them would be scanned again.
 
 use crate::json::Key;
 use crate::json::Kind;
@@ -14,8 +14,8 @@ use crate::json::Text;
 use crate::json::text::has_backslash;
 use std::borrow::Cow;
 
-/// Typical size of a member in bytes, and the largest initial capacity. A vector that grows on demand starts with four
-/// members and is moved each time. With a larger capacity, the allocator's fast path would not be used.
+/// Typical size of a member in bytes, and the largest initial capacity. Without an initial capacity, a vector starts
+/// with four members and is moved each time it grows. With a larger one, the allocator's fast path would not be used.
 const MEMBER: usize = 24;
 const MOST: usize = 1024 / size_of::<Member<'_>>();
 
@@ -29,7 +29,7 @@ pub(crate) struct Member<'a> {
     pub(crate) raw: Raw<'a>,
 }
 
-/// A complete payload that was validated; an object is split into its members.
+/// A complete, validated payload. An object is split into its members.
 #[derive(Debug)]
 pub(crate) enum Document<'a> {
     Object(Object<'a>),
@@ -44,7 +44,7 @@ pub(crate) struct Object<'a> {
     pub(crate) members: Vec<Member<'a>>,
     /// True if the object contains an integer outside 64 bits; set only for complete payloads.
     pub(crate) wide_integer: bool,
-    /// The objects and lists inside this object that are already split; `None` if there are none.
+    /// The objects and lists inside this object that have already been split; `None` if there are none.
     pub(crate) nested: Option<Box<Nested<'a>>>,
 }
 
@@ -110,13 +110,13 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Parses one complete payload without splitting anything inside it.
+/// Parses one complete payload, without splitting nested values.
 pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>> {
     split(text, max_depth, Flat)
 }
 
-/// A place in a payload whose value a decoder reads. A place must not contain itself, because values are split
-/// recursively.
+/// Identifies the position of a value in a payload, and which of its nested values the decoder reads. A place must not
+/// contain itself, because values are split recursively.
 pub(crate) trait Place: Copy {
     /// Returns the place of a member's value, if it is read as an object or array.
     fn inside(self, key: Key<'_>) -> Option<Self>;
@@ -124,7 +124,7 @@ pub(crate) trait Place: Copy {
     /// Returns the place of the items, if an array at this place is read.
     fn item(self) -> Option<Self>;
 
-    /// Returns false only if no two members that the decoder reads have the same key in an object at this place. Not
+    /// Returns false only if no two members that the decoder reads in an object at this place have the same key. Not
     /// called for the payload itself.
     fn may_repeat(self, members: &[Member<'_>]) -> bool;
 }
@@ -147,7 +147,7 @@ impl Place for Flat {
     }
 }
 
-/// Maximum number of objects, and of lists, that are split. Beyond it, values are scanned again when they are read.
+/// Maximum number of objects, and of lists, to split. Further values are scanned again when they are read.
 const KEPT: usize = 64;
 
 /// Initial capacities, sufficient for most payloads, objects and lists.
@@ -155,7 +155,7 @@ const OBJECTS: usize = 8;
 const MEMBERS: usize = 8;
 const ITEMS: usize = 4;
 
-/// Objects and lists inside a payload that were split.
+/// Nested objects and lists of a payload, already split into members and items.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Nested<'a> {
     objects: Vec<Object<'a>>,
@@ -188,7 +188,7 @@ impl<'a> Nested<'a> {
     }
 }
 
-/// Returns true if both are the same span of the payload; equal text elsewhere does not count.
+/// Returns true if both values are the same span of the payload. Equal text elsewhere in the payload does not count.
 fn is_same(one: Raw<'_>, other: Raw<'_>) -> bool {
     std::ptr::eq(one.text, other.text)
 }
@@ -358,7 +358,7 @@ pub(crate) fn is_string(slot: Slot<'_>, word: &str) -> bool {
             && string(raw).is_some_and(|text| text == word))
 }
 
-/// Returns the last member with this name of an object that was scanned as raw text.
+/// Returns the last member with this name in an object that was scanned as raw text.
 pub(crate) fn member_of<'a>(raw: Raw<'a>, name: &str) -> Slot<'a> {
     let mut found = None;
     let mut scanner = Scanner::again(raw.text);
@@ -378,7 +378,7 @@ pub(crate) fn string(raw: Raw<'_>) -> Option<Cow<'_, str>> {
     text(raw).map(|text| text.into_whole().0)
 }
 
-/// Returns the text of a string, with surrogate halves at its ends kept separate.
+/// Returns the text of a string. Surrogate halves at its ends are kept separate.
 pub(crate) fn text(raw: Raw<'_>) -> Option<Text<'_>> {
     match raw.kind {
         Kind::String => raw
@@ -389,7 +389,7 @@ pub(crate) fn text(raw: Raw<'_>) -> Option<Text<'_>> {
     }
 }
 
-/// Returns an integer, even if a gateway wrote it as `1.0` or `"1"`.
+/// Returns the value as an integer, even if a gateway sent it as `1.0` or `"1"`.
 pub(crate) fn integer(raw: Raw<'_>) -> Option<i64> {
     match raw.kind {
         Kind::Number => Number { raw: raw.text }.integral(),

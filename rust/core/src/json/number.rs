@@ -108,8 +108,8 @@ impl Magnitude {
         }
     }
 
-    /// Returns true if the number is a float that rounds to infinity. An integer is never treated as infinite, because
-    /// its text is kept.
+    /// Returns true if the number is a float that rounds to infinity. An integer is never infinite, because its text is
+    /// kept.
     pub(crate) fn is_infinite(&self) -> bool {
         if !self.float || !self.nonzero {
             return false;
@@ -126,7 +126,7 @@ impl Magnitude {
             std::cmp::Ordering::Equal => match self.order {
                 Order::Less => false,
                 Order::Greater => true,
-                // Missing digits are zeros, and the limit ends in a digit that is not zero.
+                // The missing digits are zeros, and the last digit of the limit is not zero.
                 Order::Same => usize::from(self.compared) == INFINITE_FROM.len(),
             },
         }
@@ -137,7 +137,7 @@ impl Magnitude {
         !self.float && (self.overflow || (self.negative && self.value > 1 << 63))
     }
 
-    /// Measures a complete token whose syntax was already checked.
+    /// Measures a complete token whose syntax has already been checked.
     pub(crate) fn of(token: &[u8]) -> Magnitude {
         let mut size = Magnitude::ZERO;
         let mut fraction = false;

@@ -1,8 +1,8 @@
 //! Completes a truncated JSON object: keeps the finished values and the beginning of an open string, and closes open
-//! containers. Omits a number that may continue, a key without its value, and half an escape.
+//! containers. Omits a number that may continue, a key without its value, and an incomplete escape.
 //!
 //! The automaton determines how much of the text is valid; this module only finds tokens. The pure-Python twin derives
-//! the same result from its events (`json/partial.py`); the live view exists only there.
+//! the same result from its events (`json/partial.py`). The live view of partial arguments exists only there.
 
 use crate::json::automaton::Automaton;
 use crate::json::token::string_end;
@@ -103,7 +103,7 @@ impl Reader<'_> {
         self.in_string = true;
         self.end = self.text.len();
         let mut at = start;
-        let mut high = None; // position of a high surrogate's escape, if it came right before
+        let mut high = None; // offset of the preceding escape, if it is a high surrogate
         while let Some(next) = memchr(b'\\', self.text.get(at..).unwrap_or_default()) {
             let escape = at + next;
             let before = high.take().filter(|_| next == 0);
@@ -125,7 +125,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns true for the escape of a high surrogate.
+/// Returns true if the escape is that of a high surrogate.
 fn is_high(escape: &[u8]) -> bool {
     matches!(
         escape,

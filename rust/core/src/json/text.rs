@@ -55,8 +55,8 @@ impl<'a> Text<'a> {
         self.lead_low.is_none() && self.tail_high.is_none() && !self.lone
     }
 
-    /// Returns the text as final, because no more text can be joined to it: surrogate halves become U+FFFD. The flag is
-    /// true if there was an unpaired surrogate.
+    /// Returns the text as final, if no more text can be joined to it. Surrogate halves become U+FFFD. The flag is true
+    /// if there was an unpaired surrogate.
     pub fn into_whole(self) -> (Cow<'a, str>, bool) {
         if self.lead_low.is_none() && self.tail_high.is_none() {
             return (self.body, self.lone);
@@ -99,7 +99,7 @@ fn is_low(unit: u16) -> bool {
     (0xDC00..0xE000).contains(&unit)
 }
 
-/// Splits after `at` bytes. Returns the whole text and an empty string if that is not a character boundary, which
+/// Splits after `at` bytes. If that is not a character boundary, returns the whole text and an empty string; this
 /// cannot happen for valid text.
 fn split(text: &str, at: usize) -> (&str, &str) {
     text.split_at_checked(at).unwrap_or((text, ""))
@@ -117,7 +117,7 @@ fn unescape(raw: &str) -> Text<'_> {
     let mut rest = raw;
     // A high surrogate that may pair with the next escape.
     let mut high: Option<u16> = None;
-    // True once any text has been read, because a low surrogate is kept separate only at the very start.
+    // True once any text has been read. A low surrogate is kept separate only at the very start.
     let mut begun = false;
     while !rest.is_empty() {
         let run = memchr(b'\\', rest.as_bytes()).unwrap_or(rest.len());
@@ -187,7 +187,7 @@ fn short_escape(escape: &str) -> char {
     }
 }
 
-/// The surrogate half that one text channel keeps between its deltas.
+/// The surrogate half that a text channel holds back between its deltas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Surrogates {
     high: Option<u16>,
@@ -232,13 +232,13 @@ impl Surrogates {
         self.high.is_some()
     }
 
-    /// Ends the channel. Returns U+FFFD if a half was pending.
+    /// Ends the channel. Returns U+FFFD if a half was still pending.
     pub fn finish(&mut self) -> Option<char> {
         self.high.take().map(|_| REPLACEMENT)
     }
 }
 
-/// Appends the text as a JSON string, quotes included, escaping only what must be escaped.
+/// Appends the text as a JSON string with quotes, escaping only what must be escaped.
 pub fn write_string(out: &mut String, text: &str) {
     out.push('"');
     let mut rest = text;
@@ -294,8 +294,8 @@ pub fn compact(raw: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Returns true if a text has a backslash. Most texts are so short that calling a search function would cost more than
-/// this loop.
+/// Returns true if the text has a backslash. Most texts are so short that a call to a search function would cost more
+/// than this loop.
 #[inline]
 pub(crate) fn has_backslash(text: &[u8]) -> bool {
     let among = |bytes: &[u8]| {

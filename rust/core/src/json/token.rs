@@ -1,18 +1,18 @@
 //! Finds the end of a string or number token, and rejects malformed ones.
 //!
-//! These free functions take bytes and positions and return positions, so that a cursor that uses them can stay in
+//! These are free functions that receive bytes and positions and return positions, so that a cursor can stay in
 //! registers.
 
 use memchr::memchr2;
 
-/// Returns the end of a string's content that begins at `start`, and whether it contains escapes.
+/// Returns the end of a string's content that begins at `start`, and whether the content contains escapes.
 #[inline(always)]
 pub(crate) fn string_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
     let end = start + run(bytes.get(start..)?, false);
     string_end_at(bytes, end, false)
 }
 
-/// Like `string_end`, faster for short strings. `calm`: the strings of the text are known to have no control
+/// Like `string_end`, but faster for short strings. `calm`: the strings in the text are known to have no control
 /// characters.
 #[inline(always)]
 pub(crate) fn string_end_in(bytes: &[u8], start: usize, calm: bool) -> Option<(usize, bool)> {
@@ -37,7 +37,7 @@ fn string_end_at(bytes: &[u8], end: usize, calm: bool) -> Option<(usize, bool)> 
     Some((end_after_escapes(bytes, end, calm)?, true))
 }
 
-/// Returns true if a text, which need not be JSON, has no control characters.
+/// Returns true if the text has no control characters. The text need not be JSON.
 pub(crate) fn is_calm(bytes: &[u8]) -> bool {
     // There is no early exit, so that the compiler emits a few vector instructions.
     !bytes
@@ -48,8 +48,8 @@ pub(crate) fn is_calm(bytes: &[u8]) -> bool {
 /// Number of bytes examined at once.
 const WIDE: usize = 16;
 
-/// Returns the end of a string's content if it is ASCII without escapes, as most are. Also returns `None` for long
-/// strings and at the end of the input.
+/// Returns the end of a string's content if it is ASCII without escapes, as in most strings. Returns `None` for other
+/// strings, for long ones, and at the end of the input.
 #[inline(always)]
 pub(crate) fn plain_end(bytes: &[u8]) -> Option<usize> {
     let mut stops = [0; WIDE];
@@ -126,8 +126,8 @@ fn before_structure(bytes: &[u8]) -> usize {
     bytes.len() - rest.len() + rest.iter().take_while(other).count()
 }
 
-/// Returns the end of a number, and whether its size must be measured, because it may be infinite or an integer beyond
-/// 64 bits.
+/// Returns the end of a number, and whether its size must be measured. It must be measured if it may be infinite or an
+/// integer outside 64 bits.
 #[inline(always)]
 pub(crate) fn number_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
     let mut at = start;
@@ -196,16 +196,16 @@ fn fraction_end(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Returns the byte at a position, or 0 at the end, because 0 never occurs in valid JSON.
+/// Returns the byte at a position, or 0 at the end. A byte 0 never occurs in valid JSON.
 #[inline(always)]
 pub(crate) fn byte(bytes: &[u8], at: usize) -> u8 {
     bytes.get(at).copied().unwrap_or(0)
 }
 
-/// Number of bytes examined 16 at a time before longer blocks are used, because most strings end within them.
+/// Number of bytes examined 16 at a time before longer blocks are used. Most strings end within them.
 const NEAR: usize = 64;
 
-/// Returns how many bytes at the start are plain string text: not a quote, backslash or control character.
+/// Returns how many bytes at the start are plain string text, that is, not quotes, backslashes or control characters.
 #[inline]
 pub(crate) fn plain_run(bytes: &[u8]) -> usize {
     run(bytes, false)
@@ -243,7 +243,7 @@ fn far_run(bytes: &[u8]) -> usize {
     let special = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
     let mut rest = bytes;
     while let Some((block, tail)) = rest.split_first_chunk::<64>() {
-        // There is no early exit, because it would need a branch for each byte.
+        // There is no early exit, because it would add a branch for each byte.
         if block
             .iter()
             .fold(false, |found, byte| found | special(*byte))
@@ -268,7 +268,7 @@ fn run_by_eights(bytes: &[u8]) -> usize {
     bytes.len() - rest.len() + short_run(rest)
 }
 
-/// Like `run_by_eights`, for fewer than eight bytes: most argument fragments are that short.
+/// Like `run_by_eights`, for fewer than eight bytes. Most argument fragments are that short.
 #[inline]
 fn short_run(rest: &[u8]) -> usize {
     if let (Some(head), Some(tail)) = (rest.first_chunk::<4>(), rest.last_chunk::<4>()) {
@@ -276,7 +276,7 @@ fn short_run(rest: &[u8]) -> usize {
         if found != 0 {
             return (found.trailing_zeros() / 8) as usize;
         }
-        // The zero bytes above the four are treated as special, so there is always a lowest special byte.
+        // The zero bytes above these four are treated as special, so there is always a lowest special byte.
         let found = special(u64::from(u32::from_le_bytes(*tail)));
         return rest.len() - 4 + (found.trailing_zeros() / 8) as usize;
     }
@@ -288,8 +288,8 @@ const ONES: u64 = u64::MAX / 255;
 /// Plain text in the upper four bytes of a word that holds four bytes of input.
 const PLAIN_TOP: u64 = (ONES * b'a' as u64) << 32;
 
-/// Returns the top bit of each byte that is a quote, a backslash or a control character. The lowest such byte is found
-/// exactly: a borrow from it can cause false positives only above it.
+/// Returns the top bit of each byte that is a quote, a backslash or a control character. The lowest such byte is exact;
+/// a borrow from it can cause false positives only in higher bytes.
 #[inline]
 fn special(word: u64) -> u64 {
     let quote = word ^ (ONES * b'"' as u64);

@@ -4,7 +4,7 @@ use crate::json::text::Text;
 use crate::json::verdict::Problem;
 use std::borrow::Cow;
 
-/// Position where the text stops being JSON, and the reason.
+/// Position at which the text stops being JSON, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScanError {
     pub pos: usize,
@@ -71,7 +71,7 @@ impl<'a> Key<'a> {
     }
 }
 
-/// Returns true if two names are equal. Names are so short that calling a memory comparison function would cost more
+/// Returns true if two names are equal. Names are so short that a call to a memory comparison function would cost more
 /// than this loop.
 #[inline]
 fn is_same(one: &[u8], other: &[u8]) -> bool {
@@ -104,7 +104,7 @@ impl Number<'_> {
             .any(|byte| matches!(byte, b'.' | b'e' | b'E'))
     }
 
-    /// Returns the value if it is an integer token that fits.
+    /// Returns the value of an integer token, if it fits.
     pub fn as_u64(&self) -> Option<u64> {
         match self.raw {
             "-0" => Some(0),
@@ -112,7 +112,7 @@ impl Number<'_> {
         }
     }
 
-    /// Returns the value if it is an integer token that fits.
+    /// Returns the value of an integer token, if it fits.
     pub fn as_i64(&self) -> Option<i64> {
         self.raw.parse().ok()
     }

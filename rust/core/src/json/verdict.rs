@@ -23,8 +23,8 @@ pub enum Problem {
 /// Validation result so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Valid so far, but without a complete value. This includes the empty text. A number at the root is complete only
-    /// at the end.
+    /// Valid so far, but not a complete value. This includes empty text. A number at the root is complete only when the
+    /// text ends.
     Prefix,
     /// One complete value, possibly followed by white space.
     Complete,

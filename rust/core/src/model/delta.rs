@@ -24,13 +24,13 @@ pub struct Fragment<'a> {
     pub array_len: u32,
     /// True if the fragment is the call in the legacy `function_call` member.
     pub legacy: bool,
-    /// Call of a free-form tool: its input is text, not JSON.
+    /// Whether the call is to a free-form tool: its input is text, not JSON.
     pub custom: bool,
     /// Unmodeled members of the element, as the text of a JSON object.
     pub metadata: Option<Cow<'a, str>>,
 }
 
-/// A piece of a call that contains only plain text and identifiers.
+/// A fragment of a call that has only an index, plain argument text, and possibly an id and a name.
 #[derive(Clone, Copy, Debug)]
 pub struct CallPiece<'a> {
     pub index: u32,
@@ -75,7 +75,8 @@ pub enum ItemKind {
     Call,
 }
 
-/// Address of a delta, in dialects that open and close their items. Evidence, not proof; blank members are `None`.
+/// Address of a delta, in dialects that open and close their items. It may be wrong, so it is only evidence. Blank
+/// members are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Address<'a> {
     /// Id of a Responses output item, or of an AI SDK text or reasoning block.
@@ -103,7 +104,7 @@ pub struct PartAt<'a> {
     pub reasoning_kind: &'static str,
 }
 
-/// Attributes of a part. `annotations` is the text of a JSON array, `metadata` of an object.
+/// Attributes of a part. `annotations` is the text of a JSON array, `metadata` that of a JSON object.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PartAttributes<'a> {
     pub annotations: Option<&'a str>,
@@ -117,7 +118,7 @@ pub struct PartAttributes<'a> {
 pub struct ListedPart<'a> {
     pub at: PartAt<'a>,
     pub text: Option<Text<'a>>,
-    /// Annotations that were not sent before, as the text of a JSON array.
+    /// Annotations that have not been sent before, as the text of a JSON array.
     pub annotations: Option<String>,
     pub metadata: Option<String>,
 }
@@ -131,7 +132,7 @@ pub struct CallFields<'a> {
     /// JSON text, or the input of a free-form tool.
     pub arguments: Option<Text<'a>>,
     pub provider_executed: bool,
-    /// Call of a free-form tool: its input is text, not JSON.
+    /// Whether the call is to a free-form tool: its input is text, not JSON.
     pub custom: bool,
     /// The sender reports that the arguments are invalid for the tool.
     pub refused: bool,
@@ -158,7 +159,7 @@ impl InputEnd {
     }
 }
 
-/// What kind of input was unfinished when the input ended.
+/// What kind of input was unfinished at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnfinishedInput {
     /// Nothing: the last event was complete.

@@ -1,14 +1,14 @@
 //! The events of a stream as borrowed values, and the `Sink` trait that receives them.
 //!
-//! Names, fields and order are those of `_spec/events.json`. An event is valid only during the call to its sink; a
-//! receiver that keeps it (as a Python object, or as a test's record) copies it. `metadata`, `raw` and similar fields
-//! are JSON texts that were already validated.
+//! Names, fields and order are those in `_spec/events.json`. An event is valid only during the call to its sink; a
+//! receiver that keeps it must copy it. `metadata`, `raw` and similar fields are JSON text that has already been
+//! validated.
 
 use crate::model::delta::Channel;
 use crate::model::fault::Fault;
 use crate::model::unmodelled::Unmodelled;
 
-/// One event. `metadata` is the text of a JSON object with the wire members that are not modeled.
+/// One event. `metadata` is the text of a JSON object with the unmodeled wire members.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Event<'a> {
     ResponseStarted {
@@ -53,9 +53,9 @@ pub enum Event<'a> {
         call_id: Option<&'a str>,
         item_id: Option<&'a str>,
         name: &'a str,
-        /// Value known so far; `ToolCall` has the final one. Used by encoders, not part of the public event.
+        /// The value known so far; `ToolCall` has the final one. Used by encoders, not part of the public event.
         provider_executed: bool,
-        /// Value known so far, as for `provider_executed`.
+        /// The value known so far, as for `provider_executed`.
         custom: bool,
         choice: i32,
         metadata: Option<&'a str>,
@@ -162,7 +162,7 @@ impl<'a> Event<'a> {
         })
     }
 
-    /// Returns the wire members that are not modeled.
+    /// Returns the unmodeled wire members, as the text of a JSON object.
     #[inline]
     pub fn metadata(&self) -> Option<&'a str> {
         match *self {
@@ -190,7 +190,7 @@ impl<'a> Event<'a> {
     }
 }
 
-/// A part without any content.
+/// An event about a part, without content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark<'a> {
     pub part: u32,
@@ -198,7 +198,7 @@ pub struct Mark<'a> {
     pub metadata: Option<&'a str>,
 }
 
-/// A part that opens.
+/// An event that opens a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opened<'a> {
     pub part: u32,
@@ -263,7 +263,7 @@ pub struct Deltas<'a> {
     pub kind: DeltaKind,
     pub choice: i32,
     pub parts: Parts<'a>,
-    /// The concatenated texts; `ends` holds the end offset of each.
+    /// The concatenated texts. `ends` contains the end offset of each one.
     pub texts: &'a str,
     pub ends: &'a [usize],
 }
@@ -310,7 +310,7 @@ impl Parts<'_> {
     }
 }
 
-/// Token counts, and the usage object as received, as JSON text.
+/// Token counts. `raw` is the usage object as received, as JSON text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage<'a> {
     pub input_tokens: Option<i64>,
@@ -342,24 +342,23 @@ impl Usage<'_> {
 pub enum WireFact<'a> {
     /// The current payload and the name of its event.
     Payload { event: &'a [u8], data: &'a [u8] },
-    /// Clients of the dialect would misread the payload. Holds one of the reasons defined for the code `rewritten`.
+    /// Clients of the dialect would misread the payload. Contains one of the reasons defined for the code `rewritten`.
     Misread(&'static str),
     /// Clients would interpret the payload correctly if its event had this name. Reported only for payloads that were
     /// not buffered during detection.
     Named(&'static str),
-    /// Clients would interpret the payload correctly if the missing opening event came before it. Holds one of the
+    /// Clients would interpret the payload correctly if the missing opening event came before it. Contains one of the
     /// reasons defined for the code `rewritten`.
     Unopened(&'static str),
     /// The payload contains the first delta of this choice.
     Begun(i32),
-    /// Clients would interpret the payload correctly after a chunk with the role. The payload begins this choice
-    /// without a role.
+    /// The payload begins this choice without a role. Clients would interpret it correctly after a chunk with the role.
     Roleless(i32),
     /// Clients would interpret the chunk correctly if it had the member `object`.
     Untyped,
     /// Clients do not expect the payload, and it produced no events.
     Emptied,
-    /// Like `Emptied`, but clients would reject the payload, for the given reason. No diagnostic reports it.
+    /// Like `Emptied`, but clients would reject the payload, for this reason. No diagnostic reports it.
     LeftOut(&'static str),
     /// A diagnostic reports that clients do not expect the payload. `emptied` is true if the payload produced no
     /// events.
@@ -389,7 +388,7 @@ pub enum WireFact<'a> {
     ItemEnded { index: i64, item: &'a str },
     /// The response opened with this id.
     Created(Option<&'a str>),
-    /// The part was closed, or the wire announced that no more pieces follow.
+    /// The part was closed, or the stream indicated that no more pieces follow.
     Closed(u32),
     /// The item of the part was closed.
     Ended(u32),
@@ -407,31 +406,31 @@ pub enum WireFact<'a> {
 pub trait Sink {
     fn event(&mut self, event: &Event<'_>);
 
-    /// Returns a fault, once, if the sink rejects further input. Called after each payload, except for rows of payloads
-    /// that differ only in their text.
+    /// Returns a fault, once, if the sink rejects further input. Called after each payload, except for payloads that
+    /// are processed at once because they differ only in their text.
     fn refusal(&mut self) -> Option<Fault> {
         None
     }
 
-    /// Sets the place of the payload that the next events belong to. Not called within rows of payloads that differ
-    /// only in one text.
+    /// Sets the place of the payload that the next events belong to. Not called for payloads that are processed at once
+    /// because they differ only in their text.
     fn at(&mut self, _offset: u64, _ordinal: u64) {}
 
-    /// Reports that the input was truncated: from now on, parts and calls close for this reason.
+    /// Reports that the input was truncated. Parts and calls that close from now on close for this reason.
     fn cut(&mut self) {}
 
-    /// Reports that a fault will follow: later diagnostics are recorded, not raised.
+    /// Reports that a fault will follow. Later diagnostics are recorded, not raised.
     fn faulted(&mut self) {}
 
     /// Receives a fact that no event contains.
     fn record_fact(&mut self, _fact: WireFact<'_>) {}
 
-    /// Returns true if the sink needs to know what clients of the dialect would misread.
+    /// Returns true if the sink needs to know which payloads clients of the dialect would misread.
     fn wants_wire_facts(&self) -> bool {
         false
     }
 
-    /// Reports the detected dialect. Not called if the dialect was given.
+    /// Reports the detected dialect. Not called if the caller specified the dialect.
     fn dialect_detected(&mut self, _dialect: &'static str) {}
 
     /// Receives several consecutive deltas.

@@ -1,13 +1,13 @@
 //! Faults: the data of the exception that ends a stream, without its message.
 //!
-//! The message is written in `streamweld.errors`.
+//! `streamweld.errors` writes the message.
 
 use crate::model::limits::LimitName;
 use crate::model::spec::Code;
 use std::ops::Deref;
 use std::ops::DerefMut;
 
-/// Maximum number of payload bytes that a fault keeps.
+/// Maximum number of payload bytes that a fault stores.
 pub const RAW_HEAD: usize = 256;
 
 macro_rules! classes {
@@ -156,7 +156,7 @@ impl Fault {
         }))
     }
 
-    /// Creates the fault for a diagnostic that the policy raises. The class is the one in `_spec/diagnostics.json`.
+    /// Creates the fault for a diagnostic that the policy raises. Its class is defined in `_spec/diagnostics.json`.
     pub fn of_code(code: Code, detail: impl Into<String>) -> Fault {
         let class = Class::from_name(code.raises()).unwrap_or(Class::Stream);
         let mut fault = Fault::new(class, code.name());

@@ -1,8 +1,8 @@
 //! Translates finish reasons from any dialect and in any spelling.
 //!
-//! Gateways forward the words of their upstream API, sometimes in capitals or camel case. A word is looked up in the
-//! dialect's own table with its exact spelling, then in the same table ignoring case and separators, then in the tables
-//! of the other dialects.
+//! Gateways forward the finish reasons of their upstream API, sometimes in capitals or camel case. A reason is looked
+//! up in the dialect's own table with its exact spelling, then in the same table ignoring case and separators, then in
+//! the tables of the other dialects.
 
 use crate::model::spec;
 use serde_json::Map;
@@ -26,8 +26,8 @@ static TABLES: LazyLock<BTreeMap<&'static str, Table>> = LazyLock::new(|| {
     tables.collect()
 });
 
-/// For each dialect: all words, without case and separators. The dialect's own words take precedence; the others follow
-/// in order of dialect name.
+/// For each dialect: all finish reasons, without case and separators. The dialect's own reasons take precedence; the
+/// others follow in order of dialect name.
 static FOLDED: LazyLock<HashMap<&'static str, HashMap<String, &'static str>>> =
     LazyLock::new(|| {
         let folded = TABLES.iter().map(|(dialect, own)| {
@@ -44,8 +44,8 @@ static FOLDED: LazyLock<HashMap<&'static str, HashMap<String, &'static str>>> =
         folded.collect()
     });
 
-/// Returns the meaning of the reason, or `None` if no table contains it. "natural" stands for every end that was not
-/// forced.
+/// Returns the meaning of the finish reason, or `None` if no table contains it. "natural" stands for a normal end:
+/// `stop`, or `tool_calls` if there are calls.
 pub(crate) fn meaning(dialect: &str, raw: &str) -> Option<&'static str> {
     let known = TABLES.get(dialect)?.get(raw).and_then(Value::as_str);
     if known.is_some() || raw.len() > LONGEST || !raw.is_ascii() {

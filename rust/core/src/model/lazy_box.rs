@@ -1,7 +1,7 @@
 //! `LazyBox`: one word of state, allocated lazily on first mutable borrow.
 //!
-//! Used for state that few streams need. Reading an unallocated box returns a default value. Check this before a
-//! mutable borrow that would change nothing, because the borrow allocates.
+//! Used for state that few streams need. Reading an unallocated box returns a default value. A mutable borrow
+//! allocates, so avoid it if nothing will change.
 
 use std::ops::Deref;
 use std::ops::DerefMut;
@@ -47,7 +47,7 @@ impl<T: Default> LazyBox<T> {
         self.0.is_none()
     }
 
-    /// Takes the value and resets the box.
+    /// Returns the value and resets the box.
     pub fn take(&mut self) -> T {
         self.0.take().map(|value| *value).unwrap_or_default()
     }

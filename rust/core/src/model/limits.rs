@@ -52,16 +52,16 @@ macro_rules! limits {
 }
 
 limits! {
-    /// Data of one event: the values of its data lines, plus one byte per line. Also bounds how much input a conversion
-    /// buffers: before the dialect is detected, and in a block that repair has not passed through yet.
+    /// Data of one event: the values of its data lines, plus one byte per line. Also limits how much input a conversion
+    /// buffers before the dialect is detected, and in a block that repair has not passed through yet.
     max_event_bytes,
     /// The value of an `event` or `id` line.
     max_field_bytes,
     max_json_depth,
-    /// Commas and opening brackets of one payload, outside of strings.
+    /// Commas and opening brackets of one payload, outside strings.
     max_json_values,
     max_choices,
-    /// Parts of one stream, and separately items that the wire opens.
+    /// Parts of one stream, and separately the items that the stream opens.
     max_parts,
     max_tool_calls,
     max_tool_index,
@@ -72,7 +72,7 @@ limits! {
     max_text_bytes,
     max_events,
     max_stream_bytes,
-    /// Measured by the caller, who reports it with `exceed`.
+    /// Measured by the caller, who reports an excess with `exceed`.
     max_inflate_ratio,
     max_diagnostics,
 }
@@ -100,7 +100,7 @@ impl Default for Limits {
     }
 }
 
-/// Returns a limit as a length to compare with; without a limit, the largest length.
+/// Returns a limit as a length to compare with. Without a limit, returns the largest length.
 pub(crate) fn as_len(limit: Option<u64>) -> usize {
     limit
         .and_then(|limit| usize::try_from(limit).ok())

@@ -6,7 +6,7 @@ use crate::model::spec::Code;
 /// The losses and rewrites of one stream.
 #[derive(Debug, Default)]
 pub(crate) struct LossLog {
-    /// Number of diagnostics that the parser reported so far.
+    /// Number of diagnostics that the parser has reported so far.
     pub(crate) parser_count: u64,
     all: Vec<Loss>,
 }

@@ -1,4 +1,4 @@
-//! Data types that every layer shares: deltas, events, faults, configuration, limits. No stream rules.
+//! Data types that every layer shares: deltas, events, faults, configuration, limits. Contains no rules about streams.
 
 pub mod config;
 pub mod delta;

@@ -17,10 +17,11 @@ use crate::model::spec::Code;
 use crate::model::unmodelled::Unmodelled;
 use std::mem;
 
-/// Maximum length of a diagnostic's detail, in characters. It is limited because a detail contains names and paths
-/// chosen by the sender.
+/// Maximum length of a diagnostic's detail, in characters. It is limited because a detail contains names and paths from
+/// the sender.
 const DETAIL: usize = 256;
-/// Maximum number of diagnostics and `Unknown` events per payload. The size of a payload does not bound their cost.
+/// Maximum number of notes (diagnostics and `Unknown` events) per payload. Without it, a small payload could cause very
+/// many notes.
 pub(crate) const MAX_NOTES: usize = 1024;
 
 fn head(detail: &str) -> &str {
@@ -54,18 +55,18 @@ impl Diagnostic {
 /// State of the output between two reads.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    /// Byte offset of the current payload. Its events and diagnostics carry this place.
+    /// Byte offset of the current payload. Its events and diagnostics contain this place.
     pub offset: u64,
     pub ordinal: u64,
-    /// True if a fault will follow: later diagnostics are recorded, not raised.
+    /// True if a fault will follow. Later diagnostics are then recorded, not raised.
     faulted: bool,
     diagnostic_count: u64,
     kept: Vec<Diagnostic>,
     dropped: u64,
-    /// Ordinal of the payload whose notes `noted` counts.
+    /// Ordinal of the payload whose notes are counted in `noted`.
     noted_at: u64,
     noted: usize,
-    /// Number of notes beyond `MAX_NOTES`.
+    /// Number of notes beyond `MAX_NOTES`, which were dropped.
     left_out: usize,
     /// Number of parts created.
     parts: u32,
@@ -82,8 +83,8 @@ impl Ledger {
     }
 }
 
-/// Stage between the assembler and the sink that can hold back and change events (tool calls in text). Present only if
-/// the policy enables it.
+/// A stage between the assembler and the sink that can hold back and change events (tool calls in text). Present only
+/// if the policy enables it.
 pub trait EventFilter {
     /// Reads an event; returns true if it can be emitted unchanged.
     fn lets(&mut self, event: &Event<'_>) -> bool;
@@ -91,15 +92,14 @@ pub trait EventFilter {
     /// Filters an event for which `lets` returned false. Events that the filter emits go to the sink.
     fn event(&mut self, out: &mut Output<'_>, event: &Event<'_>);
 
-    /// Reads several consecutive deltas for which `passes` returned true; returns true if they can be emitted
-    /// unchanged.
+    /// Reads several consecutive deltas that `passes` has accepted. Returns true if they can be emitted unchanged.
     fn lets_row(&mut self, deltas: &Deltas<'_>) -> bool;
 
-    /// Returns how many of the next pieces of a text can be emitted unchanged and all at once. `ends` holds the end
+    /// Returns how many of the next pieces of a text can be emitted unchanged and all at once. `ends` contains the end
     /// offset of each piece in `texts`.
     fn passes(&mut self, kind: DeltaKind, choice: i32, texts: &str, ends: &[usize]) -> usize;
 
-    /// Returns true if consecutive pieces should be combined into rows.
+    /// Returns true if consecutive pieces should be combined and passed on at once.
     fn takes_rows(&self) -> bool;
 }
 
@@ -109,7 +109,7 @@ pub struct Output<'a> {
     ledger: &'a mut Ledger,
     sink: &'a mut dyn Sink,
     filter: Option<&'a mut dyn EventFilter>,
-    /// First fault of the filter, until `taken` returns it.
+    /// First fault of the filter. `taken` returns and clears it.
     fault: Option<Fault>,
 }
 
@@ -155,7 +155,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Emits several consecutive deltas, which the filter passes.
+    /// Emits several consecutive deltas that `passes` has accepted.
     pub fn emit_all(&mut self, deltas: &Deltas<'_>) {
         let filter = self.filter.as_mut();
         if filter.is_none_or(|filter| filter.lets_row(deltas)) {
@@ -165,7 +165,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Returns true if consecutive pieces should be combined into rows.
+    /// Returns true if consecutive pieces should be combined and passed on at once.
     #[inline]
     pub fn takes_rows(&self) -> bool {
         self.filter
@@ -215,7 +215,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Returns true if that many more parts may be created.
+    /// Returns true if this number of additional parts may be created.
     pub fn has_room(&self, parts: usize) -> bool {
         let limit = self.config.limits.max_parts;
         limit.is_none_or(|limit| u64::from(self.ledger.parts) + parts as u64 <= limit)
@@ -229,25 +229,25 @@ impl<'a> Output<'a> {
         self.sink.at(offset, ordinal);
     }
 
-    /// Returns the result of a payload, or the fault of the filter or the sink.
+    /// Returns the result of a payload, or the fault of the filter or the sink if there is one.
     #[inline]
     pub fn taken<T>(&mut self, result: Result<T, Fault>) -> Result<T, Fault> {
         let fault = self.fault.take().or_else(|| self.sink.refusal());
         fault.map_or(result, Err)
     }
 
-    /// Reports that the response was truncated: from now on, parts and calls close for this reason.
+    /// Reports that the response was truncated. Parts and calls that close from now on close for this reason.
     pub fn cut(&mut self) {
         self.sink.cut();
     }
 
-    /// Passes to the sink a fact that no event contains.
+    /// Passes a fact that no event contains to the sink.
     #[inline]
     pub fn record_fact(&mut self, fact: WireFact<'_>) {
         self.sink.record_fact(fact);
     }
 
-    /// Passes on content that no event contains.
+    /// Passes content for which there is no event type to the sink.
     pub fn keep(&mut self, content: Unmodelled<'_>) {
         self.sink.record_fact(WireFact::Unmodelled(content));
     }
@@ -260,7 +260,7 @@ impl<'a> Output<'a> {
     }
 
     /// Marks the current payload as one that clients would reject and that has no content. An event of an unknown type
-    /// is not content. `why`: as for `mark_misread`.
+    /// does not count as content. `why`: as for `mark_misread`.
     #[cold]
     pub fn leave_out(&mut self, why: &'static str) {
         self.sink.record_fact(WireFact::LeftOut(why));
@@ -283,7 +283,7 @@ impl<'a> Output<'a> {
         self.sink.dialect_detected(dialect);
     }
 
-    /// Advances the place of the current payload by that many bytes.
+    /// Advances the place of the current payload by this number of bytes.
     #[inline]
     pub fn further(&mut self, bytes: usize) {
         self.ledger.offset += bytes as u64;
@@ -295,7 +295,7 @@ impl<'a> Output<'a> {
         (self.ledger.offset, self.ledger.ordinal)
     }
 
-    /// Returns true if the policy raises this code. In that case, no other diagnostic is raised from then on.
+    /// Returns true if the policy raises this code. If so, no other diagnostic is raised from then on.
     pub fn will_raise(&mut self, code: Code) -> bool {
         self.ledger.faulted = self.config.policy.raises(code);
         if self.ledger.faulted {
@@ -304,7 +304,7 @@ impl<'a> Output<'a> {
         self.ledger.faulted
     }
 
-    /// Returns true if the sink needs to know what clients of the dialect would misread.
+    /// Returns true if the sink needs to know which payloads clients of the dialect would misread.
     pub fn wants_wire_facts(&self) -> bool {
         self.sink.wants_wire_facts()
     }
@@ -375,7 +375,7 @@ impl<'a> Output<'a> {
         self.ledger.left_out += notes;
     }
 
-    /// Reports, after a payload or the input was read, how many notes were left out.
+    /// Reports how many notes were left out. Called after a payload or the input has been read.
     #[inline]
     pub(crate) fn report_left_out(&mut self) -> Result<(), Fault> {
         if self.ledger.left_out == 0 {

@@ -1,4 +1,4 @@
-//! Policies: the action for each diagnostic, and the switches of the named ambiguities. Plain data.
+//! Policies: the action for each diagnostic, and the switches for the named ambiguities. Plain data.
 
 use crate::model::spec::Code;
 use crate::model::spec::Severity;
@@ -6,9 +6,9 @@ use crate::model::spec::Severity;
 /// Action of a policy for one diagnostic code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// End the stream with the exception for that code.
+    /// End the stream with the exception for this code.
     Raise,
-    /// Record it and continue.
+    /// Record the diagnostic and continue.
     Diagnose,
     /// Drop the piece and record the diagnostic.
     Skip,
@@ -33,7 +33,7 @@ macro_rules! words {
 }
 
 words! {
-    /// The base that a policy starts from.
+    /// The base policy from which a policy starts.
     Base {
         Standard = "standard",
         Strict = "strict",
@@ -44,29 +44,29 @@ words! {
         Done = "done",
         Finish = "finish",
     }
-    /// AM1: a new id arrives on the index of a call with the same name that has no arguments yet.
+    /// AM1: a new id arrives at the index of a call with the same name that has no arguments yet.
     SameIndexNewId {
         New = "new",
         Merge = "merge",
     }
-    /// AM2: arguments arrive on an index without an opened call, while several calls have no arguments yet.
+    /// AM2: arguments arrive at an index without an opened call, while several calls have no arguments yet.
     OrphanIndex {
         Fifo = "fifo",
         Latest = "latest",
     }
-    /// AM3: one id announced on two indexes.
+    /// AM3: one id is announced at two indexes.
     ParallelHeaders {
         /// Split only if the joined text is not valid JSON but the text of each index is.
         Auto = "auto",
         Join = "join",
         Split = "split",
     }
-    /// AM4: the id of a finished call announced again, without arguments.
+    /// AM4: the id of a finished call is announced again, without arguments.
     EmptyHeader {
         Drop = "drop",
         Keep = "keep",
     }
-    /// AM5: an identical call without an id on the same index.
+    /// AM5: an identical call without an id arrives at the same index.
     IdenticalCall {
         Drop = "drop",
         Keep = "keep",
@@ -74,26 +74,26 @@ words! {
     /// A call without arguments, in a stream that ends without a finish reason.
     EmptyCall {
         Cut = "cut",
-        /// The gateway sends no finish reasons: the call has no arguments.
+        /// The gateway is known to send no finish reasons, so the call has no arguments.
         Run = "run",
     }
-    /// AM6: a second JSON object without a header.
+    /// AM6: a second JSON object arrives without a header (a tool name).
     Overflow {
         Flag = "flag",
         Split = "split",
     }
-    /// AM7: a payload equal to the previous one.
+    /// AM7: a payload is equal to the previous one.
     DuplicatePayload {
         Keep = "keep",
         Drop = "drop",
     }
-    /// AM8: whether a text delta holds new text or the whole text so far.
+    /// AM8: a text delta contains either new text or all of the text so far.
     ContentMode {
         Delta = "delta",
         Auto = "auto",
         Cumulative = "cumulative",
     }
-    /// AM12: which id to keep for a call whose id changes.
+    /// AM12: which id to use for a call whose id changes.
     UnstableId {
         First = "first",
         Last = "last",
@@ -102,12 +102,12 @@ words! {
     MissingTerminal {
         /// The stream was truncated.
         Truncate = "truncate",
-        /// The gateway is known to omit the end signal: the stream is treated as complete.
+        /// The gateway is known to omit the end signal, so the stream is treated as complete.
         Assume = "assume",
     }
 }
 
-/// The switches of the named ambiguities (`ambiguous_*` and the content switches).
+/// The switches for the named ambiguities (`ambiguous_*` and the content switches).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Switches {
     pub same_index_new_id_same_name_empty: SameIndexNewId,
@@ -120,9 +120,9 @@ pub struct Switches {
     pub content_mode: ContentMode,
     /// AM9: the closing chunk repeats the text.
     pub drop_restated_content: bool,
-    /// AM10: a new chunk id and role mid-stream.
+    /// AM10: a new chunk id and role arrive in the middle of the stream.
     pub restart_on_new_stream_id: bool,
-    /// AM11: tool calls arrive in a different choice from the text. True merges all choices into choice 0.
+    /// AM11: tool calls arrive in a different choice from the text. True: all choices are merged into choice 0.
     pub merge_choices: bool,
     pub unstable_id: UnstableId,
     pub empty_call_without_reason: EmptyCall,
@@ -249,7 +249,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Creates the policy of that base with all defaults.
+    /// Creates the policy with all defaults of this base.
     pub fn new(base: Base) -> Policy {
         let mut actions = [Action::Diagnose; Code::COUNT];
         for (slot, code) in actions.iter_mut().zip(Code::all()) {

@@ -122,7 +122,7 @@ impl<K: Eq + Hash, V> Map<K, V> {
         if list.len() == FEW {
             self.0 = Store::Many(Box::new(mem::take(list).into_iter().collect()));
         } else if list.len() == list.capacity() {
-            // Grows to 1, 2, 4 and 8 entries, because a Vec that grows on demand starts with room for four.
+            // Grows to 1, 2, 4 and 8 entries. A `Vec` that grows on demand would start with room for four.
             list.reserve_exact(list.len().max(1));
         }
     }
@@ -290,13 +290,14 @@ impl<T: Numbered> List<T> {
         if let Some(positions) = &mut self.positions {
             positions.insert(one.number(), position);
         }
-        // Usually there is only one, and a Vec that grows on demand starts with room for four.
+        // Reserve room for one value. Usually there is only one, and a `Vec` that grows on demand starts with room for
+        // four.
         self.all.reserve_exact(usize::from(position == 0));
         self.all.push(one);
         position
     }
 
-    /// Returns the value with that number, created if there is none.
+    /// Returns the value with this number. Creates it if there is none.
     pub fn slot(&mut self, number: T::Number, make: impl FnOnce() -> T) -> &mut T {
         let position = self.position(number);
         let position = position.unwrap_or_else(|| self.push(make()));

@@ -1,4 +1,4 @@
-//! Reads the shared data files `_spec/*.json`, which are compiled in. Both backends use the same files.
+//! Reads the shared data files `_spec/*.json`, which are compiled into the binary. Both backends use the same files.
 
 use serde_json::Map;
 use serde_json::Value;
@@ -11,7 +11,7 @@ macro_rules! file {
     ($name:literal) => {
         LazyLock::new(|| {
             let text = include_str!(concat!("../../../../python/streamweld/_spec/", $name));
-            // A file that does not parse would fail the tests below, so users never see this default.
+            // A file that does not parse would fail the tests below, so this default is never used.
             serde_json::from_str(text).unwrap_or_default()
         })
     };
@@ -38,7 +38,7 @@ pub fn events() -> &'static Map<String, Value> {
     object(&EVENTS, "events")
 }
 
-/// Returns the facts about the dialects: `detect`, and one member per dialect.
+/// Returns the facts about the dialects: `detect`, and one member for each dialect.
 pub fn dialects() -> &'static Value {
     &DIALECTS
 }
@@ -59,17 +59,17 @@ pub fn diagnostics() -> &'static Map<String, Value> {
     object(&DIAGNOSTICS, "codes")
 }
 
-/// Returns the facts about converting to a dialect, for a key: finish words, usage conventions, faults, losses.
+/// Returns what `_spec/conversions.json` contains under a key: finish words, usage conventions, faults, losses.
 pub(crate) fn conversion(key: &str) -> Option<&'static Value> {
     CONVERSIONS.get(key)
 }
 
-/// Returns the name of the usage shape of each dialect.
+/// Returns the usage shape of each dialect, by dialect name.
 pub(crate) fn usage_dialects() -> &'static Map<String, Value> {
     object(&USAGE, "dialects")
 }
 
-/// Returns what the members of a usage object of this shape mean.
+/// Returns the meaning of each member in a usage object of this shape.
 pub(crate) fn usage_shape(name: &str) -> Option<&'static Value> {
     USAGE.get("shapes")?.get(name)
 }
@@ -106,7 +106,7 @@ macro_rules! codes {
     };
 }
 
-/// A diagnostic code of `_spec/diagnostics.json`: an index, cheap to copy and to compare.
+/// A diagnostic code from `_spec/diagnostics.json`, stored as an index, so that it is cheap to copy and to compare.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Code(u8);
 
@@ -189,7 +189,7 @@ codes! {
     TEXT_CALL_REFUSED = "text_call_refused",
 }
 
-/// The data of one code in the file.
+/// The data of one code from the file.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     severity: Severity,
@@ -226,7 +226,7 @@ fn row(name: &str) -> Row {
     }
 }
 
-/// Fallback for a code that the table does not contain. Unreachable, because a `Code` is only made from `NAMES`.
+/// Fallback for a code that is not in the table. Unreachable, because a `Code` is created only from `NAMES`.
 const UNLISTED: Row = Row {
     severity: Severity::Error,
     raises: None,
@@ -245,12 +245,12 @@ impl Code {
         (0..=u8::MAX).take(Code::COUNT).map(Code)
     }
 
-    /// Returns the code with that name.
+    /// Returns the code with this name.
     pub fn from_name(name: &str) -> Option<Code> {
         Code::all().find(|code| code.name() == name)
     }
 
-    /// Returns the position of this code in a table indexed by code; always less than `COUNT`.
+    /// Returns the position of this code in a table indexed by code. It is always less than `COUNT`.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
@@ -263,19 +263,19 @@ impl Code {
         self.row().severity
     }
 
-    /// Returns the Python name of the exception that is raised for this code. Codes with severity `info` have no
+    /// Returns the name of the Python exception that is raised for this code. Codes with severity `info` have no
     /// exception of their own; if a caller's policy raises such a code anyway, the base class is used.
     pub fn raises(self) -> &'static str {
         self.row().raises.unwrap_or("StreamError")
     }
 
-    /// Returns true if a policy may drop the piece.
+    /// Returns true if a policy may drop the piece that the diagnostic is about.
     pub fn skippable(self) -> bool {
         self.row().skippable
     }
 
-    /// Returns how repair handles the code: drops the `payload`, or rewrites the `stream` from that point on. `None`:
-    /// the payload passes through.
+    /// Returns what repair does if this code is reported: it drops the `payload`, or rewrites the `stream` from that
+    /// point on. `None`: the payload passes through.
     pub(crate) fn mends(self) -> Option<&'static str> {
         self.row().mends
     }

@@ -1,4 +1,4 @@
-//! Content that no event contains. An encoder for the same dialect writes it as it was sent.
+//! Content for which there is no event type. An encoder for the same dialect writes it as it was sent.
 //!
 //! The decoder creates these values only for repair. Strings contain JSON as sent.
 
@@ -14,15 +14,15 @@ pub enum MembersOf {
     Stop,
 }
 
-/// Content that no event contains.
+/// Content for which there is no event type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unmodelled<'a> {
     /// Unknown members at the start of a block that has a part.
     BlockMembers { index: i64, members: &'a str },
-    /// The start of a block without a part: a tool result, or a block of unknown type. A result has the
-    /// call id that the events have.
+    /// The start of a block without a part: a tool result, or a block of unknown type. A tool result has the call id
+    /// that is used in events.
     BlockOpened { index: i64, block: &'a str },
-    /// A delta whose content no event contains. Its block may have a part.
+    /// A delta with content for which there is no event type. Its block may have a part.
     BlockDelta { index: Option<i64>, delta: &'a str },
     /// The stop of a block without a part.
     BlockClosed { index: i64 },

@@ -1,9 +1,9 @@
-//! Decides, by type alone, which events repair may pass through: events after an upstream error, and, while the stream
-//! is being rewritten, events without content for any part.
+//! Decides, by type alone, which events repair may pass through in two cases: after an upstream error, and, while the
+//! stream is being rewritten, if an event has no content for any part.
 //!
 //! Some dialects report a failure with two events (Responses: `error`, `response.failed`) or send a final event after
-//! it (AI SDK). Comments and the marker may also follow, but not an event that reports success. The types come from
-//! `_spec/conversions.json`; apart from that, this file does not depend on any dialect.
+//! the error (AI SDK). Comments and the terminal marker may also follow, but not an event that reports success. The
+//! types come from `_spec/conversions.json`; apart from that, this file does not depend on any dialect.
 
 use crate::json::members::Document;
 use crate::json::members::Object;
@@ -25,7 +25,7 @@ pub(crate) struct AfterError {
     /// Event types that may follow.
     may: Vec<&'static str>,
     success: Vec<&'static str>,
-    /// True if the current block is dropped, regardless of the rest of its content.
+    /// True if the current block is dropped because it is too long to buffer.
     spoilt: bool,
 }
 
@@ -48,7 +48,7 @@ impl AfterError {
         }
     }
 
-    /// Marks the current block as dropped because it is too long to buffer.
+    /// Marks the current block to be dropped, because it is too long to buffer.
     pub(crate) fn spoil(&mut self) {
         self.spoilt = true;
     }
@@ -57,7 +57,7 @@ impl AfterError {
         self.spoilt
     }
 
-    /// Returns true if the block, now complete, may be emitted.
+    /// Returns true if the complete block may be emitted.
     pub(crate) fn passes(&mut self, block: &[u8]) -> bool {
         if std::mem::take(&mut self.spoilt) {
             return false;
@@ -110,7 +110,7 @@ impl Look<'_> {
     }
 }
 
-/// Returns true if a payload that produced no event has a type that carries no content for any part.
+/// Returns true if the type of a payload that produced no event has no content for any part.
 pub(crate) fn is_beside(dialect: &str, payload: &[u8]) -> bool {
     let known = spec::conversion("beside").and_then(|table| table.get(dialect));
     let known = spec::words(known);

@@ -1,6 +1,6 @@
 //! Splits a body that is one JSON array (Gemini without `alt=sse`) into its elements, each as soon as it is complete.
 //!
-//! Accepts bytes in reads of any size, and returns elements with their offsets. The first bytes decide whether the body
+//! Accepts bytes in reads of any size, and returns elements with their offsets. The first bytes show whether the body
 //! is an array. Until that is decided, they are held; if the body is not an array, they are returned. Tracks only
 //! brackets and strings, so the caller must check whether an element is valid JSON.
 
@@ -58,13 +58,13 @@ pub(crate) struct ArrayBody {
     /// The first bytes of the body, held while its kind is undecided.
     held: Vec<u8>,
     read: Cursor,
-    /// Where `ends_in` stopped. The offset may lie before `read` if those bytes have been consumed since.
+    /// Position at which `ends_in` stopped. It may lie before `read` if those bytes have been consumed since.
     ahead: Cursor,
-    /// The bytes of an unfinished element that came with earlier reads.
+    /// Bytes of the unfinished element from earlier reads.
     element: Vec<u8>,
 }
 
-/// A complete element, and its offset.
+/// A complete element with its offset.
 #[derive(Debug)]
 pub(crate) struct Element<'e> {
     pub(crate) data: Cow<'e, [u8]>,
@@ -112,7 +112,8 @@ impl ArrayBody {
         &self.element
     }
 
-    /// Adds the next bytes to decide the kind of body. Returns the bytes to parse next, or `None` while undecided.
+    /// Adds the next bytes, and decides the kind of body if possible. Returns the bytes to parse next, or `None` while
+    /// undecided.
     pub(crate) fn decide<'d>(&mut self, data: &'d [u8]) -> Option<Cow<'d, [u8]>> {
         let taken = if self.held.is_empty() {
             Cow::Borrowed(data)
@@ -140,14 +141,14 @@ impl ArrayBody {
         })
     }
 
-    /// Returns true if the body may still be an array after these next bytes.
+    /// Returns true if the body may still turn out to be an array after these next bytes.
     pub(crate) fn may_open(&self, next: &[u8]) -> bool {
         let more = skip_blanks(next);
         let more = more.get(..=BOM.len()).unwrap_or(more);
         kind(&[&self.held, more].concat()).0 != Body::Events
     }
 
-    /// Treats the body as an event stream, because the input ended before this was decided. Returns the held bytes.
+    /// Treats the body as an event stream, because the input ended before its kind was decided. Returns the held bytes.
     pub(crate) fn give_up(&mut self) -> Vec<u8> {
         self.body = Body::Events;
         std::mem::take(&mut self.held)
@@ -206,7 +207,7 @@ impl ArrayBody {
 }
 
 impl Cursor {
-    /// Returns the next piece of an element, and whether the element ends with this piece, or `None` if the data
+    /// Returns the next piece of an element, and whether the element ends with this piece. Returns `None` if the data
     /// contains no further element.
     fn piece<'d>(&mut self, data: &mut &'d [u8]) -> Option<(&'d [u8], bool)> {
         if data.is_empty() || (self.inside == Inside::None && !self.between(data)) {
@@ -251,7 +252,7 @@ impl Cursor {
         false
     }
 
-    /// Returns how many of these bytes belong to the element, and whether it ends there.
+    /// Returns how many of these bytes belong to the element, and whether the element ends there.
     fn scan(&mut self, data: &[u8]) -> (usize, bool) {
         for (at, &byte) in data.iter().enumerate() {
             match (self.inside, byte) {
@@ -277,7 +278,7 @@ impl Cursor {
     }
 }
 
-/// Returns the kind of body that its first bytes indicate, and the offset after the opening bracket of an array.
+/// Returns the kind of body that the first bytes indicate, and the offset after the opening bracket of an array.
 fn kind(window: &[u8]) -> (Body, usize) {
     if window.len() < BOM.len() && BOM.starts_with(window) {
         return (Body::Undecided, 0);

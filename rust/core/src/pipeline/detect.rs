@@ -1,6 +1,6 @@
-//! Detects the dialect of a stream: holds inconclusive payloads, and dispatches them with their own places once a later
-//! payload identifies the dialect. At the end of the stream, checks a dialect that the caller specified and classifies
-//! a lone document.
+//! Detects the dialect of a stream: holds inconclusive payloads, and dispatches them at their original places once a
+//! later payload identifies the dialect. At the end of the stream, checks a dialect that the caller specified and
+//! classifies a lone document.
 
 use crate::dialect::Read;
 use crate::dialect::decode_context::ParseResult;
@@ -19,8 +19,8 @@ use crate::pipeline::undetected::HeldPayload;
 use crate::sse::decode_utf8;
 
 impl PayloadPipeline {
-    /// Returns true if the payload needs no further processing now, because it is held or is ignored as a keep-alive.
-    /// If the payload identifies the dialect, dispatches the held payloads.
+    /// Returns true if the payload needs no processing now, because it is held, or ignored as a keep-alive. If the
+    /// payload identifies the dialect, dispatches the held payloads.
     pub(crate) fn waits(
         &mut self,
         out: &mut Output<'_>,
@@ -92,7 +92,7 @@ impl PayloadPipeline {
         !self.array && self.waiting.is_empty() && read.is_ok_and(|read| read.is_error_body())
     }
 
-    /// Dispatches the held payloads, each with its own place, once the dialect is detected.
+    /// Dispatches the held payloads, each at its original place, once the dialect is detected.
     fn release(&mut self, out: &mut Output<'_>) -> ParseResult {
         let waiting = self.waiting.take();
         if !waiting.held.is_empty() {
@@ -107,8 +107,8 @@ impl PayloadPipeline {
         Ok(())
     }
 
-    /// Detects the dialect from a salvaged document. Unlike other payloads, the document must identify the dialect by
-    /// itself.
+    /// Detects the dialect from a salvaged document. Unlike other payloads, a salvaged document must identify the
+    /// dialect by itself.
     pub(crate) fn detect(
         &mut self,
         out: &mut Output<'_>,
@@ -145,8 +145,8 @@ impl PayloadPipeline {
         }
     }
 
-    /// Reports, at the end of the stream, that its dialect differs from the specified one, if no payload could be
-    /// decoded.
+    /// Reports, at the end of the stream, that the detected dialect differs from the specified one. Does so only if no
+    /// payload could be decoded.
     pub(crate) fn report_other_dialect(&mut self, out: &mut Output<'_>) -> ParseResult {
         let found = self.watch.take().and_then(|watch| watch.found);
         let Some((dialect, fault)) = found.filter(|_| self.assembler.is_blank()) else {
@@ -187,7 +187,7 @@ impl PayloadPipeline {
     }
 }
 
-/// Reports a diagnostic about an earlier payload, at the place of that payload.
+/// Reports a diagnostic about an earlier payload, at that payload's place.
 fn report_at(out: &mut Output<'_>, one: &HeldPayload, code: Code) -> ParseResult {
     let arrival = one.arrival();
     out.diagnose_at((arrival.offset, arrival.ordinal), code, "")

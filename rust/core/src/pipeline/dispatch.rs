@@ -79,7 +79,7 @@ impl PayloadPipeline {
         }
     }
 
-    /// Ignores and reports data after the terminal marker. A note without choices is ignored and not reported.
+    /// Ignores and reports data after the terminal marker. A document without content is ignored and not reported.
     pub(crate) fn after_done(&mut self, out: &mut Output<'_>, payload: Payload<'_>) -> ParseResult {
         if payload.text == MARKER || payload.text.starts_with(':') {
             return Ok(());
@@ -101,7 +101,7 @@ impl PayloadPipeline {
         self.after_end(out)
     }
 
-    /// Reports data after the end, once.
+    /// Reports data after the end of the stream, at most once.
     pub(crate) fn after_end(&mut self, out: &mut Output<'_>) -> ParseResult {
         out.record_fact(WireFact::Emptied);
         if mem::replace(&mut self.late, true) {
@@ -161,7 +161,7 @@ impl PayloadPipeline {
         Ok(())
     }
 
-    /// Returns true if the documents are on separate lines and no `data:` line was seen.
+    /// Returns true if each document is on a separate line and no `data:` line was seen.
     pub(crate) fn in_lines(&self) -> bool {
         self.lines && !self.framed
     }
@@ -222,7 +222,8 @@ impl PayloadPipeline {
         self.keep_alive.contains(&event)
     }
 
-    /// Returns true if the payload is ignored. Marks the payload if clients would parse its data and raise.
+    /// Returns true if the payload is ignored. Marks the payload if clients would parse its data and raise an
+    /// exception.
     pub(crate) fn is_ignored(&self, out: &mut Output<'_>, text: &str, event: Option<&str>) -> bool {
         if text.is_empty() {
             out.leave_out("empty_event"); // openai-python and the AI SDK parse it as JSON
@@ -237,8 +238,9 @@ impl PayloadPipeline {
         true
     }
 
-    /// Returns true if clients would parse the data of a keep-alive as a payload and raise. Clients of Messages expect
-    /// `ping`. In Responses, keep-alives after the first event pass through, because they may be part of the numbering.
+    /// Returns true if clients would parse the data of a keep-alive as a payload and raise an exception. Clients of
+    /// Messages expect `ping`. In Responses, keep-alives after the first event pass through, because they may be part
+    /// of the numbering.
     fn is_keep_alive_read(&self, event: &str) -> bool {
         match self.dialect {
             Some(Dialect::Chat) => true,

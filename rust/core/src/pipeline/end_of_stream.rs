@@ -83,7 +83,7 @@ impl PayloadPipeline {
         self.end(out, rest, input, (pending.offset, ordinal))
     }
 
-    /// Closes the stream of an array body. `total`: the number of bytes fed.
+    /// Closes a stream whose body is an array. `total`: the number of bytes fed.
     pub(crate) fn close_array(
         &mut self,
         out: &mut Output<'_>,
@@ -109,7 +109,7 @@ impl PayloadPipeline {
         self.end(out, rest, input, stream_position)
     }
 
-    /// Uses an unterminated event if its payload is complete anyway.
+    /// Uses an unterminated event if its payload is complete nevertheless.
     fn last_one(
         &mut self,
         out: &mut Output<'_>,
@@ -218,7 +218,7 @@ enum Usable {
     Nothing,
 }
 
-/// Returns what kind of unfinished input is left.
+/// Returns the kind of unfinished input that is left.
 fn rest(cut: bool, mid_utf8: bool) -> UnfinishedInput {
     match (cut, mid_utf8) {
         (true, true) => UnfinishedInput::MidUtf8,
@@ -227,7 +227,7 @@ fn rest(cut: bool, mid_utf8: bool) -> UnfinishedInput {
     }
 }
 
-/// Adds a place to a fault that does not have one.
+/// Adds a place to a fault that has none.
 fn put(fault: Fault, (offset, ordinal): (u64, u64)) -> Fault {
     if fault.placed {
         return fault;

@@ -1,7 +1,7 @@
 //! Adapts the payload pipeline to the framer's callback trait, and adds the place to each payload.
 //!
-//! Matches a complete event against the known templates before the event is split into lines, and matches several
-//! events at once if they only continue the same text.
+//! Matches a complete event against the known templates before the event is split into lines. Matches several events at
+//! once if they only continue the same text.
 
 use crate::dialect::decode_context::DATA;
 use crate::dialect::decode_context::DecodeContext;
@@ -19,17 +19,16 @@ use crate::sse::Item;
 use crate::sse::Receiver;
 use crate::sse::WholeEvents;
 
-/// The payload pipeline and its output, in the role of the framer's receiver.
+/// The payload pipeline and its output, as the framer's receiver.
 pub(crate) struct FrameReceiver<'g, 'o> {
     pub(crate) stage: &'g mut PayloadPipeline,
     pub(crate) out: Output<'o>,
-    /// Offset of an event that already failed to match any template.
+    /// Offset of an event that matched no template.
     pub(crate) unknown: u64,
 }
 
 impl FrameReceiver<'_, '_> {
-    /// Consumes events that only continue the current text, at most `most` of them. Does not record the places of these
-    /// events.
+    /// Consumes at most `most` events that only continue the current text. Does not record the places of these events.
     #[inline]
     fn similar_events(&mut self, rest: &[u8], most: usize) -> WholeEvents {
         let PayloadPipeline {

@@ -1,6 +1,6 @@
 //! Parses one stream from bytes to events: framing, payloads, wire deltas, assembly.
 //!
-//! Holds the state that must survive between reads, passes it to the stages (`payload_pipeline`, `end_of_stream`), and
+//! Stores the state that must survive between reads, passes it to the stages (`payload_pipeline`, `end_of_stream`), and
 //! enforces the limits for the whole stream. Input after a fault or after the end is ignored.
 
 use crate::assemble::Assembler;
@@ -37,7 +37,7 @@ type ParseResult = Result<(), Fault>;
 /// Parser of one stream.
 #[derive(Debug)]
 pub struct Parser {
-    /// Shared by all streams created with the same configuration.
+    /// Configuration, shared by all streams that were created with it.
     config: Arc<Config>,
     ledger: Ledger,
     framer: Framer,
@@ -48,7 +48,7 @@ pub struct Parser {
     array: Option<Box<ArrayBody>>,
     /// Bytes fed so far.
     total: u64,
-    /// Offset of an event that already failed to match any template.
+    /// Offset of an event that matched no template.
     unknown: u64,
     over: bool,
 }
@@ -317,7 +317,7 @@ impl Parser {
         Err(Fault::limit(name, limit).at(self.total, self.payloads()))
     }
 
-    /// Stops the parser because a call failed partway. Later input is ignored.
+    /// Stops the parser because a call into it failed partway. Later input is ignored.
     pub fn give_up(&mut self) {
         self.over = true;
     }
@@ -369,8 +369,7 @@ impl Parser {
         self.ledger.dropped()
     }
 
-    /// Returns the completeness of the response, which is open until the terminal marker, the end of the input or a
-    /// fault.
+    /// Returns the completeness of the response. It is open until the terminal marker, the end of the input or a fault.
     pub fn completeness(&self) -> Completeness {
         match self.stage.assembler.completeness() {
             Completeness::Open if self.over => Completeness::Truncated,
@@ -378,19 +377,18 @@ impl Parser {
         }
     }
 
-    /// Emits the assumed ends of choices without a finish reason, if the policy accepts a stream without an end as
-    /// complete. No event reports these ends during parsing.
+    /// Emits the `Finished` events of choices without a finish reason, if the policy accepts a stream without an end as
+    /// complete. These events are not emitted during parsing.
     pub(crate) fn assumed_ends(&self, sink: &mut dyn Sink) {
         self.stage.assembler.assumed_ends(sink);
     }
 
-    /// Returns the arguments that events have reported so far for the call `part`, or `None` if the provider sent no
-    /// such call.
+    /// Returns the arguments emitted so far for the call with the number `part`, or `None` if there is no such call.
     pub fn shown_arguments(&self, part: u32) -> Option<Cow<'_, str>> {
         self.stage.assembler.shown_arguments(part)
     }
 
-    /// Emits the close events from which the current response can be rebuilt. Open parts contain what has arrived so
+    /// Emits the close events from which the current response can be rebuilt. Open parts contain the text received so
     /// far.
     pub fn snapshot(&self, sink: &mut dyn Sink) {
         match &self.text_calls {

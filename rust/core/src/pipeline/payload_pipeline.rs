@@ -1,6 +1,6 @@
 //! Classifies payloads one at a time and passes each to the decoder.
 //!
-//! Runs after the framer and before the decoder. Every fault gets its byte offset and event ordinal here.
+//! Runs after the framer and before the decoder. Adds the byte offset and event ordinal to every fault.
 
 use crate::assemble::Assembler;
 use crate::dialect::Dialect;
@@ -41,10 +41,11 @@ use crate::sse::decode_utf8;
 use memchr::memchr;
 use std::mem;
 
-/// Number of body bytes that are kept until the first payload; a gateway may send many comments before it.
+/// Number of body bytes that are kept until the first payload. It is this large because a gateway may send many
+/// comments first.
 pub(crate) const HEAD: usize = 4096;
 
-/// Number of body bytes in the fault for a body that is not an event stream.
+/// Number of body bytes that a fault shows if the body is not an event stream.
 pub(crate) const BODY_HEAD: usize = 512;
 
 /// The state of a stream in the stages after the framer.
@@ -55,9 +56,9 @@ pub(crate) struct PayloadPipeline {
     pub(crate) chat: Option<Box<Chat>>,
     /// The decoder of any dialect except Chat.
     pub(crate) other: Option<Box<dyn Decoder>>,
-    /// Event names of keep-alives, which carry no content.
+    /// Event names of keep-alives, that is, of events without content.
     pub(crate) keep_alive: &'static [&'static str],
-    /// Prefixes of event names; clients wrap the data of such events in another object.
+    /// Prefixes of event names that make clients wrap the data in another object.
     pub(crate) wrapped: &'static [&'static str],
     pub(crate) assembler: Assembler,
     /// The first bytes of the body, kept until the first payload.
@@ -66,7 +67,7 @@ pub(crate) struct PayloadPipeline {
     pub(crate) seen: bool,
     /// True once the terminal marker was seen.
     pub(crate) done: bool,
-    /// True once data after the marker was reported.
+    /// True once data after the marker has been reported.
     pub(crate) late: bool,
     /// The previous payload, if the policy drops consecutive duplicates.
     pub(crate) last: Option<Option<Vec<u8>>>,
@@ -116,8 +117,8 @@ impl PayloadPipeline {
         self.read(out, arrival).map_err(locate)
     }
 
-    /// Matches a payload against the known templates. Returns its length, including its line prefixes if the input
-    /// still has them, or 0 if it must be parsed.
+    /// Matches a payload against the known templates. Returns the length of the payload, or 0 if it must be parsed. The
+    /// length includes the line prefixes if the input still has them.
     #[inline]
     pub(crate) fn known(
         &mut self,
@@ -251,8 +252,8 @@ impl PayloadPipeline {
         }
     }
 
-    /// Checks whether the payload belongs to a dialect other than the specified one. Stops at the first payload that
-    /// produces content, because a stream from which content was decoded is in the specified dialect.
+    /// Checks whether the payload belongs to a dialect other than the specified one. The check ends with the first
+    /// payload that produces content, because the stream is then in the specified dialect.
     fn watch_dialect(&mut self, arrival: LocatedPayload<'_>, text: &str) {
         let Some(watch) = &mut self.watch else {
             return;
@@ -326,7 +327,7 @@ impl PayloadPipeline {
         }
     }
 
-    /// Handles the text after the complete lines of a payload: a document that spans several lines, or a broken one.
+    /// Handles the text after a payload's complete lines: a document that spans several lines, or a broken one.
     fn rest(&mut self, out: &mut Output<'_>, payload: Payload<'_>, start: usize) -> ParseResult {
         let sent = payload.text.get(start..).unwrap_or_default();
         let text = trim(sent);
@@ -385,8 +386,8 @@ impl PayloadPipeline {
         out.diagnose(Code::MALFORMED_JSON, None, "")
     }
 
-    /// Replaces the framer's fault for a line that is too long, if it is the first line of the body and consists of
-    /// several lines without line endings. `next`: input that was not fed yet.
+    /// Returns the fault for a line that is too long. Replaces the framer's fault if the line is the first one of the
+    /// body and consists of several lines without line endings. `next`: input that has not been fed yet.
     pub(crate) fn explain_limit<'b>(
         &self,
         limits: &Limits,
@@ -402,7 +403,7 @@ impl PayloadPipeline {
         }
         let mut head = self.head.clone();
         head.extend(next.flatten().take(HEAD.saturating_sub(head.len())));
-        // How much was read beyond the limit depends on the sizes of the reads.
+        // The sizes of the reads determine how much was read beyond the limit, so cut there.
         let end = fault.byte_offset.saturating_add(limit);
         head.truncate(usize::try_from(end).unwrap_or(usize::MAX));
         let reader = Reader {
@@ -433,14 +434,14 @@ impl PayloadPipeline {
     }
 }
 
-/// Returns the fault for a field name at this position in the text of a payload.
+/// Returns the fault for a field name at this position in a payload's text, which shows that line endings are missing.
 pub(crate) fn joined(data: &[u8], at: usize) -> Fault {
     let mut fault = Fault::line_ends_missing();
     fault.detail = format!("position {}", position(data, at));
     fault
 }
 
-/// Returns the limit that a payload exceeded, if the payload could not be parsed for that reason.
+/// Returns the limit that a payload exceeded, if that is why it could not be parsed.
 fn capped(out: &Output<'_>, error: ScanError) -> Option<(LimitName, u64)> {
     let limits = &out.config.limits;
     match error.problem {

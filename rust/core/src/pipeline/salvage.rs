@@ -1,8 +1,8 @@
 //! Classifies a payload as a marker, a document, or broken data, and salvages the usable part of broken data.
 //!
-//! Salvage is tried only if the data is not JSON and the policy is not strict. Runs between framing and decoding, works
-//! on lines and documents, and does not look at their contents. Takes linear time, because each byte is read at most a
-//! fixed number of times.
+//! Salvage is tried only if the data is not JSON and the policy is not strict. It runs between framing and decoding,
+//! and examines lines and documents, but not the contents of documents. It takes linear time, because each byte is read
+//! at most a fixed number of times.
 
 use crate::dialect::Read;
 use crate::dialect::Reader;
@@ -11,7 +11,7 @@ use crate::json::ScanError;
 use crate::json::members;
 use crate::sse::decode_utf8;
 
-/// Maximum number of `data:` positions to try when looking for a second document glued to a broken one.
+/// Maximum number of `data:` positions to try when looking for a second document on the line of a broken one.
 const TAILS: usize = 16;
 
 pub(crate) const MARKER: &str = "[DONE]";
@@ -66,7 +66,7 @@ pub(crate) fn trim_start(text: &str) -> &str {
     text.trim_start_matches(is_white)
 }
 
-/// Classifies a payload. `text`: the payload's trimmed text. `lenient` allows salvage.
+/// Classifies a payload. `text`: the payload's trimmed text. `lenient`: whether salvage is allowed.
 pub(crate) fn classify<'t>(
     data: &[u8],
     text: &'t str,
@@ -99,7 +99,7 @@ pub(crate) fn classify<'t>(
         return Salvaged::Lines(lines);
     }
     if text.contains('\n') {
-        // Joins bytes instead of text, because a line break may split a character.
+        // Join bytes instead of text, because a line break may split a character.
         let bytes: Vec<u8> = data.iter().copied().filter(|byte| *byte != b'\n').collect();
         let joined = trim(&decode_utf8(&bytes).0).to_owned();
         if whole(&joined, reader).is_some() {
@@ -148,7 +148,7 @@ fn whole_lines(text: &str, reader: Reader) -> Option<WholeLines<'_>> {
     })
 }
 
-/// Returns the usable complete documents after a broken one: later lines, and documents after a `data:` inside a line.
+/// Returns the usable complete documents after a broken one: on later lines, and after a `data:` inside a line.
 fn tails(text: &str, reader: Reader) -> Vec<&str> {
     let mut out = Vec::new();
     let mut broken = false;
@@ -167,7 +167,8 @@ fn tails(text: &str, reader: Reader) -> Vec<&str> {
     out
 }
 
-/// Returns the document after a `data:` inside a line. If a document follows several of them, the last `data:` is used.
+/// Returns the document after a `data:` inside a line. If several `data:` are followed by a document, the last one is
+/// used.
 fn glued(line: &str, reader: Reader) -> Option<(&str, Read<'_>)> {
     line.rmatch_indices("data:")
         .take(TAILS)
@@ -186,14 +187,14 @@ fn whole(text: &str, reader: Reader) -> Option<Read<'_>> {
     reader.read(text).ok()
 }
 
-/// Returns the position of a field name that directly follows the complete document at the start of a text.
+/// Returns the position of a field name that directly follows the complete document at the start of the text.
 ///
-/// No dialect sends such a line. It means that the lines were passed on without their line endings.
+/// No dialect sends a field name there. If there is one, the lines were passed on without their line endings.
 pub(crate) fn joined_field(text: &str, reader: Reader) -> Option<usize> {
     if !text.starts_with(['{', '[']) {
         return None;
     }
-    // Nothing inside the document is read, so no limit on values applies.
+    // No value in the document is read, so no limit on values applies.
     let at = members::document(text, reader.max_depth).err()?.pos;
     let (document, rest) = text.split_at_checked(at)?;
     let line = rest.split('\n').next().unwrap_or_default();
@@ -258,8 +259,8 @@ pub(crate) fn is_foreign(head: &[u8]) -> bool {
     false
 }
 
-/// Converts an offset in the trimmed text of a payload to an offset in its bytes. In the text, invalid bytes are
-/// replaced.
+/// Converts an offset in a payload's trimmed text to an offset in its bytes. They differ because invalid bytes are
+/// replaced in the text.
 pub fn position(data: &[u8], pos: usize) -> usize {
     let (text, replaced) = decode_utf8(data);
     let pos = text.len() - trim_start(&text).len() + pos;

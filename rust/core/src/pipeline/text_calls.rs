@@ -1,4 +1,4 @@
-//! Holds back response text as long as it may turn out to be a tool call, and emits the calls found in it.
+//! Holds back response text while it may still turn out to be a tool call, and emits the calls found in it.
 //!
 //! An event filter between the assembler and the sink. `python/streamweld/_pure/text_calls/__init__.py` specifies its
 //! behavior.
@@ -41,8 +41,8 @@ use std::sync::PoisonError;
 /// Number of distinct settings that are cached in parsed form.
 const KEPT: usize = 16;
 
-/// Parsed settings, most recently used first. All streams share them, even if streams with different policies
-/// alternate.
+/// Parsed settings, most recently used first. All streams share them, so that streams with different policies can
+/// alternate without parsing again.
 static KNOWN: Mutex<Vec<(Arc<str>, Arc<Settings>)>> = Mutex::new(Vec::new());
 
 fn settings(text: &Arc<str>) -> Option<Arc<Settings>> {
@@ -83,7 +83,7 @@ pub(crate) struct TextCalls {
     /// Call ids used in this stream and in earlier turns.
     ids: HashSet<String>,
     choices: List<Choice>,
-    /// Number of deltas to process one by one before processing rows is tried again.
+    /// Number of deltas to process one by one before several are processed at once again.
     singles: usize,
     /// Position in `choices` of the choice whose text was read last.
     last: usize,
@@ -109,13 +109,13 @@ struct Choice {
     streak: Streak,
     /// Parts with held content, in order.
     parts: VecDeque<Part>,
-    /// The part that was started without text and whose start event is held, if any.
+    /// The part without text whose start event is held, if any.
     empty: Option<u32>,
     /// Number of the part that is being scanned.
     current: Option<u32>,
     /// Names and arguments of this choice's structured calls.
     calls: HashSet<(String, String)>,
-    /// Replacements of each part, keyed by part number.
+    /// The parts that replace each part, keyed by part number.
     shown: HashMap<u32, Vec<Shown>>,
     has_promoted: bool,
 }
@@ -171,7 +171,7 @@ struct Done {
     metadata: Option<String>,
 }
 
-/// Replacement of a part in a snapshot.
+/// One part of a snapshot that replaces a part of the response.
 #[derive(Debug)]
 enum Shown {
     Text(u32, Channel, Done),
@@ -254,7 +254,7 @@ impl TextCalls {
         }
     }
 
-    /// Wraps a sink so that a snapshot shows the replacement parts instead of the assembler's parts.
+    /// Wraps a sink so that a snapshot contains the replacement parts instead of the assembler's parts.
     pub(crate) fn shown<'s>(&'s self, sink: &'s mut dyn Sink) -> ShownSink<'s> {
         ShownSink {
             stage: self,
@@ -359,7 +359,7 @@ impl TextCalls {
         });
     }
 
-    /// Handles the end of a part. `done` copies the part's done event; a copy is needed only if content of the part is
+    /// Handles the end of a part. `done` copies the part's done event, which is needed only if content of the part is
     /// held.
     fn done(
         &mut self,
@@ -495,7 +495,7 @@ impl TextCalls {
         let end = between.end.unwrap_or(done.text.len());
         let text = done.text.get(between.start.unwrap_or(0)..end);
         let text = text.unwrap_or_default();
-        // Text after a block is stripped of its end-of-turn tokens. A part without a block follows a block in another
+        // Text after a block is stripped of its end-of-turn tokens. A part that has no block follows a block in another
         // part.
         let text = match (is_first, between.end) {
             (true, Some(_)) => text,
@@ -641,7 +641,7 @@ impl TextCalls {
 }
 
 /// Reports a diagnostic about a block. If the policy raises a fault for it, the fault is stored until the caller
-/// collects it.
+/// retrieves it.
 fn diagnose(out: &mut Output<'_>, code: Code, span: &Span, part: Option<u32>, why: &str) {
     let [start, end] = span.characters;
     let gap = if why.is_empty() { "" } else { " " };
@@ -652,8 +652,8 @@ fn diagnose(out: &mut Output<'_>, code: Code, span: &Span, part: Option<u32>, wh
 }
 
 impl Choice {
-    /// Switches to the part that the next text belongs to. If that is an earlier part, this choice is no longer
-    /// scanned, because the position within the line is unknown.
+    /// Switches to the part that the next text belongs to. If that is an earlier part, scanning of this choice ends,
+    /// because the position within the line is unknown.
     fn turn_to(&mut self, out: &mut Output<'_>, part: u32, context: &Context<'_>) {
         let before = self.current.replace(part);
         if before == Some(part) {
@@ -693,7 +693,8 @@ impl Choice {
         }
     }
 
-    /// Records where the text of a part ends after it was scanned.
+    /// After a piece was scanned, records whether the text ends at the start of a line or within one; `None` while text
+    /// is held.
     fn note_streak(&mut self, part: u32, settings: &Settings) {
         self.streak = match self.parts.is_empty() && self.scanner.is_idle(settings) {
             false => Streak::None,
@@ -705,7 +706,7 @@ impl Choice {
     /// Accepts the next piece of a part if no marker can begin in it.
     #[inline]
     fn takes(&mut self, part: u32, text: &str, settings: &Settings) -> bool {
-        // A piece without a marker byte has no line end.
+        // Without a marker byte, the piece has no line end.
         if self.streak == Streak::InLine(part) && !settings.marks.is_in(text.as_bytes()) {
             self.scanner.take_plain(text);
             return true;
@@ -724,7 +725,7 @@ impl Choice {
         takes
     }
 
-    /// Returns the number of leading pieces in which no marker can begin; the pieces continue the part that was scanned
+    /// Returns the number of leading pieces in which no marker can begin. The pieces continue the part that was scanned
     /// last.
     fn plain_pieces(&self, text: &str, ends: &[usize], settings: &Settings) -> usize {
         let is_at_line_start = match self.streak {
@@ -870,7 +871,7 @@ impl Part {
 }
 
 impl Done {
-    /// Returns a copy with a different text.
+    /// Returns a copy with different text.
     fn with_text(&self, text: String) -> Done {
         Done {
             text,
@@ -1116,11 +1117,11 @@ fn position_of(choices: &List<Choice>, index: i32) -> Option<usize> {
     choices.position(index)
 }
 
-/// Minimum number of deltas for which preparing a row is worthwhile.
+/// Minimum number of deltas to process at once.
 const WORTHWHILE: usize = 6;
-/// Number of deltas to process one by one after a row of fewer than `WORTHWHILE` deltas.
+/// Number of deltas to process one by one after fewer than `WORTHWHILE` deltas could be processed at once.
 const SINGLES: usize = 16;
-/// Number of deltas to process one by one after a row ended: the held delta, and the delta that releases it.
+/// Number of deltas to process one by one after a delta was held: that delta, and the one that releases it.
 const HELD: usize = 2;
 
 /// Emits a snapshot of the response with its parts replaced. Added parts come after all parts of the assembler.

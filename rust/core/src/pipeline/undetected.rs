@@ -1,4 +1,4 @@
-//! Holds payloads until the dialect is detected. `dialect::detect` decides which dialect a payload identifies.
+//! Holds payloads until the dialect is detected. `dialect::detect` determines which dialect a payload identifies.
 
 use crate::dialect::Dialect;
 use crate::dialect::detect;
@@ -17,7 +17,7 @@ use crate::sse::decode_utf8;
 const MAX_HELD: usize = 16;
 const MAX_HELD_BYTES: usize = 64 * 1024;
 
-/// A held payload, and its place.
+/// A held payload and its place.
 #[derive(Clone, Debug)]
 pub(crate) struct HeldPayload {
     event: Vec<u8>,
@@ -38,7 +38,7 @@ impl HeldPayload {
         }
     }
 
-    /// Keeps the place of a payload that was already processed, and the beginning of its data, for use in a fault.
+    /// Stores the place of a payload that was already processed, and the beginning of its data, for use in a fault.
     pub(crate) fn shown(arrival: LocatedPayload<'_>) -> HeldPayload {
         let data = arrival.data.get(..RAW_HEAD).unwrap_or(arrival.data);
         HeldPayload::of(LocatedPayload { data, ..arrival })
@@ -59,7 +59,7 @@ impl HeldPayload {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UndetectedPayloads {
     pub(crate) held: Vec<HeldPayload>,
-    /// Names of the members found instead, for use in the error message.
+    /// Names of the members that the payloads have, for use in the error message.
     names: Vec<String>,
     size: usize,
 }
@@ -117,12 +117,12 @@ impl UndetectedPayloads {
     }
 }
 
-/// Detects the dialect although the caller specified one, for the error message if no payload can be decoded.
+/// Detects the dialect even though the caller specified one. The error message reports it if no payload can be decoded.
 #[derive(Debug)]
 pub(crate) struct DialectWatch {
     given: Dialect,
     waiting: Option<Box<UndetectedPayloads>>,
-    /// The detected dialect if it differs from the specified one, and the fault to raise if no payload could be
+    /// The detected dialect and the fault to raise, if it differs from the specified one and no payload could be
     /// decoded.
     pub(crate) found: Option<(Dialect, Fault)>,
 }
@@ -141,7 +141,7 @@ impl DialectWatch {
         self.waiting.is_none() && self.found.is_none()
     }
 
-    /// Examines one payload; the first conclusive one decides. Event names are not used.
+    /// Examines one payload. The first conclusive payload determines the result. Event names are not used.
     pub(crate) fn look(&mut self, arrival: LocatedPayload<'_>, text: &str) {
         let Some(waiting) = &mut self.waiting else {
             return;

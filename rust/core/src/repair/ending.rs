@@ -62,14 +62,15 @@ impl Repairer {
         self.sink.end(ending_error.or(cut));
     }
 
-    /// Ends the response after a fault. An error that the upstream itself sent can pass through unchanged.
+    /// Ends the response after a fault. An error that the upstream sent can pass through unchanged.
     pub(crate) fn failed(&mut self, read: &mut Read<'_, '_>, fault: Fault) {
         self.further_input = FurtherInput::Ignored;
         let is_upstream = fault.class == Class::Upstream;
         let is_unknown = fault.class == Class::UnknownDialect;
         let mut ending_error = EndingError::of(&fault);
         if self.sink.position != (fault.byte_offset, fault.event_ordinal) {
-            self.sink.at(fault.byte_offset, fault.event_ordinal); // the fault does not belong to a payload that was read
+            // The fault does not belong to a payload that was parsed.
+            self.sink.at(fault.byte_offset, fault.event_ordinal);
         }
         self.error = Some(fault);
         if (is_upstream || is_unknown) && self.sink.encoder.is_none() {
@@ -96,7 +97,7 @@ impl Repairer {
             return self.begin_block(read);
         }
         if as_sent && self.parser.has_ended() {
-            return self.pass(read); // the upstream has reported the abort itself (AI SDK: `abort`)
+            return self.pass(read); // the upstream reported the abort itself (AI SDK: `abort`)
         }
         if !self.sink.context.broken {
             let reported = self.sink.reported.take().filter(|_| is_upstream);

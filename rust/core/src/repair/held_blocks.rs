@@ -1,4 +1,4 @@
-//! Buffers held blocks and the bytes that would replace them.
+//! Buffers held blocks and their replacement.
 //!
 //! Either all held blocks pass through, or all are rewritten. Blocks that arrived in the current read are copied only
 //! when that read ends.
@@ -31,7 +31,8 @@ impl HeldBlocks {
         self.blocks.len() + read.held() + self.scratch.len()
     }
 
-    /// Holds the current block, or the rest of the last block: `begun`, then the block's bytes in the current read.
+    /// Holds the current block, or the rest of the last one. `begun`: its bytes from earlier reads, which precede those
+    /// from the current read.
     pub(crate) fn block(&mut self, begun: &mut Vec<u8>, read: &mut Read<'_, '_>) {
         self.any = true;
         if !begun.is_empty() {
@@ -46,7 +47,7 @@ impl HeldBlocks {
         self.scratch.append(bytes);
     }
 
-    /// Copies the blocks of the current read, because that read ends.
+    /// Copies the held blocks of the current read, because that read ends.
     #[inline]
     pub(crate) fn keep(&mut self, read: &mut Read<'_, '_>) {
         read.keep(&mut self.blocks);

@@ -8,9 +8,9 @@
 //! This file decides what happens to blocks and in which order output is written. It does not parse frames or interpret
 //! events.
 //!
-//! A block, and the blocks after it, are held while the parser cannot confirm the block yet, for example because an
-//! announced call may still be retracted. `encode::common::passed_through` stores the wire data that the encoder needs
-//! in order to continue after bytes that passed through.
+//! A block and the blocks after it are held while their interpretation is undecided, for example because an announced
+//! call may still be retracted. `encode::common::passed_through` stores the facts about blocks that passed through. The
+//! encoder needs them to continue after these blocks.
 
 pub(crate) mod chunk_type;
 pub(crate) mod ending;
@@ -80,7 +80,7 @@ pub struct Repairer {
     held: HeldBlocks,
     /// True if the last complete block passed through or is held.
     last_out: bool,
-    /// The state after the upstream's own error passed through.
+    /// The state after an error from the upstream passed through.
     after_error: Option<Box<AfterError>>,
     /// Number of payloads before the current block.
     ordinal: u64,
@@ -124,8 +124,8 @@ impl Repairer {
         }
     }
 
-    /// Repairs the next bytes. The output consists of the bytes appended to `out`, followed by the returned slice of
-    /// the input, which passes unchanged. After the repairer has written an ending, there is no more output.
+    /// Repairs the next bytes. The output is the bytes appended to `out`, followed by the returned slice of the input,
+    /// which passes unchanged. After the repairer has written an ending, it returns no more output.
     pub fn feed<'i>(&mut self, input: &'i [u8], out: &mut Vec<u8>) -> &'i [u8] {
         let mut read = Read::new(input, out);
         while self.is_repairing() && !read.rest().is_empty() {
@@ -164,7 +164,7 @@ impl Repairer {
         self.further_input = FurtherInput::Ignored;
     }
 
-    /// Handles an exceeded limit that only the caller can measure, and appends the ending.
+    /// Ends the stream because a limit that only the caller can measure was exceeded, and appends the ending.
     pub fn exceed(&mut self, name: LimitName, out: &mut Vec<u8>) {
         let mut read = Read::new(&[], out);
         if self.is_repairing() && self.after_error.is_none() {
@@ -223,7 +223,8 @@ impl Repairer {
         }
     }
 
-    /// Passes or checks the given number of recognized blocks, most of which contain only pieces of text.
+    /// Passes or checks the given number of blocks that the fast path recognized. Most of them contain only pieces of
+    /// text.
     #[inline]
     fn known(&mut self, read: &mut Read<'_, '_>, events: usize) -> ParseResult {
         if self.sink.block.quiet && !(self.parser.has_pending() || self.sink.holds()) {
@@ -292,7 +293,7 @@ impl Repairer {
         Ok(())
     }
 
-    /// Handles a piece that follows the upstream's own error. A block is checked once it is complete.
+    /// Handles a piece that follows an error from the upstream. A block is checked once it is complete.
     fn piece_after_error(&mut self, read: &mut Read<'_, '_>, ends: bool) {
         let size = self.size(read);
         if ends {
@@ -340,9 +341,9 @@ impl Repairer {
         self.sink.begin_block();
     }
 
-    /// Decides what happens to a complete block: it passes, is dropped, or is the first to be rewritten.
+    /// Decides what happens to a complete block: it passes, is held, is dropped, or is rewritten.
     fn decide(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
-        // google-genai parses any line next to the data as JSON and raises.
+        // google-genai parses any line other than the data as JSON and raises.
         if self.parser.payloads() != self.ordinal || self.parser.dialect() != Some(Dialect::Gemini)
         {
             return self.decide_rest(read);
@@ -360,11 +361,11 @@ impl Repairer {
         Ok(())
     }
 
-    /// Decides what happens to a block after removing the comments that a client would misread.
+    /// Decides what happens to a block whose misreadable comments were already removed.
     fn decide_rest(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         self.sink.open_choices();
         if self.parser.body() == Body::Array {
-            self.sink.block.mend(); // the bytes between two elements are also misread
+            self.sink.block.mend(); // clients also misread the bytes between two elements
         } else if self.is_read_empty(read) {
             self.last_out = false;
             self.repaired = true;
@@ -394,7 +395,7 @@ impl Repairer {
             self.sink.forget();
             self.go_out(read);
         } else if self.parser.payloads() == self.ordinal && self.held.is_empty() {
-            self.go_out(read); // comments and blank lines do not depend on events
+            self.go_out(read); // comments and blank lines are independent of events
         } else {
             self.mend(read)?;
             if self.parser.has_pending() || self.sink.holds() {
@@ -474,7 +475,7 @@ impl Repairer {
         self.held.instead(&mut self.sink.context.writer.bytes);
     }
 
-    /// Returns true if the block, which follows a rewritten block, can be sent unchanged.
+    /// Returns true if a block after a rewritten one can be sent unchanged.
     fn passes_after_repair(&self) -> bool {
         let sink = &self.sink;
         if self.parser.payloads() == self.ordinal {
@@ -510,7 +511,7 @@ impl Repairer {
         read.begin_block();
     }
 
-    /// Reports why the block does not pass, if it is the first such block.
+    /// Reports why the block cannot pass, if it is the first such block.
     fn explain(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         if self.sink.explained {
             return Ok(());
@@ -558,8 +559,8 @@ impl Repairer {
         self.repaired
     }
 
-    /// Returns the upstream error or the fault that ended the stream, if any. Its ending was already written or passed
-    /// through.
+    /// Returns the upstream error or the fault that ended the stream, if any. The ending for it has already been
+    /// written or passed through.
     pub fn error(&self) -> Option<&Fault> {
         self.error.as_ref()
     }
@@ -574,7 +575,7 @@ impl Repairer {
         self.parser.completeness()
     }
 
-    /// Emits the close events from which the response can be rebuilt; open parts contain what has arrived so far.
+    /// Emits the close events from which the response can be rebuilt. Open parts contain the text received so far.
     pub fn snapshot(&self, sink: &mut dyn Sink) {
         self.parser.snapshot(sink);
     }

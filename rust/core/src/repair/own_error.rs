@@ -1,8 +1,8 @@
 //! Checks whether the clients of a dialect raise an exception for an error as it was sent.
 //!
-//! openai-python and openai-node raise if there is an `error` member with a non-empty value. @ai-sdk/anthropic and both
-//! AI SDK protocols check the type. google-genai raises only if `error` is the first member. These clients treat an
-//! error in any other form as a chunk without content.
+//! openai-python and openai-node raise if a payload has an `error` member with a non-empty value. @ai-sdk/anthropic and
+//! both AI SDK protocols check the `type` member. google-genai raises only if `error` is the first member. These
+//! clients treat an error in any other form as a chunk without content.
 
 use crate::dialect::upstream_error::is_empty_value;
 use crate::json::Kind;
@@ -39,8 +39,8 @@ pub(crate) fn is_own(dialect: &str, event: &[u8], payload: &[u8]) -> bool {
     }
 }
 
-/// Returns true for a Responses error without an `error` member: an event named `error` with flat members, or a failed
-/// response.
+/// Returns true for a Responses error without an `error` member: an event named `error` with the error's members at the
+/// top level, or a failed response.
 fn is_own_event(object: &Object<'_>, event: &[u8]) -> bool {
     if is_string(object.get("type"), "response.failed") {
         return object.object("response").is_some();

@@ -1,4 +1,4 @@
-//! Buffers the current block as long as it cannot produce an event, and enforces the limit on buffered input.
+//! Buffers the current block until it can produce an event, and enforces the limit on buffered input.
 //!
 //! The block is parsed when it ends, so that there is only one copy of it.
 
@@ -16,8 +16,8 @@ impl Repairer {
         self.block.len() + read.block().len()
     }
 
-    /// Adds bytes to the current block up to the limit. If held blocks use up the limit, they are rewritten and sent to
-    /// make room.
+    /// Adds bytes to the current block, up to the limit. If held blocks use up the limit, they are rewritten and sent
+    /// to make room.
     pub(crate) fn keep(&mut self, read: &mut Read<'_, '_>, piece: &[u8]) -> ParseResult {
         let mut rest = piece;
         while let Some((fits, beyond)) = self.cut(read, rest) {
@@ -67,8 +67,8 @@ impl Repairer {
         self.render(read)
     }
 
-    /// Parses the payloads that end before the current block does. Other bytes stay unparsed, because the parser would
-    /// have to copy them. `is_ready`: a payload ends with the bytes that have arrived.
+    /// Parses the payloads that end before the end of the current block. Other bytes stay unparsed, because the parser
+    /// would have to copy them. `is_ready`: a payload ends with the bytes that have arrived.
     pub(crate) fn read_early(&mut self, read: &mut Read<'_, '_>, is_ready: bool) -> ParseResult {
         if self.sink.block.misread {
             return self.catch_up(read); // no bytes of the block are buffered here
@@ -97,7 +97,7 @@ impl Repairer {
         self.read_unread(read, |_, unread| unread.len())
     }
 
-    /// Parses the next unparsed bytes of the current block; `taken` returns how many bytes to parse.
+    /// Parses the next unparsed bytes of the current block. `taken` returns how many bytes to parse.
     fn read_unread(
         &mut self,
         read: &mut Read<'_, '_>,

@@ -1,7 +1,6 @@
 //! Buffers pieces of text until it is decided whether their blocks pass unchanged.
 //!
-//! Most of a stream consists of pieces that pass. For those pieces, the encoder only stores the text and writes
-//! nothing.
+//! Most of a stream consists of pieces that pass. For those pieces, the encoder stores the text without writing output.
 
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::encoder::Encoder;
@@ -16,11 +15,11 @@ struct PendingDelta {
     kind: DeltaKind,
     part: u32,
     choice: i32,
-    /// Offset in the joined texts at which the delta's text ends.
+    /// End offset of the delta's text in the joined texts.
     end: usize,
 }
 
-/// Maximum number of text bytes to buffer before the encoder receives the text.
+/// Maximum number of text bytes to buffer before passing them to the encoder.
 const MOST: usize = 1 << 12;
 
 /// Pending deltas in order, with their texts joined.
@@ -39,7 +38,7 @@ impl PendingDeltas {
     }
 
     /// Buffers an event that consists only of a non-empty piece of text; returns false for any other event. `ended`:
-    /// parts that clients consider complete; another piece may contradict this.
+    /// parts that clients consider complete. A piece for such a part is not buffered.
     #[inline]
     pub(crate) fn keep(&mut self, event: &Event<'_>, ended: &Set<u32>) -> bool {
         let (kind, delta) = match event {
@@ -62,7 +61,7 @@ impl PendingDeltas {
         true
     }
 
-    /// Buffers several deltas that are only pieces of text to clients.
+    /// Buffers several deltas, each of which is only a piece of text.
     pub(crate) fn keep_all(&mut self, deltas: &Deltas<'_>) {
         let (start, kind, choice) = (self.texts.len(), deltas.kind, deltas.choice);
         self.texts.push_str(deltas.texts);

@@ -33,7 +33,7 @@ impl<'i, 'o> Read<'i, 'o> {
         }
     }
 
-    /// Returns the bytes that were not consumed yet.
+    /// Returns the bytes that have not been consumed yet.
     #[inline]
     pub(crate) fn rest(&self) -> &'i [u8] {
         self.input.get(self.at..).unwrap_or_default()
@@ -114,8 +114,8 @@ impl<'i, 'o> Read<'i, 'o> {
         self.run.end = bytes.end;
     }
 
-    /// Sends other bytes, moving them out of `bytes`. The first bytes are not copied, because the ending for many open
-    /// parts can be megabytes long.
+    /// Sends other bytes, moving them out of `bytes`. If nothing was written before, the bytes are not copied, because
+    /// the ending for many open parts can be megabytes long.
     pub(crate) fn write(&mut self, bytes: &mut Vec<u8>) {
         if bytes.is_empty() {
             return;

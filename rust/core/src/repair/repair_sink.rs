@@ -1,6 +1,7 @@
 //! The sink of a stream under repair: runs the encoder, and collects wire facts that events do not contain.
 //!
-//! Facts about the current block go to its verdict, from which the repairer decides what to do with the block.
+//! Facts about the current block are stored in its `Verdict`. The repairer uses them to decide what happens to the
+//! block.
 
 use crate::dialect::payload::LocatedPayload;
 use crate::encode::common::encode_context::EncodeContext;
@@ -32,7 +33,7 @@ use crate::sse::Item;
 use std::mem;
 
 /// Dialects whose encoders write a call only when it is complete. No part of such a call may pass before that, because
-/// a later rewrite would write the call again.
+/// a later rewrite would write the whole call again.
 const WHOLE_CALLS: [&str; 1] = ["gemini"];
 
 /// Diagnostic codes that repair itself reports.
@@ -48,7 +49,7 @@ pub(crate) struct RepairSink {
     pieces: PendingDeltas,
     /// Facts about the current block.
     pub(crate) block: Verdict,
-    /// The opening that the encoder wrote for a response that has none.
+    /// The opening event that the encoder wrote for a response that has none.
     pub(crate) opening: Vec<u8>,
     /// Reasons that were already reported; each is reported once per stream.
     reported_reasons: Vec<&'static str>,
@@ -72,7 +73,7 @@ pub(crate) struct RepairSink {
     pub(crate) lost: LossLog,
     /// streamweld's own codes on which the policy raises.
     raises: Vec<Code>,
-    /// A fault that stops the stream, because the output cannot be repaired. The parser takes the fault from this
+    /// A fault that stops the stream, because the output cannot be repaired. The parser removes the fault from this
     /// field; `stopped` stays true afterwards.
     refusal: Option<Fault>,
     stopped: bool,
@@ -295,8 +296,8 @@ impl RepairSink {
         self.wire_facts.forget_items();
     }
 
-    /// Writes the missing opening before the block, once. `event`: the first event in the block. Returns true if that
-    /// event itself opens the response.
+    /// Writes the missing opening event before the block, once. `event`: the first event in the block. Returns true if
+    /// that event itself opens the response.
     pub(crate) fn write_opening(&mut self, event: Option<&Event<'_>>) -> bool {
         let Some(encoder) = &mut self.encoder else {
             return false;
@@ -306,7 +307,7 @@ impl RepairSink {
         }
         let (context, first) = (&mut self.context, self.wire_facts.number());
         context.passed.unopened = true;
-        // One less than the source's first number, possibly -1, because each number is one more than the previous one.
+        // One less than the source's first number, possibly -1, because numbers must increase by one.
         context.passed.sequence = first.map(|first| first - 1);
         let started = event.filter(|event| matches!(event, Event::ResponseStarted { .. }));
         encoder.event(
@@ -323,7 +324,7 @@ impl RepairSink {
         started.is_some()
     }
 
-    /// Passes content that no event contains to the encoder.
+    /// Passes content for which there is no event type to the encoder.
     fn write_unmodelled(&mut self, content: &Unmodelled<'_>) {
         if self.stopped {
             return;
@@ -341,12 +342,12 @@ impl RepairSink {
         }
     }
 
-    /// Writes the role of the choices that begin in the current block, in case the block does not pass.
+    /// Writes the roles of the choices that begin in the current block, in case the block does not pass.
     pub(crate) fn open_choices(&mut self) {
         if self.begun.is_empty() {
             return;
         }
-        self.write_pieces(); // the deltas that came before the choice began
+        self.write_pieces(); // the deltas that arrived before the choice began
         let Some(encoder) = &mut self.encoder else {
             return;
         };
@@ -389,8 +390,8 @@ impl RepairSink {
         }
     }
 
-    /// Reports why the first rewritten block does not pass, unless another diagnostic reports it. If the policy raises
-    /// this code, returns a fault.
+    /// Reports why the first rewritten block cannot pass, unless another diagnostic reports it. Returns a fault if the
+    /// policy raises this code.
     pub(crate) fn explain(&mut self, block: &[u8]) -> ParseResult {
         let first = !mem::replace(&mut self.explained, true);
         let Some(why) = self.block.reason().filter(|_| first) else {
@@ -399,7 +400,7 @@ impl RepairSink {
         self.report(Code::REWRITTEN, why, block)
     }
 
-    /// Reports that blocks are rewritten because too many bytes would be held, unless a reason was already reported.
+    /// Reports that held blocks are rewritten because they exceed the limit, unless a reason was already reported.
     pub(crate) fn explain_held(&mut self, blocks: &[u8]) -> ParseResult {
         if mem::replace(&mut self.explained, true) {
             return Ok(());
@@ -421,8 +422,7 @@ impl RepairSink {
         self.report(Code::REWRITTEN, why, block)
     }
 
-    /// Reports the losses from the events that were written. If the policy raises losses, only the first one is
-    /// reported.
+    /// Reports the losses of the written events. If the policy raises on losses, reports only the first one.
     pub(crate) fn report_losses(&mut self, block: &[u8]) -> ParseResult {
         while let Some(id) = self.context.losses.next() {
             let reported = self.report(Code::NOT_CARRIED, id, block);
@@ -434,7 +434,7 @@ impl RepairSink {
         Ok(())
     }
 
-    /// Reports the losses from an array element before the next element arrives.
+    /// Reports the losses of an array element before the next element arrives.
     fn report_element(&mut self) {
         self.write_pieces();
         if self.stopped {
@@ -463,7 +463,7 @@ impl RepairSink {
         Err(arrival.locate(Fault::of_code(code, detail)))
     }
 
-    /// Returns true if calls are written only when complete and a call is open.
+    /// Returns true if calls are written only when complete, and a call is open.
     pub(crate) fn holds(&self) -> bool {
         let shows_whole =
             self.context.options.hold_arguments || WHOLE_CALLS.contains(&self.context.source);
@@ -500,7 +500,7 @@ impl RepairSink {
         self.context.losses.forget();
     }
 
-    /// Stops writing, because the end of the response passes through.
+    /// Stops writing, because the original end of the response passes through.
     pub(crate) fn rest(&mut self) {
         self.stopped = true;
     }
@@ -514,7 +514,7 @@ impl RepairSink {
         self.context.passed.sequence = self.wire_facts.next();
     }
 
-    /// Marks all output so far as passed. `numbered`: the bytes contained payloads.
+    /// Records that all output so far has passed. `numbered`: the bytes contained payloads.
     pub(crate) fn pass(&mut self, numbered: bool) {
         self.forget();
         self.wire_facts.pass(&mut self.context.passed, numbered);
@@ -541,8 +541,8 @@ impl RepairSink {
     }
 }
 
-/// Returns true if the event, if received intact, may pass after a rewritten block; this requires a dialect without
-/// sequence numbers.
+/// Returns true if the event may pass after a rewritten block, provided that its own block is intact. Only for dialects
+/// without sequence numbers.
 fn passes_after(dialect: &str, event: &Event<'_>) -> bool {
     match event {
         Event::TextStarted(_)

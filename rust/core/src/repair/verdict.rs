@@ -10,11 +10,11 @@ use crate::model::fault::Fault;
 pub(crate) struct Verdict {
     /// True if clients of the dialect would misread the block.
     pub(crate) misread: bool,
-    /// The first reason for not passing the block unchanged, if no diagnostic reports one.
+    /// The first reason for not passing the block unchanged, unless a diagnostic already reports the reason.
     why: Option<&'static str>,
-    /// True if a diagnostic reports that clients do not expect the block.
+    /// True if a diagnostic already reports why the block cannot pass unchanged.
     mended: bool,
-    /// The event name that a payload in the block needs.
+    /// The event name that must be added for a payload in the block.
     pub(crate) name: Option<&'static str>,
     /// True if `object` must be added to the chunk in the block.
     pub(crate) untyped: bool,
@@ -69,8 +69,7 @@ impl Verdict {
         self.why.filter(|_| !self.mended)
     }
 
-    /// Records what the wire fact indicates about how clients interpret the payload. Returns false for other wire
-    /// facts.
+    /// Records a wire fact that affects how clients interpret the payload. Returns false for other wire facts.
     pub(crate) fn record_fact(&mut self, fact: WireFact<'_>) -> bool {
         match fact {
             WireFact::Misread(why) => self.mark_misread(why),

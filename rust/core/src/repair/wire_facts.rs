@@ -1,4 +1,4 @@
-//! Facts that the wire contains in addition to its events, kept until their block has passed through.
+//! Facts from the wire that events do not contain, stored until their block has passed through.
 
 use crate::encode::common::passed_through::PassedThrough;
 use crate::model::event::WireFact;
@@ -9,7 +9,7 @@ use crate::model::small_map::Set;
 pub(crate) struct WireFacts {
     /// Facts from blocks that have not passed yet.
     queued: Vec<QueuedFact>,
-    /// Items that ended in these blocks.
+    /// Items that ended in blocks that have not passed yet.
     items: Vec<(i64, String)>,
     /// The response id from the event that opened the response.
     created: Option<Option<String>>,
@@ -53,7 +53,7 @@ impl WireFacts {
         self.counted += 1;
     }
 
-    /// Records the other wire facts.
+    /// Records the remaining kinds of wire facts.
     pub(crate) fn record_fact(&mut self, fact: WireFact<'_>) {
         match fact {
             WireFact::Choice(index) => self.queued.push(QueuedFact::Choice(index)),

@@ -1,10 +1,9 @@
-//! Splits an event stream into blocks: the bytes up to and including a blank line, whether or not they contain an
-//! event. A comment line before the first field of an event is a block of its own, so that it can be forwarded at
-//! once.
+//! Splits an event stream into blocks. A block ends with a blank line and need not contain an event. A comment line
+//! before the first field of an event is a separate block, so that it can be forwarded at once.
 //!
-//! Apart from line endings (LF, CR, CRLF), comments and field names, the format is not interpreted. The result does not
-//! depend on how the input is split: the LF of a CRLF that ends a block belongs to that block, even if it arrives
-//! later.
+//! The splitter handles only line endings (LF, CR, CRLF), comments and the field names that it needs, but no other SSE
+//! rules. The result does not depend on how the input is split: the LF of a CRLF that ends a block belongs to that
+//! block, even if it arrives later.
 
 use memchr::memchr2;
 
@@ -34,10 +33,10 @@ enum Line {
     Other,
 }
 
-/// What the block may emit before it ends.
+/// What the block can emit before it ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Early {
-    /// A payload in the next line: every line so far was a comment or such a payload.
+    /// A payload in the next line, because every line so far was a comment or such a payload.
     #[default]
     Payload,
     Nothing,
@@ -67,8 +66,8 @@ impl Splitter {
         self.ended = true;
     }
 
-    /// Returns the next piece of the bytes, which does not extend beyond the end of a block, or `None` if there are no
-    /// bytes.
+    /// Returns the next piece of the bytes, or `None` if there are none. A piece does not extend beyond the end of a
+    /// block.
     pub(crate) fn next<'d>(&mut self, data: &mut &'d [u8]) -> Option<(&'d [u8], PiecePosition)> {
         let bytes = *data;
         if bytes.is_empty() {
@@ -165,7 +164,7 @@ fn cut<'d>(data: &mut &'d [u8], at: usize) -> &'d [u8] {
     piece
 }
 
-/// Inserts bytes at the start of a block. If the block is the first of a stream, a byte order mark stays first.
+/// Inserts bytes at the start of a block. In the first block of a stream, a byte order mark stays first.
 pub(crate) fn put_opening(block: &mut Vec<u8>, opening: &[u8], is_first: bool) {
     let at = if is_first && block.starts_with(BOM) {
         BOM.len()
@@ -175,7 +174,7 @@ pub(crate) fn put_opening(block: &mut Vec<u8>, opening: &[u8], is_first: bool) {
     block.splice(at..at, opening.iter().copied());
 }
 
-/// Replaces the event names in a block with the given name. The block must have other lines and end in a blank line.
+/// Replaces the event names in a block with the given name. The block must end in a blank line and have other lines.
 pub(crate) fn put_name(block: &mut Vec<u8>, name: &str) {
     let sent = std::mem::take(block);
     let (lines, blank) = sent.split_at(sent.len() - end(&sent));
@@ -195,10 +194,10 @@ pub(crate) fn put_name(block: &mut Vec<u8>, name: &str) {
     }
 }
 
-/// The comments that a block had.
+/// The comments that were removed from a block.
 #[derive(Debug)]
 pub(crate) struct DroppedComments {
-    /// Size of the block before the comments were dropped.
+    /// Size of the block before the comments were removed.
     pub(crate) size: usize,
     pub(crate) any: bool,
     /// True if the last line of the block was a comment.

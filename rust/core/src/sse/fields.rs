@@ -42,7 +42,7 @@ pub(crate) fn split_line(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(memchr2(b'\n', b'\r', rest)?)
 }
 
-/// Returns the value of a line that has this field name, without one leading space.
+/// Returns the value of a line with this field name, without one leading space.
 #[inline]
 pub(crate) fn value_of<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
     match line.strip_prefix(name)? {

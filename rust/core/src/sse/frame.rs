@@ -40,9 +40,9 @@ pub enum Item<'a> {
 pub trait Receiver {
     fn item(&mut self, item: Item<'_>) -> Result<(), Fault>;
 
-    /// Consumes complete events at the start of `rest` whose bytes are recognized. Each of these events consists of one
-    /// `data` line and a blank line, and nothing else. Returns zero events, without side effects, if `rest` has to be
-    /// parsed line by line.
+    /// Consumes those complete events at the start of `rest` that the receiver recognizes. Each of these events
+    /// consists of exactly one `data` line and a blank line. Returns zero events, without side effects, if `rest` must
+    /// be parsed line by line.
     #[inline]
     fn whole(&mut self, _rest: &[u8], _offset: u64, _ordinal: u64) -> Result<WholeEvents, Fault> {
         Ok(WholeEvents::default())
@@ -66,17 +66,17 @@ where
     }
 }
 
-/// Unfinished state at the end of the input.
+/// Unfinished input at the end of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pending<'a> {
-    /// True if an event, or a line of it, was unfinished. Comments and unknown lines do not count.
+    /// True if an event, or a line of one, has begun. Comments and unknown lines do not count.
     pub open: bool,
     /// Event type, from complete lines only.
     pub event: &'a [u8],
-    /// Data lines so far, including the partial line; `None` if no data line was started.
+    /// Data lines so far, including an incomplete last one; `None` if there are none.
     pub data: Option<&'a [u8]>,
     pub data_offset: u64,
-    /// Stray lines so far, including the partial line.
+    /// Stray lines so far, including an incomplete last one; `None` if there are none.
     pub stray: Option<&'a [u8]>,
     pub stray_offset: u64,
     /// True if an event is open and the input ends inside a UTF-8 sequence.

@@ -66,7 +66,7 @@ pub struct Framer {
     keep_stray: bool,
     /// Number of BOM bytes seen so far; 3 once the start of the input has been checked.
     bom: u8,
-    /// True if the last read ended in CR: an LF that comes next belongs to the same line ending.
+    /// True if the last read ended in CR. An LF at the start of the next read belongs to the same line ending.
     after_cr: bool,
     offset: u64,
     ordinal: u64,
@@ -78,7 +78,7 @@ pub struct Framer {
     head: Vec<u8>,
     /// Length of the partial line's value so far, without its leading space.
     value_len: usize,
-    /// True until the value has its first byte: one leading space is not part of the value.
+    /// True until the value has its first byte, because one leading space is not part of the value.
     value_fresh: bool,
 
     /// Offset of the first field or stray line in the open event.
@@ -91,9 +91,9 @@ pub struct Framer {
     event: Vec<u8>,
     has_id: bool,
     has_stray: bool,
-    /// True if the open stray payload has one line so far and nothing in its block has to be emitted before it.
+    /// True if the open stray payload has one line so far, and nothing in its block must be emitted before it.
     alone: bool,
-    /// True if the block had a stray payload, which replaces a frame with empty data.
+    /// True if the block had a stray payload. It replaces a frame with empty data.
     strayed: bool,
     seldom: LazyBox<RareFields>,
 }
@@ -427,8 +427,8 @@ impl Framer {
         self.check_event(0, 0)
     }
 
-    /// Returns a fault if `pending` more bytes would exceed the limit on the event. `at`: offset of these bytes,
-    /// reported if no event is open yet.
+    /// Returns a fault if `pending` more bytes would exceed the limit on the event. `at`: the offset of these bytes. It
+    /// is reported if no event is open yet.
     #[inline]
     fn check_event(&self, pending: usize, at: u64) -> Result<(), Fault> {
         if self.size.saturating_add(pending) > self.max_event {

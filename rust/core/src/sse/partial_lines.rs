@@ -1,4 +1,4 @@
-//! Handles lines that arrive in several reads. The kind of a line is decided as early as possible, and only the
+//! Handles lines that arrive in several reads. The kind of a line is determined as early as possible, and only the
 //! necessary bytes are stored.
 //!
 //! Complete lines are handled in `sse/mod.rs`.
@@ -46,7 +46,7 @@ impl Framer {
         Ok(())
     }
 
-    /// Determines the kind of the line byte by byte, and returns the rest of the piece. The bytes examined stay in
+    /// Determines the kind of the line byte by byte, and returns the rest of the piece. The examined bytes stay in
     /// `head` only if they belong to the value.
     fn decide<'i>(&mut self, piece: &'i [u8]) -> &'i [u8] {
         if self.line == Line::None {
@@ -68,7 +68,7 @@ impl Framer {
                 (b' ' | b'\t', [first, ..])
                     if self.keep_stray && !self.has_stray && is_blank(Some(first)) =>
                 {
-                    // Keep one blank beyond the limit on an event, which is enough to exceed it, but no more.
+                    // Keep one blank beyond the limit on an event, so that the limit is exceeded, but no more.
                     if self.check_event(self.head.len() - 1, 0).is_err() {
                         self.head.pop();
                     }
@@ -138,7 +138,7 @@ impl Framer {
         Ok(())
     }
 
-    /// Copies fields that are still slices of the input, because the input ends.
+    /// Copies fields that are still slices of the input, because this input ends.
     pub(crate) fn keep(&mut self, held: OpenEventFields<'_>) {
         if let Some(data) = held.data {
             self.data.extend_from_slice(data);

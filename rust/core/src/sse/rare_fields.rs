@@ -1,4 +1,4 @@
-//! Framer state that few streams need: ids, `retry`, stray payloads.
+//! Framer state that only few streams need: ids, `retry`, stray payloads.
 
 use crate::model::lazy_box::blank;
 use crate::sse::fields::Digits;

@@ -1,4 +1,4 @@
-//! Processes events outside `feed`, for callers that check them one by one.
+//! Processes events outside `feed`, for callers that check events one by one.
 
 use crate::model::fault::Fault;
 use crate::sse::BOM;
@@ -24,7 +24,7 @@ impl Framer {
         Ok(())
     }
 
-    /// Drops the bytes of the open event. Their sizes and the kind of the last line are kept.
+    /// Drops the bytes of the open event, but keeps their sizes and the kind of the last line.
     fn forget(&mut self) {
         give_back(&mut self.data);
         if is_blank(self.head.first()) {
@@ -35,8 +35,8 @@ impl Framer {
         }
     }
 
-    /// Consumes the complete events at the start of an input whose bytes `on` recognizes. Consumes none while an event
-    /// is open.
+    /// Consumes those complete events at the start of the input that `on` recognizes. Consumes none while an event is
+    /// open.
     pub(crate) fn take_whole<R: Receiver>(
         &mut self,
         input: &[u8],

@@ -17,7 +17,7 @@ impl Default for ByteSet {
 }
 
 impl ByteSet {
-    /// Minimum length of texts that are searched with `memchr` if the set contains only a few bytes.
+    /// Minimum length of text that is searched with `memchr`, if the set contains only a few bytes.
     const LONG: usize = 48;
 
     pub fn new(mut bytes: Vec<u8>) -> ByteSet {
@@ -51,8 +51,8 @@ impl ByteSet {
         !self.all_long(text, |_| false)
     }
 
-    /// Returns true if `holds` returns true for the offset of every byte of the text that is in the set. The order of
-    /// the calls is unspecified.
+    /// Returns true if `holds` returns true for the offset of every byte in the text that is in the set. The offsets
+    /// are checked in no particular order.
     pub fn all(&self, text: &[u8], holds: impl Fn(usize) -> bool) -> bool {
         if text.len() >= ByteSet::LONG {
             return self.all_long(text, holds);
@@ -132,7 +132,7 @@ impl Default for BytePairs {
 }
 
 impl BytePairs {
-    /// Adds a pair, in which `None` stands for every byte.
+    /// Adds a pair. `None` as the second byte stands for every byte.
     pub fn insert(&mut self, first: u8, second: Option<u8>) {
         let seconds = second.map_or(0..=u8::MAX, |second| second..=second);
         for second in seconds {

@@ -1,12 +1,12 @@
-//! Reads the members of a family in the table of families.
+//! Reads the members of one family from the table of families.
 
 use serde_json::Map;
 use serde_json::Value;
 
-/// The end of a block.
+/// What ends a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Close {
-    /// The end of the body.
+    /// The end of the block's body.
     Body,
     Literal(String),
     /// An optional literal.

@@ -1,4 +1,4 @@
-//! Families that a policy enables, as `config["text_calls"]` describes them.
+//! Families that a policy enables, read from `config["text_calls"]`.
 
 use crate::text_calls::entry::Close;
 use crate::text_calls::entry::Entry;
@@ -23,7 +23,7 @@ pub(crate) struct Family {
     pub name: String,
     pub tier: Tier,
     pub open: Vec<String>,
-    /// Number of bytes at the end of the marker that are also part of the body.
+    /// Number of bytes at the end of the marker that also belong to the body.
     pub unread: usize,
     pub close: Close,
     /// Several blocks may follow each other even though the family has no marker.
@@ -46,7 +46,7 @@ impl Family {
                 "markerless" => Tier::Markerless,
                 _ => return None,
             },
-            // The table counts the marker in characters.
+            // The table gives this number in characters.
             unread: open
                 .first()?
                 .chars()

@@ -1,4 +1,5 @@
-//! Decides where in a Markdown text a call is allowed: outside fences, inline code, quotations, lists, diffs and
+//! Determines where in Markdown text a call is allowed: outside fences, inline code, quotations, lists, diffs and
+//! tables.
 //! tables.
 //!
 //! Blocks are skipped, so that a fence inside an argument is ignored. A fence that is indented by four or more columns
@@ -13,7 +14,7 @@ use crate::text_calls::reading::is_blank;
 const HEAD: usize = 256;
 /// Minimum indentation of a line of code.
 const CODE_INDENT: usize = 4;
-/// Minimum indentation of the lines that belong to a list item.
+/// Minimum indentation of lines that belong to a list item.
 const ITEM_INDENT: usize = 2;
 /// Minimum length of a fence.
 const FENCE: usize = 3;
@@ -28,7 +29,7 @@ struct Tag {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum TagKind {
     Opener(Closer),
-    /// `<name`, which matches only if the tag name ends there.
+    /// `<name`, which matches only if the name of the tag ends there.
     Element(Closer),
     ReasoningCloser,
 }
@@ -55,8 +56,8 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// `reasoning`: the openers and closers of reasoning in text. `quoting`: the names of quoting elements. `markers`:
-    /// the markers of calls.
+    /// Creates the tables. `reasoning`: the openers and closers of reasoning in text. `quoting`: the names of quoting
+    /// elements. `markers`: the markers of calls.
     pub fn new(reasoning: &[[String; 2]], quoting: &[String], markers: Vec<String>) -> Words {
         let closer = |text: &str, is_reasoning| Closer {
             text: text.to_ascii_lowercase(),
@@ -128,8 +129,8 @@ impl Words {
         })
     }
 
-    /// Returns the offset from which the text may be the beginning of a tag, a run or `|>`, or the text's length if
-    /// there is none.
+    /// Returns the offset from which the text may be the beginning of a tag, of a run of backticks or of `|>`. Returns
+    /// the text's length if there is no such offset.
     fn settled(&self, text: &str, at: usize, closer: Option<&Closer>) -> usize {
         let longest = closer.map_or(self.longest, |closer| closer.text.len());
         let from = (text.len() + 1).saturating_sub(longest).max(at);
@@ -206,7 +207,7 @@ impl Words {
     }
 }
 
-/// A mark within a line that changes the meaning of text.
+/// Characters within a line that change the meaning of text.
 enum Mark<'w> {
     Ticks(usize),
     Tildes(usize),
@@ -234,7 +235,7 @@ pub(crate) enum MarkerPosition {
     AfterProse,
 }
 
-/// The content before a position on its line.
+/// What precedes a position on its line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Before {
     /// At most white space.
@@ -253,13 +254,13 @@ struct Fence {
     indent: usize,
 }
 
-/// The Markdown state of the text that was read so far.
+/// The Markdown state of the text read so far.
 #[derive(Debug)]
 pub(crate) struct Layout {
-    /// Offset up to which the text was read.
+    /// Offset up to which the text has been read.
     at: usize,
-    /// The open fence under each interpretation: fences with any indentation, and only fences that are indented by less
-    /// than four columns.
+    /// The open fence under each interpretation. The first one allows any indentation; the second one allows less than
+    /// four columns.
     fences: [Option<Fence>; 2],
     /// The end of the open reasoning or quoting element.
     closer: Option<Closer>,
@@ -270,7 +271,7 @@ pub(crate) struct Layout {
     in_quotation: bool,
     /// True if the text so far consists only of reasoning tags.
     pub is_empty: bool,
-    /// Number of lines that ended.
+    /// Number of lines that have ended.
     pub line: usize,
     // The current line.
     /// Offset of the line's start, or of the end of the last skipped range in the line.
@@ -278,7 +279,7 @@ pub(crate) struct Layout {
     head: String,
     head_length: usize,
     before: Before,
-    /// A run that is a fence, unless the line contains another backtick.
+    /// A run of backticks or tildes that is a fence, unless the line contains another backtick.
     candidate: Option<Fence>,
     has_pipe: bool,
     last: Option<char>,
@@ -356,7 +357,7 @@ impl Layout {
         self.before == Before::Block && text.get(self.at..position).is_none_or(str::is_empty)
     }
 
-    /// Records a block that may become a call, and skips it.
+    /// Records the end of a block that may become a call, and skips the block.
     pub fn end_block(&mut self, text: &str, start: usize, end: usize) {
         self.settle(text, start);
         self.skip_to(end);
@@ -364,7 +365,7 @@ impl Layout {
         self.is_empty = false;
     }
 
-    /// Records that a block stays text or that text follows it, and skips the range.
+    /// Records that a block stays text, or that text follows a block. Skips the range.
     pub fn end_refused(&mut self, text: &str, start: usize, end: usize) {
         self.settle(text, start);
         self.skip_to(end);
@@ -394,7 +395,7 @@ impl Layout {
         self.skip_to(0);
     }
 
-    /// Treats the still unparsed text up to `end`, which might have begun a tag, as text.
+    /// Treats the unparsed text up to `end` as ordinary text, although it might have begun a tag.
     fn settle(&mut self, text: &str, end: usize) {
         self.note_text(text.get(self.at..end).unwrap_or_default());
         self.at = end;
@@ -414,7 +415,7 @@ impl Layout {
             || is_numbered(rest)
     }
 
-    /// Reads up to `end`, or up to a possible tag that reaches `end`.
+    /// Reads up to `end`, or up to text that may be the beginning of a tag.
     pub fn advance(&mut self, text: &str, end: usize, words: &Words) {
         while let Some(rest) = text.get(self.at..end) {
             let Some(length) = memchr::memchr(b'\n', rest.as_bytes()) else {
@@ -428,8 +429,8 @@ impl Layout {
         }
     }
 
-    /// Reads a piece of one line; `is_open` means that the line continues. Returns the number of bytes read; the rest
-    /// may begin a tag.
+    /// Reads a piece of one line. `is_open`: the line continues. Returns the number of bytes read; the rest may be the
+    /// beginning of a tag.
     fn piece(&mut self, piece: &str, is_open: bool, words: &Words) -> usize {
         if self.fences.iter().all(Option::is_some) {
             self.note_head(piece);
@@ -493,8 +494,8 @@ impl Layout {
         }
     }
 
-    /// Reads a run of backticks: it is a fence if it begins its line and is the only run in the line; otherwise it is
-    /// inline code.
+    /// Reads a run of backticks. It is a fence if it begins its line and is the line's only run; otherwise it is inline
+    /// code.
     fn ticks(&mut self, length: usize) {
         if self.before == Before::Nothing && length >= FENCE {
             self.candidate = Some(self.fence(b'`', length));

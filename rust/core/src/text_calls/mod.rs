@@ -1,4 +1,4 @@
-//! Finds tool calls that a model wrote into its text, parses them, and decides whether they may become real calls.
+//! Finds tool calls that a model wrote into its text, parses them, and determines whether they may become real calls.
 //!
 //! The docstring of `python/streamweld/_pure/text_calls/__init__.py` specifies the behavior of both backends. Text is
 //! held back and released in `pipeline::text_calls`, not here.

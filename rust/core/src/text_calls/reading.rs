@@ -1,4 +1,4 @@
-//! Progress of one family's grammar in one block, so that text that arrives in pieces is read only once.
+//! Stores the progress of one family's grammar in one block, so that text that arrives in pieces is read only once.
 //!
 //! A grammar proceeds in small steps. A step that needs more text only records how far a value was scanned, and is
 //! repeated when more text arrives.
@@ -102,9 +102,9 @@ pub(crate) struct Reading {
     pub at: usize,
     pub state: GrammarState,
     scan: Scan,
-    /// Number of literals that `expect_all` has already read.
+    /// Number of literals that `expect_all` has read so far.
     step: usize,
-    /// True if more than white space and a name was read. Any word in a sentence could be a name.
+    /// True if more than white space and a name has been read. Any word in a sentence could be a name.
     pub has_matched: bool,
     pub calls: Vec<Found>,
     /// Name of the current call.
@@ -114,12 +114,12 @@ pub(crate) struct Reading {
     pub members: Vec<(String, Value)>,
     /// Keys of `members`.
     pub keys: HashSet<String>,
-    /// The current value as JSON; `nested` holds the lists and objects that are open in it.
+    /// The current value as JSON; `nested` contains the lists and objects that are open in it.
     pub json: String,
     pub nested: Vec<Nested>,
-    /// A call just ended.
+    /// True if a call has just ended.
     pub is_between: bool,
-    /// Another call may follow.
+    /// True if another call may follow.
     pub may_repeat: bool,
 }
 
@@ -174,7 +174,7 @@ impl Reading {
         self.calls.push(Found { name, arguments });
     }
 
-    /// Reads the literal if it comes next; returns true if it does.
+    /// Reads the literal if it comes next, and returns true if so.
     pub fn take(&mut self, text: &str, literal: &str) -> Parse<bool> {
         let rest = self.rest(text);
         if rest.starts_with(literal) {
@@ -203,8 +203,8 @@ impl Reading {
         self.expect(text, literal)
     }
 
-    /// Reads the literals, each with optional white space before it. If the text ends early, literals that were already
-    /// read are skipped in the next attempt.
+    /// Reads the literals, each with optional white space before it. If the text ends early, the next attempt skips the
+    /// literals that have already been read.
     pub fn expect_all(&mut self, text: &str, literals: &[String]) -> Parse<()> {
         while let Some(literal) = literals.get(self.step) {
             self.expect_next(text, literal)?;
@@ -214,8 +214,8 @@ impl Reading {
         Ok(())
     }
 
-    /// Reads a run of at least one and at most `MAX_NAME` characters for which `such` returns true. A run at the end of
-    /// the text may continue.
+    /// Reads a run of 1 to `MAX_NAME` characters for which `such` returns true. A run at the end of the text may
+    /// continue.
     pub fn run<'t>(&mut self, text: &'t str, such: impl Fn(char) -> bool) -> Parse<&'t str> {
         let rest = self.rest(text);
         let tail = rest.get(self.scan.length..).unwrap_or_default();
@@ -242,7 +242,7 @@ impl Reading {
         self.run(text, in_name)
     }
 
-    /// Returns the text before the literal, and consumes both.
+    /// Returns the text before the literal. Consumes the text and the literal.
     pub fn until<'t>(&mut self, text: &'t str, literal: &str) -> Parse<&'t str> {
         let rest = self.rest(text);
         let from = self.scan.length;
@@ -258,8 +258,8 @@ impl Reading {
         rest.get(..end).ok_or(Stop::Broken)
     }
 
-    /// Checks the beginning of a value whose opening bracket is at the current position: `first` must follow the
-    /// bracket. If `first` is a parenthesis, a name may precede it. Any other bracketed text is not a call, so it is
+    /// Checks the beginning of a value whose opening bracket is at the current position. `first` must follow the
+    /// bracket; if `first` is a parenthesis, a name may precede it. Any other bracketed text is not a call, so it is
     /// not read to its end.
     pub fn opens(&mut self, text: &str, first: u8) -> Parse<()> {
         let rest = self.rest(text).as_bytes();
@@ -273,7 +273,7 @@ impl Reading {
                     Opening::Inside
                 }
                 _ if byte == first => {
-                    // The value is read by `balanced`.
+                    // `balanced` reads the value.
                     scan.opening = Opening::Checked;
                     break;
                 }
@@ -289,7 +289,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Reads a value that begins with a bracket, up to the position where brackets outside strings balance.
+    /// Reads a value that begins with a bracket, up to the position at which all brackets outside strings are closed.
     pub fn balanced<'t>(&mut self, text: &'t str, syntax: Syntax) -> Parse<&'t str> {
         let rest = self.rest(text);
         let mut scan = self.scan;
@@ -387,7 +387,7 @@ pub(crate) fn has_unique_keys(json: &str) -> bool {
     unique(&mut Scanner::again(json)) == Some(true)
 }
 
-/// The nesting depth of the text was already checked, which limits the recursion.
+/// The depth of the text has already been checked, which limits the recursion.
 fn unique(scanner: &mut Scanner<'_>) -> Option<bool> {
     match scanner.kind().ok()? {
         Kind::Object => {

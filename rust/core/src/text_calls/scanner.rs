@@ -1,5 +1,5 @@
-//! Finds the blocks in the text of one choice: their markers, their ends and their calls. Reports how much of the text
-//! can be released.
+//! Finds blocks in the text of one choice: their markers, their ends and their calls. Reports how much of the text can
+//! be released.
 
 use crate::text_calls::entry::Close;
 use crate::text_calls::family::Family;
@@ -19,7 +19,7 @@ use crate::text_calls::values::Tool;
 use crate::text_calls::values::arguments;
 use std::collections::HashMap;
 
-/// Settings, tools and limits for a scanner.
+/// What a scanner needs in addition to its state: settings, tools and limits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context<'a> {
     pub settings: &'a Settings,
@@ -29,7 +29,7 @@ pub(crate) struct Context<'a> {
     pub max_bytes: usize,
 }
 
-/// A span in a part's text, and the family that it belongs to.
+/// A range of a part's text, and the family that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub family: String,
@@ -46,7 +46,7 @@ const ROOM: usize = 4096;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
     pub span: Span,
-    /// Number of the part.
+    /// Number of the part that contains the block.
     pub part: u32,
     /// Name and arguments of each call.
     pub calls: Vec<(String, String)>,
@@ -57,7 +57,7 @@ pub(crate) struct Block {
     line: usize,
     /// Optional closer that may still follow.
     closer: Option<String>,
-    /// Index of the family, if several blocks of this family may follow each other without a marker.
+    /// Index of the family, if several of its blocks may follow each other without a marker.
     again: Option<usize>,
 }
 
@@ -68,7 +68,7 @@ struct Open {
     marker: usize,
     after_prose: bool,
     line: usize,
-    /// First family that uses the marker. Diagnostics about a block without an end report this family.
+    /// First family with this marker. Diagnostics about a block without an end name this family.
     family: usize,
     /// True if a family that no longer matches had matched more than a name.
     has_matched: bool,
@@ -99,9 +99,9 @@ pub(crate) struct Scanner {
     /// Offset before which every possible marker has been examined.
     searched: usize,
     pub pending: Vec<Block>,
-    /// Refused blocks, each with its part number and the reason.
+    /// Refused blocks, each with its part number and the reason for refusing it.
     pub refused: Vec<(Span, u32, Refusal)>,
-    /// A number of bytes of the part, and the corresponding number of characters.
+    /// A number of bytes of the part, and the number of characters in them.
     counted: [usize; 2],
 }
 
@@ -125,7 +125,7 @@ impl Scanner {
         self.state = State::Off;
     }
 
-    /// Scans the new text and returns how much text can be released. `over` means that the part has ended.
+    /// Scans the new text and returns how much text can be released. `over`: the part has ended.
     pub fn advance(&mut self, context: &Context<'_>, over: bool) -> usize {
         loop {
             let held = match std::mem::take(&mut self.state) {
@@ -189,10 +189,10 @@ impl Scanner {
         }
     }
 
-    /// Returns true if only white space separates the position from the start of its line or from a literal that is
+    /// Returns true if only white space separates the position from the start of its line, or from a literal that is
     /// treated as a line end.
     fn begins_line(&self, position: usize, settings: &Settings) -> bool {
-        // Searches backwards over white space only, because the text may be long and contain no line end.
+        // Search backwards over white space only, because the text may be long and contain no line end.
         let before = self.text.as_bytes().get(..position).unwrap_or_default();
         let mut before = before.iter().rev();
         let last = before.find(|byte| !is_indent(**byte));
@@ -229,7 +229,7 @@ impl Scanner {
                 At::Text(length) => self.searched = position + length,
             }
         }
-        // The layout reads a run of backticks only once it is complete.
+        // The layout reads a run of backticks only when the run is complete.
         if self.is_fresh(settings) && !self.text.ends_with(['`', '~']) {
             self.layout
                 .advance(&self.text, self.text.len(), &settings.words);
@@ -245,7 +245,7 @@ impl Scanner {
         found.map(|at| self.searched + at)
     }
 
-    /// Returns which element begins at an offset. If one marker is the beginning of another, the longer one takes
+    /// Returns the element that begins at an offset. If one marker is the beginning of another, the longer one takes
     /// precedence. `again`: a family without a marker whose blocks may follow the previous block.
     fn marker_at(
         &mut self,
@@ -269,7 +269,7 @@ impl Scanner {
         if whole.is_none() && !is_prefix {
             return text;
         }
-        // The layout is not updated for every letter that begins a word.
+        // Do not update the layout for every letter that begins a word.
         let first = rest.bytes().next().unwrap_or_default();
         let is_word = self.pending.is_empty() && settings.line_firsts.contains(&first);
         if is_word && !self.begins_line(position, settings) {
@@ -388,7 +388,7 @@ impl Scanner {
         }
     }
 
-    /// Handles text at an offset that follows the pending blocks but is not a call.
+    /// Handles text at an offset, if it follows the pending blocks and is not a call.
     fn text_follows(&mut self, position: usize, settings: &Settings) {
         self.layout.advance(&self.text, position, &settings.words);
         let is_on_line = self.layout.is_line_open(&self.text, position);
@@ -434,8 +434,8 @@ impl Scanner {
                 }
                 Err(Stop::Cut) => true,
                 Err(Stop::Broken) => {
-                    // The bracket opens a family without a marker, so it opens a block only if its contents begin like
-                    // a call.
+                    // In a family without a marker, the bracket itself opens the block. It counts only if its contents
+                    // begin like a call.
                     let is_bare = family.tier == Tier::Markerless;
                     let is_value = reading.rest(&self.text).starts_with(['{', '[']);
                     *has_matched |= reading.has_matched || (is_value && !is_bare);
@@ -576,8 +576,8 @@ impl Pieces<'_> {
         self.ends.partition_point(|end| *end <= offset)
     }
 
-    /// Returns true if a marker may begin at the offset, according to the rest of the piece. The piece is then held,
-    /// regardless of the text after it.
+    /// Returns true if the rest of the piece allows a marker to begin at the offset. The piece is then held, regardless
+    /// of the text after it.
     fn may_begin_at(&self, offset: usize, settings: &Settings) -> bool {
         let end = self.ends.get(self.before(offset)).copied();
         let piece = self.text.get(offset..end.unwrap_or(self.text.len()));
@@ -585,8 +585,7 @@ impl Pieces<'_> {
         piece.is_some_and(|(first, rest)| settings.may_begin(*first, rest))
     }
 
-    /// Returns the offset of the marker, or of the partial marker, at the beginning of the line that starts at an
-    /// offset.
+    /// Returns the offset of the marker, or of the beginning of a marker, with which the line at an offset starts.
     fn line_marker(&self, start: usize, settings: &Settings) -> Option<usize> {
         let line = self.text.get(start..)?;
         let indent = line.iter().position(|byte| !is_indent(*byte))?;
@@ -595,7 +594,7 @@ impl Pieces<'_> {
         (is_first && self.may_begin_at(offset, settings)).then_some(offset)
     }
 
-    /// Returns the first offset after the start of the text at which a marker may begin and is allowed.
+    /// Returns the first offset, after the start of the text, at which a marker may begin and is allowed.
     fn marker(&self, settings: &Settings) -> Option<usize> {
         settings.marks.least(self.text, |at| {
             let byte = self.text.get(at)?;

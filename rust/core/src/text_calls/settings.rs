@@ -27,9 +27,9 @@ pub(crate) enum After {
 pub(crate) struct Marker {
     pub text: String,
     pub families: Vec<usize>,
-    /// True if all families of the marker are markerless, so that it is searched for only until the first text.
+    /// True if all families of the marker are markerless. Such a marker is searched for only until the first text.
     pub is_bare: bool,
-    /// True if the marker contains another marker, which then does not open a block inside it.
+    /// True if the marker contains another marker. The inner marker does not open a block.
     pub is_nesting: bool,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Settings {
     pub line_firsts: Vec<u8>,
     /// Last bytes of the literals that end a line or are treated as a line end.
     pub line_ends: Vec<u8>,
-    /// A text without any of these bytes contains no marker, unless it begins a line.
+    /// Text without any of these bytes contains no marker, unless the marker begins a line.
     pub marks: ByteSet,
     /// First bytes of all markers that are not bare.
     starts: ByteSet,
@@ -165,8 +165,7 @@ impl Settings {
         })
     }
 
-    /// Returns the first offset at which a marker may begin. Bare markers are considered only as long as the text
-    /// `is_fresh`.
+    /// Returns the first offset at which a marker may begin. Bare markers are considered only if `is_fresh` is set.
     pub fn next_start(&self, text: &[u8], is_fresh: bool) -> Option<usize> {
         let mut bytes = text.iter().enumerate();
         bytes.find_map(|(at, byte)| {
@@ -177,8 +176,8 @@ impl Settings {
         })
     }
 
-    /// Returns true if a marker that is not bare begins with this byte, and the remaining marker and `rest` agree up to
-    /// the end of the shorter one.
+    /// Returns true if a marker that is not bare begins with this byte, and its other bytes agree with `rest` up to the
+    /// end of the shorter one.
     pub fn may_begin(&self, first: u8, rest: &[u8]) -> bool {
         if rest
             .first()

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 /// Maximum number of digits in an exponent that is compared by value.
 const MAX_EXPONENT: usize = 18;
-/// Maximum number of schemas to visit for one parameter, because references may form a cycle.
+/// Maximum number of schemas to visit for one parameter. References may form a cycle.
 const MAX_SCHEMAS: usize = 256;
 
 /// The types that a schema allows.
@@ -86,7 +86,7 @@ impl Types {
     }
 }
 
-/// The parameters of a tool, as its schema describes them.
+/// The parameters of a tool, as described by its schema.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameters<'a> {
     root: &'a Value,
@@ -299,8 +299,8 @@ impl Refusal {
     }
 }
 
-/// Returns a call's arguments as the text of a JSON object. If `wholly` is set, all required members must be present,
-/// and unknown members are refused.
+/// Returns a call's arguments as the text of a JSON object. `wholly`: all required members must be present, and unknown
+/// members are refused.
 pub(crate) fn arguments(
     found: &Found,
     tool: Option<&Tool>,
@@ -372,8 +372,8 @@ fn string_length(text: &str) -> usize {
     end.map_or(text.len(), |(at, _)| at + 1)
 }
 
-/// Returns the digits of a JSON number without zeros at either end, and its power of ten. Returns `None` for
-/// other texts and for exponents that are too large.
+/// Returns the digits of a JSON number, without zeros at either end, and its power of ten. Returns `None` for other
+/// text and for exponents that are too large.
 fn comparable_number(text: &str) -> Option<String> {
     let (sign, number) = match text.strip_prefix('-') {
         Some(number) => ("-", number),

@@ -1,4 +1,4 @@
-//! One call to `parse` or `events`: selects columns and distributes batches over threads.
+//! One call to `parse` or `events`: selects the columns and distributes the rows over threads.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -22,10 +22,10 @@ use super::schema::{Column, error_fields, event_fields, versioned};
 use super::{Config, Dialect, Fault};
 use crate::errors;
 
-/// Maximum number of body bytes per output batch. A text may be three times as long as its body (U+FFFD for each
-/// invalid byte), an event list contains every text twice, and offsets have only 31 bits.
+/// Maximum number of body bytes per output batch. Offsets have only 31 bits, but the text may be three times as long as
+/// its body (U+FFFD for each invalid byte), and an event list contains every text twice.
 const MAX_BATCH: usize = 256 << 20;
-/// Number of pieces per thread, so that one piece with long bodies does not delay the other threads.
+/// Number of pieces per thread. There are several, so that one piece with long bodies does not delay the other threads.
 const PIECES: usize = 8;
 
 /// Kind of output rows.
@@ -63,7 +63,7 @@ struct ColumnPositions {
     keep: Vec<usize>,
 }
 
-/// Columns for a run of rows, and the values that are added later, once the thread is attached to the interpreter.
+/// Columns for a run of rows, and the values that are added once the thread is attached to the interpreter.
 struct Piece {
     columns: Vec<Option<ArrayRef>>,
     late: Late,
@@ -296,7 +296,7 @@ impl Plan {
         }
     }
 
-    /// Builds the batch for a range from the kept columns, the columns read, and the messages for failed rows.
+    /// Builds the batch for a range from the kept columns, the new columns, and the messages for failed rows.
     fn finish(
         &self,
         py: Python<'_>,
@@ -458,7 +458,7 @@ pub(crate) fn one(
         .map_err(|error| broken(py, &error))
 }
 
-/// Returns the exception for a fault; the exception provides the message.
+/// Returns the exception for a fault. Its message is shown in the row.
 fn exception<'py>(py: Python<'py>, fault: &Fault) -> PyResult<Bound<'py, PyAny>> {
     errors::exception(py, fault, Vec::new())
 }

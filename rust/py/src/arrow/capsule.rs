@@ -104,7 +104,7 @@ impl RawStream {
         private_data: ptr::null_mut(),
     };
 
-    /// Returns the producer's message about the call that just failed.
+    /// Returns the producer's message about the call that has just failed.
     fn error(&mut self, code: c_int) -> String {
         // SAFETY: the callback belongs to this stream; its text stays valid until the next call.
         let text = self.get_last_error.map(|last| unsafe { last(self) });
@@ -121,7 +121,7 @@ impl RawStream {
 impl Drop for RawStream {
     fn drop(&mut self) {
         if let Some(release) = self.release {
-            // SAFETY: the stream was not released yet.
+            // SAFETY: the stream has not been released yet.
             unsafe { release(self) }
         }
     }

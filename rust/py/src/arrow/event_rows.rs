@@ -15,7 +15,7 @@ use crate::errors::guarded;
 
 macro_rules! cells {
     (text: $($text:ident)+; int: $($int:ident)+; long: $($long:ident)+; flag: $($flag:ident)+;) => {
-        /// The fields of one event. Fields that an event does not have are null.
+        /// The fields of one event. Fields that the event does not have are null.
         #[derive(Default)]
         struct Cells<'a> {
             $($text: Option<&'a str>,)+
@@ -150,7 +150,7 @@ impl<'a> EventRows<'a> {
         self.row += 1;
     }
 
-    /// Ends a failed row with an event of type `error`. Iterators raise an exception instead.
+    /// Ends a failed row with an event of type `error`, where iterators would raise an exception.
     fn fail(&mut self, fault: Fault) {
         let cells = Cells {
             r#type: Some("error"),

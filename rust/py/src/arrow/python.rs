@@ -224,8 +224,8 @@ fn output(py: Python<'_>, columns: Option<Vec<String>>) -> PyResult<Output> {
     Ok(Output::Responses(known))
 }
 
-/// Reads the bodies in `data`. `columns`: the columns for `parse`, or `None` for events. If `lazy` is set, a stream is
-/// read while its result is consumed.
+/// Reads the bodies in `data`. `columns`: the columns for `parse`, or `None` for events. `lazy`: a stream is read only
+/// while its result is consumed.
 #[pyfunction]
 #[pyo3(signature = (data, /, *, columns, body, keep, dialect, config, threads, lazy))]
 #[allow(clippy::too_many_arguments)]

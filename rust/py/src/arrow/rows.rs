@@ -1,6 +1,6 @@
 //! `parse`: converts one body into one row.
 //!
-//! `Fold` corresponds to `streamweld.response.Response` for the fields that are columns, and reads the same choice.
+//! `Fold` corresponds to `streamweld.response.Response` for the fields that are columns, and uses the same choice.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use super::{
 };
 use crate::errors::guarded;
 
-/// Maximum number of bytes that one row may add to a column. Offsets have only 31 bits, and a batch also contains other
-/// rows.
+/// Maximum number of bytes that one row may add to a column. It is limited because offsets have only 31 bits, and a
+/// batch also contains other rows.
 const LARGEST: usize = 1 << 29;
 
 /// An error that the gateway sent, if the policy continues after errors.
@@ -115,7 +115,7 @@ impl Sink for Fold {
                 metadata,
                 ..
             } => {
-                // A retracted text is empty when it closes and is not part of the response.
+                // Retracted text is empty when its part closes, and is not part of the response.
                 let empty = text.is_empty() && annotations.is_none() && metadata.is_none();
                 if !empty && self.enters(choice) {
                     self.text.push_str(text);
@@ -414,7 +414,7 @@ fn truncation(parser: &Parser) -> Option<Fault> {
     if parser.completeness() != Completeness::Truncated {
         return None;
     }
-    // The diagnostic is missing if the list of stored diagnostics was full.
+    // The diagnostic is missing if the list of stored diagnostics is full.
     let found = diagnostic_of(parser, Code::TRUNCATED);
     let column_position = found.and_then(|found| Where::from_name(&found.detail));
     let column_position = column_position.unwrap_or(Where::BetweenEvents);

@@ -1,1 +1,1 @@
-"""The parts of a response while they are assembled: tool calls, texts and items, from opening to close."""
+"""State and rules of the parts that a choice consists of: tool calls, texts and items, from opening to close."""

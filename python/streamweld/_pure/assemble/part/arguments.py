@@ -1,8 +1,8 @@
 """Argument text of one tool call: appends each fragment that keeps the text valid JSON, and otherwise repairs the text.
 
 Implements the rules A1 to A8. The text is stored as UTF-8 bytes with an incremental JSON automaton and is never scanned
-twice. The cost of a comparison with the text so far is at most the length of the fragment, except for the canonical
-form of a finished value, which is computed once. Ids, names, indexes and events are handled elsewhere.
+twice. Comparing a fragment with the text so far takes time proportional to the fragment, except that the canonical form
+of a finished value is computed once. Ids, names, indexes and events are handled elsewhere.
 
     A1   text + fragment is JSON, or the beginning of JSON      append      (conformant streams: only this)
     A2   the fragment repeats the finished text                 keep
@@ -18,8 +18,8 @@ form of a finished value, which is computed once. Ids, names, indexes and events
     A8   the text is complete, and none of the above applies    overflow: the caller decides
          (also for the rest of a fragment that completes the text)
 
-While several of these rules may still apply, only the text that they have in common is settled and may be emitted. A
-text that may be a placeholder or double-encoded is not settled.
+While several of these rules may still apply, only the text that they have in common is settled and may be emitted. Text
+that may be a placeholder or double-encoded is not settled.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["ArgumentText", "Change", "Push"]
 
 _NOTHING = (b"", b"null", b'""')
 _PLACEHOLDERS = (b"{}", b"null", b'""', b'"{}"')
-_LONGEST_PLACEHOLDER = 16  # length limit, including the white space around it
+_LONGEST_PLACEHOLDER = 16  # maximum length in bytes, including the white space around it
 _WHITE = b" \t\n\r"
 
 
@@ -90,9 +90,9 @@ class ArgumentText:
         self.plain = plain  # the text is not JSON and cannot become JSON, so fragments are only appended
         self.overflow = bytearray()  # text after a complete value, unless it belongs to another call
         self.replayed = 0  # number of bytes at the start of the text that were received again and are held back (A6)
-        self.replay_has_header = False  # the repetition began with a fragment that carried the call's name
+        self.replay_has_header = False  # the repetition began with a fragment that contained the call's name
         self.shown = 0  # number of bytes of the text that have been emitted
-        self.taken_back = False  # the text no longer begins with what was emitted: a reset event must follow
+        self.taken_back = False  # the text no longer begins with the emitted text, so a reset event must follow
         self._count = 0  # number of fragments received
         self._first = 0  # length of the first fragment
         self._last = 0  # byte offset at which the last fragment begins
@@ -143,7 +143,9 @@ class ArgumentText:
         return len(self.data) <= _LONGEST_PLACEHOLDER and bytes(self.data).strip(_WHITE) in _PLACEHOLDERS
 
     def gives_way(self) -> bool:
-        """Return True if an object may replace the text (A3). `{}` counts only if it arrived in a single fragment."""
+        """Return True if an object may replace the text (A3). `{}` counts as a placeholder only if it arrived in a
+        single fragment.
+        """
         if not self.is_placeholder():
             return False
         return self.has_no_arguments() or self._last == 0
@@ -187,7 +189,7 @@ class ArgumentText:
         return self._canonical
 
     def push(self, piece: bytes, *, header: bool = False) -> Push:
-        """Apply one non-empty fragment. `header`: the fragment carried a name."""
+        """Apply one non-empty fragment. `header`: the fragment has a name."""
         if self.plain:
             self.data += piece
             return _GREW
@@ -224,16 +226,16 @@ class ArgumentText:
         self._cumulative = self._doubles = False
 
     def undo(self, size: int) -> None:
-        """Drop everything beyond `size` after a limit was exceeded.
+        """Drop the bytes beyond `size` after a limit was exceeded.
 
-        Other fields are not updated, because the stream is over.
+        Other fields are not updated, because the stream has ended.
         """
         del self.overflow[max(0, size - len(self.data)) :]
         del self.data[size:]
         self.shown = min(self.shown, len(self.data))
 
     def end(self) -> Push:
-        """End the text: apply the hypotheses A4' and A5' if the text is unfinished, and resolve held-back text."""
+        """End the text: apply the hypotheses A4' and A5' to unfinished text, and resolve the held-back text."""
         single = self._doubled
         doubled = single is not None and self._count % 2 == 0 and single.pairs > 1 and single.is_object()
         if self.plain or self.complete or self.overflow or not self.data:
@@ -293,7 +295,7 @@ class ArgumentText:
         return Push(Change.GREW, "args_cumulative")
 
     def _repair(self, piece: bytes, after: Automaton, *, header: bool) -> Push:
-        """Apply A2 to A8 to a fragment that would break the text."""
+        """Apply A2 to A8 to a fragment that would make the text invalid JSON."""
         if self.automaton.verdict == "broken":
             return self._broken(piece)
         if self.is_blank():
@@ -357,8 +359,8 @@ class ArgumentText:
         return True
 
     def _whole_with(self, after: Automaton) -> int:
-        """Return how many bytes of the fragment complete the object or array, if the text breaks only after them;
-        otherwise 0.
+        """Return how many bytes of the fragment complete the object or array, if only the bytes after them make the
+        text invalid; otherwise 0.
         """
         closed = after.depth == 0 and after.reason == "syntax" and after.root in ("object", "array")
         return after.pos - len(self.data) if closed else 0
@@ -376,7 +378,9 @@ class ArgumentText:
         return Push(Change.OVERFLOW, None, piece[head:])
 
     def _broken(self, piece: bytes) -> Push:
-        """Handle a broken text (A7): only a complete, non-empty object replaces it."""
+        """Handle a fragment after the arguments became invalid JSON (A7). Only a complete, non-empty object replaces
+        them.
+        """
         if _is_object(piece) and not _is_empty_object(piece):
             self._become(bytearray(piece))
             return Push(Change.REPLACED, "args_restart")

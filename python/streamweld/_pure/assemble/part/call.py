@@ -1,4 +1,4 @@
-"""State of one tool call in progress: identity, arguments, and what was emitted.
+"""State of one tool call in progress: its identity, its arguments, and how much of them has been emitted.
 
 Contains only state and queries. `route_fragment` and `close_calls` change a call; `call_events` emits its events.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_ALIASES", "Call", "Verdict"]
 
-MAX_ALIASES = 64  # bounds the memory for a stream with a new id in every delta
+MAX_ALIASES = 64  # limits the memory for a stream with a new id in every delta
 
 
 class Verdict:
@@ -105,7 +105,7 @@ class Call:
         self.custom = custom
         self.text = ArgumentText(plain=custom)
         self.joiner = Joiner()
-        self.object_arguments = False  # the text comes from a payload that sent the arguments as an object
+        self.object_arguments = False  # the arguments were sent as an object, and the text is its JSON
         self.merge: ObjectMerge | None = None  # result of merging several object payloads, used instead of the text
         self.metadata: RawMembers | None = None
         self.shared_id: SharedId | None = None  # text received at each index while AM3 is undecided
@@ -117,15 +117,15 @@ class Call:
         self.guess_reported: set[str] = set()  # ambiguities (AM…) already reported for this call
         self.conflict_reported = False  # a conflict with the terminal message was already reported
         self.pending_ambiguity: str | None = (
-            None  # ambiguity to report if the next piece without an id goes to this call
+            None  # ambiguity to report if the next piece without an id is assigned to this call
         )
         self.refused = False  # the sender marked the input as invalid for the tool
         self.late = False  # part of the call arrived after the finish reason
         self.index_reported = False
         self.dropped = False
-        self.ended = False  # the wire closed the call
-        self.unopened = False  # the closing event was the first one for this call
-        self.started = False  # `ToolCallStarted` was emitted; `text.shown` counts the emitted text
+        self.ended = False  # the stream closed the call explicitly
+        self.unopened = False  # the first event of the call was its closing event
+        self.started = False  # `ToolCallStarted` was emitted; `text.shown` is the number of emitted bytes
         self.held_back = False  # do not emit text before the close, because more object payloads may be merged into it
         self.raw: str | None = None  # text as received, if the close replaced it (null, "" or double-encoded JSON)
         self.verdict: Verdict | None = None
@@ -141,9 +141,8 @@ class Call:
 
     @property
     def settled(self) -> int:
-        """How many bytes of the text may be emitted.
-
-        Later fragments can neither change them nor move them to another call.
+        """The number of bytes of the text that may be emitted. Later fragments can neither change them nor move them to
+        another call.
         """
         if self.custom:
             return len(self.text.data)

@@ -2,8 +2,8 @@
 
 The text emitted since the last reset is always a prefix of the call's text, so the deltas add up to the complete text.
 While the text may still be replaced, only its settled part is emitted before the close; resets are therefore rare. A
-call is emitted only when it has a name that is known to be final, because of an argument byte, another part, or the
-close. Contains no identity rules.
+call is emitted only when it has a name that is known to be final, because an argument byte, another part, or the close
+has arrived. Contains no identity rules.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def named(choice: Choice, call: Call) -> None:
 
 
 def flush_unstarted(choice: Choice, other_than: Call | None = None, *, by_call: bool = False) -> int | None:
-    """Emit the queued calls, whose names are final now that another part of the choice receives data.
+    """Emit the queued calls. Their names are final, because another part of the choice receives data.
 
-    Calls are emitted in the order in which they first appeared. Calls after a call without a name wait for that name.
-    If names arrive in pieces, a call without arguments may still receive a piece of its name while another call
-    (`by_call`) receives data. Return the slot of the call that later calls wait for.
+    Calls are emitted in the order in which they first appeared. Calls after a call without a name stay queued until it
+    has a name. If names arrive in pieces, a call without arguments may still receive a piece of its name while another
+    call (`by_call`) receives data. Return the slot of the first call without a name.
     """
     if not choice.unstarted:
         return choice.first_unnamed
@@ -70,9 +70,7 @@ def flush_unstarted(choice: Choice, other_than: Call | None = None, *, by_call: 
 
 
 def publish(choice: Choice, call: Call) -> None:
-    """Emit the settled part of the call's text. Hold back a text that is only white space, because it may still mean
-    "no arguments".
-    """
+    """Emit the settled part of the call's text. White space alone may still mean "no arguments", so it is held back."""
     if call.dropped:
         return
     text = call.text
@@ -86,7 +84,7 @@ def publish(choice: Choice, call: Call) -> None:
 
 
 def reset(choice: Choice, call: Call) -> None:
-    """Emit a reset if the arguments no longer begin with what was emitted."""
+    """Emit a reset if the text emitted so far is no longer a prefix of the text."""
     if call.text.taken_back:
         call.text.taken_back = False
         out = choice.shared.out
@@ -158,13 +156,13 @@ def minted_id(choice: Choice, call: Call) -> str:
 
 
 def show_start(choice: Choice, call: Call) -> None:
-    """Emit the start of a call whose name the wire sends in one piece, so the name is final at once."""
+    """Emit the start of a call in a dialect that sends each name in one piece, so that the name is final at once."""
     if call.name:
         _start(choice, call)
 
 
 def progress(choice: Choice, call: Call, metadata: str | None) -> bool:
-    """Emit a delta without arguments, for an event about the call. Return False if the call cannot be emitted yet."""
+    """Emit a delta without arguments for a progress event. Return False if the call cannot be emitted yet."""
     if call.dropped or call.verdict is not None or not call.name:
         return False
     flush_unstarted(choice, call)

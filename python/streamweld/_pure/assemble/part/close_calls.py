@@ -1,13 +1,14 @@
-"""Closes the tool calls of a choice: joins fragments, drops duplicates and empty calls, and emits the rest in order.
+"""Closes the tool calls of a choice: joins fragments, drops duplicates and empty calls, and classifies, orders and
+emits the rest.
 
-    join       join neighbors that are JSON only together
+    join       join neighbors that are valid JSON only when joined
     echo       drop a nameless call that only repeats the arguments of a named one
-    pair       give the arguments of the only nameless call to the only named call without arguments
+    pair       move the arguments of the only nameless call to the only named call without arguments
     drop       drop tentative calls without arguments, and nameless calls without any text
-    unwrap     treat null and "" as no arguments; replace a JSON string of JSON by that JSON
-    dedupe     merge calls with the same id, name and arguments; without an id, with the same index (AM5)
-    opening    merge a call that was opened under one id and closed under another
-    ignore     leave out a placeholder if the response ended without a reason
+    unwrap     treat null and "" as no arguments; replace a JSON string that contains JSON with that JSON
+    dedupe     drop the later of two calls with the same name, arguments and id (AM5: without an id, the same index)
+    opening    drop the duplicate of a call that was opened with one id and closed with another
+    ignore     remove a placeholder if the response ended without a finish reason
     identify   make ids unique, mint missing ones
     classify   complete, empty, incomplete or invalid, with a reason
     order      by index if every call has its own index and never changed it, else by arrival; `function_call` has none
@@ -55,7 +56,7 @@ def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> 
 
     `ended`: the choice is over; otherwise every call was truncated. `cut`: the finish reason reports an incomplete
     response, so an unfinished call is not an anomaly. `broken_off`: the input ended too early. A call that received
-    text after the finish reason then counts as truncated, unless its JSON is complete.
+    text after the finish reason is then treated as truncated, unless its JSON is complete.
     """
     for call in list(choice.calls):
         if not call.dropped and call.verdict is None:
@@ -96,7 +97,7 @@ def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> 
 
 
 def close_call(choice: Choice, call: Call) -> None:
-    """Close one call that the wire closed individually."""
+    """Close one call that the stream closed explicitly."""
     _settle(choice, call, ended=True)
     unwrap(choice, call)
     owners = choice.owners(call) if call.aliases else {}
@@ -124,7 +125,7 @@ def _undecided(choice: Choice) -> list[Call]:
 
 
 def _settle(choice: Choice, call: Call, *, ended: bool) -> None:
-    """Resolve held-back text and open ambiguities, because no further fragments can arrive."""
+    """Resolve the held-back text and open ambiguities of a call, because no more fragments can arrive."""
     out = choice.shared.out
     tail = call.joiner.flush()
     if tail:
@@ -154,11 +155,13 @@ def _drop_empty(choice: Choice, call: Call) -> None:
 
 
 def _join_fragments(choice: Choice) -> None:
-    """Join pieces of one call that were mistaken for several, first along each index, then in order of arrival."""
+    """Join fragments of one call that were mistaken for calls. Try the calls of each index first, then all calls in
+    order of arrival.
+    """
     calls = _undecided(choice)
     if not any(call.text.unfinished and not call.empty for call in calls):
         return
-    # Limits how many neighbors are tried for each piece, so that the cost stays linear on hostile streams.
+    # Limits the work to a multiple of the total text size, so that the search stays linear on hostile streams.
     budget = _JOIN_COST * sum(call.text.size for call in calls)
     by_index: dict[int | None, list[Call]] = {}
     for call in calls:
@@ -183,7 +186,7 @@ def _join_group(choice: Choice, calls: list[Call], budget: int) -> int:
 
 
 def _pieces_of_one(calls: list[Call], position: int, budget: int) -> tuple[int, int]:
-    """Return how many of the next calls form JSON only when joined, and how many bytes were examined.
+    """Return how many of the next calls are valid JSON only when joined, and how many bytes were examined.
 
     Calls with different names are never joined.
     """
@@ -205,7 +208,7 @@ def _pieces_of_one(calls: list[Call], position: int, budget: int) -> tuple[int, 
 
 
 def _drop_echoes(choice: Choice) -> None:
-    """Drop repeated complete arguments that have neither an id nor a name, because they are not another call."""
+    """Drop calls without a name or id whose complete arguments repeat those of a named call."""
     calls = _live(choice)
     nameless = [call for call in _undecided(choice) if not call.name and call.id is None and call.complete]
     if not nameless:
@@ -218,9 +221,10 @@ def _drop_echoes(choice: Choice) -> None:
 
 
 def _drop_openings(choice: Choice) -> None:
-    """Drop a call that was opened but not closed, if a call with equal content was closed but not opened.
+    """Drop a call that was opened but never closed, if a call that was closed but never opened has the same name and
+    arguments.
 
-    They are one call with two ids, because name and arguments are equal.
+    They are one call with two ids.
     """
     closed = {(call.name, call.canonical()) for call in _live(choice) if call.unopened and _is_json(call)}
     for call in _undecided(choice) if closed else ():
@@ -246,7 +250,7 @@ def _pair(choice: Choice) -> None:
 
 
 def _merge_call(choice: Choice, call: Call, other: Call) -> None:
-    """Merge the call `other` into `call`, because it was a fragment of it."""
+    """Merge the call `other` into `call`, because `other` was only a fragment of that call."""
     call_events.retract(choice, other)
     for identity in (other.id, *other.aliases):
         if identity is not None and call.id is None:
@@ -289,10 +293,10 @@ def unwrap(choice: Choice, call: Call) -> None:
 
 
 def _ignore_placeholder(choice: Choice, call: Call) -> None:
-    """Discard the arguments of a call if they are a placeholder and the stream sent no finish reason.
+    """Ignore a placeholder if the response has no finish reason, because the arguments after it may have been
+    truncated.
 
-    Without a finish reason, the real arguments may have been truncated. If token counts after the call show that the
-    response was complete, the placeholder is kept.
+    If token counts show that the response was complete, the placeholder is kept.
     """
     if _means_the_end(choice) or choice.shared.is_counted:
         return
@@ -303,7 +307,7 @@ def _ignore_placeholder(choice: Choice, call: Call) -> None:
 
 
 def _dedupe(choice: Choice) -> None:
-    """Drop the later of two calls with equal content and the same id, or with the same index and no id."""
+    """Drop the later of two calls that have the same content and either the same id, or the same index and no id."""
     by_key: dict[tuple[str, str | int, str], list[Call]] = {}
     drops_twins = choice.shared.settings.switches.identical_idless_same_index == "drop"
     for call in _live(choice):
@@ -350,7 +354,7 @@ def _identify(choice: Choice, call: Call) -> str:
 def _wire_id(choice: Choice, call: Call) -> str | None:
     """AM12: return the received id that identifies the call: the first or the last one.
 
-    Ids that a repair gave the call do not count as the last one.
+    Ids that a repair assigned are ignored when the last id is selected.
     """
     if choice.shared.settings.switches.unstable_id == "last" and call.last_id is not None:
         return call.last_id
@@ -379,7 +383,7 @@ def _classify(
     """Return the final state of a call.
 
     `owners`: for each id, how many calls have it as their first id. Aliases that are another call's id are dropped.
-    `success`: a call without arguments counts as complete. `closes`: the wire closed at least one call individually.
+    `success`: a call without arguments is complete. `closes`: the stream closed at least one call explicitly.
     """
     text = call.text
     reason: str | None = None
@@ -391,7 +395,7 @@ def _classify(
         elif text.is_blank():
             state = "empty" if success else "incomplete"
             if success and closes and not call.ended:
-                state = "incomplete"  # the wire closed other calls but not this one
+                state = "incomplete"  # the stream closed other calls explicitly, but not this one
                 choice.shared.out.diagnose("args_invalid", call.part, "incomplete")
         elif call.custom:
             state = "incomplete" if cut else "complete"
@@ -411,7 +415,7 @@ def _classify(
 
 
 def _fault(choice: Choice, call: Call, given: str) -> str | None:
-    """Return why a closed call is invalid, or None. Unfinished text does not make the call invalid here."""
+    """Return why a closed call is invalid, or None. Unfinished text does not make the call invalid."""
     out = choice.shared.out
     text = call.text
     if not call.name:
@@ -448,7 +452,7 @@ def _fault_of_text(call: Call) -> str | None:
 def _is_name(name: str) -> bool:
     """Return True if the text can be a tool name.
 
-    Outside ASCII, blanks, control characters and formatting characters are rejected.
+    Non-ASCII blanks, control characters and formatting characters are rejected.
     """
     if not 0 < len(name) <= _NAME_LENGTH:
         return False

@@ -12,14 +12,14 @@ from typing import Literal
 
 __all__ = ["ContentMode"]
 
-_AUTO_FROM = 4  # in characters, because an "a" before "and" may be real text
+_AUTO_FROM = 4  # minimum length in characters for `auto`, because an "a" before "and" may be real text
 _BLANK = " \t\n\r\x0c"
 
 
 class ContentMode:
     """Removes repetitions from the content of one choice.
 
-    The cost of a comparison is at most the length of the piece.
+    Takes linear time: a comparison costs at most the length of the piece.
     """
 
     __slots__ = ("_doubted", "_length", "_pieces", "cumulative", "reported")

@@ -1,4 +1,4 @@
-"""State of output items: their text parts or their call."""
+"""State of an output item: its text parts or its one call. Contains only state and queries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Item", "ItemPart"]
 
 
 class ItemPart:
-    """A text-like part of an item, which the wire opens and closes."""
+    """A text-like part of an item that the stream opens and closes explicitly."""
 
     __slots__ = (
         "again",
@@ -47,10 +47,10 @@ class ItemPart:
         self.last_sub = sub  # sub-index of the last delta
         self.value_sub = sub  # sub-index of the event that last sent the complete text
         self.sub_is_reliable = False  # two consecutive deltas had the same sub-index, so it is meaningful
-        self.valued = False  # the complete text was received
+        self.valued = False  # the complete text has been received
         self.length = 0  # number of characters of the text
         self.labels = Labels()  # sub-indexes of the deltas
-        self.closed = False  # the wire closed the part; its closing event may be emitted only when the item ends
+        self.closed = False  # the stream closed the part; its closing event may be delayed until the item ends
         self.restated = False  # a terminal list repeated the part
         self.late_reported = False
         self.conflict_reported = False
@@ -116,8 +116,9 @@ class Item:
         self.item_id: str | None = None  # first item id received
         self.index: int | None = None  # first index received
         self.public_id: str | None = None  # item id that is emitted, if it differs from `item_id`
-        self.announced = False  # the wire opened the item; otherwise it was created for an event that addressed it
-        self.opened_bare = False  # opened without a part, so the item has its own closing event
+        # The stream opened the item explicitly; otherwise, it was created because a delta addressed it.
+        self.announced = False
+        self.opened_bare = False  # the stream opened the item without a part, so the item has its own closing event
         self.open = True
         self.parts: list[ItemPart] = []
         self._unclosed: list[ItemPart] = []  # all open parts; closed parts are removed only from the end
@@ -127,15 +128,16 @@ class Item:
         self.call: Call | None = None
         self.snapshot: str | None = None  # arguments in the event that opened the call
         self.own_text = False  # the deltas contain the complete arguments; the snapshot is only a fallback
-        self.valued = False  # the complete arguments were received
-        self.first: Item | None = None  # closed call that this item may announce again, until that is decided
-        self.alias_of: Item | None = None  # item that this item turned out to duplicate
+        self.valued = False  # the complete arguments have been received
+        # Earlier item whose closed call this item announces again; set until `decide` runs.
+        self.first: Item | None = None
+        self.alias_of: Item | None = None  # the earlier item, if this item turned out to announce the same call
         self.restated = False
         self.again_reported = False
         self.alias_reported = False
         self.late_reported = False
         self.conflict_reported = False
-        self.lists = 0  # number of lists that repeated its parts
+        self.lists = 0  # number of lists that have been applied to the item's parts
         self._aliases = 0
 
     @property
@@ -158,9 +160,9 @@ class Item:
         return bool(self._unclosed)
 
     def count_alias(self) -> bool:
-        """Count one more id for the item; return False if there are too many.
+        """Count an additional id of the item; return False if there are too many.
 
-        Bounds the memory for a stream with a new id in every delta.
+        Limits the memory for a stream with a new id in every delta.
         """
         self._aliases += 1
         return self._aliases <= MAX_ALIASES

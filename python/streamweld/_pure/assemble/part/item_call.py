@@ -1,12 +1,13 @@
-"""Tool calls that the wire opens and closes: combines snapshot, deltas and final value, and closes the call.
+"""Tool calls that the stream opens and closes explicitly: combines snapshot, deltas and final value, and closes calls.
 
-    opening   its arguments are a snapshot: the deltas repeat it, continue it, or do not mention it
+    opening   its arguments are a snapshot: the deltas repeat it, continue it, or are independent of it
     deltas    go through the argument rules of `arguments`, as in Chat
-    value     replaces the streamed text, unless it is empty, or {} over real arguments, or not an object over one
+    value     replaces the streamed text, unless it is empty, or the streamed arguments are complete and the value is
+              a placeholder or not an object
     close     a call with text, or one that the provider executes, is final; other calls stay open until the end of
               the choice, or until text arrives
 
-`reannounced` handles a call that is announced again. Addresses are resolved by the callers.
+`reannounced` handles a call that is announced again. The callers resolve addresses.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ __all__ = [
     "settle_text",
 ]
 
-_SHORT = 64  # length limit in bytes for an empty object that contains white space
+_SHORT = 64  # maximum length in bytes of an empty object that contains white space
 _LOST = b'{"'  # bytes that a gateway loses when it drops the first fragment
 
 
@@ -106,7 +107,8 @@ def name_call(choice: Choice, call: Call, name: str | None) -> None:
 
 
 def note_ids(choice: Choice, item: Item, address: Address, other: str | None) -> None:
-    """Store the ids that led to the item. The first ones become its own ids, the others become aliases.
+    """Store the ids of an event that addressed the item. The first ones become the item's own ids; different ones
+    become aliases.
 
     `other`: an unexpected id to report.
     """
@@ -251,7 +253,7 @@ def report_conflict(choice: Choice, item: Item) -> None:
 
 
 def settle_text(choice: Choice, item: Item, *, ended: bool) -> None:
-    """End the text: fall back to the snapshot if the deltas are worse, and restore a lost beginning."""
+    """End the text: use the snapshot if it is more complete than the deltas, and restore a lost beginning."""
     call, held = item.call, item.snapshot
     if call is None or call.verdict is not None:
         return
@@ -270,7 +272,9 @@ def settle_text(choice: Choice, item: Item, *, ended: bool) -> None:
 
 
 def _better(call: Call, held: bytes, *, ended: bool) -> bytes | None:
-    """Return the snapshot, or the snapshot joined with the deltas, if that is better than the deltas alone."""
+    """Return the text to use instead of the deltas: the snapshot, or the snapshot followed by the deltas. Return None
+    if the deltas are at least as complete.
+    """
     text = call.text
     if call.empty or text.is_blank():
         return held
@@ -293,7 +297,9 @@ def _replace(choice: Choice, call: Call, data: bytes) -> None:
 
 
 def end_call(choice: Choice, item: Item) -> None:
-    """Close a call that the wire closed. The call becomes final if it has text or the provider executes it."""
+    """Close a call that the stream closed explicitly. The call becomes final if it has text or the provider executes
+    it.
+    """
     call = item.call
     if call is None or call.verdict is not None or call.dropped:
         return

@@ -1,6 +1,6 @@
-"""Ends an item when the wire closes it, and all open items when the choice is over.
+"""Ends an item when the stream closes it, and all open items when the choice ends.
 
-This module closes only items: `item_text` closes parts; `item_call` and `close_calls` close calls.
+`item_text` closes the parts of an item; `item_call` and `close_calls` close tool calls.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["end_item", "end_items"]
 
 
 def end_item(state: Choice, item: Item, encrypted_content: str | None, metadata: str | None) -> None:
-    """Close an item that the wire closed."""
+    """End an item that the stream closed."""
     if item.first is not None:
         decide(state, item, Address(item.item_id))
     state.item_index.close(item)
@@ -36,7 +36,7 @@ def end_item(state: Choice, item: Item, encrypted_content: str | None, metadata:
 
 
 def end_items(state: Choice, *, ended: bool) -> None:
-    """Close all open items because the choice is over. `ended`: the choice was not truncated.
+    """End all open items because the choice has ended. `ended`: the choice was not truncated.
 
     The calls are closed together, in `close_calls`.
     """

@@ -3,10 +3,11 @@
 
 Events are emitted in the order of the list, so that a client sees the parts in the order of the item:
 
-1  The annotations and metadata of a listed part are attached to its streamed part; if there is none, a part is opened.
+1  A listed part adds its annotations and metadata to the streamed part that it matches. If it matches none, it
+   opens a new part.
 2  The last listed part that matches a streamed part corrects the text of that part and closes it.
-3  At the end of the list, streamed parts that it omits are retracted in the order in which they opened, and close with
-   the item. Retractions come last, because until then a listed part may still match.
+3  At the end of the list, streamed parts that it omits are retracted in the order in which they opened, and close
+   with the item. Retractions come last because a later listed part may still match.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class TextList:
     __slots__ = ("_item", "_parts", "_plan", "_to_come")
 
     def __init__(self, item: Item, entry: ListedPart, texts: Sequence[str]) -> None:
-        """Plan how the listed parts match the item's parts. `texts`: the texts of the listed parts."""
+        """Plan how the listed parts match the streamed parts. `texts`: the texts of the listed parts."""
         self._item = item
         self._parts = item.parts_of(entry.channel, entry.kind)
         streamed = [
@@ -45,7 +46,8 @@ class TextList:
             for one in self._parts
         ]
         self._plan = Plan(streamed, texts)
-        self._to_come = [0] * len(self._parts)  # for each part, how many listed parts still match it
+        # For each part, the number of listed parts that have not been applied to it yet.
+        self._to_come = [0] * len(self._parts)
         for assignment in self._plan.assignments:
             if isinstance(assignment, int):
                 self._to_come[assignment] += 1

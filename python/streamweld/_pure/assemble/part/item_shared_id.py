@@ -33,11 +33,13 @@ def share_id(choice: Choice, item: Item, address: Address) -> None:
     if call.shared_id is None:
         call.shared_id = SharedId(call.index, call.text.data)
     call.shared_id.announce(index)
-    call.announced_again |= {call.index, index}  # an overflow at either index then counts as a second call
+    call.announced_again |= {call.index, index}  # an overflow at either index is then treated as a second call
 
 
 def push_item(choice: Choice, item: Item, text: str, index: int | None) -> None:
-    """Append text to the item's call. If that reveals two calls, the item continues with the second one."""
+    """Append text to the item's call. If the text shows that there are two calls, the item continues with the second
+    one.
+    """
     call, count = item.call, len(choice.calls)
     if call is None:
         return
@@ -52,7 +54,7 @@ def push_item(choice: Choice, item: Item, text: str, index: int | None) -> None:
 
 
 def resolve_shared_id(choice: Choice, item: Item) -> bool:
-    """Resolve AM3 when the wire closes one of the indexes while the joined text is incomplete.
+    """Resolve AM3 when a close event arrives for one of the indexes while the joined text is incomplete.
 
     Return True if the call was split.
     """
@@ -65,7 +67,7 @@ def resolve_shared_id(choice: Choice, item: Item) -> bool:
 
 
 def _adopt(choice: Choice, item: Item, count: int) -> None:
-    """Create items for the calls from number `count` on, at the indexes at which they were announced."""
+    """Create items for the calls from number `count` on, at the indexes that announced them."""
     call = item.call
     if call is None:
         return

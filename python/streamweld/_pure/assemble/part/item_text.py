@@ -1,8 +1,9 @@
-"""Text, reasoning and refusal parts that the wire opens and closes: finds the part for a delta, and updates its text.
+"""Text, reasoning and refusal parts that the stream opens and closes explicitly.
 
-Several parts may be open at once. A part begins with its opening event or with its first text. Text in the opening
-event is held back until the deltas show whether they repeat or continue it. An authoritative text replaces the streamed
-text. A reasoning part of an item with an id closes with the item, because encrypted content may still arrive.
+Finds the part for a delta, and updates its text. Several parts may be open at once. A part begins with its opening
+event or with its first text. Text in the opening event is held back until the deltas show whether they repeat or
+continue it. Authoritative text replaces the streamed text. A reasoning part of an item with an id closes with the item,
+because encrypted content may still arrive.
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ __all__ = [
 def find_part(item: Item, channel: Channel, kind: ReasoningKind | None, sub: int | None) -> ItemPart | None:
     """Return the part of the item that a delta addresses.
 
-    Prefers the part with the same `sub`. Otherwise returns the open part of the channel, because some gateways send a
-    new content_index in every delta. It does not return that part if its complete text was received or its `sub` proved
-    to be meaningful.
+    Prefers the part with the same `sub`. Otherwise returns the last part of the channel, because some gateways send a
+    new content_index in every delta. Returns None if that part is closed, if its complete text was received, or if its
+    `sub` proved to be meaningful.
     """
     kinds: tuple[ReasoningKind, ...] = _KINDS if kind is None else (kind,)
     called = [item.named.get((channel, each, sub)) for each in kinds]
@@ -68,8 +69,8 @@ def find_part(item: Item, channel: Channel, kind: ReasoningKind | None, sub: int
 def find_whole(item: Item, channel: Channel, kind: ReasoningKind, sub: int | None, text: str | None) -> ItemPart | None:
     """Return the part that a complete text belongs to.
 
-    Prefers the part with the same `sub`, then the first part with the same text whose complete text was not received
-    yet, then the part that a delta would address.
+    Prefers the part with the same `sub`, then the first part with the same text whose complete text has not been
+    received yet, then the part that a delta would address.
     """
     named = item.named.get((channel, kind, sub))
     if named is not None and named.is_called(sub):
@@ -214,7 +215,7 @@ def set_whole_text(choice: Choice, one: ItemPart, sub: int | None, text: str | N
 
 
 def set_value(choice: Choice, one: ItemPart, text: str) -> None:
-    """Set the text of the part, regardless of what was streamed."""
+    """Set the text of the part, regardless of the streamed text."""
     current = one.part.text()
     revised, one.valued = one.valued, True
     one.snapshot = None
@@ -238,13 +239,13 @@ def report_conflict(choice: Choice, one: ItemPart) -> None:
 
 
 def close_part(choice: Choice, item: Item, one: ItemPart, metadata: str | None, *, alone: bool) -> None:
-    """Close a part that the wire closed. `alone`: the item has no further events."""
+    """Close a part after its close event. `alone`: its item has no further content."""
     if not one.part.open:
         return
     put_metadata(choice, one, metadata)
     choice.shared.out.closed.add(one.part.part)
     if one.labels.has_closes and not one.valued and not alone:
-        return  # only one sub-index was closed; the close of the item decides
+        return  # only one sub-index was closed; wait for the close of the item
     one.closed = True
     if alone or one.part.channel != "reasoning" or item.item_id is None:
         end_part(choice, one)
@@ -276,7 +277,8 @@ def finish_item(
 ) -> None:
     """End the item and all of its parts. `whole`: the item was not truncated."""
     if item.kind == "reasoning" and whole and not item.parts and (item.item_id is not None or encrypted_content):
-        # Open an empty part, because encrypted reasoning must be sent back in the next turn even without text.
+        # Open an empty part, because reasoning with encrypted content or an id must be sent back in the next turn even
+        # without text.
         open_part(choice, item, "reasoning", "summary", None, None, None)
     open_parts = [one for one in item.parts if one.part.open]
     if open_parts:
@@ -289,7 +291,7 @@ def finish_item(
 
 
 def take_back(choice: Choice, item: Item) -> None:
-    """Close the open parts of an item with empty text, because the response starts again."""
+    """Close the open parts of an item with empty text, because the response restarts."""
     for one in item.parts:
         if one.part.open:
             part = one.part

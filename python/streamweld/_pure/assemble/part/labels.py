@@ -1,7 +1,7 @@
 """Sub-indexes ("labels") of the deltas of one text part, and the closing texts received for them.
 
-Some gateways number every delta; others number parts that no event announced. Either way, the deltas are parsed as one
-part, because only a close or the content list of the item shows what a label means.
+Some gateways number every delta; others use the numbers for parts that no event announced. Either way, the deltas are
+parsed as one part, because only a close or the content list of the item shows what a label means.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Labels"]
 
-_MAX_RUNS = 64  # a part with more runs has a new label in every delta, so its labels are meaningless
+_MAX_RUNS = 64  # maximum number of runs of deltas with the same label; a part with more has meaningless labels
 
 
 class Labels:
@@ -28,7 +28,9 @@ class Labels:
         self._aliases: dict[int | None, int | None] = {}  # unknown label of a close -> known label with the same text
 
     def change(self, before: int | None, label: int | None, length: int) -> None:
-        """Record that the next delta, after `length` characters of text, has a different label from the last one."""
+        """Record that the next delta, after `length` characters of text, has a different label from the previous
+        one.
+        """
         if self.state == "one" and length > 0:
             self.state = "several"
             self._runs = [(before, 0), (label, length)]
@@ -72,7 +74,8 @@ class Labels:
     def closed_text(self, text: str) -> str | None:
         """Return the text of the part with the closing texts inserted.
 
-        If there is only one closing text, and it differs from the text of its label, it is the text of the entire part.
+        If there is only one closing text and it differs from the streamed text of its label, it is the text of the
+        whole part.
         """
         closes = self._closes
         if not closes:
@@ -92,7 +95,7 @@ class Labels:
         return "".join(pieces)
 
     def replaced(self, length: int) -> None:
-        """Reset the runs after the text was replaced by one of this length.
+        """Reset the runs after the text was replaced by text of this length.
 
         The new text does not belong to any label.
         """

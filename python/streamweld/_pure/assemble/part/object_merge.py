@@ -18,7 +18,7 @@ __all__ = ["Growth", "ObjectMerge", "RawMembers"]
 
 
 class _Pieces:
-    """A string value, stored in pieces so that a new piece costs only its own length."""
+    """A string value, stored in pieces so that adding one takes time proportional only to that piece."""
 
     __slots__ = ("length", "pieces")
 
@@ -109,7 +109,7 @@ def _same(value: str | _Pieces, text: str) -> bool:
             return False
         string = _string(text)
         return len(string) == value.length and string == value.whole()
-    # To bound the cost, a value of very different length counts as different, even if it is only spelled differently.
+    # To bound the cost, a much longer value is treated as different, even if it is only spelled differently.
     return value == text or (len(value) <= 2 * len(text) and canonical(value) == canonical(text))
 
 
@@ -117,7 +117,7 @@ class Growth(NamedTuple):
     """Change in the size of the stored members."""
 
     size: int
-    entries: int  # values stored separately; the members of a single object are stored as one text
+    entries: int  # values stored separately; 0 while there is only one object, which is stored as one text
 
     def released(self) -> Growth:
         """Return the change that undoes this one."""
@@ -131,7 +131,7 @@ class RawMembers:
 
     def __init__(self) -> None:
         self._members: dict[str, str] = {}
-        self._entries = 0  # the native backend keeps the first object as its text
+        self._entries = 0  # 0 while there is only one object, which the native backend stores as one text
         self.size = 0
 
     def add(self, raw: str) -> Growth:

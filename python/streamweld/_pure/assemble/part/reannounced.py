@@ -1,12 +1,13 @@
-"""Handles a tool call that is announced again: either the same call with another id, or a second call with the same id.
+"""Handles a tool call that is announced again: the same call with another id, or a second call with the same id.
 
     open    the same call: ids become aliases; the text goes through the argument rules, and an overflow is a second
             call
     closed  the text is collected without events. At its close, or at the end, the new call is dropped if it has no
-            text or the same name and arguments; the first call takes its text if it has none; otherwise it is a
-            second call
+            text, or the same name and arguments. If the first call has no text, it receives this text. Otherwise,
+            there are two calls.
 
-Another name with the same id is always a second call, unless it belongs to the close of an open call with that name.
+An announcement with the same id but another name is always a second call, unless it closes an open call with that
+name.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ def is_another(call: Call, address: Address, name: str | None) -> bool:
 
 
 def is_own_close(item: Item, call: Call, address: Address) -> bool:
-    """Return True if a close with the ids of an open call closes that call, even if the names differ.
+    """Return True if a close with the ids of an open call closes that call, even with another name.
 
-    An announcement creates a call and a close ends it. The AI SDK's own repair may rename the call in between.
+    An announcement creates a call and a close ends it. Between them, the AI SDK's own repair may rename the call.
     """
     if not item.open or call.verdict is not None:
         return False
@@ -60,7 +61,9 @@ def is_own_close(item: Item, call: Call, address: Address) -> bool:
 def is_close_under_another_id(
     item_index: ItemIndex, item: Item, address: Address, name: str | None, arguments: str | None
 ) -> bool:
-    """Return True if a close has the item id, name and arguments of the open call, but an unknown call id."""
+    """Return True if a close has the item id, name and arguments of the open item's call, but a call id that no call
+    has.
+    """
     call = item.call
     if call is None or not item.open or call.verdict is not None:
         return False
@@ -91,7 +94,7 @@ def report_reannounced(choice: Choice, item: Item, address: Address) -> None:
     """Report, once per call, that it was announced again."""
     if item.call is None:
         return
-    item.call.announced_again.add(None)  # text after a complete value now belongs to a second call
+    item.call.announced_again.add(None)  # an overflow of its text is then treated as a second call
     if item.again_reported:
         return
     item.again_reported = True
@@ -112,7 +115,10 @@ def begin_reannounced(
 
 
 def decide(choice: Choice, item: Item, address: Address) -> None:
-    """Decide what a repeated announcement meant, when its item closes or the choice ends."""
+    """Decide whether a repeated announcement meant the same call or another one.
+
+    Called when the item closes or the choice ends.
+    """
     first, call = item.first, item.call
     if first is None or call is None or first.call is None:
         return

@@ -1,6 +1,6 @@
 """Joins the halves of a surrogate pair that arrive in two pieces of one text. An unpaired half becomes U+FFFD.
 
-There is one joiner per channel: for a call's arguments, and for a choice's text, reasoning and refusal.
+There is one joiner per channel: one for each call's arguments, and one each for a choice's text, reasoning and refusal.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Joiner:
 
     def __init__(self) -> None:
         self.held = ""
-        self.lone = False  # the last `push` or `flush` replaced a lone surrogate
+        self.lone = False  # whether the last `push` or `flush` replaced a lone surrogate
 
     def push(self, text: str) -> str:
         """Return the complete characters; hold back a high surrogate at the end."""

@@ -27,7 +27,7 @@ Channel = Literal["text", "reasoning", "refusal"]
 
 
 class TextPart:
-    """One part of one of the three channels."""
+    """One text, reasoning or refusal part."""
 
     __slots__ = (
         "annotations",

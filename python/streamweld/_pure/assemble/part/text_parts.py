@@ -1,7 +1,7 @@
 """Text, reasoning and refusal parts of one choice: opens, extends and closes them, and handles repeated text.
 
-One part is open at a time: a non-empty piece of another kind, or a tool call, closes it. Parts that the wire itself
-opens and closes are stored here too, in the order of their numbers, but handled by `item_text`.
+One part is open at a time: a non-empty piece of another kind, or a tool call, closes it. Parts that the stream opens
+and closes explicitly are stored here too, in the order of their numbers, but `item_text` handles them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class TextParts:
     def push(
         self, channel: Channel, text: str, metadata: str | None, kind: ReasoningKind = "raw", *, raw: bool = False
     ) -> str | None:
-        """Add one piece as received. Return its metadata if no event carried it.
+        """Add one piece as received. Return its metadata if it was not emitted with any event.
 
         `raw`: the piece is known to be new, so it is not checked for repeated text.
         """
@@ -87,7 +87,7 @@ class TextParts:
         return [part.part for part in self.parts if part.open]
 
     def restates(self, text: str) -> bool:
-        """AM9: return True if the piece repeats all the text so far, which arrived in at least two pieces."""
+        """Return True if the piece repeats all the text so far, which arrived in at least two pieces (AM9)."""
         length = self._lengths.get("text")
         return length is not None and length.pieces > 1 and length.length == len(text) and self.whole("text") == text
 
@@ -117,9 +117,9 @@ class TextParts:
             self._attributes.append((signature, encrypted_content, details))
 
     def correct(self, channel: Channel, text: str) -> bool:
-        """Correct the only part of a channel to the text of a terminal message, if it is still open.
+        """Replace the text of a channel's only part with that of a terminal message, if the part is still open.
 
-        Return False if nothing was corrected.
+        Return False if nothing was replaced.
         """
         part, length = self.current, self._lengths.get(channel)
         if part is None or length is None or part.channel != channel or length.parts > 1:
@@ -145,7 +145,7 @@ class TextParts:
         self._append("reasoning", "raw", text, None)
 
     def take_back(self) -> None:
-        """AM10: discard all parts. An open part closes with empty text."""
+        """Discard all parts (AM10). An open part closes with empty text."""
         part = self.current
         if part is not None:
             part.pieces = []
@@ -165,10 +165,10 @@ class TextParts:
             one.void = True
 
     def end(self) -> dict[str, str]:
-        """Close the parts at the end of the choice, and emit a pending half of a surrogate pair, even if no part is
+        """Close the parts at the end of the choice and emit a pending half of a surrogate pair, even if no part is
         open.
 
-        Return the data that does not belong to any part, as a member name and a raw array.
+        Return the annotations or details that belong to no part, as a member name and a raw array.
         """
         self.close_open()
         for channel in _CHANNELS:
@@ -262,10 +262,7 @@ _CHANNELS: tuple[Channel, ...] = ("text", "reasoning", "refusal")
 
 
 class _ChannelLength:
-    """The amount of text received in one channel.
-
-    If the amounts differ, the texts need not be compared.
-    """
+    """The amount of text received in one channel. If the amounts differ, the texts need not be compared."""
 
     __slots__ = ("length", "parts", "pieces")
 

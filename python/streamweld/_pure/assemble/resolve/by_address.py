@@ -1,6 +1,6 @@
 """Finds the item that a delta addresses, or creates it if no event opened it.
 
-It does not change content, except that a new item closes the open item that it displaces.
+Does not change content, except that a new item closes the open item that it displaces.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _make_room(state: Choice, address: Address) -> None:
             continue
         call = before.call
         if call is not None and (before.first is not None or (call.text.unfinished and not call.empty)):
-            continue  # a partly streamed call stays open, because the wire may still send all of it with its call id
+            continue  # a partly streamed call stays open: the rest of it may still arrive, with its call id
         end_item(state, before, None, None)
 
 
@@ -107,7 +107,7 @@ def item_of_opening(state: Choice, kind: ItemKind, address: Address) -> Item:
 
 
 def known_item(state: Choice, kind: ItemKind, address: Address, item: Item | None) -> Item:
-    """Return the item that a delta addresses, or create a placeholder if no event opened one. Close nothing."""
+    """Return the item that a delta addresses, or create it if no event opened it. Close nothing."""
     if item is None:
         return state.item_index.create(kind, address)
     learn(state, item, address)
@@ -115,9 +115,7 @@ def known_item(state: Choice, kind: ItemKind, address: Address, item: Item | Non
 
 
 def addressed_call(state: Choice, address: Address, brings: str | None) -> Item | None:
-    """Return the item that a call's delta addresses. If no event opened it and the delta has content, create a
-    placeholder.
-    """
+    """Return the item that a call's delta addresses. If no event opened it and the delta has content, create it."""
     address = state.item_index.usable(address)
     item = state.item_index.find("call", address, "delta")
     if item is None:

@@ -4,10 +4,10 @@
 "Complete" means that the arguments of the call are one complete JSON value, "header" means that the fragment has a
 name, and "payload" that it has argument text. The Rust twin refers to this table.
 
-A call cannot mix free-form text (of a custom tool) and JSON: if the id or index leads to a call of the other type, the
-payload opens a new call; otherwise only calls of its type are candidates. Free-form text has no defined end: such a
-call is never complete and accepts any text. A second text with a header starts a second call, unless its id shows that
-it does not. The first text of a call determines its type.
+A call cannot mix free-form text (of a custom tool) and JSON: if the id or index identifies a call of the other type,
+the payload opens a new call; otherwise only calls of the same type are candidates. Free-form text has no defined end:
+such a call is never complete and accepts any text. Text with a second header starts a second call, unless its id shows
+that it belongs to the first one. The first text of a call determines its type.
 
     R1    the id is known (if several calls have it, it means the call bound to the fragment's index)
     R1a   the call is not complete                                       -> that call, whatever the index
@@ -195,7 +195,7 @@ def _bound(choice: Choice, incoming: Incoming, index: int, bound: Call) -> Decis
     if two_headers or not bound.suits(payload, custom=incoming.custom):
         return Decision(
             "R3a2", None, Resolution.NEW
-        )  # a call cannot mix free-form text and JSON, nor have two headers with text
+        )  # a call cannot mix free-form text and JSON, or have two headers with text
     if not bound.complete:
         return Decision("R3a2", None, Resolution.NEW) if relation == "other" else Decision("R3a1", bound)
     if name is not None:
@@ -225,7 +225,7 @@ def _bound(choice: Choice, incoming: Incoming, index: int, bound: Call) -> Decis
 def _second_is_due(call: Call, index: int | None) -> bool:
     """Return True if R1e or R1g is pending for a complete call.
 
-    Further input is then held back for it, or opens a second call with its id.
+    Further input is then held back, or opens the second call with the same id.
     """
     return call.text.replayed > 0 or (call.id is not None and index in call.announced_again)
 

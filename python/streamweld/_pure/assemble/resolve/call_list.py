@@ -1,8 +1,8 @@
 """An ordered set of calls. Adding or removing a call, counting, and reading the first and last calls take constant
 time.
 
-It is a doubly linked list over slot numbers, so that no fragment or removal scans thousands of calls. A call that is
-removed and added again moves to the end.
+It is a doubly linked list over slot numbers, so that neither routing a fragment nor removing a call scans thousands of
+calls. A call that is removed and added again moves to the end.
 """
 
 from __future__ import annotations

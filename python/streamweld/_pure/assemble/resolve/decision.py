@@ -20,7 +20,7 @@ class Resolution(Enum):
     JOIN = "join"  # the fragment belongs to the call
     NEW = "new"  # the fragment opens a new call
     DROP = "drop"  # the fragment addresses the call, but its payload is a replay
-    REPLAY = "replay"  # the fragment may replay the call that it addresses, so its payload is held back
+    REPLAY = "replay"  # the fragment addresses the call and may be a replay of it, so its payload is held back
     IGNORE = "ignore"  # the fragment does not belong to any call
 
 

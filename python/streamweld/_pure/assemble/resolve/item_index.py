@@ -74,7 +74,10 @@ class ItemIndex:
 
     @property
     def all_closed(self) -> bool:
-        """True if the wire closed everything that it opened, and the last item was not reasoning."""
+        """True if there are items, all of them are closed, and the last one is not reasoning.
+
+        Reasoning alone is not a response.
+        """
         return self._count > 0 and not self._items and self.last_kind != "reasoning"
 
     def usable(self, address: Address) -> Address:
@@ -123,7 +126,7 @@ class ItemIndex:
     def learn(self, item: Item, address: Address) -> str | None:
         """Record the ids of an address that led to the item.
 
-        Return the first id that differs from the item's own id.
+        If an id differs from the item's own, return it the first time that it occurs.
         """
         other = None
         for identity in (address.item_id, address.call_id, address.public_id):
@@ -191,7 +194,7 @@ class ItemIndex:
         return item if call is not None and not call.dropped and not call.answered else None
 
     def closing(self, address: Address, name: str | None) -> Item | None:
-        """Return the call that a close refers to. If several open calls have the id, return the one with the given
+        """Return the call that a close refers to. If several open calls share the id, return the one with the given
         name.
         """
         found = self.find("call", address, "close")
@@ -242,7 +245,7 @@ class ItemIndex:
         return None if number is None else self._items[number]
 
     def whatever_at(self, address: Address) -> Item | None:
-        """Return the open item that a close without a kind refers to, whatever the item's kind."""
+        """Return the open item that a close without a kind refers to, regardless of the item's kind."""
         for kind in KINDS:
             found = self.by_ids(kind, address)
             if found is not None:

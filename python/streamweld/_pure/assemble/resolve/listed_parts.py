@@ -1,14 +1,18 @@
-"""Matches the entries of an item's content list with its streamed parts. It works only on texts, without events or
-items.
+"""Matches the entries of an item's content list with the item's streamed parts. Works only on texts, not on events or
+items. An entry is one listed text.
 
-1  If the parts and the entries join to the same text, they agree, however that text is divided.
-2  A part whose Done event was emitted takes an entry with the same text: the one at its own position, otherwise the
-   first free one. If there is no such entry and parts are still open, it takes the start of an entry (the one at its
-   position, otherwise the first free one), and the open parts get the rest. Otherwise it keeps its text, and the
-   entry at its position is used up, unless an open part has that text.
-3  Open parts take the other entries in order, equal texts first. An entry between two parts joins the part before it.
-   Entries at the end are new parts, or join the last part if its deltas had several labels.
-4  A part without an entry becomes empty, unless an empty entry is at its position.
+1   If the entries and the streamed parts concatenate to the same text, they agree, regardless of how that text is
+    divided.
+2a  A part whose Done event was emitted is matched with an entry that has the same text: the one at its position,
+    otherwise the first free one.
+2b  If there is no such entry and other parts are still open, the part is matched with the start of an entry: the one at
+    its position, otherwise the first free one. The open parts get the rest of that entry.
+2c  If neither applies, the part keeps its text. The entry at its position is then skipped, unless an open part has the
+    same text as that entry.
+3   Open parts are matched with the remaining entries in order, equal texts first. An entry between two parts is added
+    to the part before it. Entries at the end become new parts, or are added to the last part if its deltas had several
+    labels.
+4   A part without an entry becomes empty, unless the entry at its position is empty.
 """
 
 from __future__ import annotations
@@ -59,7 +63,7 @@ class Plan:
         if "".join([part.text for part in parts]) == "".join(entries):
             self._divide(parts, entries)
         elif any(entries):
-            starts = [0] * len(entries)  # for each entry, how many characters closed parts took
+            starts = [0] * len(entries)  # number of characters of each entry that closed parts have consumed
             free = self._take_done(parts, entries, starts)
             self._take_open(parts, entries, starts, free)
             self._check_order(parts)
@@ -88,7 +92,7 @@ class Plan:
     def _take_done(self, parts: Sequence[StreamedPart], entries: Sequence[str], starts: list[int]) -> list[int]:
         """Rule 2: assign entries to closed parts, and return the free entries.
 
-        The text of each free entry is available from its offset in `starts` on.
+        The unassigned rest of each free entry begins at its offset in `starts`.
         """
         free = [bool(text) for text in entries]
         unequal: list[int] = []
@@ -132,9 +136,9 @@ class Plan:
     def _take_open(
         self, parts: Sequence[StreamedPart], entries: Sequence[str], starts: list[int], free: list[int]
     ) -> None:
-        """Rules 3 and 4: assign entries to open parts. `free` lists the entries that no closed part took.
+        """Rules 3 and 4: assign entries to open parts. `free` lists the entries that are not assigned to a closed part.
 
-        The text of each entry is available from its offset in `starts` on.
+        The unassigned rest of each entry begins at its offset in `starts`.
         """
         open_positions = [position for position, part in enumerate(parts) if not part.done]
         open_texts = [parts[position].text for position in open_positions]
@@ -167,7 +171,7 @@ class Plan:
             self.assignments[entry] = "new"
 
     def _check_order(self, parts: Sequence[StreamedPart]) -> None:
-        """If the list has closed parts in another order, mark them as contradicted, because a closed part cannot be
+        """Mark closed parts as contradicted if the list has them in another order, because a closed part cannot be
         moved.
         """
         last = 0
@@ -186,7 +190,7 @@ class Plan:
 def _matched(fewer: Sequence[str], others: Sequence[str]) -> list[int]:
     """Assign each text of the shorter list, in order, to a position in the longer one.
 
-    Takes the first equal text that leaves enough positions for the others, otherwise the next position.
+    Uses the first equal text that leaves enough positions for the others, otherwise the next position.
     """
     by_text: dict[str, deque[int]] = {}
     for position, text in enumerate(others):

@@ -24,10 +24,10 @@ Progress = Literal["none", "started", "over"]
 def relate(current: str, arriving: str, tools: Tools, progress: Progress) -> Relation:
     """Classify the name `arriving` (not blank) relative to the call's name `current`.
 
-    Without a tool list, a different name counts as a fragment until argument text arrives, and as the name of another
-    tool after that. A name that begins with the current one belongs to the next call once the arguments are complete.
-    The tool list takes precedence: at any time, a name that is not a tool's name can grow into one, and a name is a
-    fragment if the concatenation begins a tool's name. If both names are tools' names, there are two calls.
+    Without a tool list, a different name is treated as a fragment until argument text arrives, and as the name of
+    another tool after that. A name that begins with the current one belongs to the next call once the arguments are
+    complete. The tool list takes precedence: at any time, a name that is not a tool's name can grow into one, and a
+    name is a fragment if the concatenation begins a tool's name. Two names that are both tools are two calls.
     """
     if not current:
         return "late"
@@ -43,7 +43,10 @@ def relate(current: str, arriving: str, tools: Tools, progress: Progress) -> Rel
 
 
 def _may_grow(current: str, arriving: str, tools: Tools, progress: Progress) -> bool:
-    """Return True if the tool list, or the progress of the arguments, allows a longer name to belong to the call."""
+    """Return True if a longer name can belong to the call.
+
+    The tool list determines this; without a tool list, the progress of the arguments does.
+    """
     if progress == "none":
         return True
     if tools.has(arriving):

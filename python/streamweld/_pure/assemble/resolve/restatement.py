@@ -14,8 +14,8 @@ __all__ = ["Restatement"]
 
 
 class Restatement:
-    """Streamed parts and calls, keyed by content. The tables are built once, when the list begins, so that an entry
-    does not have to scan all parts and calls.
+    """Streamed parts and calls, keyed by content. Built once, when the list begins, so that an entry can be matched
+    without a scan of all parts and calls.
     """
 
     __slots__ = ("item_index", "calls", "parts")

@@ -1,6 +1,6 @@
 """Carries out what `by_evidence` decided about a tool-call fragment: opens, binds and names calls, and appends text.
 
-It changes the choice and its calls, and reports repairs; `call_events` emits the events. The only identity decisions
+Changes the choice and its calls, and reports repairs; `call_events` emits the events. The only identity decisions
 made here are those that depend on the text: R1g, AM3, and A8 at an overflow.
 """
 
@@ -132,7 +132,8 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
 def _means_another(choice: Choice, call: Call, incoming: Incoming) -> bool:
     """Return True if clients would misread the fragment.
 
-    Clients use only the index, and concatenate a repeated id or name as if it were another piece.
+    Clients identify a call by its index alone and concatenate a repeated id or name, as they do with the pieces of a
+    name.
     """
     if incoming.index is None or incoming.index != call.index or incoming.id is not None:
         return True
@@ -140,7 +141,9 @@ def _means_another(choice: Choice, call: Call, incoming: Incoming) -> bool:
 
 
 def _record_position(choice: Choice, call: Call, position: int, array_len: int) -> None:
-    """R3c3: record the position of the call in a list of several calls, regardless of how the fragment addressed it."""
+    """R3c3: record the position of the call in a list with several fragments, regardless of how the fragment addressed
+    it.
+    """
     if array_len > 1 and position < _MAX_POSITIONS:
         choice.multi[position] = call
 
@@ -156,7 +159,7 @@ def _report_guess(choice: Choice, call: Call, code: str) -> None:
 
 
 def push_text(choice: Choice, call: Call, text: str, index: int | None, *, header: bool, identified: bool) -> None:
-    """Handle a piece of argument text for a call, as it was sent."""
+    """Append one piece of argument text to a call."""
     piece = call.joiner.push(text).encode()
     if call.joiner.lone:
         choice.shared.out.diagnose("lone_surrogate", call.part)
@@ -165,11 +168,11 @@ def push_text(choice: Choice, call: Call, text: str, index: int | None, *, heade
 
 
 def give(choice: Choice, call: Call, piece: bytes, index: int | None, *, header: bool, identified: bool) -> None:
-    """Append bytes to the arguments of a call, repair the arguments, or route the bytes to the call that they belong
-    to.
+    """Append bytes to the arguments of a call and repair them. Bytes that belong to another call are appended to that
+    call.
     """
     siblings: list[Call] = []
-    # A call may pass the remaining bytes on to another call, at most once for each value in the piece.
+    # Appending to a call may leave bytes for another call, once for each JSON value in the piece.
     spill = _give_one(choice, call, piece, index, header=header, identified=identified)
     while spill is not None:
         if spill.is_sibling:
@@ -224,7 +227,7 @@ def _give_one(
 
 
 def _count(choice: Choice, call: Call, before: int) -> None:
-    """Check the limits, and remove the piece if it exceeds one."""
+    """Check the limits, and remove the piece if it exceeds one of them."""
     try:
         choice.shared.count_arguments(before, call.text.size)
     except LimitExceeded:
@@ -233,7 +236,7 @@ def _count(choice: Choice, call: Call, before: int) -> None:
 
 
 def divide(choice: Choice, call: Call, shared_id: SharedId) -> None:
-    """Resolve AM3: split the call into several, one for each index that announced the id."""
+    """Resolve AM3: split the call into one call for each index that announced the id."""
     texts = shared_id.texts()
     shared_id.close()
     call.shared_id = None
@@ -263,9 +266,7 @@ def divide(choice: Choice, call: Call, shared_id: SharedId) -> None:
 
 
 def close_shared_id(choice: Choice, call: Call) -> None:
-    """Resolve AM3 at the close: split the call if its text is unfinished and the text of each index is a complete
-    object.
-    """
+    """Resolve AM3 at the end: split unfinished text if the text of each index is a complete object."""
     shared_id = call.shared_id
     if shared_id is not None and not call.complete and shared_id.divides_whole():
         divide(choice, call, shared_id)
@@ -273,7 +274,7 @@ def close_shared_id(choice: Choice, call: Call) -> None:
 
 
 def _usable_index(choice: Choice, fragment: Fragment) -> tuple[int | None, str | None]:
-    """Return the index, or None and the unusable value that was sent."""
+    """Return the usable index. If the index is unusable, return None and the value that was sent."""
     if fragment.legacy:
         return LEGACY_INDEX, None
     index = fragment.index
@@ -286,7 +287,7 @@ def _usable_index(choice: Choice, fragment: Fragment) -> tuple[int | None, str |
 
 
 def _present(text: str | None) -> str | None:
-    """Return the id or name, or None if it is blank. Decoders have already removed placeholders for a missing value."""
+    """Return the id or name, or None if it is blank. Decoders have already removed placeholders for missing values."""
     return text if text and not text.isspace() else None
 
 
@@ -317,7 +318,7 @@ def open_call(choice: Choice, incoming: Incoming, decision: Decision) -> Call:
     before = None if incoming.index is None else choice.by_index.get(incoming.index)
     taken = incoming.id is not None and choice.shared.is_used(incoming.id)
     if before is not None or taken or decision.tentative or not (incoming.id and incoming.name):
-        # Clients treat such a fragment as part of another call, or as a call that cannot have a result.
+        # Clients treat such a fragment as part of another call, or as a call that cannot be answered.
         why = "no_name" if incoming.id else "no_id"
         choice.shared.out.mark_misread("index_taken" if before is not None else "id_taken" if taken else why)
     call = choice.create(custom=incoming.custom)
@@ -376,7 +377,7 @@ def _address(choice: Choice, call: Call, incoming: Incoming) -> None:
 
 
 def _start_shared_id(choice: Choice, call: Call, index: int) -> None:
-    """AM3: record that the id is announced on a second index while its call is unfinished."""
+    """AM3: record that the id is announced at a second index while its call is unfinished."""
     if choice.shared.settings.switches.dup_id_parallel_headers != "auto" or call.index is None:
         call.announced_again.add(index)
         return
@@ -446,11 +447,11 @@ def push_object(choice: Choice, call: Call, incoming: Incoming) -> None:
 
 
 def _overflow(choice: Choice, call: Call, spill: bytes, index: int | None, *, identified: bool) -> _Spill | None:
-    """A8: decide what happens to text that follows a complete value without a header of its own."""
+    """Handle an overflow (A8): text after a complete value, in a fragment without a header."""
     text = call.text
     if not text.overflow:
         if index in call.announced_again or text.replay_has_header:
-            # R1g, R1e: the call was announced a second time, and these are the second call's arguments.
+            # R1g, R1e: the call was announced a second time, and this text belongs to the second call.
             text.replay_has_header = False
             return _Spill(_new_sibling(choice, call, index, keep_id=True), spill, is_sibling=True)
         other = None if identified else choice.accepting(spill, other_than=call)

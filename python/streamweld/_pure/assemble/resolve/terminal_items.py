@@ -1,10 +1,10 @@
-"""Matches the entries of a terminal list with the streamed parts and calls that they repeat, so that no content appears
-twice.
+"""Matches the parts and calls in a terminal list with the streamed ones that they repeat, so that nothing is
+duplicated.
 
-An entry is matched by its address if possible. Otherwise, regardless of ids, it is matched with a part that has the
-same channel and text, or with a call that has the same name and arguments, unless an earlier entry matched that part or
-call. As a last resort, it is matched with an open part or call whose text is the beginning of the entry's text. The
-caller creates missing parts and calls. Nothing is changed here.
+A listed part or call is matched by its address if possible. Otherwise, ids are ignored: a part is matched by channel
+and text, a call by name and arguments. Each streamed part or call is matched at most once. As a last resort, an open
+part or call is matched if its text is the beginning of the listed text. The caller creates missing parts and calls.
+This module does not change parts or calls.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""One parser for each shape of a block. It reads the text of a block and returns its calls with their arguments as
-written.
+"""One parser for each form in which calls are written in a block (`shape`). A parser returns the calls with their
+arguments as written.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Parsing:
 
     @property
     def has_matched(self) -> bool:
-        """True if more than white space and a name matched after the marker, or if an object or a list begins after it.
+        """True if more than white space and a name matched after the marker, or if an object or a list begins there.
 
-        In a family without a marker, a bracket opens the block, so the bracket counts only if its contents begin like a
+        In a family without a marker, the bracket itself opens the block. It counts only if its contents begin like a
         call.
         """
         is_bare = self.family.tier == "markerless"

@@ -2,8 +2,8 @@
 scalars, `{}` and `[]`.
 
 Keys of a family in `_spec/text_calls.json`: `prefix` is the literal before the name, `quote` is the token around
-strings, and `close` is the literal that ends the block. `typed` is `schema` if the tool's schema decides the type of a
-quoted value; otherwise, the value is a string.
+strings, and `close` is the literal that ends the block. `typed` is `schema` if the tool's schema determines the type of
+a quoted value; otherwise, the value is a string.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def parse(cursor: Cursor, data: Mapping[str, Any]) -> Steps[list[WrittenCall]]:
 
 
 def _ends(cursor: Cursor, closer: str, *, first: bool) -> Steps[bool]:
-    """Check whether the list ends here. If not, consume the comma before the next element."""
+    """Check whether the list ends here. If it does not, read the comma before the next element."""
     yield from cursor.skip_space()
     if (yield from cursor.take(closer)):
         return True

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["checked_object", "parse"]
 
-# Other members that a call may contain. An object with any additional member, such as `description`, is not a call.
+# Additional members that a call may contain. An object with any other member, such as `description`, is not a call.
 _BESIDE: Final = frozenset({"id", "type", "index", "tool_call_id", "call_id"})
 
 
@@ -102,7 +102,7 @@ def _whole(text: str) -> Payload:
     except JsonFault:
         raise Malformed from None
     if payload.duplicates:
-        raise Malformed  # it is ambiguous which member applies
+        raise Malformed  # it is ambiguous which of the duplicate members applies
     return payload
 
 

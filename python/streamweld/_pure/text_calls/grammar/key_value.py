@@ -1,7 +1,7 @@
 """Parses the shape `key_value`: the name of the call, then one element for each key and one for each value.
 
-Keys of a family in `_spec/text_calls.json`: `key` and `value` hold the opener and closer of each element, and `close`
-is the literal that ends the block. If the block contains several calls, `call` holds `open`, `close` and the
+Keys of a family in `_spec/text_calls.json`: `key` and `value` contain the opener and closer of each element, and
+`close` is the literal that ends the block. If the block contains several calls, `call` contains `open`, `close` and the
 `separator` after the name.
 """
 
@@ -39,7 +39,7 @@ def _call(cursor: Cursor, data: Mapping[str, Any], separator: str | None, close:
     name = yield from cursor.name()
     yield from cursor.skip_space()
     if separator is not None:
-        yield from cursor.take(separator)  # later versions of the format lack it
+        yield from cursor.take(separator)  # later versions of the format do not have it
     key_open, key_close = data["key"]
     value_open, value_close = data["value"]
     found: dict[str, Argument] = {}
@@ -54,5 +54,5 @@ def _call(cursor: Cursor, data: Mapping[str, Any], separator: str | None, close:
         yield from cursor.expect(value_open)
         text = yield from cursor.until(value_close)
         if key_open in text or value_open in text:
-            raise Malformed  # the closer of this value is missing
+            raise Malformed  # the closer of this value is missing, so the text contains the next key or value
         add(found, Argument(key, text, "raw"))

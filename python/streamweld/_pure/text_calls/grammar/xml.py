@@ -6,9 +6,10 @@ This is not XML: a value is raw text up to its closer. Keys of a family in `_spe
   literal that may follow `named` and digits; `repeats`, if the name may also precede `open`
 - `parameter`: the literals `open`, `named` and `close`, in which `{key}` is the name of the parameter
 - `trim`: `newline` removes one newline at each end of a value
-- `typed`: `attribute` if the tag of a parameter declares whether its value is a string; otherwise the schema decides.
-  The literals are `string` and `json`; their defaults are `string="true">` and `string="false">`. Such a call may also
-  be a single JSON object, between the two literals of `object` if there are any, or a self-closing element
+- `typed`: `attribute` if the tag of a parameter declares whether its value is a string; otherwise, the schema
+  determines the type. The literals are `string` and `json`; their defaults are `string="true">` and `string="false">`.
+  A call with such tags may also be a single JSON object, between the two literals of `object` if there are any, or a
+  self-closing element
 - `entities`: `&quot;` and `&amp;` in names are decoded
 - `close`: the literal that ends the block, which may then contain several calls
 """
@@ -93,7 +94,7 @@ def _parameter(cursor: Cursor, data: Mapping[str, Any], *, by_attribute: bool) -
             raise Malformed
     text = yield from cursor.until(parameter["close"].replace("{key}", key))
     if any(not piece.startswith("/") for piece in text.split(parameter["open"])[1:]):
-        raise Malformed  # the closer of this value is missing; an opener that ends in `<` also begins closers
+        raise Malformed  # the closer of this parameter is missing; an opener that ends in `<` also matches closers
     if data.get("trim") == "newline":
         text = text.removeprefix("\n").removesuffix("\n")
     if not by_attribute:

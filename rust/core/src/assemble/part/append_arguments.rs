@@ -1,7 +1,7 @@
 //! Appends argument text to a tool call, repairs it and emits the events (R1g, AM3, A8).
 //!
-//! The repairs are in `arguments`. The caller has already decided which call a fragment belongs to. This module makes
-//! only the decisions that depend on the text itself: R1g, AM3 and an overflow (A8).
+//! The repairs are in `arguments`. The caller has already determined which call a fragment belongs to. This module
+//! handles only the cases that depend on the text itself: R1g, AM3 and an overflow (A8).
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::DisplacedKey;
@@ -19,7 +19,7 @@ use crate::model::policy::Overflow;
 use crate::model::spec::Code;
 use std::borrow::Cow;
 
-/// The identity members that arrived with the text of a fragment.
+/// How the fragment with the text identified its call: by index, by a name (`header`) or by an id (`identified`).
 #[derive(Clone, Copy, Debug)]
 pub struct FragmentIdentity {
     pub index: Option<i64>,
@@ -56,7 +56,7 @@ pub fn push_text(
     append_bytes(ctx, choice, slot, piece.as_bytes(), identity)
 }
 
-/// Appends argument bytes that carry a header. Overflow bytes go to another call.
+/// Appends argument bytes as if their fragment had a name and an id. Overflow bytes go to another call.
 pub fn give(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -72,7 +72,7 @@ pub fn give(
     append_bytes(ctx, choice, slot, piece, identity)
 }
 
-/// Appends the replacement for half a surrogate pair that was still pending at the end of the stream.
+/// Appends the replacement for half of a surrogate pair that is still pending at the end of the stream.
 pub fn give_tail(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -96,7 +96,7 @@ fn append_bytes(
 ) -> ParseResult {
     let mut siblings = Vec::new();
     let mut spill = append_to_call(ctx, choice, slot, piece, identity)?;
-    // Each call may leave bytes for another call, once per value in the piece.
+    // Appending to a call may leave bytes for another call, once for each JSON value in the piece.
     while let Some(first) = spill.take() {
         let owned = first.piece.into_owned();
         let (mut piece, mut slot, mut is_sibling) =
@@ -135,7 +135,7 @@ fn append_bytes(
 struct Spill<'p> {
     slot: usize,
     piece: Cow<'p, [u8]>,
-    /// The call was created for these bytes.
+    /// Whether the call was created for these bytes.
     is_sibling: bool,
 }
 
@@ -232,7 +232,7 @@ pub fn divide(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -
     Ok(())
 }
 
-/// Resolves AM3 at the end: splits an unfinished text if the text of each index is a complete object.
+/// Resolves AM3 at the end: splits unfinished text if the text of each index is a complete object.
 pub fn close_shared_id(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -289,7 +289,7 @@ pub fn push_object(
     Ok(())
 }
 
-/// Handles an overflow (A8): text after a complete value, without a header of its own.
+/// Handles an overflow (A8): text after a complete value, in a fragment without a header.
 fn overflow<'p>(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -2,8 +2,8 @@
 //! text.
 //!
 //! Implements the rules A1 to A8. The text is stored as UTF-8 bytes with an incremental JSON automaton and is never
-//! scanned twice. The cost of a comparison with the text so far is at most the length of the fragment, except for the
-//! canonical form of a finished value, which is computed once. Ids, names, indexes and events are handled elsewhere.
+//! scanned twice. Comparing a fragment with the text so far takes time proportional to the fragment, except that the
+//! canonical form of a finished value is computed once. Ids, names, indexes and events are handled elsewhere.
 //!
 //! A1   text + fragment is JSON, or the beginning of JSON      append            (conformant streams: only this)
 //! A2   the fragment repeats the finished text                 keep
@@ -20,7 +20,7 @@
 //!      (also for the rest of a fragment that completes the text)
 //!
 //! While several of these rules may still apply, only the text that they have in common is settled and may be emitted.
-//! A text that may be a placeholder or double-encoded is not settled.
+//! Text that may be a placeholder or double-encoded is not settled.
 
 use crate::assemble::part::canonical_json::canonical;
 use crate::assemble::part::fragment::Change;
@@ -43,7 +43,7 @@ use crate::model::spec::Code;
 use std::borrow::Cow;
 
 const PLACEHOLDERS: [&[u8]; 4] = [b"{}", b"null", b"\"\"", b"\"{}\""];
-/// Length limit of a placeholder, including the white space around it.
+/// Maximum length of a placeholder in bytes, including the white space around it.
 const LONGEST_PLACEHOLDER: usize = 16;
 
 /// The argument text of one call.
@@ -58,7 +58,7 @@ pub struct ArgumentText {
     /// Number of bytes at the beginning of the text that were received again and are held back (A6). 0 if nothing is
     /// held back.
     pub replayed: usize,
-    /// The repetition began with a fragment that carried the call's name.
+    /// The repetition began with a fragment that contained the call's name.
     pub replay_has_header: bool,
     /// Number of bytes of the text that have been emitted.
     pub shown: usize,
@@ -137,8 +137,8 @@ impl ArgumentText {
         self.data.len() <= LONGEST_PLACEHOLDER && PLACEHOLDERS.contains(&trim(&self.data))
     }
 
-    /// Returns true if the text is a placeholder that an object may replace (A3). `{}` counts only if it arrived in a
-    /// single fragment.
+    /// Returns true if an object may replace the text (A3). `{}` counts as a placeholder only if it arrived in a single
+    /// fragment.
     pub fn gives_way(&self) -> bool {
         if !self.is_placeholder() {
             return false;
@@ -194,7 +194,7 @@ impl ArgumentText {
             .get_or_insert_with(|| canonical(&text_of(data)).into_boxed_str())
     }
 
-    /// Applies one non-empty fragment. `header`: the fragment carried a name.
+    /// Applies one non-empty fragment. `header`: the fragment has a name.
     #[inline]
     pub fn push<'a>(&mut self, piece: &'a [u8], header: bool) -> Push<'a> {
         if self.plain {
@@ -251,7 +251,7 @@ impl ArgumentText {
         self.shown = self.shown.min(self.data.len());
     }
 
-    /// Ends the text: applies the cumulative and doubled hypotheses (A4', A5') to an unfinished text, and resolves the
+    /// Ends the text: applies the cumulative and doubled hypotheses (A4', A5') to unfinished text, and resolves the
     /// held-back text.
     pub fn end(&mut self) -> Push<'static> {
         let doubled = self.doubling.whole_at_the_end(self.count);
@@ -322,7 +322,7 @@ impl ArgumentText {
         repaired(Change::Grew, self.cumulative.report_once())
     }
 
-    /// Applies A2 to A8 to a fragment that would break the text.
+    /// Applies A2 to A8 to a fragment that would make the text invalid JSON.
     #[cold]
     fn repair<'a>(&mut self, piece: &'a [u8], header: bool) -> Push<'a> {
         if self.automaton.is_broken() {
@@ -394,8 +394,8 @@ impl ArgumentText {
         plainly(Change::Grew)
     }
 
-    /// Returns how many bytes of the fragment complete the object or array if the text breaks only after those bytes;
-    /// otherwise 0.
+    /// Returns how many bytes of the fragment complete the object or array, if only the bytes after them make the text
+    /// invalid; otherwise 0.
     fn whole_with(&self, after: &Automaton) -> usize {
         let Status::Broken { pos, problem } = after.status() else {
             return 0;
@@ -421,7 +421,8 @@ impl ArgumentText {
         overflow(Cow::Borrowed(rest))
     }
 
-    /// Handles a broken text (A7): only a complete, non-empty object replaces it.
+    /// Handles a fragment after the arguments became invalid JSON (A7). Only a complete, non-empty object replaces
+    /// them.
     fn broken(&mut self, piece: &[u8]) -> Push<'static> {
         if is_object(piece) && !is_empty_object(piece) {
             self.become_text(piece.to_vec());

@@ -1,4 +1,4 @@
-//! State of one tool call in progress: its identity, its arguments, and the part of them that was emitted.
+//! State of one tool call in progress: its identity, its arguments, and how much of them has been emitted.
 //!
 //! Contains only state and queries. `apply_identity`, `route_fragment` and `close_calls` change it; `call_events` emits
 //! its events.
@@ -21,8 +21,8 @@ use std::sync::Arc;
 /// An id from the wire, shared between the call or item that it addresses and the lookup tables.
 pub type Id = Arc<str>;
 
-/// Maximum number of aliases of a call. Bounds the memory for a stream with a new id in every delta. Such a call can
-/// still be found by its index or its order.
+/// Maximum number of aliases of a call. Limits the memory for a stream with a new id in every delta. A call with more
+/// ids can still be found by its index or its order.
 pub const MAX_ALIASES: usize = 64;
 
 /// Final result of a closed call.
@@ -85,7 +85,7 @@ pub struct Call {
     pub guess_reported: LazyBox<Vec<Code>>,
     /// A conflict with the terminal message was already reported.
     pub conflict_reported: bool,
-    /// Ambiguity to report if the next piece without an id goes to this call.
+    /// Ambiguity to report if the next piece without an id is assigned to this call.
     pub pending_ambiguity: Option<Code>,
     /// The sender marked the input as invalid for the tool.
     pub refused: bool,
@@ -93,11 +93,11 @@ pub struct Call {
     pub late: bool,
     pub index_reported: bool,
     pub dropped: bool,
-    /// The wire closed the call.
+    /// The stream closed the call explicitly.
     pub ended: bool,
     /// The first event of the call was its closing event.
     pub unopened: bool,
-    /// `ToolCallStarted` was emitted. `text.shown` counts the emitted text.
+    /// `ToolCallStarted` has been emitted. `text.shown` is the number of emitted bytes.
     pub started: bool,
     /// Emit no text before the close, because more object payloads may be merged into the arguments.
     pub held_back: bool,

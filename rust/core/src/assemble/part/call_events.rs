@@ -32,7 +32,8 @@ pub fn flush_unstarted(out: &mut Output<'_>, choice: &mut Choice, other_than: Op
     }
 }
 
-/// Emits the queued calls when a call receives data. Returns the call that later calls wait for.
+/// Emits the queued calls when a call receives data. Returns the first call without a name, because later calls are not
+/// emitted before it.
 #[inline]
 pub fn flush_for_call(out: &mut Output<'_>, choice: &mut Choice) -> Option<usize> {
     if choice.unstarted.is_empty() {
@@ -41,9 +42,9 @@ pub fn flush_for_call(out: &mut Output<'_>, choice: &mut Choice) -> Option<usize
     flush(out, choice, None, true)
 }
 
-/// Calls are emitted in the order in which they first appeared. Calls after a call without a name wait for that name.
-/// If names arrive in pieces, a call without arguments may still receive a piece of its name while another call
-/// (`by_call`) receives data.
+/// Calls are emitted in the order in which they first appeared. Calls after a call without a name stay queued until it
+/// has a name. If names arrive in pieces, a call without arguments may still receive a piece of its name while another
+/// call (`by_call`) receives data.
 fn flush(
     out: &mut Output<'_>,
     choice: &mut Choice,
@@ -178,7 +179,7 @@ fn mark(call: &Call, choice: i32) -> Mark<'static> {
     }
 }
 
-/// Emits the start of a call whose name the wire sends in one piece, so the name is final at once.
+/// Emits the start of a call in a dialect that sends each name in one piece, so that the name is final at once.
 pub fn show_start(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     let index = choice.index;
     if let Some(call) = choice.get_mut(slot).filter(|call| !call.name.is_empty()) {
@@ -186,7 +187,7 @@ pub fn show_start(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     }
 }
 
-/// Emits a delta without arguments, for an event about the call. Returns false if the call cannot be emitted yet.
+/// Emits a delta without arguments for a progress event. Returns false if the call cannot be emitted yet.
 pub fn progress(
     out: &mut Output<'_>,
     choice: &mut Choice,

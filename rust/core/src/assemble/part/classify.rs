@@ -31,8 +31,8 @@ const UNPRINTED: [RangeInclusive<char>; 12] = [
     '\u{f0000}'..='\u{10ffff}',
 ];
 
-/// Returns the final state of a call. Drops aliases that are the id of another call. `unclosed`: the wire closed other
-/// calls but not this one.
+/// Returns the final state of a call. Drops aliases that are the id of another call. `unclosed`: the stream closed
+/// other calls explicitly, but not this one.
 pub fn classify(
     ctx: &mut RuleContext<'_, '_>,
     call: &Call,
@@ -94,7 +94,7 @@ pub fn classify(
     })
 }
 
-/// Returns why a closed call is invalid, or `None`. An unfinished text does not make the call invalid.
+/// Returns why a closed call is invalid, or `None`. Unfinished text does not make the call invalid.
 fn fault(
     ctx: &mut RuleContext<'_, '_>,
     call: &Call,

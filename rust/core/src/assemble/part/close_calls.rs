@@ -1,14 +1,14 @@
 //! Closes the tool calls of a choice: joins fragments, drops duplicates and empty calls, and classifies, orders and
 //! emits the rest.
 //!
-//! join       join neighbors that are JSON only together: `join_fragments`
+//! join       join neighbors that are valid JSON only when joined: `join_fragments`
 //! echo       drop a nameless call that only repeats the arguments of a named one
-//! pair       give the arguments of the only nameless call to the only named call without arguments
+//! pair       move the arguments of the only nameless call to the only named call without arguments
 //! drop       drop tentative calls without arguments, and nameless calls without any text
 //! unwrap     treat null and "" as no arguments; replace a JSON string that contains JSON with that JSON
 //! dedupe     drop the later of two calls with the same name, arguments and id (AM5: without an id, the same index)
 //! opening    drop the duplicate of a call that was opened with one id and closed with another
-//! ignore     leave out a placeholder if the response ended without a reason
+//! ignore     remove a placeholder if the response ended without a finish reason
 //! identify   make ids unique, mint missing ones
 //! classify   complete, empty, incomplete or invalid, with a reason: `classify`
 //! order      by index if every call has its own index and never changed it, else by arrival; `function_call` has none
@@ -107,7 +107,7 @@ pub fn close_calls(
     Ok(())
 }
 
-/// Closes one call that the wire closed individually. A client-side call without text stays open until its choice ends,
+/// Closes one call that the stream closed explicitly. A client-side call without text stays open until its choice ends,
 /// because the finish reason determines whether it is complete.
 pub fn close_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> ParseResult {
     // Close a provider-executed call at once: only the provider needs its arguments, and often there are none.
@@ -223,8 +223,8 @@ fn drop_echoes(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResul
     Ok(())
 }
 
-/// Drops a call that the wire opened but never closed, if a call that it closed but never opened has the same name and
-/// arguments. They are one call under two ids.
+/// Drops a call that was opened but never closed, if a call that was closed but never opened has the same name and
+/// arguments. They are one call with two ids.
 fn drop_openings(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
     let is_json = |call: &Call| call.is_complete() && !call.custom;
     let contents = |call: &mut Call| (call.name.clone(), call.canonical().into_owned());
@@ -426,7 +426,7 @@ fn identify(
     Ok(given)
 }
 
-/// Returns the earlier call that had the same id as this call, and the id.
+/// Returns the earlier call that had the same id as this call, and that id.
 fn reuse_of(choice: &Choice, slot: usize, last: bool) -> Option<(usize, String)> {
     let call = choice.get(slot)?;
     let wire = call.wire_id(last)?;

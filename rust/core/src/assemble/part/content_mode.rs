@@ -14,8 +14,8 @@ const AUTO_FROM: usize = 4;
 
 const BLANK: [u32; 5] = [0x20, 0x09, 0x0a, 0x0d, 0x0c];
 
-/// Removes repetitions from the content of one choice. Takes linear time, because a comparison costs at most the length
-/// of the piece.
+/// Removes repetitions from the content of one choice. Takes linear time: a comparison costs at most the length of the
+/// piece.
 #[derive(Clone, Debug)]
 pub struct ContentMode {
     cumulative: bool,

@@ -81,7 +81,7 @@ pub fn is_empty_object(piece: &[u8]) -> bool {
     inside.is_some_and(|inside| trim(inside) == b"}")
 }
 
-/// Minimum spare capacity of a text, in bytes.
+/// Minimum spare capacity of a text buffer after it grows, in bytes.
 const ROOM: usize = 32;
 
 /// Appends a fragment. Capacity grows by a quarter instead of doubling, because many streams may be open at the same

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 /// Maximum number of parts that are searched linearly.
 const FEW: usize = 8;
 
-/// A text-like part of an item, which the wire opens and closes.
+/// A text-like part of an item that the stream opens and closes explicitly.
 #[derive(Clone, Debug)]
 pub struct ItemPart {
     /// Position among the text parts of the choice.
@@ -32,13 +32,13 @@ pub struct ItemPart {
     pub value_sub: Option<i64>,
     /// Two consecutive deltas had the same sub-index, so it is meaningful.
     pub sub_is_reliable: bool,
-    /// Text of the part was emitted.
+    /// Some text of the part has been emitted.
     pub begun: bool,
-    /// The complete text was received.
+    /// The complete text has been received.
     pub valued: bool,
     /// Sub-indexes of the deltas.
     pub labels: Labels,
-    /// The wire closed the part. The event that closes the part may be emitted only when the item ends.
+    /// The stream closed the part. Its closing event may be delayed until the item ends.
     pub closed: bool,
     /// A terminal list repeated the part.
     pub restated: bool,
@@ -79,7 +79,7 @@ pub type Sort = (Channel, &'static str);
 /// Looks up the parts of an item by channel, reasoning kind and sub-index.
 #[derive(Clone, Debug, Default)]
 pub struct SubIndexTable {
-    /// Parts, keyed by each sub-index with which they were opened or received a delta.
+    /// Parts, keyed by each sub-index at which they were opened or received a delta.
     by_sub: HashMap<(Sort, Option<i64>), BTreeSet<usize>>,
     last: Map<Sort, usize>,
 }
@@ -90,7 +90,7 @@ impl SubIndexTable {
         self.last.insert(sort, part);
     }
 
-    /// Updates the index after the sub-index of a part's last delta changed.
+    /// Updates the table after the sub-index of a part's last delta has changed.
     pub fn moved(&mut self, part: usize, sort: Sort, one: &ItemPart, before: Option<i64>) {
         if before != one.sub
             && before != one.value_sub
@@ -119,7 +119,8 @@ impl SubIndexTable {
         self.sorts(channel, kind).filter_map(last).max()
     }
 
-    /// Returns the sorts in use that match. Their number is at most the number of reasoning kinds plus two.
+    /// Returns the matching pairs of channel and kind that are in use. There are at most as many as reasoning kinds
+    /// plus two.
     fn sorts(&self, channel: Channel, kind: Option<&str>) -> impl Iterator<Item = Sort> {
         let fits = move |(other, known): &&Sort| {
             *other == channel && kind.is_none_or(|kind| kind == *known)
@@ -138,15 +139,15 @@ pub struct Item {
     pub index: Option<i64>,
     /// Item id that is emitted, if it differs from `item_id`.
     pub public_id: Option<Id>,
-    /// The wire opened the item. Otherwise, the item was created because a delta addressed it.
+    /// The stream opened the item explicitly. Otherwise, the item was created because a delta addressed it.
     pub announced: bool,
-    /// The wire opened the item without a part, so its closing event carries more than the closing events of its parts.
+    /// The stream opened the item without a part, so the item has its own closing event.
     pub opened_bare: bool,
     pub open: bool,
     pub parts: Vec<ItemPart>,
     /// Number of open parts.
     pub open_parts: usize,
-    /// Index of the parts, once there are too many to search linearly.
+    /// Lookup table of the parts, once there are too many to search linearly.
     pub sub_indexes: Option<Box<SubIndexTable>>,
     /// Slot of the item's call.
     pub call: Option<usize>,
@@ -154,7 +155,7 @@ pub struct Item {
     pub snapshot: Option<Box<str>>,
     /// The deltas contain the complete arguments; the snapshot is only a fallback.
     pub own_text: bool,
-    /// The complete arguments were received.
+    /// The complete arguments have been received.
     pub valued: bool,
     /// Earlier item whose closed call this item announces again; set until `decide` runs.
     pub first: Option<usize>,
@@ -165,7 +166,7 @@ pub struct Item {
     pub alias_reported: bool,
     pub late_reported: bool,
     pub conflict_reported: bool,
-    /// Number of lists that repeated the item's parts.
+    /// Number of lists that have been applied to the item's parts.
     pub lists: u8,
     aliases: u8,
 }
@@ -222,12 +223,12 @@ impl Item {
             sub_indexes.add(position, sort, one.sub);
         }
         self.open_parts += 1;
-        // A Vec that grows on demand starts with room for four.
+        // Reserve room for one part, because a `Vec` that grows on demand starts with room for four.
         self.parts.reserve_exact(usize::from(position == 0));
         self.parts.push(one);
     }
 
-    /// Counts an additional id of the item; returns false if there are too many. Bounds the memory for a stream with a
+    /// Counts an additional id of the item; returns false if there are too many. Limits the memory for a stream with a
     /// new id in every delta.
     pub fn count_alias(&mut self) -> bool {
         self.aliases = self.aliases.saturating_add(1);

@@ -1,13 +1,13 @@
-//! Tool calls that the wire opens and closes: combines snapshot, deltas and final value, and closes the call.
+//! Tool calls that the stream opens and closes explicitly: combines snapshot, deltas and final value, and closes calls.
 //!
 //! opening   its arguments are a snapshot: the deltas repeat it, continue it, or are independent of it
 //! deltas    go through the argument rules of `arguments`, as in Chat
-//! value     replaces the streamed text, unless it is empty, or the streamed arguments are complete and the value is a
-//!           placeholder or not an object
-//! close     a call with text, or one that the provider executes, is final; other calls stay open until the end
-//!           of the choice, or until text arrives
+//! value     replaces the streamed text, unless it is empty, or the streamed arguments are complete and the value is
+//!           a placeholder or not an object
+//! close     a call with text, or one that the provider executes, is final; other calls stay open until the end of
+//!           the choice, or until text arrives
 //!
-//! `reannounced` handles a call that is announced again. Addresses are resolved by the callers.
+//! `reannounced` handles a call that is announced again. The callers resolve addresses.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::arguments::ArgumentText;
@@ -158,8 +158,8 @@ pub fn name_call(
     Ok(())
 }
 
-/// Stores the ids that addressed the item: the first ones become its own, the others become aliases. `other`: an
-/// unexpected id to report.
+/// Stores the ids of an event that addressed the item. The first ones become the item's own ids; different ones become
+/// aliases. `other`: an unexpected id to report.
 pub fn note_ids(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -369,7 +369,7 @@ pub fn is_same_or_empty(call: &mut Call, arguments: &str) -> bool {
         || (!call.custom && is_placeholder(payload))
 }
 
-/// Ends the text: falls back to the snapshot if the deltas are worse, and restores a lost beginning.
+/// Ends the text: uses the snapshot if it is more complete than the deltas, and restores a lost beginning.
 pub fn settle_text(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -401,7 +401,8 @@ pub fn settle_text(
     Ok(())
 }
 
-/// Returns the snapshot, or the snapshot joined with the deltas, if that is better than the deltas alone.
+/// Returns the text to use instead of the deltas: the snapshot, or the snapshot followed by the deltas. Returns `None`
+/// if the deltas are at least as complete.
 fn better(call: &Call, held: &[u8], ended: bool) -> Option<Vec<u8>> {
     let text = &call.text;
     if call.is_empty() || text.is_blank() {
@@ -441,7 +442,7 @@ fn replace(
     Ok(())
 }
 
-/// Closes a call that the wire closed. The call becomes final if it has text or the provider executes it.
+/// Closes a call that the stream closed explicitly. The call becomes final if it has text or the provider executes it.
 pub fn end_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> ParseResult {
     let is_open = |call: &&Call| call.verdict.is_none() && !call.dropped;
     if choice.call_of(item).filter(is_open).is_none() {

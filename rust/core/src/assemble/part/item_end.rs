@@ -1,4 +1,4 @@
-//! Ends an item when the wire closes it, and all open items when the choice has ended.
+//! Ends an item when the stream closes it, and all open items when the choice ends.
 //!
 //! `item_text` closes the parts of an item; `item_call` and `close_calls` close tool calls.
 
@@ -12,7 +12,7 @@ use crate::assemble::rule_context::RuleContext;
 use crate::model::delta::ItemKind;
 use crate::model::event::WireFact;
 
-/// Ends an item that the wire closed.
+/// Ends an item that the stream closed.
 pub fn end_item(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -1,7 +1,7 @@
 //! Applies the content list of a closed item to its streamed parts, one listed part at a time, as planned by
 //! `listed_parts`.
 //!
-//! Events are emitted in the order of the list, so that a reader sees the parts in the order of the item:
+//! Events are emitted in the order of the list, so that a client sees the parts in the order of the item:
 //!
 //! 1  A listed part adds its annotations and metadata to the streamed part that it matches. If it matches none, it
 //!    opens a new part.
@@ -36,7 +36,7 @@ pub struct TextList {
     item: usize,
     spots: Vec<Spot>,
     plan: Plan,
-    /// For each part, the number of listed parts still to be applied to it.
+    /// For each part, the number of listed parts that have not been applied to it yet.
     to_come: Vec<usize>,
 }
 

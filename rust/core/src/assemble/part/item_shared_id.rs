@@ -92,8 +92,8 @@ pub fn push_item(
     Ok(())
 }
 
-/// Resolves AM3 when the wire closes one of the indexes while the joined text is incomplete. Returns true if the call
-/// was split.
+/// Resolves AM3 when a close event arrives for one of the indexes while the joined text is incomplete. Returns true if
+/// the call was split.
 pub fn resolve_shared_id(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

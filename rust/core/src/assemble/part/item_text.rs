@@ -1,7 +1,8 @@
-//! Text, reasoning and refusal parts that the wire opens and closes: finds the part for a delta, and updates its text.
+//! Text, reasoning and refusal parts that the stream opens and closes explicitly: finds the part for a delta, and
+//! updates its text.
 //!
 //! Several parts may be open at once. A part begins with its opening event or with its first text. Text in the opening
-//! event is held back until the deltas show whether they repeat or continue it. An authoritative text replaces the
+//! event is held back until the deltas show whether they repeat or continue it. Authoritative text replaces the
 //! streamed text. A reasoning part of an item with an id closes with the item, because encrypted content may still
 //! arrive.
 
@@ -155,8 +156,8 @@ pub fn find_part(
 
 /// Returns the part that a complete text belongs to.
 ///
-/// Prefers the part with the same `sub`, then the first part with the same text whose complete text was not received
-/// yet, then the part that a delta would address.
+/// Prefers the part with the same `sub`, then the first part with the same text whose complete text has not been
+/// received yet, then the part that a delta would address.
 pub fn find_whole(
     choice: &mut Choice,
     item: usize,
@@ -443,7 +444,7 @@ pub fn conflict(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, spot: Spot) 
         .diagnose(Code::CONFLICT, Some(part.part), part.channel.name())
 }
 
-/// Closes a part that the wire closed. `alone`: its item has no further content.
+/// Closes a part after its close event. `alone`: its item has no further content.
 pub fn close_part(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -464,7 +465,7 @@ pub fn close_part(
     };
     ctx.out.record_fact(WireFact::Closed(part.part));
     if one.labels.has_closes() && !one.valued && !alone {
-        return Ok(()); // only one sub-index was closed; the close of the item decides
+        return Ok(()); // only one sub-index was closed; wait for the close of the item
     }
     one.closed = true;
     if alone || part.channel != Channel::Reasoning || !waits {

@@ -12,7 +12,7 @@ use crate::assemble::rule_context::RuleContext;
 use crate::model::spec::Code;
 use std::collections::HashMap;
 
-/// Bound on the work, as a multiple of the total text size. Keeps the search linear on hostile streams.
+/// Limits the work to a multiple of the total text size, so that the search stays linear on hostile streams.
 const COST: usize = 8;
 
 pub fn join_fragments(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
@@ -83,7 +83,7 @@ fn along(
     Ok(())
 }
 
-/// Returns how many of the following calls complete the JSON of the call on the left. Stops at a call with a different
+/// Returns how many of the following calls complete the JSON of the call `left`. Stops at a call with a different
 /// name.
 fn pieces_of_one(choice: &Choice, left: usize, others: &[usize], budget: &mut usize) -> usize {
     let Some(left) = choice.get(left).filter(|call| is_open(call)) else {
@@ -120,7 +120,7 @@ fn is_open(call: &Call) -> bool {
     !call.custom && !call.is_empty() && call.text.is_unfinished()
 }
 
-/// Merges the call `other` into `slot`, because it was a fragment of it.
+/// Merges the call `other` into `slot`, because `other` was only a fragment of that call.
 pub fn merge_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize, other: usize) {
     call_events::retract(ctx.out, choice, other);
     let Some(gone) = choice.get_mut(other) else {

@@ -3,7 +3,8 @@
 //! Some gateways number every delta; others use the numbers for parts that no event announced. Either way, the deltas
 //! are parsed as one part, because only a close or the content list of the item shows what a label means.
 
-/// Maximum number of runs. A part with more runs has a new label in every delta, so its labels are meaningless.
+/// Maximum number of runs (consecutive deltas with the same label). A part with more runs has a new label in every
+/// delta, so its labels are meaningless.
 const MAX_RUNS: usize = 64;
 
 /// The labels of one part.
@@ -22,7 +23,7 @@ pub struct Runs {
     runs: Vec<(Option<i64>, usize)>,
     /// Label and closing text, in order of arrival.
     closes: Vec<(Option<i64>, String)>,
-    /// Unknown label of a close, and the known label with the same text.
+    /// An unknown label from a close event, and the known label with the same text.
     aliases: Vec<(Option<i64>, Option<i64>)>,
 }
 
@@ -100,7 +101,7 @@ impl Labels {
         true
     }
 
-    /// Resets the runs after the text was replaced by a text of this length, which does not belong to any label.
+    /// Resets the runs after the text was replaced by text of this length that does not belong to any label.
     pub fn replaced(&mut self, length: usize) {
         if let Labels::Several(all) = self {
             all.runs.iter_mut().for_each(|(_, start)| *start = length);

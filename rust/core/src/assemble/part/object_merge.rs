@@ -108,7 +108,8 @@ impl<K: AsRef<str>, V: Default> Keyed<K, V> {
 #[derive(Clone, Debug)]
 enum Value {
     Wire(String),
-    /// Text of a string and its length in characters, stored so that a new piece costs only its own length.
+    /// Text of a string and its length in characters, stored so that adding a piece takes time proportional only to
+    /// that piece.
     Pieces(String, usize),
 }
 
@@ -230,7 +231,7 @@ fn inside(text: &str) -> Option<&str> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Growth {
     pub bytes: i64,
-    /// Number of values that are stored separately. The members of a single object are stored as one text.
+    /// Number of values that are stored separately; 0 while there is only one object, which is stored as one text.
     pub entries: i64,
 }
 
@@ -364,8 +365,8 @@ fn written_length(members: &[(impl AsRef<str>, impl AsRef<str>)]) -> usize {
     1 + lengths.sum::<usize>()
 }
 
-/// Returns true if `written` would return exactly `raw`, which has these members. Its keys then have no escapes and no
-/// duplicates, and it has no white space between members.
+/// Returns true if `written` would return exactly `raw`, which has these members: the keys have no escapes and no
+/// duplicates, and there is no white space between members.
 fn is_written(raw: &str, members: &[(Cow<'_, str>, &str)]) -> bool {
     let plain = |(key, _): &(Cow<'_, str>, &str)| matches!(key, Cow::Borrowed(_));
     !members.is_empty() && members.iter().all(plain) && raw.len() == written_length(members)

@@ -2,11 +2,12 @@
 //!
 //! open    the same call: ids become aliases; the text goes through the argument rules, and an overflow is a second
 //!         call
-//! closed  the text is collected without events. At its close, or at the end, the new call is dropped if it has no text
-//!         or the same name and arguments; if the first call has no text, it takes this text; otherwise there are two
-//!         calls
-//! If the same id is announced with another name, it is a second call at once, unless the announcement is the close of
-//! an open call with that name.
+//! closed  the text is collected without events. At its close, or at the end, the new call is dropped if it has no
+//!         text, or the same name and arguments. If the first call has no text, it receives this text. Otherwise,
+//!         there are two calls.
+//!
+//! An announcement with the same id but another name is always a second call, unless it closes an open call with that
+//! name.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::call::Call;
@@ -144,8 +145,8 @@ pub fn begin_reannounced(
     Ok(())
 }
 
-/// Decides, when the item closes or the choice ends, whether a repeated announcement meant the same call or another
-/// one.
+/// Decides whether a repeated announcement meant the same call or another one. Called when the item closes or the
+/// choice ends.
 pub fn decide(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> ParseResult {
     let Some(record) = choice.item_index.get_mut(item) else {
         return Ok(());

@@ -38,7 +38,7 @@ pub struct SharedId {
     /// Number of indexes with text, and number of indexes whose text is a complete object.
     filled: usize,
     whole: usize,
-    /// There is only one call after all, so no more text is collected.
+    /// There is only one call, so no more text is collected.
     pub closed: bool,
 }
 

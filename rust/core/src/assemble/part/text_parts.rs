@@ -19,8 +19,7 @@ use crate::model::policy::ContentMode as Mode;
 use crate::model::spec::Code;
 use std::collections::HashSet;
 
-/// Amount of text received in one channel, kept because comparing amounts often makes it unnecessary to compare the
-/// text.
+/// The amount of text received in one channel. If the amounts differ, the texts need not be compared.
 #[derive(Clone, Copy, Debug, Default)]
 struct ChannelLength {
     parts: u32,
@@ -42,7 +41,7 @@ pub struct TextParts {
     /// Attributes for the next reasoning part.
     attributes: LazyBox<Vec<Attributes>>,
     pub parts: Vec<TextPart>,
-    /// Position of the open part. Does not include parts that the wire itself opens and closes (`item_text`).
+    /// Position of the open part. Excludes parts that the stream opens and closes explicitly (`item_text`).
     open: Option<usize>,
 }
 
@@ -112,7 +111,7 @@ impl TextParts {
         }
     }
 
-    /// Adds one piece as received. Returns false if no event carried its metadata.
+    /// Adds one piece as received. Returns false if its metadata was not emitted with any event.
     #[inline]
     pub fn push(
         &mut self,
@@ -292,8 +291,8 @@ impl TextParts {
         }
     }
 
-    /// Closes the parts at the end of the choice, including a pending half of a surrogate pair without a part. Returns
-    /// the annotations or details that belong to no part, as a member name and a raw array.
+    /// Closes the parts at the end of the choice and emits a pending half of a surrogate pair, even if no part is open.
+    /// Returns the annotations or details that belong to no part, as a member name and a raw array.
     pub fn end(
         &mut self,
         ctx: &mut RuleContext<'_, '_>,
@@ -331,7 +330,7 @@ impl TextParts {
         Ok(left)
     }
 
-    /// Returns true if the parts already have the signatures and encrypted content, which means that a terminal message
+    /// Returns true if the parts already have these signatures and this encrypted content, because a terminal message
     /// repeated them.
     fn have_attached(&self, waiting: &[Attributes]) -> bool {
         let among = |field: fn(&Attributes) -> &Option<String>| {
@@ -362,7 +361,7 @@ impl TextParts {
         Ok(())
     }
 
-    /// Adds a piece of text on the fast path: a text part is open and nothing is pending. Otherwise returns false and
+    /// Fast path: adds a piece of text if a text part is open and nothing is pending. Otherwise returns false and
     /// changes nothing.
     #[inline]
     pub fn go_on(&mut self, ctx: &mut RuleContext<'_, '_>, text: &str) -> Result<bool, Fault> {

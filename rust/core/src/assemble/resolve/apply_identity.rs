@@ -163,7 +163,7 @@ pub fn address(
     Ok(())
 }
 
-/// AM3: records that the id is announced on a second index while its call is unfinished.
+/// AM3: records that the id is announced at a second index while its call is unfinished.
 fn start_shared_id(ctx: &mut RuleContext<'_, '_>, call: &mut Call, index: i64) -> ParseResult {
     call.announced_again.insert(Some(index));
     let auto = ctx.switches().dup_id_parallel_headers == ParallelHeaders::Auto;

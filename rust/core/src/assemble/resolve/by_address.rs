@@ -61,7 +61,7 @@ fn make_room(
         if !record.open || record.item_id.is_some() {
             continue;
         }
-        // A partly streamed call stays open: the wire may still send the rest of it, with its call id.
+        // A partly streamed call stays open: the rest of it may still arrive, with its call id.
         let half = choice.call_of(before).is_some_and(|call| {
             record.first.is_some() || (call.text.is_unfinished() && !call.is_empty())
         });
@@ -124,7 +124,7 @@ pub fn fill(choice: &mut Choice, item: usize) {
     });
     if first {
         let filled = &mut choice.item_index.filled;
-        // A `Vec` that grows on demand starts with a capacity of four.
+        // Reserve room for one item, because a `Vec` that grows on demand starts with room for four.
         filled.reserve_exact(usize::from(filled.is_empty()));
         filled.push(item);
     }
@@ -168,7 +168,7 @@ pub fn item_of_opening(
     Ok(item)
 }
 
-/// Returns the item that a delta addresses, or creates a placeholder if no event opened one. Closes nothing.
+/// Returns the item that a delta addresses, or creates it if no event opened it. Closes nothing.
 pub fn known_item(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -185,8 +185,7 @@ pub fn known_item(
     }
 }
 
-/// Returns the item that a call's delta addresses. If no event opened it and the delta has content, creates a
-/// placeholder.
+/// Returns the item that a call's delta addresses. If no event opened it and the delta has content, creates it.
 pub fn addressed_call(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -295,13 +295,13 @@ fn bound(
     }
 }
 
-/// Returns true if R1e or R1g is pending for a complete call: further input is held back for it or opens the second
-/// call with its id.
+/// Returns true if R1e or R1g is pending for a complete call: further input is then held back, or opens the second call
+/// with the same id.
 fn second_is_due(call: &Call, index: Option<i64>) -> bool {
     call.text.replayed > 0 || (call.id.is_some() && call.announced_again.contains(&index))
 }
 
-/// AM2: returns a code if giving the payload to this call is a guess, because other calls are open or the call would
+/// AM2: returns a code if assigning the payload to this call is a guess, because other calls are open or the call would
 /// accept any text.
 pub fn guess(choice: &Choice, slot: usize) -> Option<Code> {
     let call = choice.get(slot)?;

@@ -70,7 +70,8 @@ impl CallList {
             return;
         }
         if self.links.len() <= number {
-            // A `Vec` that grows on demand starts with a capacity of four; most streams have one call.
+            // Reserve room for one number: a `Vec` that grows on demand starts with room for four, and most streams
+            // have one call.
             self.links
                 .reserve_exact(usize::from(self.links.is_empty()) * (number + 1));
             self.links.resize(number + 1, LEFT);

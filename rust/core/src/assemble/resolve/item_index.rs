@@ -43,7 +43,7 @@ pub struct ItemIndex {
     pub by_call: Map<Id, usize>,
     /// The contents of `by_call` from earlier steps, kept because results may arrive later.
     earlier: LazyBox<Map<Id, usize>>,
-    /// Calls whose id was taken over by a later call, keyed by id and name.
+    /// Calls whose id a later call reused, keyed by id and name.
     namesakes: LazyBox<Map<(String, String), usize>>,
     by_index: Map<(ItemKind, i64), usize>,
     /// Items that have a part or a call, in order.
@@ -77,8 +77,8 @@ impl ItemIndex {
         !self.items.is_empty()
     }
 
-    /// Returns true if the wire closed everything that it opened, and the last item is not reasoning, because reasoning
-    /// alone is not a response.
+    /// Returns true if there are items, all of them are closed, and the last one is not reasoning. Reasoning alone is
+    /// not a response.
     pub fn all_closed(&self) -> bool {
         self.is_used() && self.open.len() == 0 && self.last_kind != Some(ItemKind::Reasoning)
     }
@@ -152,7 +152,7 @@ impl ItemIndex {
         }
     }
 
-    /// Records the ids of an address that led to the item. Returns an id that differs from the item's own the first
+    /// Records the ids of an address that led to the item. If an id differs from the item's own, returns it the first
     /// time that it occurs.
     pub fn learn(
         &mut self,
@@ -256,10 +256,10 @@ impl ItemIndex {
         })
     }
 
-    /// Returns a call of an earlier step that has no result yet: until its result arrives, its id can only refer to it.
+    /// Returns a call of an earlier step that has no result yet.
     ///
-    /// After the result, the id can be reused, like the ids of text parts, because the next step is a new model
-    /// response.
+    /// Until its result arrives, its id cannot refer to another call. After the result, the id can be reused, like the
+    /// ids of text parts, because the next step is a new model response.
     fn unanswered(&self, calls: &[Call], call_id: &str) -> Option<usize> {
         let item = self.resolve_alias(*self.earlier.get(call_id)?);
         let call = self.call(calls, item)?;
@@ -372,7 +372,7 @@ impl ItemIndex {
         self.call_list(kind).last()
     }
 
-    /// Returns the open item that a close without a kind refers to, whatever the item's kind.
+    /// Returns the open item that a close without a kind refers to, regardless of the item's kind.
     pub fn whatever_at(&self, calls: &[Call], address: &Address<'_>) -> Option<usize> {
         let mut kinds = KINDS.into_iter();
         if let Some(found) = kinds.find_map(|kind| self.by_ids(calls, kind, address)) {
@@ -382,7 +382,8 @@ impl ItemIndex {
             return self.open_at(index).into_iter().max();
         }
         if address.item_id.is_none() && address.call_id.is_none() {
-            return self.open.last(); // each item is added once, when it is created
+            // The item that was opened last, because each item is added once, when it is created.
+            return self.open.last();
         }
         None
     }

@@ -1,15 +1,18 @@
-//! Matches the texts in an item's list with the item's streamed parts. Works on texts only: no events, no items.
+//! Matches the entries of an item's content list with the item's streamed parts. Works only on texts, not on events or
+//! items. An entry is one listed text.
 //!
-//! 1  If the listed texts and the streamed parts concatenate to the same text, they agree, regardless of how that text
-//!    is divided.
-//! 2  A part whose Done event was emitted takes a listed text that equals its own: the one at its position, otherwise
-//!    the first free one. If there is none and parts are still open, it takes the start of a listed text (the one at
-//!    its position, otherwise the first free one), and the open parts get the rest. Otherwise it keeps its text, and
-//!    the listed text at its position is used up, unless an open part has that text.
-//! 3  Open parts take the other listed texts in order, equal texts first. A listed text between two parts is added to
-//!    the part before it. Listed texts at the end become new parts, or are added to the last part if its deltas came
-//!    under several labels.
-//! 4  A part without a listed text becomes empty, unless the listed text at its position is empty.
+//! 1   If the entries and the streamed parts concatenate to the same text, they agree, regardless of how that text is
+//!     divided.
+//! 2a  A part whose Done event was emitted is matched with an entry that has the same text: the one at its position,
+//!     otherwise the first free one.
+//! 2b  If there is no such entry and other parts are still open, the part is matched with the start of an entry: the
+//!     one at its position, otherwise the first free one. The open parts get the rest of that entry.
+//! 2c  If neither applies, the part keeps its text. The entry at its position is then skipped, unless an open part has
+//!     the same text as that entry.
+//! 3   Open parts are matched with the remaining entries in order, equal texts first. An entry between two parts is
+//!     added to the part before it. Entries at the end become new parts, or are added to the last part if its deltas
+//!     had several labels.
+//! 4   A part without an entry becomes empty, unless the entry at its position is empty.
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -43,7 +46,7 @@ pub enum Verdict {
 pub enum Assignment {
     Part(usize),
     New,
-    /// The listed text belongs to no part, and no part is created for it.
+    /// The listed text is not assigned to any part, and no part is created for it.
     Unassigned,
 }
 
@@ -108,8 +111,8 @@ impl Plan {
         }
     }
 
-    /// Rule 2: assigns listed texts to closed parts. Returns the positions of the free ones and stores the rest of each
-    /// text in `left`.
+    /// Rule 2: assigns listed texts to closed parts. Returns the positions of the free ones and stores the unassigned
+    /// rest of each text in `left`.
     fn take_done<'a>(
         &mut self,
         parts: &[StreamedPart],
@@ -179,8 +182,8 @@ impl Plan {
         free.map(|(entry, _)| entry).collect()
     }
 
-    /// Rules 3 and 4: assigns listed texts to open parts. `free` holds the positions of those that no closed part took;
-    /// `left` holds the rest of each text.
+    /// Rules 3 and 4: assigns listed texts to open parts. `free` contains the positions of the texts that are not
+    /// assigned to a closed part; `left` contains the unassigned rest of each text.
     fn take_open(&mut self, parts: &[StreamedPart], left: &[&str], free: &[usize]) {
         let open: Vec<usize> = (0..parts.len())
             .filter(|position| parts.get(*position).is_some_and(|part| !part.done))
@@ -232,7 +235,7 @@ impl Plan {
         }
     }
 
-    /// Marks closed parts that the list has in another order as contradicted, because a closed part cannot be moved.
+    /// Marks closed parts as contradicted if the list has them in another order, because a closed part cannot be moved.
     fn check_order(&mut self, parts: &[StreamedPart]) {
         let mut last = 0;
         for assignment in &self.assignments {

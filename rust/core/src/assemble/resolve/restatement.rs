@@ -4,8 +4,8 @@ use crate::assemble::part::item::Spot;
 use crate::model::delta::Channel;
 use crate::model::delta::ItemKind;
 use std::collections::HashMap;
-/// Streamed parts and calls, keyed by content. Built once, when the list begins, so that matching does not scan all of
-/// them for each listed part.
+/// Streamed parts and calls, keyed by content. Built once, when the list begins, so that a listed part or call can be
+/// matched without a scan of all streamed ones.
 #[derive(Clone, Debug, Default)]
 pub struct Restatement {
     /// Content that is not in the tables yet. It is added once a listed part or call cannot be found by its address,

@@ -5,10 +5,10 @@ use crate::assemble::part::item::Spot;
 /// Counts changes to the choices, to detect outdated routes.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeCounter {
-    /// Changes that may alter where an address leads. Pieces that only extend a text do not count.
+    /// Changes that may alter which part or call an address identifies. Pieces that only extend text are not counted.
     pub(crate) routes: u64,
-    /// Changes that may alter what the rules decide. While this counter is unchanged, a part or call that accepted one
-    /// plain piece accepts the next one.
+    /// Changes that may alter the result of the rules. While this counter is unchanged, a part or call that accepted
+    /// one plain piece accepts the next one.
     pub(crate) rules: u64,
 }
 impl ChangeCounter {
@@ -98,7 +98,7 @@ impl<'t> PieceRun<'t> {
         self.end - before
     }
 }
-/// Number of appended pieces, and the part that now contains them; the caller emits its deltas.
+/// Number of appended pieces, and the part to which they were appended. The caller emits their deltas.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Appended {
     pub count: usize,

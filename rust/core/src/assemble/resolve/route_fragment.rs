@@ -229,7 +229,7 @@ fn record_position(choice: &mut Choice, slot: usize, position: u32, array_len: u
     }
 }
 
-/// Returns the index, or `None` together with the unusable value that was sent.
+/// Returns the usable index. If the index is unusable, returns `None` and the value that was sent.
 #[inline]
 fn usable_index(
     ctx: &RuleContext<'_, '_>,
@@ -262,7 +262,7 @@ fn goes_on(call: &Call, fragment: &Fragment<'_>) -> bool {
         && !fragment.custom
 }
 
-/// Returns true unless the id or name is blank. Decoders remove words that stand for a missing value.
+/// Returns true unless the id or name is blank. Decoders have already removed placeholders for missing values.
 fn is_present(text: &str) -> bool {
     !text
         .chars()

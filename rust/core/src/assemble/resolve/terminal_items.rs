@@ -1,10 +1,10 @@
-//! Matches the parts and calls in a terminal list with the streamed ones that they repeat, so that nothing appears
-//! twice.
+//! Matches the parts and calls in a terminal list with the streamed ones that they repeat, so that nothing is
+//! duplicated.
 //!
-//! A listed part or call is matched by its address if possible. Otherwise it is matched, regardless of its id, with a
-//! streamed part that has the same channel and text, or with a streamed call that has the same name and arguments,
-//! unless that one was already matched. Otherwise it is matched with an open part or call whose text is the beginning
-//! of its own. The caller creates missing parts and calls. Parts and calls are not changed here.
+//! A listed part or call is matched by its address if possible. Otherwise, ids are ignored: a part is matched by
+//! channel and text, a call by name and arguments. Each streamed part or call is matched at most once. As a last
+//! resort, an open part or call is matched if its text is the beginning of the listed text. The caller creates missing
+//! parts and calls. This module does not change parts or calls.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::canonical_json::canonical;

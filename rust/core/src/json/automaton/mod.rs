@@ -1,10 +1,10 @@
 //! Validates JSON text that arrives in pieces: determines whether it is a prefix of JSON, one complete value, or
 //! broken.
 //!
-//! Accepts exactly RFC 8259, with two additional limits: the nesting depth is limited, and numbers that round to
+//! Accepts exactly RFC 8259, with two additional restrictions: the nesting depth is limited, and numbers that round to
 //! infinity are rejected. Takes constant time per byte, does not recurse, and has a small state, which is copied before
-//! a piece is tried. The input is the bytes of UTF-8 text. This automaton defines what is valid: `scan` takes its error
-//! positions from it.
+//! a piece is tried. The input is the bytes of UTF-8 text. This automaton defines what is valid: `scan` uses its error
+//! positions.
 
 #[cfg(test)]
 mod tests;
@@ -112,14 +112,14 @@ impl Automaton {
         status
     }
 
-    /// Fast path for the usual piece of arguments, which lies inside a string.
+    /// Fast path for the usual piece of arguments, all of which lies inside a string.
     #[inline(always)]
     fn goes_on(&mut self, bytes: &[u8]) -> bool {
         self.is_inside() && plain_run(bytes) == bytes.len() && self.goes_on_with(bytes.len())
     }
 
-    /// Consumes `length` bytes, which must not contain a quote, backslash or control character. Returns false,
-    /// without any effect, if they are not inside a string.
+    /// Consumes `length` bytes, which must not contain a quote, backslash or control character. Outside a string,
+    /// returns false and consumes nothing.
     #[inline(always)]
     pub fn goes_on_with(&mut self, length: usize) -> bool {
         let inside = self.is_inside();
@@ -137,8 +137,8 @@ impl Automaton {
         if self.is_broken() {
             return self.status();
         }
-        // The state is a local variable during the loop: access through memory would cost more than the rest of the
-        // loop.
+        // The state is a local variable during the loop, because access through memory would cost more than the rest of
+        // the loop.
         let mut state = self.state;
         let mut rest = bytes;
         loop {
@@ -176,7 +176,7 @@ impl Automaton {
         }
     }
 
-    /// Returns the result that applies if the text ends here, which completes a number at the root.
+    /// Returns the result if the text ends here. A number at the root is then complete.
     pub fn finish(&self) -> Status {
         match self.state {
             State::Zero | State::Integer | State::Fraction | State::ExponentDigits
@@ -219,7 +219,7 @@ impl Automaton {
         matches!(self.state, State::Broken(_))
     }
 
-    /// Returns true if there was only white space so far.
+    /// Returns true if the text so far is only white space.
     pub fn is_blank(&self) -> bool {
         self.root.is_none() && self.state == State::Value
     }
@@ -421,7 +421,7 @@ impl Automaton {
         }
     }
 
-    /// Ends the number before this byte, which is handled like any byte after a value.
+    /// Ends the number before this byte. The byte is handled like any byte after a value.
     fn end_number(&mut self, byte: u8) -> State {
         if self.number.is_infinite() {
             return State::Broken(Problem::NumberTooBig);

@@ -17,10 +17,10 @@
 //! ```
 //!
 //! The value of each member or item must be consumed by exactly one call: `value`, `skip`, `text`, `number`, `boolean`,
-//! `null`, or by entering it. Call `kind` first if the value may be of another kind, because a call for the wrong kind
-//! returns an error.
+//! `null`, or a call that enters it. Call `kind` first if the value may be of another kind, because a call for the
+//! wrong kind returns an error.
 //!
-//! A text is accepted if and only if the automaton accepts it, regardless of which values were requested; error
+//! A text is accepted if and only if the automaton accepts it, regardless of which values were requested. Error
 //! positions are those of the automaton. The scanner does not recurse, and allocates only for strings with escapes.
 
 #[cfg(test)]
@@ -52,27 +52,27 @@ pub struct Scanner<'a> {
     at: usize,
     depth: u32,
     max_depth: u32,
-    /// True if an object or array was just entered, so that no comma comes before its next member or item.
+    /// True if an object or array has just been entered, so that no comma precedes its next member or item.
     fresh: bool,
     wide_integer: bool,
     trust: Trust,
 }
 
-/// Which properties of a text are known before it is scanned.
+/// What is known about a text before it is scanned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trust {
     Nothing,
     /// The strings of the text contain no control characters.
     Calm,
-    /// The text was already scanned and is valid JSON.
+    /// The text has already been scanned and is valid JSON.
     Checked,
 }
 
-/// Minimum length of a text for which calling `is_calm` first is worthwhile.
+/// Minimum length of text for which calling `is_calm` first is worthwhile.
 const LONG: usize = 512;
 
 impl<'a> Scanner<'a> {
-    /// Creates a scanner. Without `max_depth`, or if it exceeds 128, the limit is 128.
+    /// Creates a scanner. The depth limit is `max_depth`, but at most 128.
     pub fn new(text: &'a str, max_depth: Option<u64>) -> Scanner<'a> {
         let max_depth = max_depth
             .and_then(|depth| u32::try_from(depth).ok())
@@ -93,8 +93,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Creates a scanner over a text that was already validated, or over a value in such a text. Strings and containers
-    /// are skipped faster, and integers in skipped containers are not measured.
+    /// Creates a scanner over text that has already been validated, or over a value in such text. Strings and
+    /// containers are skipped faster, and integers in skipped containers are not measured.
     pub(crate) fn again(text: &'a str) -> Scanner<'a> {
         Scanner {
             text,
@@ -281,7 +281,7 @@ impl<'a> Scanner<'a> {
         self.wide_integer
     }
 
-    /// Returns the byte at the cursor, or 0 at the end, because 0 never occurs in valid JSON.
+    /// Returns the byte at the cursor, or 0 at the end. A byte 0 never occurs in valid JSON.
     #[inline(always)]
     fn byte(&self) -> u8 {
         token::byte(self.text.as_bytes(), self.at)
@@ -342,7 +342,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Consumes a string. The cursor must be on the opening quote. Returns the text between the quotes, and whether it
-    /// has escapes.
+    /// contains escapes.
     #[inline(always)]
     fn string_span(&mut self) -> Scan<(&'a str, bool)> {
         let start = self.at + 1;
@@ -370,8 +370,8 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Skips a container. The cursor must be on the opening bracket. Works on a copy and returns it, so that the
-    /// caller's cursor can stay in registers.
+    /// Skips a container. The cursor must be on the opening bracket. Works on a copy of the scanner and returns it, so
+    /// that the caller's cursor can stay in registers.
     #[inline(never)]
     fn after_container(mut self) -> Scan<Scanner<'a>> {
         let outer = self.depth;
@@ -435,7 +435,8 @@ impl<'a> Scanner<'a> {
         self.expect(b':')
     }
 
-    /// Returns the automaton's position and reason, or the cursor's position if a caller requested the wrong kind.
+    /// Returns the automaton's position and reason. If a caller requested the wrong kind, the position is that of the
+    /// cursor.
     #[inline]
     fn error(&self) -> ScanError {
         // Passed by value, so that the cursor can stay in registers if there is no error.

@@ -20,7 +20,7 @@ use std::collections::HashSet;
 pub(crate) struct Literals {
     prefix: String,
     quote: String,
-    /// The tool's schema decides the type of a quoted value.
+    /// Whether the tool's schema determines the type of a quoted value.
     is_typed: bool,
 }
 
@@ -51,7 +51,7 @@ impl Literals {
                     reading.expect_next(text, "{")?;
                     reading.state = GrammarState::Members;
                 }
-                // Reads the next element after an opening bracket, a member or an item.
+                // Read the next element after an opening bracket, a member or an item.
                 GrammarState::Members | GrammarState::AfterValue => {
                     let next = reading.next(text)?;
                     if next == closer(reading) {
@@ -144,7 +144,7 @@ fn closer(reading: &Reading) -> char {
     }
 }
 
-/// Begins a member whose key was already read.
+/// Begins a member whose key has been read.
 fn begin_member(reading: &mut Reading, key: String) -> Parse<()> {
     reading.state = GrammarState::Attribute;
     let Some(nested) = reading.nested.last_mut() else {
@@ -161,8 +161,8 @@ fn begin_member(reading: &mut Reading, key: String) -> Parse<()> {
     if is_new { Ok(()) } else { Err(Stop::Broken) }
 }
 
-/// Begins a value: writes a comma before it, unless it is the first in a list. The comma before a member precedes its
-/// key.
+/// Begins a value. Writes a comma before it, unless it is the first in a list. The comma before a member has already
+/// been written before its key.
 fn begin_value(reading: &mut Reading) {
     if let Some(nested) = reading.nested.last_mut() {
         if !nested.is_empty {

@@ -6,7 +6,7 @@ use crate::text_calls::reading::Parse;
 use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::Stop;
 
-/// Prefix of recipients that denote functions.
+/// Prefix of recipients that are functions.
 const PREFIX: &str = "functions.";
 
 /// Reads the call in the block.

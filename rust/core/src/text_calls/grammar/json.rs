@@ -12,8 +12,7 @@ use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::Stop;
 use crate::text_calls::reading::has_unique_keys;
 
-/// Other members that a call may contain. An object with any member that is not listed here, such as `description`, is
-/// not a call.
+/// Additional members that a call may contain. An object with any other member, such as `description`, is not a call.
 const BESIDE: [&str; 5] = ["id", "type", "index", "tool_call_id", "call_id"];
 
 /// The JSON form of a family: literals after the marker, kinds of value, and the keys of a call.
@@ -33,15 +32,15 @@ enum Values {
     Array,
 }
 
-/// Where a call's object contains the name and the arguments.
+/// How a call's JSON object stores the tool name and the arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Keys {
-    /// The object has only one key, which is the name; its value is the arguments.
+    /// The object has one member: its key is the name, and its value is the arguments.
     Keyed,
     Named {
         name: String,
         arguments: Vec<String>,
-        /// Arguments may be a JSON string that contains an object.
+        /// Whether the arguments may be a JSON string that contains an object.
         unwrap: bool,
     },
 }
@@ -73,7 +72,7 @@ impl Grammar {
         })
     }
 
-    /// Reads the body of the block. Returns true if another object may precede the closer.
+    /// Reads the body of the block. Returns true if another object may follow before the closer.
     pub fn advance(&self, reading: &mut Reading, text: &str) -> Parse<bool> {
         if reading.state == GrammarState::Start {
             reading.expect_all(text, &self.lead)?;
@@ -116,7 +115,7 @@ fn calls_in(raw: Raw<'_>, keys: &Keys) -> Option<Vec<Found>> {
     Some(calls)
 }
 
-/// Returns the call in an object, which must have the name and the arguments exactly once.
+/// Returns the call in an object. The object must have the name and the arguments exactly once.
 fn call(raw: Raw<'_>, keys: &Keys) -> Option<Found> {
     if raw.kind != Kind::Object || !has_unique_keys(raw.text) {
         return None;
@@ -162,7 +161,7 @@ fn string(raw: Raw<'_>) -> Option<String> {
     (!lone).then(|| text.into_owned())
 }
 
-/// Returns an object as written, or unwraps it once from a JSON string.
+/// Returns an object as written. If `unwrap` is set, it may also be the content of a JSON string.
 fn object(raw: Raw<'_>, unwrap: bool) -> Option<String> {
     match raw.kind {
         Kind::Object => Some(raw.text.to_owned()),

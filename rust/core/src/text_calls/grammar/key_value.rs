@@ -14,7 +14,7 @@ use crate::text_calls::reading::is_blank;
 /// The tags of one family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tags {
-    /// Tag around each call, if the block contains several calls.
+    /// Tag around each call, if a block may contain several calls.
     call: Option<Tag>,
     key: [String; 2],
     value: [String; 2],
@@ -112,7 +112,7 @@ impl Tags {
                 }
                 GrammarState::Value => {
                     let raw = reading.until(text, value_close)?.to_owned();
-                    // The closer of a different value is missing.
+                    // The closer of this value is missing, so the text contains the next key or value.
                     if raw.contains(key_open) || raw.contains(value_open) {
                         return Err(Stop::Broken);
                     }

@@ -1,4 +1,4 @@
-//! One parser for each block shape.
+//! One parser for each form in which calls are written in a block (`shape`).
 
 pub(crate) mod braces;
 pub(crate) mod harmony;
@@ -86,7 +86,7 @@ impl Grammar {
     }
 }
 
-/// Adds the parameter whose key was read. A duplicate key makes the block malformed.
+/// Adds the parameter whose key has been read. A duplicate key makes the block malformed.
 fn add_member(reading: &mut Reading, value: Value) -> Parse<()> {
     let key = std::mem::take(&mut reading.key);
     if reading.members.is_empty() {

@@ -13,7 +13,7 @@ pub(crate) struct Literals {
     lead: Vec<String>,
     /// Optional prefix of the name.
     prefix: Option<String>,
-    /// The name ends with a colon and digits.
+    /// Whether the name ends with a colon and digits.
     has_counter: bool,
     before: Vec<String>,
     after: Vec<String>,

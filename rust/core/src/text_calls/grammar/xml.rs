@@ -16,14 +16,14 @@ use crate::text_calls::reading::is_blank;
 pub(crate) struct Tags {
     call: Tag,
     parameter: Tag,
-    /// Literals with which the tag of a parameter declares whether its value is a string. `None` means that the tool's
-    /// schema decides.
+    /// Literals with which a parameter's tag declares whether the value is a string. `None`: the tool's schema
+    /// determines it.
     marks: Option<Marks>,
     /// Literals around an object that can replace all parameters, if the family has them.
     object: Option<[String; 2]>,
-    /// `&quot;` and `&amp;` in names are decoded.
+    /// Whether `&quot;` and `&amp;` in names are decoded.
     has_entities: bool,
-    /// One newline at either end of a value belongs to the markup.
+    /// Whether one newline at each end of a value belongs to the markup.
     trims: bool,
 }
 
@@ -52,12 +52,12 @@ impl Marks {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Tag {
     lead: Vec<String>,
-    /// The name may also precede the tag.
+    /// Whether the name may also precede the tag.
     repeats: bool,
     open: String,
     /// Literal after the name.
     named: String,
-    /// Literal that follows `named` and digits, if there are digits.
+    /// Literal that follows `named` and digits. `None` if there are no digits.
     counter: Option<String>,
     close: String,
     tail: Vec<String>,
@@ -204,8 +204,7 @@ impl Tags {
     fn value(&self, reading: &mut Reading, text: &str) -> Parse<()> {
         let close = self.parameter.close.replace("{key}", &reading.key);
         let raw = reading.until(text, &close)?;
-        // The closer of a different parameter is missing. An opener that ends in `<` also matches the beginning of
-        // closers.
+        // The closer of this parameter is missing. An opener that ends in `<` also matches the beginning of closers.
         let mut openers = raw.match_indices(&self.parameter.open);
         let is_opener = |at: usize| !raw.get(at..).unwrap_or_default().starts_with('/');
         if openers.any(|(at, opener)| is_opener(at + opener.len())) {
@@ -219,7 +218,7 @@ impl Tags {
         add_member(reading, value)
     }
 
-    /// Returns true if an object that replaces all parameters comes next.
+    /// Returns true if the next value is an object that replaces all parameters.
     fn takes_object(&self, reading: &mut Reading, text: &str) -> Parse<bool> {
         match &self.object {
             Some([before, _]) => reading.take(text, before),
@@ -248,7 +247,7 @@ impl Tags {
 /// Literals around an object, for families that define none.
 static NOTHING: [String; 2] = [String::new(), String::new()];
 
-/// Reads whichever literal of the list comes next; returns true if one of them does.
+/// Reads one of the literals if it comes next; returns true if one does.
 fn takes_any(reading: &mut Reading, text: &str, literals: &[String]) -> Parse<bool> {
     for literal in literals {
         if reading.take(text, literal)? {
@@ -258,7 +257,7 @@ fn takes_any(reading: &mut Reading, text: &str, literals: &[String]) -> Parse<bo
     Ok(false)
 }
 
-/// Strips the newline that the template writes at each end.
+/// Strips the newline that the model's chat template writes at each end.
 fn without_newlines(raw: &str) -> &str {
     let raw = raw.strip_prefix('\n').unwrap_or(raw);
     raw.strip_suffix('\n').unwrap_or(raw)

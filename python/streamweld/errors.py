@@ -86,7 +86,7 @@ _SENTENCES: Final = {
     "truncated_idle": "the stream stalled",
     "truncated_transport": "the connection broke before the stream ended",
     "unknown_dialect": f"the dialect is unknown (supported: {', '.join(DIALECTS)})",
-    "splice_error_page": "the second stream is an error page, not the rest of the first stream",
+    "splice_error_page": "the second stream is an error page or text, not the rest of the first stream",
     "splice_ambiguous": "the second stream does not show where it starts; set second_starts",
     "splice_gap": "events between the two streams are missing",
     "splice_other_stream": "the second stream does not belong to the first",
@@ -452,8 +452,8 @@ class SpliceError(StreamError):
 
     `rule` is `splice_other_stream` (the second stream belongs to another response), `splice_gap` (events between the
     two streams are missing), `splice_ambiguous` (the bytes do not show where the second stream starts; set
-    `second_starts`), or `splice_error_page` (the gateway sent an HTML page or an error as JSON instead of a stream;
-    `partial` contains the response of the first stream).
+    `second_starts`), or `splice_error_page` (the gateway sent an HTML page, an error as JSON, or text instead of a
+    stream; `partial` contains the response of the first stream).
     """
 
     _rule = "splice_other_stream"

@@ -220,6 +220,7 @@ def test_what_does_not_belong_together_raises(first: list[bytes], second: list[b
     assert caught.value.rule == rule
 
 
+PLAIN = "text that is not an event stream"
 PAGES = {
     "json": (b'{"error":{"message":"Rate limit reached","code":429}}', "an error as JSON: Rate limit reached"),
     "json with a line end": (b'{"error":{"message":"Rate limit reached"}}\n', "an error as JSON: Rate limit reached"),
@@ -233,6 +234,11 @@ PAGES = {
     "html": (b"<!DOCTYPE html>\n<html><body>\n<h1>502</h1>\n</body></html>\n", "a page of HTML or XML"),
     "html with blank lines": (b"\n<html>\n\n<body>\n\n502</body>\n\n</html>", "a page of HTML or XML"),
     "xml": (b"<?xml version='1.0'?><Error><Code>SlowDown</Code></Error>", "a page of HTML or XML"),
+    "json with blank lines": (b'{\n\n  "error": {\n\n "message": "overloaded"}\n}\n', PLAIN),
+    "text": (b"Internal Server Error", PLAIN),
+    "text with a line end": (b"404 page not found\n", PLAIN),
+    "text with a blank line": (b"upstream connect error or disconnect\r\n\r\n", PLAIN),
+    "text after blank lines": (b"\n\n502 Bad Gateway\n\nnginx\n", PLAIN),
 }
 
 
@@ -249,12 +255,31 @@ def test_an_error_page_instead_of_the_second_stream_raises(name: str, starts: An
                 with using(backend), pytest.raises(SpliceError) as caught:
                     next(joined)
                 fault = caught.value
+                if fault.rule == "splice_other_stream":
+                    # After a complete event, the text may as well be the rest of a line of another stream.
+                    assert detail == PLAIN
+                    assert stream[:cut].endswith(b"\n\n")
+                    continue
                 assert (fault.rule, fault.detail) == ("splice_error_page", detail), (cut, size)
     with using(backend), pytest.raises(sw.StreamError) as read:
         sw.parse(stream[:cut])
     assert fault.partial is not None
     assert read.value.partial is not None
     assert fault.partial.choices == read.value.partial.choices
+
+
+@pytest.mark.parametrize("second", [b"no healthy upstream\n\n", b"{\n\n}", b"Service Unavailable", b"x\n\ny\n\n"])
+def test_text_is_not_joined_to_a_line_that_was_cut(second: bytes, backend: str) -> None:
+    """In every line of an event: inside a field name, an event name, an id, and a JSON string."""
+    event = b'event: delta\nid: 7\ndata: {"choices":[{"index":0,"delta":{"content":"Hello"}}]}\n\n'
+    first = CHAT[0] + event
+    for cut in range(len(CHAT[0]) + 1, len(first) - 2):
+        for size in (1, len(second)):
+            reads = [second[place : place + size] for place in range(0, len(second), size)]
+            with using(backend), pytest.raises(SpliceError) as caught:
+                list(sw.iter_splice(first[:cut], reads))
+            assert caught.value.rule == "splice_error_page", cut
+            assert caught.value.partial is not None
 
 
 def test_a_continuation_that_looks_like_a_page_joins() -> None:

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeGuard, cas
 from streamweld._json import JsonFault, loads_arguments
 from streamweld._messages import choice_message, reject_text
 from streamweld._pure.dialect import detect, seen
+from streamweld._pure.json.automaton import MAX_DEPTH
 from streamweld._pure.json.scanner import has_more_values
+from streamweld._pure.pipeline.salvage import MOST_JOINS, WHITE, joined_field, split_joined_line
 from streamweld._spec import LIMITS
 from streamweld.check.framing import Framing
 from streamweld.check.violation import Place, Report, Violation
@@ -30,6 +32,12 @@ __all__ = ["DIALECTS", "CheckDialect", "Checker", "Place", "Violation", "check"]
 CheckDialect: TypeAlias = Literal["auto", "chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui"]
 
 DIALECTS: Final[tuple[str, ...]] = get_args(CheckDialect)
+# Event types of the AI SDK that only open or end a response. The openings of Chat Completions, Responses and Messages
+# are a part of it, because they name its id and model.
+_FRAMES: Final = frozenset(
+    ["start", "start-step", "stream-start", "response-metadata", "finish-step", "finish", "abort"]
+)
+_GEMINI: Final = ("usageMetadata", "modelVersion", "responseId")  # members of a Gemini chunk beside its candidates
 _LONG_INTEGER: Final = re.compile(r"(?<![0-9])[0-9]{4000}")  # one attempt per run of digits
 _BITS: Final = 13_000
 _MOST_VALUES: Final = LIMITS["max_json_values"] or 0
@@ -88,7 +96,7 @@ class Checker:
         self._undetected: list[tuple[Place, dict[str, Any] | None, str, str]] = []
         self._undetected_length = 0
         self._error_at: Place | None = None  # the first payload that contains only an error
-        self._has_response = False  # a payload contained anything else
+        self._has_response = False  # a payload contained a part of a response
         self._closed = False
 
     @property
@@ -148,14 +156,19 @@ class Checker:
         text = data.decode("utf-8", "replace").strip(" \t\r\n")
         if not text:
             self._report.record("framing.empty_data")
-        elif text == "[DONE]":
+        else:
+            self._text(text, event, identifier)
+
+    def _text(self, text: str, event: str, identifier: str, joins: int = 0) -> None:
+        """Deliver the payloads in a text that is not blank. `joins`: the number of missing line ends before it."""
+        if text == "[DONE]":
             self._deliver(None, event, identifier)
         elif text.startswith(":"):
             self._report.record("framing.comment_as_data", text)
         else:
-            self._json(text, event, identifier)
+            self._json(text, event, identifier, joins)
 
-    def _json(self, text: str, event: str, identifier: str) -> None:
+    def _json(self, text: str, event: str, identifier: str, joins: int) -> None:
         if len(text) > _MOST_VALUES and has_more_values(text, _MOST_VALUES):
             self._report.record("framing.too_large", "max_json_values")
             return
@@ -164,7 +177,8 @@ class Checker:
         except JsonFault as fault:
             values = _several(text)
             if values is None:
-                self._report.record("framing.bad_json", str(fault))
+                if not self._joined(text, event, identifier, joins):
+                    self._report.record("framing.bad_json", str(fault))
                 return
             self._report.record("framing.missing_blank_line", f"{len(values)} payloads in one event")
             for one in values:
@@ -175,12 +189,27 @@ class Checker:
         else:
             self._report.record("framing.not_object", text[:40])
 
+    def _joined(self, text: str, event: str, identifier: str, joins: int) -> bool:
+        """Deliver a document and the data after it on the same line. Returns False if this is not such a line."""
+        line = text.encode()
+        at = joined_field(line, MAX_DEPTH)
+        if at is None or joins == MOST_JOINS:
+            return False
+        self._report.record("framing.fields_on_one_line")
+        joined = split_joined_line(line, at)
+        self._text(joined.document.decode(), event, identifier, joins)
+        rest = line[joined.rest :].strip(WHITE).decode()
+        if rest:
+            event = event if joined.event is None else joined.event.decode()
+            self._text(rest, event, identifier, joins + 1)
+        return True
+
     def _deliver(self, value: dict[str, Any] | None, event: str, identifier: str, length: int = 0) -> None:
         """Pass a payload to the rules of the dialect, or keep it until the dialect is detected. `value` is None for
         `[DONE]`."""
         if value is not None and not _is_ping(value, event):
             if not _is_error(value, event):
-                self._has_response = True
+                self._has_response = self._has_response or not _is_frame(value)
             elif self._error_at is None:
                 self._error_at = self._report.position
         lifecycle = self._lifecycle
@@ -237,6 +266,14 @@ def _is_error(value: dict[str, Any], event: str) -> bool:
     if value.get("choices") or value.get("candidates"):
         return False
     return "error" in (event, value.get("type"), value.get("object")) or value.get("error") is not None
+
+
+def _is_frame(value: dict[str, Any]) -> bool:
+    """Return whether a payload only opens or ends a response, and contains no part of it."""
+    kind = value.get("type")
+    if isinstance(kind, str):
+        return kind in _FRAMES
+    return "candidates" not in value and any(name in value for name in _GEMINI)
 
 
 def _unknown(position: Place, value: dict[str, Any]) -> UnknownDialect:

@@ -112,6 +112,8 @@ class Framing:
             self._report.position = Place(pending.offset, self.payloads)
             if pending.data is not None:
                 lost = True
+                if pending.is_joined:
+                    self._report.record("framing.fields_on_one_line")
                 self._report.record("framing.unterminated")
                 self._count(pending.data, pending.event, pending.id, pending.offset)
             elif self._names and not self._has_data:
@@ -136,6 +138,8 @@ class Framing:
             if isinstance(item, Stray):
                 self._count(item.data, "message", "", item.offset)
             else:
+                if item.is_joined:
+                    self._report.record("framing.fields_on_one_line", at=Place(item.offset, self.payloads))
                 self._count(item.data, item.event, item.id, item.offset)
 
     def _count(self, data: bytes, event: str, identifier: str, offset: int) -> None:
@@ -248,7 +252,7 @@ class Framing:
             self._report.record("framing.bad_retry", value.decode("utf-8", "replace"), position)
 
     def _end_block(self) -> None:
-        if self._names and not self._has_data:
+        if self._names and not (self._has_data or self._framer.is_joined):
             self._report.record("framing.no_data", at=self._name_at)
         self._names = 0
         self._has_data = self._outside = False

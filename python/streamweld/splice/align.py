@@ -7,8 +7,19 @@ from enum import Enum
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from streamweld._pure.json.automaton import examine
 from streamweld.errors import SpliceError
-from streamweld.splice.blocks import BlockReader, blocks_of, is_event, raw_blocks, shape_of, starts_inside_line
+from streamweld.splice.blocks import (
+    BlockReader,
+    blocks_of,
+    data_of,
+    is_event,
+    is_text,
+    raw_blocks,
+    shape_of,
+    starts_inside_line,
+)
+from streamweld.splice.error_page import is_error_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +27,7 @@ if TYPE_CHECKING:
     from streamweld.options import Limits
     from streamweld.splice.blocks import Block
 
-__all__ = ["FirstStream", "Overlap", "Start", "is_continued_by", "locate"]
+__all__ = ["Continuation", "FirstStream", "Overlap", "Start", "continuation", "locate", "may_continue"]
 
 Start: TypeAlias = Literal["auto", "first_event", "next_event", "next_byte"] | int
 
@@ -27,6 +38,19 @@ class Marks(Enum):
     NUMBERS = "sequence_number"
     IDS = "id"
     NONE = "none"
+
+
+class Continuation(Enum):
+    """Whether the second stream continues with the very next byte of the first one."""
+
+    YES = "yes"
+    NO = "no"
+    LATER = "later"
+    """The bytes so far may continue a comment or a line of an event without data. A later event decides."""
+    INSIDE_LINE = "inside_line"
+    """The second stream starts in the middle of a line, but the first does not end there."""
+    TEXT = "text"
+    """The bytes do not continue the line in which the first stream was cut, and are not an event stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +121,51 @@ def _ascends(one: int | None, other: int | None) -> bool:
     return one is not None and other is not None and one < other
 
 
-def is_continued_by(first: FirstStream, second: bytes) -> bool:
-    """Return True if the second stream continues with the very next byte.
+def continuation(first: FirstStream, second: bytes) -> Continuation:
+    """Return whether the second stream continues with the very next byte.
 
-    `second` contains its bytes up to the end of its first complete block.
+    `second` contains its bytes up to the end of a complete block.
     """
-    if second.strip(b"\r\n") and first.body.startswith(second[: len(first.body)]):
-        return False  # the second stream is a replay, regardless of its first line
-    if starts_inside_line(second):
-        if not first.tail:
-            raise SpliceError(rule="splice_other_stream", detail="the second stream starts in the middle of a line")
-        return True
+    if starts_inside_line(second) and not _replays(first, second):
+        return _continues_line(first, second) if first.tail else Continuation.INSIDE_LINE
+    return Continuation.YES if _continues_event(first, second) else Continuation.NO
+
+
+def _replays(first: FirstStream, second: bytes) -> bool:
+    """Return True if the second stream is a replay, regardless of its first line."""
+    return bool(second.strip(b"\r\n")) and first.body.startswith(second[: len(first.body)])
+
+
+def _continues_line(first: FirstStream, second: bytes) -> Continuation:
+    """Return whether a second stream that starts in the middle of a line continues the line that was cut."""
+    if not all(event.is_json for event in first.events):
+        return Continuation.YES  # any text may be the data of an event
+    head, *others = blocks_of(BlockReader(), first.tail + second)
+    if head.is_json:
+        return Continuation.YES
+    lines = [line for line in head.raw.removeprefix(b"\xef\xbb\xbf").splitlines() if line]
+    # The names, ids and times of an event without data are single words.
+    is_fields = all(line.startswith(b":") or len(line.partition(b":")[2].split()) == 1 for line in lines)
+    if head.key is not None or not is_fields or any(is_text(block.raw) for block in others):
+        return Continuation.TEXT
+    return Continuation.YES if any(block.is_json for block in others) else Continuation.LATER
+
+
+def may_continue(first: FirstStream, second: bytes) -> bool:
+    """Return True if a second stream without a complete event may continue the line in which the first was cut."""
+    joined = first.tail + second
+    if is_error_text(second):
+        return False
+    data = data_of(joined)
+    if data:
+        return examine(data).verdict == "prefix"
+    return len(joined.split()) <= len(first.tail.split()) or joined.lstrip(b"\xef\xbb\xbf\r\n").startswith(b":")
+
+
+def _continues_event(first: FirstStream, second: bytes) -> bool:
+    """Return True if a second stream that starts with a complete line continues the event that was cut."""
+    if _replays(first, second):
+        return False
     if not first.tail:
         return second == b"\n" and first.body.endswith(b"\r")  # the second stream is the second half of a CRLF
     joined = first.tail + second

@@ -21,7 +21,9 @@ __all__ = [
     "Block",
     "BlockReader",
     "blocks_of",
+    "data_of",
     "is_event",
+    "is_text",
     "raw_blocks",
     "shape_of",
     "starts_inside_line",
@@ -182,6 +184,23 @@ def is_event(data: bytes) -> bool:
     reader = BlockReader()
     blocks = list(islice(blocks_of(reader, data), 2))
     return len(blocks) == 1 and not reader.tail and blocks[0].key is not None and blocks[0].is_json
+
+
+def is_text(data: bytes) -> bool:
+    """Return True if the bytes have no comment and no line of a field, but other text. The last line may be cut."""
+    *lines, last = _LINE_END.split(data.removeprefix(_BOM))
+    if any(line.startswith(b":") or line.partition(b":")[0] in _FIELDS for line in lines if line):
+        return False
+    if last:
+        name, colon, _ = last.partition(b":")
+        return not (name in _FIELDS or not name or (not colon and any(field.startswith(name) for field in _FIELDS)))
+    return any(line.strip() for line in lines)
+
+
+def data_of(lines: bytes) -> bytes:
+    """Return the data of an event that may be cut."""
+    values = [line.partition(b":")[2] for line in _LINE_END.split(lines) if line.startswith(b"data")]
+    return b"\n".join([value.removeprefix(b" ") for value in values])
 
 
 def terminator_of(tail: bytes) -> bytes:

@@ -1,8 +1,12 @@
-"""Recognize a body that a gateway sends instead of an event stream: an HTML or XML page, or an error as JSON."""
+"""Recognize a body that a gateway sends instead of an event stream: an HTML or XML page, an error as JSON, or a line of
+text.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from streamweld._messages import HEAD_BYTES, is_markup
@@ -11,9 +15,18 @@ from streamweld._pure.dialect.chat.error import is_error_body
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["describe_error_page"]
+__all__ = ["TEXT", "describe_error_page", "is_error_text"]
 
+TEXT: Final = "text that is not an event stream"
 _BLANKS: Final = b" \t\r\n"
+# Words that begin the text of a gateway without HTML: the reason of an HTTP status, with or without its number, or one
+# of the sentences of Envoy, Cloudflare, HAProxy and Go.
+_REASONS: Final = "|".join([re.escape(status.phrase) for status in HTTPStatus if status >= HTTPStatus.BAD_REQUEST])
+_ERROR_TEXT: Final = re.compile(
+    rf"(?:HTTP/[\d.]+ )?(?:[45]\d\d[ :-]+)?(?:{_REASONS}|page not found|upstream |no healthy upstream|stream timeout"
+    r"|error code: |an error |internal error|error: )",
+    re.IGNORECASE,
+)
 
 
 def describe_error_page(body: bytes) -> str:
@@ -37,6 +50,11 @@ def describe_error_page(body: bytes) -> str:
         return ""
     message = _message(cast("Mapping[str, Any]", error) if isinstance(error, dict) else document)
     return f"an error as JSON: {message}" if message else "an error as JSON"
+
+
+def is_error_text(body: bytes) -> bool:
+    """Return whether a body is the text of an error, such as `502 Bad Gateway`."""
+    return _ERROR_TEXT.match(body[:HEAD_BYTES].strip(_BLANKS).decode("utf-8", "replace")) is not None
 
 
 def _message(holder: Mapping[str, Any]) -> str:

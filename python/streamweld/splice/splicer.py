@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from streamweld._messages import reject_text
 from streamweld.errors import SpliceError, StreamError, UsageError
-from streamweld.splice.align import FirstStream, Marks, Overlap, Start, is_continued_by, locate
-from streamweld.splice.blocks import BlockReader, is_event, raw_blocks, terminator_of
-from streamweld.splice.error_page import describe_error_page
+from streamweld.splice.align import Continuation, FirstStream, Marks, Overlap, Start, continuation, locate, may_continue
+from streamweld.splice.blocks import BlockReader, is_event, is_text, raw_blocks, terminator_of
+from streamweld.splice.error_page import TEXT, describe_error_page
 from streamweld.stream import StreamParser
 
 if TYPE_CHECKING:
@@ -157,6 +157,8 @@ class StreamSplicer:
                 if self._continues():
                     return self._pass(self._first.body + self._lead)
                 if block.key is None:
+                    if self._is_aligned and is_text(block.raw):
+                        raise self._page_fault(TEXT, block.raw)
                     continue
                 del self._lead[-len(block.raw) :]
                 overlap = self._locate(block)
@@ -189,9 +191,13 @@ class StreamSplicer:
             return
         joined = self._first.tail + bytes(self._lead) + tail
         if not is_event(joined if joined.endswith(_BLANK_LINE) else joined + terminator_of(joined)):
-            fault = SpliceError(rule="splice_error_page", detail=found, byte_offset=0, raw=page)
-            fault.partial = _response_of(self._first.body)
-            raise fault
+            raise self._page_fault(found, page)
+
+    def _page_fault(self, detail: str, page: bytes, rule: str = "splice_error_page") -> SpliceError:
+        """Return the error for a body that is not the rest of an event stream, with the response of the first one."""
+        fault = SpliceError(rule=rule, detail=detail, byte_offset=0, raw=page)
+        fault.partial = _response_of(self._first.body)
+        return fault
 
     def _pass(self, joined: bytes) -> bytes:
         self._state = _State.PASSING
@@ -207,8 +213,17 @@ class StreamSplicer:
                 self._lead.clear()
             return False
         lead = bytes(self._lead)
-        if is_continued_by(self._first, lead):
-            return True
+        match continuation(self._first, lead):
+            case Continuation.YES:
+                return True
+            case Continuation.LATER:
+                return False
+            case Continuation.TEXT:
+                raise self._page_fault(TEXT, lead)
+            case Continuation.INSIDE_LINE:
+                raise self._page_fault("the second stream starts in the middle of a line", lead, "splice_other_stream")
+            case Continuation.NO:
+                pass
         self._is_aligned = bool(lead.strip(b"\r\n")) or len(lead) >= _LONGEST_BLANK
         return False
 
@@ -259,10 +274,20 @@ class StreamSplicer:
         if state is _State.LOCATING and not self._is_aligned:
             second = bytes(self._lead) + tail
             is_inside_line = bool(first.tail) and not first.tail.endswith((b"\r", b"\n"))
-            if second and is_inside_line and is_continued_by(first, second + terminator_of(first.tail + second)):
-                return first.body + second
+            if second and is_inside_line:
+                match continuation(first, second + terminator_of(first.tail + second)):
+                    case Continuation.YES | Continuation.LATER:
+                        return first.body + second
+                    case Continuation.TEXT if may_continue(first, second):
+                        return first.body + second
+                    case Continuation.TEXT:
+                        raise self._page_fault(TEXT, second)
+                    case Continuation.NO | Continuation.INSIDE_LINE:
+                        pass
             if _has_data_line(tail) and not first.body.startswith(second) and not second.startswith(first.body):
                 raise SpliceError(rule="splice_ambiguous", detail="it contains no event with a payload")
+        if state is _State.LOCATING and is_text(bytes(self._lead) + tail):
+            raise self._page_fault(TEXT, bytes(self._lead) + tail)
         is_next = self._start in ("next_event", len(first.events)) or not first.events
         if state is _State.OVERLAPPING:
             is_next = self._next == len(first.events)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamweld._pure.json.scanner import JsonFault, parse
-from streamweld._pure.pipeline.salvage import MARKER, WHITE, joined_field, salvage
+from streamweld._pure.pipeline.salvage import MARKER, MOST_JOINS, WHITE, joined_field, salvage, split_joined_line
 from streamweld._pure.sse.frame import ends_inside_character
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ class Ending:
         An unfinished event with a complete payload is used, so it is not left.
         """
         cut = pending.open and not pending.data and not pending.stray
-        if pending.data and not self._used(pending.data, pending.event, pending.offset, stray=False):
+        is_joined = pending.is_joined
+        if pending.data and not self._used(pending.data, pending.event, pending.offset, is_joined=is_joined):
             cut = True
         if pending.stray and not self._used(pending.stray, "message", pending.stray_offset, stray=True):
             cut = True
@@ -54,8 +55,8 @@ class Ending:
             return "nothing"
         return "mid_utf8" if ends_inside_character(body.pending[-3:]) else "mid_event"
 
-    def _used(self, data: bytes, event: str, offset: int, *, stray: bool) -> bool:
-        """Use an unfinished event. Returns whether its payload was complete or had no content."""
+    def _used(self, data: bytes, event: str, offset: int, *, stray: bool = False, is_joined: bool = False) -> bool:
+        """Use an unfinished event. Returns whether the payload was complete or had no content."""
         stage = self._stage
         text = data.strip(WHITE)
         if not text or text[:1] == b":" or stage.is_keep_alive(event):
@@ -64,10 +65,13 @@ class Ending:
             raise stage.no_stream(stage.head)
         if not stage.done:
             stage.set_position(offset, stage.ordinal, event, data)
+        if not stage.seen:
             stage.reject_joined(text)
         usable = len(text) if text == MARKER or stage.done else self._usable(text)
         if usable == 0:
             return False
+        if is_joined:
+            stage.report_joined_frame(data, event, offset)
         if not stray and not stage.done:
             self._out.diagnose("unterminated_event")
         if usable < len(text):
@@ -75,18 +79,25 @@ class Ending:
         stage.payload(data, event, offset, stray=stray)
         return usable == len(text)
 
-    def _usable(self, text: bytes) -> int:
+    def _usable(self, text: bytes, joins: int = 0) -> int:
         """Return how many bytes of an unfinished event can be read: all of them, those of its complete lines, or 0.
 
-        The rest was truncated.
+        The rest was truncated. `joins`: the number of missing line endings before the text.
         """
+        if text == MARKER:
+            return len(text)
         if text[:1] not in (b"{", b"["):
             return 0
         try:
             parse(text, *self._stage.caps)
         except JsonFault as fault:
-            if joined_field(text, self._stage.caps[0]) is not None:
-                return len(text)  # the rest after complete lines, for which the pipeline raises
+            at = joined_field(text, self._stage.caps[0])
+            if at is not None:
+                if joins == MOST_JOINS:
+                    return len(text)  # the pipeline raises
+                rest = text[split_joined_line(text, at).rest :].strip(WHITE)
+                is_whole = rest and self._usable(rest, joins + 1) == len(rest)
+                return len(text) if is_whole else at
             # A document that is nested too deeply raises the same fault, whether or not it is complete.
             if fault.reason == "too_deep":
                 return len(text)
@@ -98,5 +109,5 @@ class Ending:
                 return 0
             if found.rest is not None:
                 rest = text[found.rest :].strip(WHITE)
-                return len(text) if self._usable(rest) == len(rest) else found.rest
+                return len(text) if self._usable(rest, joins) == len(rest) else found.rest
         return len(text)

@@ -114,6 +114,11 @@ class Parser:
         return self._stage.is_array
 
     @property
+    def is_body_undecided(self) -> bool:
+        """Whether the first bytes do not show yet whether the body is one JSON array."""
+        return self._array.is_one is None
+
+    @property
     def has_ended(self) -> bool:
         """Whether the dialect's terminal marker was read, even if the response is incomplete."""
         return self._stage.done
@@ -287,7 +292,8 @@ class Parser:
         except FramerLimit as hit:
             for item in hit.items:
                 self._item(item)
-            self._stage.reject_joined_head(hit.offset, hit.offset + hit.limit)
+            # A comment cannot exceed a limit, so the line that did is not one.
+            self._stage.reject_joined_head(hit.offset, is_open=False, end=hit.offset + hit.limit)
             self._stage.set_position(hit.offset, self._stage.ordinal)
             raise self._out.limit(hit.limit_name, hit.limit) from None
         for item in items:
@@ -295,6 +301,8 @@ class Parser:
 
     def _item(self, item: Frame | Stray) -> None:
         if isinstance(item, Frame):
+            if item.is_joined:
+                self._stage.report_joined_frame(item.data, item.event, item.offset)
             self._stage.payload(item.data, item.event, item.offset, stray=False)
         else:
             self._stage.is_framed = self._stage.is_framed or item.beside_data
@@ -326,7 +334,8 @@ class Parser:
         else:
             pending = self._framer.finish()
             rest = "nothing" if pending is None else ending.of_events(pending)
-            stage.reject_joined_head(0)
+            open_line = None if pending is None else pending.open_line
+            stage.reject_joined_head(0, is_open=open_line is not None and open_line < len(stage.head))
             begun = pending is not None and bool(pending.data or pending.stray)
             if not stage.seen and not begun and is_foreign(stage.head[:BODY_HEAD]):
                 raise stage.no_stream(stage.head)

@@ -7,7 +7,7 @@ members of a document. It is the twin of `rust/core/src/pipeline/payload_pipelin
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.assemble import InputEnd
@@ -27,12 +27,14 @@ from streamweld._pure.pipeline.detect import (
 )
 from streamweld._pure.pipeline.salvage import (
     MARKER,
+    MOST_JOINS,
     WHITE,
     Salvaged,
     count_documents,
     has_joined_lines,
     joined_field,
     salvage,
+    split_joined_line,
 )
 
 if TYPE_CHECKING:
@@ -49,6 +51,16 @@ __all__ = ["BODY_HEAD", "HEAD", "PayloadPipeline"]
 # Number of body bytes kept until the first payload; this large because a gateway may send many comments first.
 HEAD = 4096
 BODY_HEAD = 512  # number of body bytes that a fault shows if the body is not an event stream
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """Where a text stands in the payload from which it is salvaged."""
+
+    event: str
+    first: bool  # no payload with content preceded this one
+    start: int = 0  # offset of the text in the trimmed text of the payload
+    joins: int = 0  # number of line endings that were missing before it
 
 
 class PayloadPipeline:
@@ -274,7 +286,7 @@ class PayloadPipeline:
         try:
             payload = parse(text, *self.caps)
         except JsonFault as fault:
-            self._salvage(text, fault, event, stray=stray)
+            self._salvage(text, fault, _Rest(event, first=first), stray=stray)
             return
         if "\ufffd" in payload.text:
             self._check_utf8(text)
@@ -325,15 +337,20 @@ class PayloadPipeline:
         decoder.marker()
         self.done = decoder.ended
 
-    def _salvage(self, text: bytes, fault: JsonFault, event: str, *, stray: bool) -> None:
+    def _salvage(self, text: bytes, fault: JsonFault, here: _Rest, *, stray: bool) -> None:
         """Handle a payload that is not valid JSON."""
         self._check_utf8(text)
-        self._salvage_from(text, 0, fault, event, stray=stray)
+        self._salvage_from(text, fault, here, stray=stray)
 
-    def _salvage_from(self, text: bytes, start: int, fault: JsonFault, event: str, *, stray: bool = False) -> None:
-        """Salvage a payload, or the part of it that begins at `start`."""
-        out = self._out
-        self.reject_joined(text, start)
+    def _salvage_from(self, text: bytes, fault: JsonFault, here: _Rest, *, stray: bool = False) -> None:
+        """Salvage a payload, or the part of it that begins at `here.start`."""
+        out, event = self._out, here.event
+        joined = joined_field(text, self._max_depth)
+        if joined is not None:
+            if stray:
+                out.diagnose("stray_payload")
+            self._joined_line(text, joined, here)
+            return
         if fault.reason == "too_deep":
             raise out.limit("max_json_depth", self._max_depth)
         if fault.reason == "too_many" and self._max_values is not None:
@@ -344,7 +361,8 @@ class PayloadPipeline:
             return
         if found is None or found.kind == "none":
             if out.action("malformed_json") == "raise":
-                raise out.fault("ChunkDecodeError", "malformed_json", pos=fault.pos + start + _leading(out.payload))
+                pos = fault.pos + here.start + _leading(out.payload)
+                raise out.fault("ChunkDecodeError", "malformed_json", pos=pos)
             out.diagnose("malformed_json")
             return
         if stray:
@@ -354,21 +372,56 @@ class PayloadPipeline:
             return
         self._apply_salvaged(found, event)
         if found.rest is not None:
-            self._rest(text[found.rest :], found.rest, event)
+            self._rest(text[found.rest :], replace(here, start=here.start + found.rest))
 
-    def _rest(self, text: bytes, start: int, event: str) -> None:
+    def _rest(self, text: bytes, here: _Rest) -> None:
         """Handle the text after a payload's complete lines: a document that spans several lines, or a broken one."""
-        start += _leading(text)
+        here = replace(here, start=here.start + _leading(text))
         text = text.strip(WHITE)
+        if not text:
+            return  # only other fields followed the document
         if self.done:
-            self._after_done(text, event)
+            self._after_done(text, here.event)
+            return
+        if self._word(text):
             return
         try:
             payload = parse(text, *self.caps)
         except JsonFault as fault:
-            self._salvage_from(text, start, fault, event)
+            self._salvage_from(text, fault, here)
             return
-        self._document(payload, event)
+        self._document(payload, here.event)
+
+    def _joined_line(self, text: bytes, at: int, here: _Rest) -> None:
+        """Handle a line that contains a document and other fields.
+
+        Before the first complete payload, it means that the caller removed the line endings. Later, one is missing, and
+        the document before it shows where.
+        """
+        if here.first or here.joins == MOST_JOINS:
+            raise self._joined_fault(at + here.start)
+        out = self._out
+        out.diagnose("fields_on_one_line", detail=f"position {at + here.start + _leading(out.payload)}")
+        joined = split_joined_line(text, at)
+        if not self._word(joined.document):
+            try:
+                payload = parse(joined.document, *self.caps)
+            except JsonFault as fault:
+                self._salvage_from(joined.document, fault, here)
+            else:
+                self._document(payload, here.event)
+        event = here.event if joined.event is None else joined.event.decode("utf-8", "replace")
+        start = here.start + joined.rest
+        self._rest(text[joined.rest :], replace(here, event=event, start=start, joins=here.joins + 1))
+
+    def report_joined_frame(self, data: bytes, event: str, offset: int) -> None:
+        """Report a frame whose data begins on the line of another field."""
+        if self.done:
+            return  # reported as data after the end
+        self.set_position(offset, self.ordinal, event, data)
+        if not self.seen:
+            raise self._out.fault("FramingError", "line_ends_missing")
+        self._out.diagnose("fields_on_one_line")
 
     def _apply_salvaged(self, found: Salvaged, event: str) -> None:
         if found.kind == "json_lines":
@@ -499,7 +552,8 @@ class PayloadPipeline:
         if text == MARKER or text[:1] == b":":
             return
         payload = self._document_of(text) if text[:1] == b"{" else None
-        if payload is not None and (self.decoder or ChatDecoder).is_note(payload.value):
+        is_note = event != "error" and payload is not None and (self.decoder or ChatDecoder).is_note(payload.value)
+        if is_note:
             self._assembler.unknown(None if event == "message" else event, text.decode("utf-8", "replace").encode())
         else:
             self.after_end()
@@ -550,22 +604,26 @@ class PayloadPipeline:
             self.set_position(at.offset, at.ordinal, at.event, at.data)
         return self._out.fault("UnknownDialect", "unknown_dialect", seen=waiting.seen())
 
-    def reject_joined(self, text: bytes, start: int = 0) -> None:
-        """Raise the fault for lines without line endings. `start`: the offset of the text in the current payload."""
+    def reject_joined(self, text: bytes) -> None:
+        """Raise the fault for lines without line endings."""
         at = joined_field(text, self._max_depth)
         if at is not None:
-            position = at + start + _leading(self._out.payload)
-            raise self._out.fault("FramingError", "line_ends_missing", f"position {position}")
+            raise self._joined_fault(at)
 
-    def reject_joined_head(self, offset: int, end: int | None = None) -> None:
-        """Raise the fault for lines without line endings, if the beginning of the body contains such lines.
+    def _joined_fault(self, at: int) -> StreamError:
+        """Return the fault for a field name at a position in the trimmed text of the current payload."""
+        position = at + _leading(self._out.payload)
+        return self._out.fault("FramingError", "line_ends_missing", f"position {position}")
 
-        This includes a line that never ends and is not a data line. `offset`: where its event begins. `end`: where the
-        line exceeds a limit. The bytes beyond it are not examined, because their number depends on the sizes of the
-        reads.
+    def reject_joined_head(self, offset: int, *, is_open: bool, end: int | None = None) -> None:
+        """Raise the fault for lines without line endings if the beginning of the body shows them.
+
+        Covers a line that never ends and is not a data line. `offset`: where its event begins. `is_open`: the last line
+        of the beginning never ends. `end`: where the line exceeds a limit; how much was read beyond it depends on the
+        sizes of the reads.
         """
         head = self.head[:end]
-        if not self.seen and has_joined_lines(head, self._max_depth):
+        if not self.seen and has_joined_lines(head, self._max_depth, is_open=is_open):
             self.set_position(offset, self.ordinal)
             raise self._out.fault("FramingError", "line_ends_missing", raw=head[:RAW_HEAD])
 

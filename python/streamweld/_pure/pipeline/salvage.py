@@ -25,7 +25,9 @@ _FIELDS = (b"data", b"event", b"id", b"retry")
 _FIELD_NAMES = tuple([field + b":" for field in _FIELDS])
 _BOM = b"\xef\xbb\xbf"
 
-# Maximum number of `data:` positions to try when looking for a second document on the line of a broken one.
+# Maximum number of line endings that may be missing in one payload. If more are missing, they were removed on purpose.
+MOST_JOINS = 16
+# A broken line may contain many candidates for such a document. This is the maximum number of candidates to try.
 _TAIL_TRIES = 16
 
 
@@ -119,29 +121,65 @@ def _whole(text: bytes, caps: Caps) -> Payload | None:
 
 
 def joined_field(text: bytes, max_depth: int | None) -> int | None:
-    """Return the position of a field name that directly follows the complete document at the start of the text.
+    """Return the position of a field name that directly follows the complete document, or the marker, at the start of a
+    text.
 
-    No dialect sends a field name there. If there is one, the lines were passed on without their line endings.
+    No dialect sends such a line. It means that lines were passed on without the line endings between them.
     """
     if text[:1] not in (b"{", b"["):
         return None
+    at = _document_end(text, max_depth)
+    if at is None:
+        return None
+    line_end = text.find(b"\n", at)
+    end = len(text) if line_end < 0 else line_end
+    is_comment = text.startswith(b":", at) and text.find(b"data:", at, end) >= 0
+    if not (is_comment or text.startswith(_FIELD_NAMES, at, end)):
+        return None
+    document = text[:at].rstrip(b" \t")  # a copy: made only if a field name follows
+    if document[-1:] not in (b"}", b"]"):
+        return None
+    return at if document == MARKER or _whole(document, (max_depth, None, None)) is not None else None
+
+
+def _document_end(text: bytes, max_depth: int | None) -> int | None:
+    """Return the position after the document or marker at the start of a text, and after the blanks behind it."""
+    if text.startswith(MARKER):
+        at = len(MARKER)
+        while text[at : at + 1] in (b" ", b"\t"):
+            at += 1
+        return at
     try:
         parse(text, max_depth)
     except JsonFault as fault:
-        at = fault.pos
-        line_end = text.find(b"\n", at)
-        end = len(text) if line_end < 0 else line_end
-        is_comment = text.startswith(b":", at) and text.find(b"data:", at, end) >= 0
-        if not (is_comment or text.startswith(_FIELD_NAMES, at, end)):
-            return None
-        document = text[:at]  # a copy, made only if a field name follows
-        on_its_line = document.rstrip(b" \t")[-1:] in (b"}", b"]")
-        return at if on_its_line and _whole(document, (max_depth, None, None)) is not None else None
+        return fault.pos
     return None
 
 
-def has_joined_lines(head: bytes, max_depth: int | None) -> bool:
-    """Return True if a body without any payload contains a data line without a line ending before or after it."""
+@dataclass(frozen=True, slots=True)
+class JoinedLine:
+    """A document, and the data that follows it because a line ending is missing."""
+
+    document: bytes
+    event: bytes | None  # the name in an `event` field after the document
+    rest: int  # offset of the data after the document: the value of a data field on the same line, or the next line
+
+
+def split_joined_line(text: bytes, at: int) -> JoinedLine:
+    """Split a text in which a field name follows a document, at the position that `joined_field` returned."""
+    line_end = text.find(b"\n", at)
+    end = len(text) if line_end < 0 else line_end
+    data = text.find(b"data:", at, end)
+    own = text[at : end if data < 0 else data]
+    event = own.removeprefix(b"event:").strip(WHITE) if own.startswith(b"event:") else None
+    return JoinedLine(text[:at].strip(WHITE), event, end if data < 0 else data + len(b"data:"))
+
+
+def has_joined_lines(head: bytes, max_depth: int | None, *, is_open: bool) -> bool:
+    """Return whether a body without any payload contains a data line without a line ending before or after it.
+
+    `is_open`: the last line of the head has no line ending in the body, either.
+    """
     lines = _lines_of(head)
     for number, line in enumerate(lines, start=1):
         name, colon, value = line.partition(b":")
@@ -151,8 +189,8 @@ def has_joined_lines(head: bytes, max_depth: int | None) -> bool:
             found = joined_field(value.strip(WHITE), max_depth) is not None
         else:
             # A comment with a line ending may contain anything.
-            is_open = bool(name) or number == len(lines)
-            found = is_open and any(data.lstrip(b" ")[:1] in (b"{", b"[") for data in value.split(b"data:")[1:])
+            may_be = bool(name) or (is_open and number == len(lines))
+            found = may_be and any(data.lstrip(b" ")[:1] in (b"{", b"[") for data in value.split(b"data:")[1:])
         if found:
             return True
     return False

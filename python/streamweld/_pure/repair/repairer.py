@@ -102,6 +102,7 @@ class Repairer:
         "_is_first",
         "_context",
         "_last_out",
+        "_max_stream",
         "_opening",
         "_ordinal",
         "_parser",
@@ -134,6 +135,7 @@ class Repairer:
         self._splitter = Splitter()
         self._sent: list[bytes | bytearray] = []  # output that `feed` has not returned yet
         self._cap: int | None = config["limits"]["max_event_bytes"]  # maximum number of held bytes
+        self._max_stream: int | None = config["limits"]["max_stream_bytes"]
         self._at = 0  # number of bytes received
         self._begin = 0  # byte offset at which the current block begins
         self._block: list[bytes] = []  # pieces of the current block, empty once it needs rewriting
@@ -191,13 +193,19 @@ class Repairer:
         Returns no bytes after the repairer has written an ending itself.
         """
         for piece, position in self._splitter.split(as_bytes(data)):
-            match self._further_input:
-                case FurtherInput.REPAIRED:
-                    self._piece(piece, position)
-                case FurtherInput.PASSED:
-                    self._sent.append(piece)
-                case FurtherInput.IGNORED:
-                    break
+            blocks = [piece]
+            if position == "between":
+                position = "end"
+                if not self._is_one_block(piece):
+                    blocks = piece.splitlines(keepends=True)
+            for block in blocks:
+                match self._further_input:
+                    case FurtherInput.REPAIRED:
+                        self._piece(block, position)
+                    case FurtherInput.PASSED:
+                        self._sent.append(block)
+                    case FurtherInput.IGNORED:
+                        return self._taken()
         return self._taken()
 
     def close(self, broken: bool = False) -> bytes:
@@ -254,6 +262,19 @@ class Repairer:
             self._failed(fault)
         self._splitter.merges = not self._held
 
+    def _is_one_block(self, piece: bytes) -> bool:
+        """Return whether several comments and blank lines can be handled as one block, with the same result.
+
+        Each of them may exceed a limit or show what kind of body it is, and the first comment may be reported.
+        """
+        if self._parser.is_body_undecided:
+            return False
+        if self._max_stream is not None and self._at + len(piece) > self._max_stream:
+            return False
+        if self._cap is not None and self._kept + len(piece) > self._cap:
+            return False
+        return self.dialect not in _DATA_LINES or "other_lines" in self._reported_reasons or b":" not in piece
+
     def _keep(self, piece: bytes) -> None:
         """Store a piece of the current block.
 
@@ -286,6 +307,7 @@ class Repairer:
         # First parse the bytes within the limit, because they may raise another error or show that the block must be
         # rewritten.
         self._unread.append(piece[:room])
+        self._block.append(piece[:room])
         self._read_inside()
         out = self._parser.out
         if not out.misread:

@@ -27,8 +27,9 @@ _WORDS: Final = frozenset({b"event", b"id"})
 _LINES: Final = 4096  # number of bytes that are split into lines at once; the last line may extend beyond them
 
 # Where a piece ends. inside: inside a block. ready: inside a block, after a payload that can pass through before its
-# block ends. end: at the end of a block. behind: the piece is the LF that completes the previous line ending.
-PiecePosition: TypeAlias = Literal["inside", "ready", "end", "behind"]
+# block ends. end: at the end of a block. between: at the end of several blocks, each of which is a comment or a blank
+# line. behind: the piece is the LF that completes the previous line ending.
+PiecePosition: TypeAlias = Literal["inside", "ready", "end", "between", "behind"]
 
 
 class Splitter:
@@ -90,7 +91,7 @@ class Splitter:
                 self._in_line = not ends
                 continue
             if start < idle:
-                yield data[start:idle], "end"
+                yield data[start:idle], "between"
                 start = idle
             at += len(line)
             self._begun = not blank
@@ -111,7 +112,7 @@ class Splitter:
                 self._waits = True
             self._comment = self._comment and not ends
         if start < idle:
-            yield data[start:idle], "end"
+            yield data[start:idle], "between"
             start = idle
         self._ended = start == at and not self._begun
         if start < at:

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Final
+
+_JOINED: Final = re.compile(rb"data:[ \t]*[{\[]")
 
 
 class Frame:
     """One dispatched event. `offset`: stream offset of its first data line, counting a byte order mark."""
 
-    __slots__ = ("data", "event", "id", "offset", "retry")
+    __slots__ = ("data", "event", "id", "is_joined", "offset", "retry")
 
-    def __init__(self, event: str, data: bytes, id: str, retry: int | None, offset: int) -> None:  # noqa: A002
+    def __init__(
+        self,
+        event: str,
+        data: bytes,
+        id: str,  # noqa: A002
+        retry: int | None,
+        offset: int,
+        *,
+        is_joined: bool = False,
+    ) -> None:
         self.event = event  # "message" if the block has no event name
         self.data = data
         self.id = id  # last event id at dispatch
         self.retry = retry  # last valid retry time of this block
         self.offset = offset
+        self.is_joined = is_joined  # the data begins on the line of another field
 
     def __repr__(self) -> str:
         return f"Frame({self.event!r}, {self.data!r}, {self.id!r}, {self.retry!r}, {self.offset})"
@@ -46,7 +60,9 @@ class Pending:
     retry: int | None
     stray: bytes | None  # the stray lines, including an incomplete last one; None if there are none
     stray_offset: int
-    partial: bool  # the last line, of any kind, has no line ending
+    is_joined: bool  # the data begins on the line of another field
+    open_line: int | None  # offset of the last line, if it has no line end
+    partial: bool  # the last line, of any kind, had no line end
     mid_utf8: bool  # the input ends inside a UTF-8 sequence
     open: bool  # an event, or a line of one, has begun; comments and unknown lines do not count
 
@@ -77,6 +93,18 @@ def as_bytes(data: object) -> bytes:
     if not view.c_contiguous:
         raise TypeError("a stream is read from a contiguous buffer")
     return view.tobytes()
+
+
+def split_joined(value: bytes) -> tuple[bytes, bytes | None]:
+    """Split the value of a line that is not a data line before a data line that was joined to it.
+
+    Returns the value and, if there is such a line, its data. A value of these fields never contains the beginning of a
+    data line with a document, so the line end between the two is missing.
+    """
+    found = _JOINED.search(value)
+    if found is None:
+        return value, None
+    return value[: found.start()].rstrip(b" \t"), value[found.start() + len(b"data:") :].removeprefix(b" ")
 
 
 def ends_inside_character(tail: bytes) -> bool:

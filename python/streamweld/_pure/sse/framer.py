@@ -17,7 +17,15 @@ from __future__ import annotations
 import codecs
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from streamweld._pure.sse.frame import Frame, FramerLimit, Pending, Stray, as_bytes, ends_inside_character
+from streamweld._pure.sse.frame import (
+    Frame,
+    FramerLimit,
+    Pending,
+    Stray,
+    as_bytes,
+    ends_inside_character,
+    split_joined,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +45,7 @@ class Framer:
         "_event",
         "_fault",
         "_head",
+        "_is_joined",
         "_id",
         "_keep_stray",
         "_kind",
@@ -45,6 +54,7 @@ class Framer:
         "_max_field",
         "_pending",
         "_retry",
+        "_retry_rest",
         "_size",
         "_space",
         "_stray",
@@ -75,18 +85,25 @@ class Framer:
         self._head: bytes = b""  # beginning of a line whose field is not known yet
         self._space: bool = False  # one space may precede the value
         self._value = _Pieces()  # value of an event, id or retry line, or the blanks before a possible stray line
+        self._retry_rest = _Pieces()  # what follows the digits of a retry line
         self._pending: int = 0  # number of bytes of a data or stray value so far
         # State of the block up to the next blank line.
         self._block_offset: int = -1
         self._size: int = 0  # total length of its complete data and stray lines, with one byte for each line ending
         self._data = _Pieces()
         self._data_offset: int = -1  # -1 if the block has no data line
+        self._is_joined: bool = False  # the data begins on the line of another field
         self._stray = _Pieces()
         self._stray_offset: int = -1
         self._stray_given: bool = False  # a stray line has been emitted before the blank line
         self._event: bytes = b""
         self._id: str = last_event_id
         self._retry: int | None = None
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether the data of the open event begins on the line of another field."""
+        return self._is_joined
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[Frame | Stray]:
         """Return the frames (and stray payloads) that these bytes complete. Raises FramerLimit if a limit is
@@ -127,6 +144,8 @@ class Framer:
             retry=self._retry,
             stray=self._stray.join() if self._stray_offset >= 0 else None,
             stray_offset=self._stray_offset,
+            is_joined=self._is_joined,
+            open_line=None if self._kind == _LINE_START else self._line_offset,
             partial=partial,
             mid_utf8=partial and ends_inside_character(self._tail),
             open=self._block_offset >= 0 or self._kind == _HEAD or bool(self._bom),
@@ -268,20 +287,34 @@ class Framer:
             self._more_retry(piece)
 
     def _more_retry(self, piece: bytes) -> None:
-        """Add digits of a retry time, at most as many as a valid time has.
+        """Add digits of a retry time, at most one more than a valid time has, and the bytes after them.
 
         A leading 0 shows that the value is present.
         """
-        if not piece:
-            return
-        if self._value.length == 0:
+        others = piece if self._retry_rest.length else piece.lstrip(_DIGITS)
+        digits = piece[: len(piece) - len(others)]
+        if digits and self._value.length == 0:
             self._value.add(b"0")
-        digits = piece.lstrip(b"0") if self._value.length == 1 else piece
-        if piece.isdigit() and self._value.length + len(digits) <= 1 + _RETRY_DIGITS:
-            self._value.add(digits)
-        else:
+        if self._value.length == 1:
+            digits = digits.lstrip(b"0")
+        self._value.add(digits[: 2 + _RETRY_DIGITS - self._value.length])
+        if others and not self._keep_stray:
             self._kind = _SKIP
             self._value.clear()
+        elif others:
+            self._more_after_retry(others)
+
+    def _more_after_retry(self, piece: bytes) -> None:
+        """Add bytes after the digits of a retry time, as long as they may be a data line and fit into the limit."""
+        kept = self._retry_rest
+        begins = len(_DATA_NAME)
+        may_be_data = kept.length >= begins or _DATA_NAME.startswith((kept.join() + piece)[:begins])
+        if may_be_data and kept.length + len(piece) <= self._max_field:
+            kept.add(piece)
+            return
+        self._kind = _SKIP
+        self._value.clear()
+        kept.clear()
 
     def _whole_data(self, value: bytes, offset: int) -> None:
         """Add a data line that lies entirely within one read. Fast path of `_line` and `_end_line`."""
@@ -315,13 +348,24 @@ class Framer:
                 self._give_stray(items)
             self._pending = 0
         else:
-            value = self._value.take()
+            value, data = self._value.take(), None
+            if self._keep_stray:
+                # Only a parser of payloads splits lines: for the standard, the value is the rest of the line.
+                rest = self._retry_rest.take()
+                own, data = split_joined(rest if kind == _RETRY else value)
+                if kind != _RETRY:
+                    value = own
+                elif own:
+                    value = b""  # not a number
             if kind == _EVENT:
                 self._event = value
             elif kind == _ID and b"\0" not in value:
                 self._id = _text(value)
             elif kind == _RETRY and value and int(value) <= _LONGEST_RETRY:
                 self._retry = self.reconnection_time = int(value)
+            if data is not None:
+                self._is_joined = True
+                self._whole_data(data, self._line_offset)
         self._kind = _LINE_START
         self._space = False
 
@@ -345,8 +389,10 @@ class Framer:
             data = self._data.take()
             if data or not (self._stray_given or self._stray_offset >= 0):
                 event = _text(self._event) if self._event else "message"
-                items.append(Frame(event, data, self._id, self._retry, self._data_offset))
+                place = self._data_offset
+                items.append(Frame(event, data, self._id, self._retry, place, is_joined=self._is_joined))
             self._data_offset = -1
+            self._is_joined = False
         if self._stray_offset >= 0:
             items.append(Stray(self._stray.take(), self._stray_offset, beside_data=beside))
             self._stray_offset = -1
@@ -414,4 +460,6 @@ _LINE_START, _HEAD, _DATA, _STRAY, _EVENT, _ID, _RETRY, _BLANKS, _SKIP = range(9
 _FIELDS: Final = {b"data": _DATA, b"event": _EVENT, b"id": _ID, b"retry": _RETRY}
 _LONGEST_NAME: Final = len(b"event:")
 _LONGEST_RETRY: Final = (1 << 63) - 1
+_DATA_NAME: Final = b"data:"
+_DIGITS: Final = b"0123456789"
 _RETRY_DIGITS: Final = len(str(_LONGEST_RETRY))

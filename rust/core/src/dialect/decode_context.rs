@@ -28,6 +28,12 @@ pub(crate) struct Payload<'a> {
     pub(crate) event: Option<&'a str>,
     /// True for data that follows a broken document. Only its text, finish reason, usage and errors are trusted.
     pub(crate) tail: bool,
+    /// Offset of the text in the trimmed text of the payload as it arrived.
+    pub(crate) start: usize,
+    /// Number of line endings that were missing before the text, in the payload as it arrived.
+    pub(crate) joins: usize,
+    /// True if no payload with content preceded this one.
+    pub(crate) first: bool,
     /// The payload as it arrived, and its position in the input.
     pub(crate) arrival: LocatedPayload<'a>,
 }

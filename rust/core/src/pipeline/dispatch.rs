@@ -84,7 +84,8 @@ impl PayloadPipeline {
         if payload.text == MARKER || payload.text.starts_with(':') {
             return Ok(());
         }
-        let note = payload.text.starts_with('{')
+        let note = payload.event != Some("error")
+            && payload.text.starts_with('{')
             && self
                 .reader(out)
                 .read(payload.text)

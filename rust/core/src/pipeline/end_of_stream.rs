@@ -14,6 +14,7 @@ use crate::pipeline::payload_pipeline::BODY_HEAD;
 use crate::pipeline::payload_pipeline::PayloadPipeline;
 use crate::pipeline::payload_pipeline::joined;
 use crate::pipeline::salvage::MARKER;
+use crate::pipeline::salvage::MOST_JOINS;
 use crate::pipeline::salvage::Salvaged;
 use crate::pipeline::salvage::WholeLines;
 use crate::pipeline::salvage::classify;
@@ -21,6 +22,7 @@ use crate::pipeline::salvage::has_joined_lines;
 use crate::pipeline::salvage::is_foreign;
 use crate::pipeline::salvage::joined_field;
 use crate::pipeline::salvage::position;
+use crate::pipeline::salvage::split_joined_line;
 use crate::pipeline::salvage::trim;
 use crate::sse::Pending;
 use crate::sse::decode_utf8;
@@ -59,7 +61,7 @@ impl PayloadPipeline {
         for arrival in [data, stray].into_iter().flatten() {
             let arrival = LocatedPayload { ordinal, ..arrival };
             match self
-                .last_one(out, arrival)
+                .last_one(out, arrival, pending.is_joined && !arrival.stray)
                 .map_err(|fault| arrival.locate(fault))?
             {
                 Last::Used => ordinal += 1,
@@ -71,7 +73,10 @@ impl PayloadPipeline {
                 Last::Cut => cut = true,
             }
         }
-        if !self.seen && has_joined_lines(&self.head, self.reader(out)) {
+        let is_open = pending
+            .open_line
+            .is_some_and(|at| at < self.head.len() as u64);
+        if !self.seen && has_joined_lines(&self.head, is_open, self.reader(out)) {
             let fault = Fault::line_ends_missing().with_raw(&self.head);
             return Err(fault.at(0, pending.ordinal));
         }
@@ -114,6 +119,7 @@ impl PayloadPipeline {
         &mut self,
         out: &mut Output<'_>,
         arrival: LocatedPayload<'_>,
+        is_joined: bool,
     ) -> Result<Last, Fault> {
         let (text, _) = decode_utf8(arrival.data);
         let text = trim(&text);
@@ -127,18 +133,21 @@ impl PayloadPipeline {
         if arrival.stray && !self.seen && text.starts_with('<') {
             return Err(self.no_event_stream(out));
         }
-        if !self.done
+        if !self.seen
             && let Some(at) = joined_field(text, self.reader(out))
         {
             arrival.show(out);
-            return Err(joined(arrival.data, at));
+            return Err(joined(position(arrival.data, at)));
         }
         let usable = match text == MARKER || self.done {
             true => Usable::All,
-            false => self.usable(out, arrival.data, text),
+            false => self.usable(out, arrival.data, text, 0),
         };
         if usable == Usable::Nothing {
             return Ok(Last::Cut);
+        }
+        if is_joined {
+            self.report_joined_frame(out, arrival)?;
         }
         if !arrival.stray && !self.done {
             out.at(arrival.offset, arrival.ordinal);
@@ -185,8 +194,12 @@ impl PayloadPipeline {
     }
 
     /// Returns how much of an unfinished event can be read. The rest is treated as truncated.
-    fn usable(&self, out: &Output<'_>, data: &[u8], text: &str) -> Usable {
+    /// `joins`: the number of missing line endings before it.
+    fn usable(&self, out: &Output<'_>, data: &[u8], text: &str, joins: usize) -> Usable {
         let lenient = out.config.policy.base != Base::Strict;
+        if text == MARKER {
+            return Usable::All;
+        }
         if !text.starts_with(['{', '[']) {
             return Usable::Nothing;
         }
@@ -199,9 +212,19 @@ impl PayloadPipeline {
             }) => {
                 let rest = trim(text.get(start..).unwrap_or_default());
                 let data = data.get(position(data, start)..).unwrap_or_default();
-                match self.usable(out, data, rest) {
+                match self.usable(out, data, rest, joins) {
                     Usable::All => Usable::All,
                     Usable::Lines(_) | Usable::Nothing => Usable::Lines(start),
+                }
+            }
+            Salvaged::LineEndsMissing(_) if joins == MOST_JOINS => Usable::All,
+            Salvaged::LineEndsMissing(at) => {
+                let start = split_joined_line(text, at).rest;
+                let rest = trim(text.get(start..).unwrap_or_default());
+                let data = data.get(position(data, start)..).unwrap_or_default();
+                match self.usable(out, data, rest, joins + 1) {
+                    Usable::All => Usable::All,
+                    Usable::Lines(_) | Usable::Nothing => Usable::Lines(at),
                 }
             }
             _ => Usable::All,

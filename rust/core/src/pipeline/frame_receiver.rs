@@ -71,13 +71,19 @@ impl Receiver for FrameReceiver<'_, '_> {
     #[inline]
     fn item(&mut self, item: Item<'_>) -> ParseResult {
         let arrival = match item {
-            Item::Frame(frame) => LocatedPayload {
-                event: frame.event,
-                data: frame.data,
-                offset: frame.offset,
-                ordinal: frame.ordinal,
-                stray: false,
-            },
+            Item::Frame(frame) => {
+                let arrival = LocatedPayload {
+                    event: frame.event,
+                    data: frame.data,
+                    offset: frame.offset,
+                    ordinal: frame.ordinal,
+                    stray: false,
+                };
+                if frame.is_joined {
+                    self.stage.report_joined_frame(&mut self.out, arrival)?;
+                }
+                arrival
+            }
             Item::Stray(stray) => {
                 self.stage.framed |= stray.beside_data;
                 LocatedPayload {

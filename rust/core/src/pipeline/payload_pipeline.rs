@@ -28,10 +28,12 @@ use crate::model::output::Output;
 use crate::model::policy::Base;
 use crate::model::spec::Code;
 use crate::pipeline::salvage::MARKER;
+use crate::pipeline::salvage::MOST_JOINS;
 use crate::pipeline::salvage::Salvaged;
 use crate::pipeline::salvage::classify;
 use crate::pipeline::salvage::has_joined_lines;
 use crate::pipeline::salvage::position;
+use crate::pipeline::salvage::split_joined_line;
 use crate::pipeline::salvage::trim;
 use crate::pipeline::salvage::trim_start;
 use crate::pipeline::undetected::DialectWatch;
@@ -177,6 +179,9 @@ impl PayloadPipeline {
             text,
             event,
             tail: false,
+            start: 0,
+            joins: 0,
+            first: !self.seen,
             arrival,
         };
         if let Some(first) = self.undecided.take() {
@@ -210,7 +215,6 @@ impl PayloadPipeline {
             out.diagnose(Code::INVALID_UTF8, None, "")?;
         }
         let bare = matches!(found, Salvaged::Blank | Salvaged::Comment | Salvaged::Null);
-        let first = !self.seen;
         self.seen |= !bare;
         if self.seen {
             self.head = Vec::new();
@@ -229,11 +233,13 @@ impl PayloadPipeline {
             Salvaged::Document(document) => {
                 let document_context = DocumentContext {
                     stray: arrival.stray,
-                    first,
+                    first: payload.first,
                     one_line: memchr(b'\n', arrival.data).is_none(),
                 };
-                let alone =
-                    first && document_context.stray && document_context.one_line && !self.framed;
+                let alone = payload.first
+                    && document_context.stray
+                    && document_context.one_line
+                    && !self.framed;
                 if alone && document.is_body() && document.is_line() {
                     self.undecided = Some(Box::new(HeldPayload::shown(arrival)));
                 }
@@ -242,7 +248,6 @@ impl PayloadPipeline {
                 self.fast_path &= self.undecided.is_none();
                 Ok(())
             }
-            Salvaged::LineEndsMissing(at) => Err(joined(arrival.data, at)),
             found => {
                 if arrival.stray && !bare {
                     out.diagnose(Code::STRAY_PAYLOAD, None, "")?;
@@ -323,16 +328,82 @@ impl PayloadPipeline {
             Salvaged::Blank | Salvaged::Marker | Salvaged::Document(_) | Salvaged::Broken(_) => {
                 Ok(())
             }
-            Salvaged::LineEndsMissing(at) => Err(joined(payload.arrival.data, at)),
+            Salvaged::LineEndsMissing(at) => self.joined_line(out, payload, at),
         }
     }
 
-    /// Handles the text after a payload's complete lines: a document that spans several lines, or a broken one.
+    /// Handles a line that contains a document and other fields.
+    ///
+    /// Before the first complete payload, it means that the caller removed the line endings. Later, one is missing, and
+    /// the document before it shows where.
+    fn joined_line(
+        &mut self,
+        out: &mut Output<'_>,
+        payload: Payload<'_>,
+        at: usize,
+    ) -> ParseResult {
+        let arrival = payload.arrival;
+        let position = position(arrival.data, payload.start + at);
+        if payload.first || payload.joins == MOST_JOINS {
+            return Err(joined(position));
+        }
+        out.diagnose(
+            Code::FIELDS_ON_ONE_LINE,
+            None,
+            &format!("position {position}"),
+        )?;
+        let joined = split_joined_line(payload.text, at);
+        let text = joined.document;
+        if text == MARKER {
+            self.marker(out)?;
+        } else {
+            match self.reader(out).read(text) {
+                Ok(document) => {
+                    let payload = Payload { text, ..payload };
+                    self.document(out, document, payload, DocumentContext::default())?;
+                }
+                Err(error) => self.broken(out, error, arrival)?,
+            }
+        }
+        let rest = Payload {
+            event: joined.event.or(payload.event),
+            joins: payload.joins + 1,
+            ..payload
+        };
+        self.rest(out, rest, joined.rest)
+    }
+
+    /// Reports a frame whose data begins on the line of another field.
+    pub(crate) fn report_joined_frame(
+        &self,
+        out: &mut Output<'_>,
+        arrival: LocatedPayload<'_>,
+    ) -> ParseResult {
+        if self.done {
+            return Ok(()); // reported as data after the end
+        }
+        out.at(arrival.offset, arrival.ordinal);
+        arrival.show(out);
+        let result = match self.seen {
+            true => out.diagnose(Code::FIELDS_ON_ONE_LINE, None, ""),
+            false => Err(Fault::line_ends_missing()),
+        };
+        out.taken(result).map_err(|fault| arrival.locate(fault))
+    }
+
+    /// Handles the text after the complete lines of a payload: a document that spans several lines, or a broken one.
     fn rest(&mut self, out: &mut Output<'_>, payload: Payload<'_>, start: usize) -> ParseResult {
         let sent = payload.text.get(start..).unwrap_or_default();
         let text = trim(sent);
-        let start = start + (sent.len() - trim_start(sent).len());
-        let rest = Payload { text, ..payload };
+        let start = payload.start + start + (sent.len() - trim_start(sent).len());
+        let rest = Payload {
+            text,
+            start,
+            ..payload
+        };
+        if text.is_empty() {
+            return Ok(()); // only other fields followed the document
+        }
         if self.done {
             return self.after_done(out, rest);
         }
@@ -351,7 +422,7 @@ impl PayloadPipeline {
             Salvaged::Document(document) => {
                 self.document(out, document, rest, DocumentContext::default())
             }
-            Salvaged::LineEndsMissing(at) => Err(joined(payload.arrival.data, start + at)),
+            Salvaged::Marker => self.marker(out),
             found => self.apply_salvaged(out, found, rest),
         }
     }
@@ -411,7 +482,8 @@ impl PayloadPipeline {
             max_depth: limits.max_json_depth,
             max_values: None,
         };
-        if !has_joined_lines(&head, reader) {
+        // A comment cannot exceed a limit, so the line that did is not one.
+        if !has_joined_lines(&head, false, reader) {
             return fault;
         }
         let joined = Fault::line_ends_missing().with_raw(&head);
@@ -434,10 +506,10 @@ impl PayloadPipeline {
     }
 }
 
-/// Returns the fault for a field name at this position in a payload's text, which shows that line endings are missing.
-pub(crate) fn joined(data: &[u8], at: usize) -> Fault {
+/// Returns the fault for a field name at this position in the data of a payload.
+pub(crate) fn joined(position: usize) -> Fault {
     let mut fault = Fault::line_ends_missing();
-    fault.detail = format!("position {}", position(data, at));
+    fault.detail = format!("position {position}");
     fault
 }
 

@@ -11,7 +11,10 @@ use crate::json::ScanError;
 use crate::json::members;
 use crate::sse::decode_utf8;
 
-/// Maximum number of `data:` positions to try when looking for a second document on the line of a broken one.
+/// Maximum number of line endings that may be missing in one payload. If more are missing, they were removed on purpose.
+pub(crate) const MOST_JOINS: usize = 16;
+
+/// Maximum number of `data:` positions to try when looking for a second document glued to a broken one.
 const TAILS: usize = 16;
 
 pub(crate) const MARKER: &str = "[DONE]";
@@ -37,7 +40,7 @@ pub(crate) enum Salvaged<'t> {
     Tail(Vec<&'t str>),
     /// Text that is not the beginning of a document.
     Text,
-    /// A field name follows a document on the same line, at this position: the line endings were lost.
+    /// A field name follows a document on the same line, at this position: a line ending is missing.
     LineEndsMissing(usize),
     Broken(ScanError),
 }
@@ -187,15 +190,19 @@ fn whole(text: &str, reader: Reader) -> Option<Read<'_>> {
     reader.read(text).ok()
 }
 
-/// Returns the position of a field name that directly follows the complete document at the start of the text.
+/// Returns the position of a field name that directly follows the complete document, or the marker, at the start of a
+/// text.
 ///
-/// No dialect sends a field name there. If there is one, the lines were passed on without their line endings.
+/// No dialect sends such a line. It means that lines were passed on without the line endings between them.
 pub(crate) fn joined_field(text: &str, reader: Reader) -> Option<usize> {
     if !text.starts_with(['{', '[']) {
         return None;
     }
-    // No value in the document is read, so no limit on values applies.
-    let at = members::document(text, reader.max_depth).err()?.pos;
+    // Nothing inside the document is read, so no limit on values applies.
+    let at = match text.strip_prefix(MARKER) {
+        Some(rest) => text.len() - rest.trim_start_matches([' ', '\t']).len(),
+        None => members::document(text, reader.max_depth).err()?.pos,
+    };
     let (document, rest) = text.split_at_checked(at)?;
     let line = rest.split('\n').next().unwrap_or_default();
     let begins = FIELDS.iter().any(|field| {
@@ -204,12 +211,37 @@ pub(crate) fn joined_field(text: &str, reader: Reader) -> Option<usize> {
     });
     let begins = begins || (line.starts_with(':') && line.contains("data:"));
     let on_its_line = document.trim_end_matches([' ', '\t']).ends_with(['}', ']']);
-    let is_whole = || members::document(document, reader.max_depth).is_ok();
+    let is_whole =
+        || trim(document) == MARKER || members::document(document, reader.max_depth).is_ok();
     (begins && on_its_line && is_whole()).then_some(at)
 }
 
+/// A document, and the data that follows it because a line ending is missing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct JoinedLine<'t> {
+    pub(crate) document: &'t str,
+    /// The name in an `event` field after the document.
+    pub(crate) event: Option<&'t str>,
+    /// Offset of the data after the document: the value of a data field on the same line, or the next line.
+    pub(crate) rest: usize,
+}
+
+/// Splits a text in which a field name follows a document, at the position that `joined_field` returned.
+pub(crate) fn split_joined_line(text: &str, at: usize) -> JoinedLine<'_> {
+    let (document, fields) = text.split_at_checked(at).unwrap_or((text, ""));
+    let line = fields.split('\n').next().unwrap_or_default();
+    let data = line.find("data:");
+    let own = line.get(..data.unwrap_or(line.len())).unwrap_or(line);
+    JoinedLine {
+        document: trim(document),
+        event: own.strip_prefix("event:").map(trim),
+        rest: at + data.map_or(line.len(), |data| data + "data:".len()),
+    }
+}
+
 /// Returns true if a body without any payload contains a data line without a line ending before or after it.
-pub(crate) fn has_joined_lines(head: &[u8], reader: Reader) -> bool {
+/// `is_open`: the last line of the head has no line ending in the body, either.
+pub(crate) fn has_joined_lines(head: &[u8], is_open: bool, reader: Reader) -> bool {
     let head = decode_utf8(head.strip_prefix(BOM).unwrap_or(head)).0;
     let mut lines = head.split(['\n', '\r']).peekable();
     while let Some(line) = lines.next() {
@@ -219,7 +251,7 @@ pub(crate) fn has_joined_lines(head: &[u8], reader: Reader) -> bool {
         let found = match name {
             "data" => joined_field(trim(value), reader).is_some(),
             // A comment with a line ending may contain anything.
-            "" if lines.peek().is_some() => false,
+            "" if lines.peek().is_some() || !is_open => false,
             _ if name.is_empty() || FIELDS.contains(&name) => value
                 .split("data:")
                 .skip(1)

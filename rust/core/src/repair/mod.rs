@@ -283,13 +283,19 @@ impl Repairer {
         }
         self.read_early(read, position == PiecePosition::Ready)?;
         if self.sink.block.misread {
-            if self.sink.rendering {
-                self.flush(read)?; // this may be the end of the stream
-            } else {
-                self.render(read)?;
-            }
-            self.leave_out(read); // the block can no longer pass
+            self.write_begun(read)?;
         }
+        Ok(())
+    }
+
+    /// Writes the events of an incomplete block that must be rewritten.
+    pub(crate) fn write_begun(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
+        if self.sink.rendering {
+            self.flush(read)?; // this may be the end of the stream
+        } else {
+            self.render(read)?;
+        }
+        self.leave_out(read); // the block can no longer pass
         Ok(())
     }
 
@@ -346,7 +352,7 @@ impl Repairer {
         // google-genai parses any line other than the data as JSON and raises.
         if self.parser.payloads() != self.ordinal || self.parser.dialect() != Some(Dialect::Gemini)
         {
-            return self.decide_rest(read);
+            return self.decide_rest(read, 0);
         }
         self.gather(read);
         let comments = drop_comments(&mut self.block);
@@ -356,20 +362,21 @@ impl Repairer {
             self.sink.at(begin, self.parser.payloads());
             self.sink.report_once("other_lines", &[])?;
         }
-        self.decide_rest(read)?;
+        let dropped = comments.size - self.block.len();
+        self.decide_rest(read, dropped)?;
         self.last_out &= !comments.last; // the LF of its line ending may follow
         Ok(())
     }
 
-    /// Decides what happens to a block whose misreadable comments were already removed.
-    fn decide_rest(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
+    /// Decides what happens to a block whose misreadable comments were already removed. `dropped`: their size.
+    fn decide_rest(&mut self, read: &mut Read<'_, '_>, dropped: usize) -> ParseResult {
         self.sink.open_choices();
         if self.parser.body() == Body::Array {
             self.sink.block.mend(); // clients also misread the bytes between two elements
         } else if self.is_read_empty(read) {
             self.last_out = false;
             self.repaired = true;
-            let begin = self.parser.total() - self.block.len() as u64;
+            let begin = self.parser.total() - (self.block.len() + dropped) as u64;
             self.sink.at(begin, self.parser.payloads());
             return self.sink.report_once("empty_event", &self.block);
         }

@@ -1,10 +1,13 @@
 //! Stateless helpers for the framer: line endings, field names and values, `retry` digits, UTF-8 decoding.
 
 use memchr::memchr2;
+use memchr::memmem;
 use std::borrow::Cow;
 
 /// Buffers with a larger capacity are freed after their event.
 const KEEP_CAPACITY: usize = 64 * 1024;
+
+pub(crate) const DATA: &[u8] = b"data:";
 
 /// Value of a `retry` line, parsed digit by digit for any number of digits.
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,6 +53,26 @@ pub(crate) fn value_of<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
         [] => Some(&[]),
         _ => None,
     }
+}
+
+/// Splits the value of a line that is not a data line before a data line that was joined to it, because the line ending
+/// between them is missing. Returns the value and, if there is such a line, its data.
+///
+/// A value of these fields never contains the beginning of a data line with a document.
+pub(crate) fn split_joined(value: &[u8]) -> (&[u8], Option<&[u8]>) {
+    for at in memmem::find_iter(value, DATA) {
+        let (own, line) = value.split_at(at);
+        let Some(data) = value_of(line, b"data") else {
+            continue;
+        };
+        let blanks = data.iter().take_while(|byte| is_blank(Some(byte))).count();
+        if matches!(data.get(blanks), Some(b'{' | b'[')) {
+            let after = own.iter().rev().take_while(|byte| is_blank(Some(byte)));
+            let (own, _) = own.split_at(own.len() - after.count());
+            return (own, Some(data));
+        }
+    }
+    (value, None)
 }
 
 pub(crate) fn begins_name(head: &[u8]) -> bool {

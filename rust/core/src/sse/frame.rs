@@ -17,6 +17,8 @@ pub struct Frame<'a> {
     pub offset: u64,
     /// 0-based index among all payloads, both frames and stray payloads.
     pub ordinal: u64,
+    /// True if the data begins on the line of another field.
+    pub is_joined: bool,
 }
 
 /// A payload outside any field.
@@ -76,7 +78,11 @@ pub struct Pending<'a> {
     /// Data lines so far, including an incomplete last one; `None` if there are none.
     pub data: Option<&'a [u8]>,
     pub data_offset: u64,
-    /// Stray lines so far, including an incomplete last one; `None` if there are none.
+    /// True if the data begins on the line of another field.
+    pub is_joined: bool,
+    /// Offset of the last line, if it has no line ending.
+    pub open_line: Option<u64>,
+    /// Stray lines so far, including the partial line.
     pub stray: Option<&'a [u8]>,
     pub stray_offset: u64,
     /// True if an event is open and the input ends inside a UTF-8 sequence.

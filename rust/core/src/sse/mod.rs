@@ -17,12 +17,14 @@ use crate::model::lazy_box::LazyBox;
 use crate::model::limits::LimitName;
 use crate::model::limits::Limits;
 use crate::model::limits::as_len;
+use crate::sse::fields::DATA;
 use crate::sse::fields::Digits;
 pub use crate::sse::fields::decode_utf8;
 use crate::sse::fields::ends_document;
 pub(crate) use crate::sse::fields::ends_inside_a_sequence;
 use crate::sse::fields::give_back;
 use crate::sse::fields::is_blank;
+use crate::sse::fields::split_joined;
 use crate::sse::fields::split_line;
 use crate::sse::fields::value_of;
 pub use crate::sse::frame::Frame;
@@ -86,6 +88,8 @@ pub struct Framer {
     /// Size of the open event: each data or stray line, plus one byte for its line ending.
     size: usize,
     has_data: bool,
+    /// True if the data begins on the line of another field.
+    is_joined: bool,
     data: Vec<u8>,
     data_offset: u64,
     event: Vec<u8>,
@@ -118,6 +122,7 @@ impl Framer {
             block_offset: None,
             size: 0,
             has_data: false,
+            is_joined: false,
             data: Vec::new(),
             data_offset: 0,
             event: Vec::new(),
@@ -212,6 +217,8 @@ impl Framer {
             event: &self.event,
             data: self.has_data.then_some(&self.data),
             data_offset: self.data_offset,
+            is_joined: self.is_joined,
+            open_line: (self.line != Line::None).then_some(self.line_offset),
             stray: self.has_stray.then_some(&self.seldom.stray),
             stray_offset: self.seldom.stray_offset,
             mid_utf8: open && ends_inside_a_sequence(&self.tail),
@@ -311,16 +318,28 @@ impl Framer {
         if let Some(value) = value_of(line, b"event") {
             self.open_block(at);
             self.check_field(value.len())?;
-            held.event = Some(value);
+            let (name, data) = self.split_field(value);
+            held.event = Some(name);
+            self.joined_data(data, at, held)?;
         } else if let Some(value) = value_of(line, b"id") {
             self.open_block(at);
             self.check_field(value.len())?;
-            self.id_line(value);
+            let (id, data) = self.split_field(value);
+            self.id_line(id);
+            self.joined_data(data, at, held)?;
         } else if let Some(value) = value_of(line, b"retry") {
             self.open_block(at);
+            let digits = value.iter().take_while(|byte| byte.is_ascii_digit());
+            let (_, others) = value.split_at(digits.count());
+            let fits = others.len() <= self.max_field;
+            let (time, data) = match fits && others.starts_with(DATA) {
+                true => self.split_field(value),
+                false => (value, None),
+            };
             self.seldom.digits = Digits::default();
-            self.seldom.digits.extend(value);
+            self.seldom.digits.extend(time);
             self.retry_line();
+            self.joined_data(data, at, held)?;
         } else if self.keep_stray && line.first() != Some(&b':') && self.begin_stray(line, at) {
             self.grow(line.len())?;
             if self.alone && ends_document(line) {
@@ -329,6 +348,30 @@ impl Framer {
             self.seldom.stray.extend_from_slice(line);
         }
         Ok(())
+    }
+
+    /// Splits the value of a line before a data line that was joined to it. Only a parser of payloads splits lines: for
+    /// the standard, the value is the rest of the line.
+    pub(crate) fn split_field<'v>(&self, value: &'v [u8]) -> (&'v [u8], Option<&'v [u8]>) {
+        if self.keep_stray {
+            split_joined(value)
+        } else {
+            (value, None)
+        }
+    }
+
+    /// Adds the data line that was joined to the line of another field.
+    pub(crate) fn joined_data<'i>(
+        &mut self,
+        data: Option<&'i [u8]>,
+        at: u64,
+        held: &mut OpenEventFields<'i>,
+    ) -> Result<(), Fault> {
+        let Some(data) = data else {
+            return Ok(());
+        };
+        self.is_joined = true;
+        self.data_line(data, at, held)
     }
 
     fn id_line(&mut self, value: &[u8]) {
@@ -372,6 +415,7 @@ impl Framer {
                 retry: self.seldom.retry,
                 offset: self.data_offset,
                 ordinal: self.ordinal,
+                is_joined: self.is_joined,
             };
             self.ordinal += 1;
             result = on.item(Item::Frame(frame));
@@ -396,6 +440,7 @@ impl Framer {
         self.block_offset = None;
         self.size = 0;
         self.has_data = false;
+        self.is_joined = false;
         if !self.seldom.is_blank() {
             self.seldom.retry = None;
         }

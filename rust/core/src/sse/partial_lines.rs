@@ -8,6 +8,7 @@ use crate::sse::Framer;
 use crate::sse::Line;
 use crate::sse::OpenEventFields;
 use crate::sse::Receiver;
+use crate::sse::fields::DATA;
 use crate::sse::fields::Digits;
 use crate::sse::fields::begins_name;
 use crate::sse::fields::ends_document;
@@ -27,7 +28,7 @@ impl Framer {
         match self.line {
             Line::None | Line::Undecided | Line::Skip => return Ok(()),
             Line::Retry => {
-                self.seldom.digits.extend(rest);
+                self.extend_retry(rest);
                 return Ok(());
             }
             Line::Data | Line::Stray => {
@@ -46,7 +47,28 @@ impl Framer {
         Ok(())
     }
 
-    /// Determines the kind of the line byte by byte, and returns the rest of the piece. The examined bytes stay in
+    /// Appends a piece of a retry line. Bytes after the digits are kept only as long as they may be a data line
+    /// and fit into the limit.
+    fn extend_retry(&mut self, piece: &[u8]) {
+        let digits = piece.iter().take_while(|byte| byte.is_ascii_digit());
+        let (time, others) = match self.head.is_empty() {
+            true => piece.split_at(digits.count()),
+            false => (&[][..], piece),
+        };
+        self.seldom.digits.extend(time);
+        let may_be_data = self.keep_stray && {
+            let head = self.head.iter().chain(others);
+            head.zip(DATA).all(|(byte, expected)| byte == expected)
+        };
+        let fits = self.head.len().saturating_add(others.len()) <= self.max_field;
+        if !(others.is_empty() || may_be_data && fits) {
+            self.line = Line::Skip;
+            return;
+        }
+        self.head.extend_from_slice(others);
+    }
+
+    /// Determines the kind of the line byte by byte, and returns the rest of the piece. The bytes examined stay in
     /// `head` only if they belong to the value.
     fn decide<'i>(&mut self, piece: &'i [u8]) -> &'i [u8] {
         if self.line == Line::None {
@@ -122,12 +144,24 @@ impl Framer {
                 self.keep(held);
             }
             Line::Data => self.grow(self.value_len)?,
-            Line::Event => std::mem::swap(&mut self.event, &mut self.head),
-            Line::Id => {
+            line @ (Line::Event | Line::Id | Line::Retry) => {
                 let value = std::mem::take(&mut self.head);
-                self.id_line(&value);
+                let (own, data) = self.split_field(&value);
+                match line {
+                    Line::Event => {
+                        self.event.clear();
+                        self.event.extend_from_slice(own);
+                    }
+                    Line::Id => self.id_line(own),
+                    _ => {
+                        self.seldom.digits.extend(own);
+                        self.retry_line();
+                    }
+                }
+                let mut held = OpenEventFields::default();
+                self.joined_data(data, self.line_offset, &mut held)?;
+                self.keep(held);
             }
-            Line::Retry => self.retry_line(),
             Line::Stray => {
                 self.grow(self.value_len)?;
                 if self.alone && ends_document(&self.seldom.stray) {

@@ -93,8 +93,10 @@ class ChatDecoder:
 
     @staticmethod
     def is_note(value: object) -> bool:
-        """Return whether the value is a chunk with an empty list of choices and no error."""
-        return is_object(value) and value.get("choices") == [] and value.get("error") is None
+        """Return whether the value is a chunk with an empty list of choices and no error of any shape."""
+        if not is_object(value) or value.get("choices") != []:
+            return False
+        return value.get("error") is None and value.get("object") != "error" and not reports_error(value)
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
         """Decode a JSON payload."""

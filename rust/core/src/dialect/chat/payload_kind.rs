@@ -106,11 +106,12 @@ pub(crate) fn is_of_use(document: &Document<'_>) -> bool {
     }
 }
 
-/// Returns true for a chunk with an empty list of choices and no error.
+/// Returns true for a chunk with an empty list of choices and no error of any shape.
 pub(crate) fn is_note(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;
     };
     let empty = matches!(&chunk.choices, Some(Walk::Read(choices, _)) if choices.is_empty());
-    empty && present(chunk.error).is_none()
+    let reports = present(chunk.error).is_some() || is_string(chunk.object, "error");
+    empty && !reports && !reports_error(chunk)
 }

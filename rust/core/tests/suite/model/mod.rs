@@ -55,6 +55,22 @@ pub(crate) struct Model {
     strayed: bool,
 }
 
+/// Splits a value before a data line that begins like a document.
+fn joined_data(value: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
+    for at in 0..value.len() {
+        let Some(data) = value[at..].strip_prefix(b"data:") else {
+            continue;
+        };
+        let blanks = data.iter().take_while(blank).count();
+        if matches!(data.get(blanks), Some(b'{' | b'[')) {
+            let end = at - value[..at].iter().rev().take_while(blank).count();
+            return (&value[..end], Some(data));
+        }
+    }
+    (value, None)
+}
+
 impl Model {
     pub(crate) fn run(body: &[u8], limits: &Limits, keep_stray: bool) -> Vec<Seen> {
         let mut model = Model {
@@ -132,6 +148,10 @@ impl Model {
         let value = colon.map_or(&[][..], |colon| &line[colon + 1..]);
         let value = value.strip_prefix(b" ").unwrap_or(value);
         let mut open = self.block.is_some();
+        let (own, joined) = match known {
+            Some(&name) if whole && self.keep_stray && name != "data" => joined_data(value),
+            _ => (value, None),
+        };
         match known {
             Some(known) if whole || colon.is_some() => {
                 self.block.get_or_insert(at);
@@ -152,13 +172,21 @@ impl Model {
                             return Err(self.fault("max_field_bytes", self.max_field, at));
                         }
                         if whole && *known == "event" {
-                            self.event = value.to_vec();
-                        } else if whole && !value.contains(&0) {
-                            self.id = Some(value.to_vec());
+                            self.event = own.to_vec();
+                        } else if whole && !own.contains(&0) {
+                            self.id = Some(own.to_vec());
+                        }
+                        if let Some(data) = joined {
+                            self.line(&[b"data:", data].concat(), at, true)?;
                         }
                     }
                     _ => {
-                        let digits = std::str::from_utf8(value)
+                        let count = value.iter().take_while(|byte| byte.is_ascii_digit());
+                        let others = &value[count.count()..];
+                        let fits = others.len() as u64 <= self.max_field;
+                        let splits = fits && others.starts_with(b"data:");
+                        let (own, joined) = if splits { (own, joined) } else { (value, None) };
+                        let digits = std::str::from_utf8(own)
                             .ok()
                             .filter(|v| v.bytes().all(|b| b.is_ascii_digit()));
                         let time = digits
@@ -166,6 +194,9 @@ impl Model {
                             .filter(|v| *v <= i64::MAX as u64);
                         if whole && time.is_some() {
                             self.retry = time;
+                        }
+                        if let Some(data) = joined {
+                            self.line(&[b"data:", data].concat(), at, true)?;
                         }
                     }
                 }

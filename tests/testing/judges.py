@@ -26,7 +26,7 @@ from streamweld.testing import OPERATORS, BrokenGateway, Call, Expected, Reasoni
 from streamweld.testing.mutate import chain, random_chain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from streamweld.testing import Stream
     from streamweld.testing.stream import Dialect, Part
@@ -69,20 +69,35 @@ def value(text: Any) -> Any:
         return text
 
 
-def read(clients: dict[str, Any], dialect: str, url: str) -> Held:
-    """Read the gateway's response with the client of a dialect."""
+def read(clients: dict[str, Any], stream: Stream, url: str) -> Held:
+    """Read the gateway's response with the client of the stream's dialect."""
     held = Held()
-    readers: dict[str, Callable[[Any, Held], None]] = {"chat": _chat, "responses": _responses, "anthropic": _messages}
+    dialect = stream.dialect
     base = url if dialect == "anthropic" else url + "/v1"
+    client = clients[dialect].with_options(base_url=base)
     try:
-        readers[dialect](clients[dialect].with_options(base_url=base), held)
+        if dialect == "chat":
+            _chat(client, held, strict_tools(stream))
+        elif dialect == "responses":
+            _responses(client, held)
+        else:
+            _messages(client, held)
     except Exception as error:  # noqa: BLE001 (the exception is compared)
         held.error, held.success = type(error).__name__, False
     return held
 
 
-def _chat(client: Any, held: Held) -> None:
-    with client.chat.completions.stream(model="m", messages=ASKED) as stream:
+def strict_tools(stream: Stream) -> list[dict[str, Any]]:
+    """Return the tools that the stream calls. openai-python parses the arguments of strict tools while it streams."""
+    names = {call.name for call in (*stream.parts, *stream.calls) if isinstance(call, Call)}
+    schema = {"type": "object", "properties": {}, "additionalProperties": False}
+    return [
+        {"type": "function", "function": {"name": name, "strict": True, "parameters": schema}} for name in sorted(names)
+    ]
+
+
+def _chat(client: Any, held: Held, tools: list[dict[str, Any]]) -> None:
+    with client.chat.completions.stream(model="m", messages=ASKED, tools=tools) as stream:
         choice = stream.get_final_completion().choices[0]
     held.text = choice.message.content or ""
     held.calls = [(c.function.name, value(c.function.arguments)) for c in choice.message.tool_calls or ()]
@@ -147,9 +162,7 @@ class Court:
         if stream.options or not all(OPERATORS[name].certain for name in stream.operators):
             return  # the correct result depends on an option that clients do not have
         self._stream = stream
-        right = {
-            repaired: read(clients, stream.dialect, self._gateway.url) for repaired, clients in self._clients.items()
-        }
+        right = {repaired: read(clients, stream, self._gateway.url) for repaired, clients in self._clients.items()}
         plain, behind = (is_right(right[repaired], stream.expected) for repaired in (False, True))
         row.streams += 1
         row.without += plain

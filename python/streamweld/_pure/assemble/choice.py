@@ -142,6 +142,8 @@ class Choice:
         latest = self.latest
         if self.pending_calls:
             return True
+        if self.finish.raw is not None and not self.closed and self.has_cut_call:
+            return True  # clients parse the arguments at the finish reason; fragments that follow would come too late
         if (
             latest is not None
             and not latest.dropped
@@ -150,6 +152,14 @@ class Choice:
             return True
         waiting = any(not (call.started or call.dropped) for call in self.unstarted)
         return waiting or self.textual.has_pending or bool(self.pending_parts)
+
+    @property
+    def has_cut_call(self) -> bool:
+        """True if the arguments of the latest call are JSON that is not complete yet."""
+        latest = self.latest
+        if latest is None or latest.custom or latest.complete or latest.dropped:
+            return False
+        return latest.index != LEGACY_INDEX
 
     def update_pending_part(self, one: ItemPart) -> None:
         """Update `pending_parts` after the part of an item has changed."""

@@ -19,7 +19,12 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._pure.encode import load_encoder
-from streamweld._pure.encode.common.encode_context import EncodeContext, OpensChoices, WritesUnmodelled
+from streamweld._pure.encode.common.encode_context import (
+    EncodeContext,
+    OpensChoices,
+    WritesCallsInTurn,
+    WritesUnmodelled,
+)
 from streamweld._pure.encode.common.finish import Ending, ending_fault, fault_of
 from streamweld._pure.encode.common.id_mint import IdMint
 from streamweld._pure.model.unmodelled import BlockOpened
@@ -380,6 +385,17 @@ class Repairer:
         return self._context.hold_arguments or self.dialect in _WHOLE_CALLS
 
     @property
+    def _is_undecided(self) -> bool:
+        """Whether the interpretation of the blocks so far may still change."""
+        return self._parser.has_pending or bool(self._calls and self._holds_calls)
+
+    @property
+    def _has_waiting_calls(self) -> bool:
+        """Whether the encoder has not written a call that was sent between the pieces of another one."""
+        encoder: object = self._encoder
+        return isinstance(encoder, WritesCallsInTurn) and encoder.has_waiting_calls()
+
+    @property
     def _is_empty(self) -> bool:
         """Whether the block produced no events, finish reasons or token counts."""
         out = self._parser.out
@@ -411,6 +427,8 @@ class Repairer:
             out.offset, out.ordinal, out.event_type, out.payload = self._begin, self._parser.payloads, None, b""
             self._report_once("empty_event")
             return
+        if not (self._rendering or self._is_undecided) and self._has_waiting_calls:
+            out.mark_misread("calls_mixed")
         if out.misread or (out.emptied and not self._is_empty and not self._ended):
             self._explain()
             self._render()
@@ -429,7 +447,7 @@ class Repairer:
             self._go_out(block)  # comments and blank lines are independent of events
         else:
             block = self._mended(block)
-            if self._parser.has_pending or (self._calls and self._holds_calls):
+            if self._is_undecided:
                 self._last_out = True
                 self._hold(block)
             else:

@@ -116,6 +116,7 @@ fn go_on(
         return Ok(false);
     };
     let quiet = !choice.closed && choice.textual.current().is_none() && choice.finish.raw.is_none();
+    let quiet = quiet && choice.latest == Some(slot);
     let Some(call) = choice.calls.get_mut(slot).filter(|_| quiet) else {
         return Ok(false);
     };

@@ -197,11 +197,24 @@ impl Choice {
             let call = self.get(*slot);
             call.is_some_and(|call| !(call.started || call.dropped))
         };
+        // Clients parse the arguments of a call at the finish reason; fragments that follow would come too late.
+        let is_early = self.finish.raw.is_some() && !self.closed && self.has_cut_call();
         holds_back
+            || is_early
             || !self.pending_calls.is_empty()
             || self.unstarted.iter().any(waits)
             || self.textual.has_pending()
             || !self.partly.is_empty()
+    }
+
+    /// Returns true if the arguments of the latest call are JSON that is not complete yet.
+    #[inline]
+    pub fn has_cut_call(&self) -> bool {
+        let latest = self.latest.and_then(|slot| self.get(slot));
+        latest.is_some_and(|call| {
+            let is_over = call.custom || call.is_complete() || call.dropped;
+            !is_over && call.index != Some(LEGACY_INDEX)
+        })
     }
 
     /// Updates `partly` after a part has changed. An open part may hold back half of a surrogate pair, or opening text

@@ -227,7 +227,7 @@ impl Repairer {
     /// text.
     #[inline]
     fn known(&mut self, read: &mut Read<'_, '_>, events: usize) -> ParseResult {
-        if self.sink.block.quiet && !(self.parser.has_pending() || self.sink.holds()) {
+        if self.sink.block.quiet && !self.is_undecided() {
             self.sink.pass_pieces();
             self.go_out(read);
         } else {
@@ -380,6 +380,9 @@ impl Repairer {
             self.sink.at(begin, self.parser.payloads());
             return self.sink.report_once("empty_event", &self.block);
         }
+        if !(self.sink.rendering || self.is_undecided()) && self.sink.has_waiting_calls() {
+            self.sink.block.mark_misread("calls_mixed");
+        }
         let sink = &self.sink;
         self.last_out = false;
         let has_facts = sink.block.brought || sink.block.counts;
@@ -405,7 +408,7 @@ impl Repairer {
             self.go_out(read); // comments and blank lines are independent of events
         } else {
             self.mend(read)?;
-            if self.parser.has_pending() || self.sink.holds() {
+            if self.is_undecided() {
                 self.last_out = true;
                 self.hold(read);
             } else {
@@ -472,7 +475,13 @@ impl Repairer {
 
     /// Returns true if the most recent input cannot be sent yet.
     fn waits(&self) -> bool {
-        !self.held.is_empty() || self.parser.has_pending() || self.sink.holds()
+        !self.held.is_empty() || self.is_undecided()
+    }
+
+    /// Returns true if the interpretation of the blocks so far may still change.
+    #[inline]
+    fn is_undecided(&self) -> bool {
+        self.parser.has_pending() || self.sink.holds()
     }
 
     fn hold(&mut self, read: &mut Read<'_, '_>) {

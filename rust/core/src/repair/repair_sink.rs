@@ -470,6 +470,19 @@ impl RepairSink {
         shows_whole && !self.calls.is_empty()
     }
 
+    /// Returns true if the encoder has not written a call that was sent between the pieces of another one.
+    pub(crate) fn has_waiting_calls(&mut self) -> bool {
+        let waits = |sink: &RepairSink| {
+            let encoder = sink.encoder.as_ref();
+            encoder.is_some_and(|encoder| encoder.has_waiting_calls())
+        };
+        if !waits(self) {
+            return false;
+        }
+        self.write_pieces(); // they may complete the other call
+        waits(self)
+    }
+
     fn stop_if_broken(&mut self) {
         if self.context.broken && !self.stopped {
             self.block.misread = true;

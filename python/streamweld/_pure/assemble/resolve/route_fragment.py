@@ -47,6 +47,7 @@ def take_fragment(choice: Choice, fragment: Fragment) -> None:
             # The fast path: R1a, R3a1 and A1 for the next piece of a call in progress.
             choice.textual.close_open()
             _record_position(choice, bound, fragment.position, fragment.array_len)
+            _check_order(choice, bound)
             choice.latest = bound
             if identity is not None or name is not None:
                 choice.shared.out.mark_misread("header_again")  # clients concatenate a repeated id or name
@@ -94,6 +95,7 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
         return None
     choice.textual.close_open()
     call = decision.call
+    _check_order(choice, call)
     if call is None:
         call = open_call(choice, incoming, decision)
     else:
@@ -127,6 +129,17 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
     call.late = call.late or choice.finish.raw is not None
     choice.track(call)
     return call
+
+
+def _check_order(choice: Choice, call: Call | None) -> None:
+    """Check the place of a fragment of a call, which is None if the fragment opens one.
+
+    openai-python parses the arguments of a call when a fragment with another index arrives, or any fragment after the
+    finish reason.
+    """
+    is_finished = choice.finish.raw is not None
+    if (is_finished or choice.latest is not call) and choice.has_cut_call:
+        choice.shared.out.mark_misread("calls_after_finish" if is_finished else "calls_mixed")
 
 
 def _means_another(choice: Choice, call: Call, incoming: Incoming) -> bool:

@@ -444,7 +444,9 @@ def _finish_reason(item: Mapping[str, Any], path: Path, notes: Anomalies) -> str
     """Return the finish reason in either spelling. A blank reason, or a word that means "none", is ignored."""
     for key in ("finish_reason", "finishReason"):
         reason = notes.a_text(item, path, key)
-        if reason.strip() and reason not in ABSENT_REASONS:
+        if reason in ABSENT_REASONS:
+            notes.mark_misread("finish_word")  # clients treat the word as a finish reason
+        elif reason.strip():
             if key != "finish_reason":
                 notes.mark_misread("other_member")
             return reason

@@ -129,6 +129,8 @@ class Chat:
         if fault is None and None in (self._word(index) for index in self._finished):
             fault = fault_of("finish")
         if fault is not None:
+            if any(calls.has_lost for calls in self._choices.values()):
+                self._context.losses.note("cut_call")
             self._fail(fault)
             return
         for index in sorted(self._finished):
@@ -298,32 +300,37 @@ class Chat:
 
     # Calls
 
+    def has_waiting_calls(self) -> bool:
+        """Return True if a call that was received is not completely written, because another call comes first."""
+        return any(calls.has_unwritten for calls in self._choices.values())
+
     def _call_started(self, event: ToolCallStarted) -> None:
-        self._entry(event.choice, self._choice(event.choice).started(event))
+        self._elements(event.choice, self._choice(event.choice).started(event))
 
     def _call_delta(self, event: ToolCallDelta) -> None:
-        self._entry(event.choice, self._choice(event.choice).delta(event))
+        self._elements(event.choice, self._choice(event.choice).delta(event))
 
     def _call(self, event: ToolCall) -> None:
         choice = self._choice(event.choice)
-        entry = choice.whole(event)
+        elements = choice.whole(event)
         if choice.contradicted:
             self._break()
         else:
-            self._entry(event.choice, entry)
+            self._elements(event.choice, elements)
 
     def _call_reset(self, event: ToolCallReset) -> None:
         self._choice(event.choice).reset(event.part)
 
     def _call_retracted(self, event: ToolCallRetracted) -> None:
         calls = self._choice(event.choice)
-        calls.retracted(event.part)
         if calls.is_begun(event.part):
             self._break()
+        else:
+            self._elements(event.choice, calls.retracted(event.part))
 
-    def _entry(self, choice: int, entry: str | None) -> None:
-        if entry is not None:
-            self._chunk(choice, f'{{"tool_calls":[{entry}]}}')
+    def _elements(self, choice: int, elements: list[str]) -> None:
+        for element in elements:
+            self._chunk(choice, f'{{"tool_calls":[{element}]}}')
 
     def _result(self, _: ToolResult) -> None:
         self._context.losses.note("server_tool")
@@ -340,7 +347,7 @@ class Chat:
         self._usage = usage
 
     def _finish(self, event: Finished) -> None:
-        self._choice(event.choice)
+        self._elements(event.choice, self._choice(event.choice).finished())
         self._finished[event.choice] = event.finish_reason
         self._sent[event.choice] = own_word(_TARGET, event) if self._context.passed.own else None
         if self._sent[event.choice] is None and finish_is_lost(_TARGET, event.finish_reason):

@@ -1,16 +1,23 @@
-"""Writes the tool calls of one choice as elements of `delta.tool_calls`, and detects a close that contradicts them.
+"""Writes the tool calls of one choice as elements of `delta.tool_calls`, one call after another, and detects a close
+that contradicts them.
 
-The encoder decides which chunk an element goes into.
+openai-python parses the arguments of a call as soon as an element of another call arrives. So a call is written only
+when the arguments of the call before it are complete: they are one JSON object, or the call has ended. Until then, the
+call waits. Calls are written in the order in which they were announced. The parser's limits also bound the amount of
+waiting text. The encoder decides which chunk an element goes into.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from enum import Enum, auto
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Final
 
 from streamweld._pure.encode.common.encode_context import final_text, is_empty_cut, is_whole
 from streamweld._pure.encode.common.part_details import WrittenText
 from streamweld._pure.encode.common.same_json import same_value
 from streamweld._pure.encode.common.writer import quoted
+from streamweld._pure.json.automaton import Automaton
 
 if TYPE_CHECKING:
     from streamweld._pure.encode.common.encode_context import EncodeContext
@@ -18,30 +25,80 @@ if TYPE_CHECKING:
 
 __all__ = ["Calls"]
 
+_BLANK: Final = " \t\r\n"
 
-class _Begun:
-    """A call whose id and name have already been written."""
 
-    __slots__ = ("call_id", "corrected", "custom", "index", "name", "written_text")
+class _State(Enum):
+    """How much of a call was written. Calls go from top to bottom, and may skip states."""
 
-    def __init__(self, index: int, call_id: str, name: str, *, custom: bool) -> None:
-        self.index = index
-        self.custom = custom  # free-form text, which only clients of this dialect can read
+    HELD = auto()  # nothing; the call can be written only when it is closed
+    LATE = auto()  # nothing; the call can be written only when its arguments are complete
+    WAITING = auto()  # nothing; the call waits for its turn
+    BEGUN = auto()  # its id, its name and `written_text`
+    RESET = auto()  # the same, but the text was retracted; the close shows whether the arguments changed
+    CUT = auto()  # everything that was sent; no other call is written before the finish reason
+    ENDED = auto()  # everything except `waits`
+    WHOLE = auto()  # nothing; the call is complete and waits for its turn
+
+
+class _Call:
+    """A call that is not completely written."""
+
+    __slots__ = ("_json", "_unchecked", "call_id", "custom", "index", "name", "state", "waits", "written_text")
+
+    def __init__(self, state: _State, call_id: str, name: str, *, custom: bool, index: int | None = None) -> None:
+        self.state = state
         self.call_id = call_id
         self.name = name
+        self.custom = custom  # free-form text, which only clients of this dialect can read
+        self.index = index  # as the source sent it; once the call has begun, as written
         self.written_text = WrittenText()
-        self.corrected = False  # its deltas were retracted; the close shows whether the arguments changed
+        self.waits: list[str] = []  # text that was not written yet
+        self._json: Automaton | None = None  # the received text, except for the pieces that were not checked yet
+        self._unchecked: list[str] = []
+
+    def receive(self, text: str, *, waits: bool) -> None:
+        """Record a piece that is written now or, if it `waits`, later."""
+        self._unchecked.append(text)
+        if waits:
+            self.waits.append(text)
+        else:
+            self.written_text.add(text)
+
+    def take_waiting(self) -> str:
+        """Return the text that waits, and record it as written."""
+        text, self.waits = "".join(self.waits), []
+        self.written_text.add(text)
+        return text
+
+    def gives_way(self) -> bool:
+        """Return True if clients can read another call now.
+
+        Free-form text has no end of its own, and clients do not parse it.
+        """
+        return self.custom or (self.state is not _State.RESET and self.is_object())
+
+    def is_object(self) -> bool:
+        """Return True if the received text is one complete JSON object. Every piece of it is scanned once."""
+        if self._json is None:
+            self._json = Automaton()
+        unchecked, self._unchecked = self._unchecked, []
+        for piece in unchecked:
+            self._json.feed(piece)
+        return self._json.verdict == "complete" and self._json.root == "object"
 
 
 class Calls:
     """The calls of one choice."""
 
     __slots__ = (
-        "_begun",
-        "_held_parts",
-        "_indexes",
+        "_calls",
         "_context",
+        "_current",
+        "_indexes",
+        "_late",
         "_next",
+        "_turns",
         "contradicted",
         "has_empty_cut_call",
         "written",
@@ -49,10 +106,12 @@ class Calls:
 
     def __init__(self, context: EncodeContext) -> None:
         self._context = context
-        self._begun: dict[int, _Begun] = {}  # started calls by part, until they are complete
-        self._held_parts: set[int] = (
-            set()
-        )  # parts that are held until they are complete; later calls are not written before them
+        self._calls: dict[int, _Call] = {}  # calls by part, until they are completely written
+        self._current: int | None = None  # the call that was written last, until it ends
+        # Heap of the calls that were not begun, by part number, which is the order of their first fragments. A removed
+        # call stays in a heap until it comes first.
+        self._turns: list[int] = []
+        self._late: list[int] = []  # heap of the begun calls whose text waits, because another call is being written
         self._indexes: set[int] = set()
         self._next = 0  # one more than the highest index of a started call
         self.written = 0
@@ -60,52 +119,93 @@ class Calls:
         # True if a truncated call was written without arguments (see `is_empty_cut`).
         self.has_empty_cut_call = False
 
-    def is_begun(self, part: int) -> bool:
-        return part in self._begun
+    @property
+    def has_unwritten(self) -> bool:
+        """True if a call or text that was received is not written yet."""
+        return self._turn() is not None or self._late_call() is not None
 
-    def started(self, event: ToolCallStarted) -> str | None:
-        """Return the first element for the call, if it can be written before the call is complete."""
+    @property
+    def has_lost(self) -> bool:
+        """True if a call that could have been written waits for its turn."""
+        return any(call.state in (_State.WAITING, _State.WHOLE) for call in self._calls.values())
+
+    def is_begun(self, part: int) -> bool:
+        return part in self._calls and self._calls[part].state in (_State.BEGUN, _State.RESET)
+
+    def started(self, event: ToolCallStarted) -> list[str]:
+        """Return the first element for the call, if it can be written before the call is complete and it is its
+        turn.
+        """
         context = self._context
         opens = context.opens(event)
         if context.provider_executed:
-            return None
-        if not opens or event.call_id is None or self._held_parts or (context.custom and not context.passed.own):
-            self._held_parts.add(event.part)
-            return None
-        begun = self._begun[event.part] = self._begin(event.call_id, event.name, context.custom, context.passed.index)
-        return _head(begun, "")
+            return []
+        state = _State.WAITING
+        if not opens or (context.custom and not context.passed.own):
+            state = _State.HELD
+        elif event.choice in context.passed.finished and not context.custom:
+            # After a finish reason that passed through, openai-python parses the arguments of a call at the next chunk.
+            state = _State.LATE
+        call = _Call(state, event.call_id or "", event.name, custom=context.custom, index=context.passed.index)
+        self._calls[event.part] = call
+        heappush(self._turns, event.part)
+        elements = self._go_on()
+        if call.state is _State.WAITING:
+            call.index = None  # the call is not written where the source sent it
+        return elements
 
-    def retracted(self, part: int) -> None:
+    def retracted(self, part: int) -> list[str]:
         """Remove a call that was retracted."""
-        self._held_parts.discard(part)
+        self._calls.pop(part, None)
+        return self._go_on()
 
     def reset(self, part: int) -> None:
-        if part in self._begun:
-            self._begun[part].corrected = True
+        call = self._calls.get(part)
+        if call is None:
+            return
+        if call.state in (_State.LATE, _State.WAITING):
+            call.state, call.waits = _State.HELD, []
+        elif call.state is _State.BEGUN:
+            call.state = _State.RESET
 
-    def delta(self, event: ToolCallDelta) -> str | None:
-        begun = self._begun.get(event.part)
-        if begun is None or begun.corrected or not event.arguments:
-            return None
-        begun.written_text.add(event.arguments)
-        return _piece(begun, event.arguments)
+    def delta(self, event: ToolCallDelta) -> list[str]:
+        call = self._calls.get(event.part)
+        if call is None or not event.arguments:
+            return []
+        if call.state in (_State.LATE, _State.WAITING):
+            call.receive(event.arguments, waits=True)
+            if call.state is _State.WAITING or not call.is_object():
+                return []
+            call.state = _State.WAITING
+            return self._go_on()
+        if call.state is not _State.BEGUN:
+            return []
+        if self._current != event.part:
+            if _is_empty_end(call, event.arguments):
+                return []
+            if not self._is_free():
+                self._keep_late(event.part, call)
+                call.receive(event.arguments, waits=True)
+                return []
+            self._current = event.part
+        call.receive(event.arguments, waits=False)
+        return [_piece(call, event.arguments), *self._go_on()]
 
-    def whole(self, call: ToolCall) -> str | None:
-        """Return the part of the call that has not been written yet.
+    def whole(self, call: ToolCall) -> list[str]:
+        """Return the part of the call that has not been written yet, and the calls whose turn it is now.
 
         Set `contradicted` if the call contradicts the text that was already written.
         """
         self._context.takes(call.call_id)
-        self._held_parts.discard(call.part)
-        begun = self._begun.pop(call.part, None)
-        if begun is None:
+        begun = self._calls.get(call.part)
+        if begun is None or begun.state not in (_State.BEGUN, _State.RESET):
             return self._at_once(call)
         whole, losses = is_whole(call), self._context.losses
         self.has_empty_cut_call = self.has_empty_cut_call or is_empty_cut(call)
         same = (begun.call_id, begun.name) == (call.call_id, call.name)
         if whole and (not same or call.provider_executed or call.custom != begun.custom):
             self.contradicted = True
-            return None
+            return []
         if call.reason == "refused":
             losses.note("refused_call")
         written_text = begun.written_text.text()
@@ -113,49 +213,145 @@ class Calls:
         rest = begun.written_text.rest(text)
         if rest is None and whole:
             # A call that is truncated or is not JSON ends with the text that was streamed.
-            self.contradicted = call.custom or not same_value(written_text, text)
-            if not self.contradicted:
-                losses.note("arguments_spelling")
-        return _piece(begun, rest) if rest else None
+            if call.custom or not same_value(written_text, text):
+                self.contradicted = True
+                return []
+            losses.note("arguments_spelling")
+        if call.state == "incomplete" and self._current == call.part:
+            begun.state = _State.CUT
+            return [_piece(begun, rest)] if rest else []
+        return self._end(call.part, begun, rest or "")
 
-    def _at_once(self, call: ToolCall) -> str | None:
+    def finished(self) -> list[str]:
+        """Return the calls that waited for a truncated one. After an error, they are not written."""
+        if self._current is not None and self._calls[self._current].state is _State.CUT:
+            del self._calls[self._current]
+            self._current = None
+        return self._go_on()
+
+    def _end(self, part: int, call: _Call, rest: str) -> list[str]:
+        """Write the rest of a call, or keep it until another call gives way."""
+        is_current = self._current == part
+        if not is_current and _is_empty_end(call, rest):
+            rest = ""
+        if rest and not (is_current or self._is_free()):
+            self._keep_late(part, call)
+            call.state, call.waits = _State.ENDED, [rest]
+            return []
+        del self._calls[part]
+        if is_current or rest:
+            self._current = None
+        return ([_piece(call, rest)] if rest else []) + self._go_on()
+
+    def _at_once(self, call: ToolCall) -> list[str]:
+        """Write a call that has not begun, when it is its turn."""
+        if not self._is_written(call):
+            self._calls.pop(call.part, None)
+            return self._go_on()
+        own = self._context.passed.own
+        arguments = f'{{"input":{quoted(call.arguments)}}}' if call.custom and not own else final_text("", call)
+        if call.part not in self._calls:
+            heappush(self._turns, call.part)
+        whole = self._calls[call.part] = _Call(_State.WHOLE, call.call_id, call.name, custom=call.custom and own)
+        whole.waits = [arguments]
+        return self._go_on()
+
+    def _is_written(self, call: ToolCall) -> bool:
+        """Return True if a call that has not begun must be written. Report the losses in either case."""
         losses = self._context.losses
         if call.provider_executed:
             losses.note("server_tool")
-            return None
-        if not call.name or not call.call_id:
+        elif not call.name or not call.call_id:
             losses.note("nameless_call")
-            return None
-        if call.state == "incomplete":
+        elif call.state == "incomplete":
             losses.note("cut_call")
-            return None
-        own = self._context.passed.own
-        if call.custom and not own:
-            losses.note("custom_call")
-        if call.reason == "refused":
-            losses.note("refused_call")
-        arguments = f'{{"input":{quoted(call.arguments)}}}' if call.custom and not own else final_text("", call)
-        return _head(self._begin(call.call_id, call.name, call.custom and own), arguments)
+        else:
+            if call.custom and not self._context.passed.own:
+                losses.note("custom_call")
+            if call.reason == "refused":
+                losses.note("refused_call")
+            return True
+        return False
 
-    def _begin(self, call_id: str, name: str, custom: bool, sent: int | None = None) -> _Begun:
-        index = self._next if sent is None or sent < 0 or sent in self._indexes else sent
-        self._indexes.add(index)
-        self._next = max(self._next, index + 1)
-        begun = _Begun(index, call_id, name, custom=custom)
+    # The order of calls
+
+    def _turn(self) -> int | None:
+        """Return the first call that was not begun."""
+        return self._first(self._turns)
+
+    def _late_call(self) -> int | None:
+        """Return the first begun call whose text waits."""
+        return self._first(self._late)
+
+    def _first(self, heap: list[int]) -> int | None:
+        while heap and heap[0] not in self._calls:
+            heappop(heap)
+        return heap[0] if heap else None
+
+    def _keep_late(self, part: int, call: _Call) -> None:
+        """Record that the text of a begun call waits from now on."""
+        if not call.waits:
+            heappush(self._late, part)
+
+    def _is_free(self) -> bool:
+        """Return True if another call than the current one can be written."""
+        call = None if self._current is None else self._calls.get(self._current)
+        return call is None or call.gives_way()
+
+    def _go_on(self) -> list[str]:
+        """Write what waits, until a call is being written that does not give way."""
+        elements: list[str] = []
+        while self.has_unwritten and self._is_free():
+            part = self._late_call()
+            if part is not None:
+                heappop(self._late)
+                elements.append(self._write_waiting(part, self._calls[part]))
+                continue
+            part = self._turn()
+            if part is None or self._calls[part].state in (_State.HELD, _State.LATE):
+                break
+            heappop(self._turns)
+            elements.append(self._begin(part, self._calls[part]))
+        return elements
+
+    def _write_waiting(self, part: int, call: _Call) -> str:
+        """Return the element with the text of a begun call that waited."""
+        self._current = part
+        if call.state is _State.ENDED:
+            self._current = None
+            del self._calls[part]
+        return _piece(call, call.take_waiting())
+
+    def _begin(self, part: int, call: _Call) -> str:
+        """Return the first element of a call, with the text that waited."""
+        sent = call.index
+        call.index = self._next if sent is None or sent < 0 or sent in self._indexes else sent
+        self._indexes.add(call.index)
+        self._next = max(self._next, call.index + 1)
         self.written += 1
-        return begun
+        self._current = part
+        if call.state is _State.WHOLE:
+            self._current = None
+            del self._calls[part]
+        call.state = _State.BEGUN
+        return _head(call, call.take_waiting())
 
 
-def _head(begun: _Begun, arguments: str) -> str:
-    kind, text = _names(begun)
-    inner = f'{{"name":{quoted(begun.name)},"{text}":{quoted(arguments)}}}'
-    return f'{{"index":{begun.index},"id":{quoted(begun.call_id)},"type":"{kind}","{kind}":{inner}}}'
+def _is_empty_end(call: _Call, text: str) -> bool:
+    """Return True if the text adds nothing to the complete arguments of a call."""
+    return not text.strip(_BLANK) and not call.custom and call.is_object()
 
 
-def _piece(begun: _Begun, arguments: str) -> str:
-    kind, text = _names(begun)
-    return f'{{"index":{begun.index},"{kind}":{{"{text}":{quoted(arguments)}}}}}'
+def _head(call: _Call, arguments: str) -> str:
+    kind, text = _names(call)
+    inner = f'{{"name":{quoted(call.name)},"{text}":{quoted(arguments)}}}'
+    return f'{{"index":{call.index},"id":{quoted(call.call_id)},"type":"{kind}","{kind}":{inner}}}'
 
 
-def _names(begun: _Begun) -> tuple[str, str]:
-    return ("custom", "input") if begun.custom else ("function", "arguments")
+def _piece(call: _Call, arguments: str) -> str:
+    kind, text = _names(call)
+    return f'{{"index":{call.index},"{kind}":{{"{text}":{quoted(arguments)}}}}}'
+
+
+def _names(call: _Call) -> tuple[str, str]:
+    return ("custom", "input") if call.custom else ("function", "arguments")

@@ -25,6 +25,7 @@ __all__ = [
     "EncodeContext",
     "Encoder",
     "OpensChoices",
+    "WritesCallsInTurn",
     "WritesUnmodelled",
     "arguments_of",
     "final_text",
@@ -168,4 +169,13 @@ class OpensChoices(Protocol):
 
     def role(self, choice: int, /) -> bytes:
         """Return the chunk that opens a choice whose first chunk lacks the role."""
+        ...
+
+
+@runtime_checkable
+class WritesCallsInTurn(Protocol):
+    """Encoder for a dialect whose calls are written one after another, although sources interleave them."""
+
+    def has_waiting_calls(self) -> bool:
+        """Return True if a call that was received is not completely written, because another call comes first."""
         ...

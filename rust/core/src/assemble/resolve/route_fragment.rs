@@ -54,6 +54,7 @@ pub fn take_fragment(
         // The fast path: R1a, R3a1 and A1 for the next piece of a call in progress.
         choice.textual.close_open(ctx)?;
         record_position(choice, slot, fragment.position, fragment.array_len);
+        check_order(ctx, choice, Some(slot));
         choice.latest = Some(slot);
         if fragment.id.is_some() || fragment.name.is_some() {
             ctx.out.mark_misread("header_again"); // clients concatenate a repeated id or name
@@ -143,6 +144,7 @@ fn route(
         return Ok(None);
     }
     choice.textual.close_open(ctx)?;
+    check_order(ctx, choice, decision.call);
     let slot = match decision.call {
         None => open_call(ctx, choice, incoming, &decision)?,
         Some(slot) => {
@@ -201,6 +203,20 @@ fn route(
     }
     choice.track(slot);
     Ok(Some(slot))
+}
+
+/// Checks the place of a fragment of a call, which is `None` if the fragment opens one. openai-python parses the
+/// arguments of a call when a fragment with another index arrives, or any fragment after the finish reason.
+#[inline]
+fn check_order(ctx: &mut RuleContext<'_, '_>, choice: &Choice, slot: Option<usize>) {
+    let is_finished = choice.finish.raw.is_some();
+    if (is_finished || choice.latest != slot) && choice.has_cut_call() {
+        ctx.out.mark_misread(if is_finished {
+            "calls_after_finish"
+        } else {
+            "calls_mixed"
+        });
+    }
 }
 
 /// Returns true if clients would misread the fragment. Clients identify a call by its index alone and concatenate a

@@ -540,9 +540,10 @@ fn finish<'a>(
     ] {
         let Some(raw) = present(slot) else { continue };
         match text(raw).map(Text::into_whole) {
-            Some((reason, _))
-                if reason.trim_matches(is_white).is_empty()
-                    || ABSENT_REASONS.contains(&reason.as_ref()) => {}
+            Some((reason, _)) if reason.trim_matches(is_white).is_empty() => {}
+            Some((reason, _)) if ABSENT_REASONS.contains(&reason.as_ref()) => {
+                notes.mark_misread("finish_word"); // clients treat the word as a finish reason
+            }
             found @ Some(_) => {
                 if name != "finish_reason" {
                     notes.mark_misread("other_member");

@@ -27,6 +27,12 @@ pub(crate) trait Encoder: Debug + Send {
     /// Writes the chunk that opens a choice, if the source's first chunk lacks the role. For dialects with choices.
     fn role(&mut self, _context: &mut EncodeContext, _choice: i32) {}
 
+    /// Returns true if a call that was received is not completely written, because another call comes first. For
+    /// dialects whose calls are written one after another although sources interleave them.
+    fn has_waiting_calls(&self) -> bool {
+        false
+    }
+
     /// Writes the target's ending after the source has ended, either complete or with an error.
     fn end(&mut self, context: &mut EncodeContext, ending_error: Option<EndingError>);
 }

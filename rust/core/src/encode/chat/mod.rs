@@ -4,8 +4,12 @@
 //! retracted. If a close contradicts the written arguments of a call, the stream ends with an error; if it corrects
 //! text, a loss is recorded.
 //!
-//! This module also decides whether a call can be started before it is complete.
+//! `calls` decides when a call is written.
 
+mod calls;
+
+use crate::encode::chat::calls::Calls;
+use crate::encode::chat::calls::Pen;
 use crate::encode::common::citations::Citation;
 use crate::encode::common::citations::citations;
 use crate::encode::common::encode_context::Call;
@@ -14,7 +18,6 @@ use crate::encode::common::encoder::Encoder;
 use crate::encode::common::finish;
 use crate::encode::common::finish::EndingError;
 use crate::encode::common::logprobs::logprobs;
-use crate::encode::common::same_json::is_same;
 use crate::encode::common::usage::Counts;
 use crate::encode::common::writer::Writer;
 use crate::json::Kind;
@@ -26,7 +29,6 @@ use crate::model::event::Event;
 use crate::model::small_map::List;
 use crate::model::small_map::Map;
 use crate::model::small_map::Numbered;
-use crate::model::small_map::Set;
 use crate::sse::decode_utf8;
 use std::borrow::Cow;
 
@@ -58,15 +60,9 @@ pub(crate) struct Choice {
     length: i64,
     /// Number of reasoning carriers written.
     carriers: i64,
-    /// Index of the next call, higher than that of every started call; -1 if the choice itself was not opened yet.
-    pub(crate) next: i64,
-    /// Number of started calls, and their indexes if they are the source's own.
-    pub(crate) written: usize,
-    pub(crate) indexes: Set<i64>,
-    /// Call parts that are held until they are complete. No later call is written before them.
-    held_parts: Set<u32>,
-    /// True if a truncated call was written without arguments (see `is_empty_cut`).
-    has_empty_cut_call: bool,
+    /// True once the choice was opened.
+    is_open: bool,
+    calls: Calls,
 }
 
 /// Why a choice ended.
@@ -122,7 +118,6 @@ impl Numbered for Choice {
 #[derive(Debug, Default)]
 pub(crate) struct ChatPart {
     pub(crate) written_text: String,
-    pub(crate) call: Option<Begun>,
     /// True if log probabilities for the part were written.
     has_logprobs: bool,
 }
@@ -145,7 +140,10 @@ impl Encoder for Chat {
             Event::TextDelta(delta) => self.write_text(context, "content", delta),
             Event::ReasoningDelta(delta) => self.write_text(context, "reasoning_content", delta),
             Event::RefusalDelta(delta) => self.write_text(context, "refusal", delta),
-            Event::ToolCallDelta(delta) => self.arguments(context, delta),
+            Event::ToolCallDelta(delta) => {
+                let (calls, mut to) = self.calls(context, choice);
+                calls.delta(&mut to, delta.part, delta.text);
+            }
             Event::TextDone {
                 part,
                 text,
@@ -185,17 +183,24 @@ impl Encoder for Chat {
             Event::RefusalDone(Delta { part, text, .. }) => {
                 self.rest(context, "refusal", (part, choice), text);
             }
-            Event::ToolCallStarted { .. } => self.start(context, event),
-            Event::ToolCall { .. } => self.call(context, event),
-            Event::ToolCallReset(mark) => {
-                if let Some(begun) = self.begun(mark.part) {
-                    begun.reset = true;
+            Event::ToolCallStarted { .. } => {
+                let (calls, mut to) = self.calls(context, choice);
+                calls.start(&mut to, event);
+            }
+            Event::ToolCall { .. } => {
+                let Some(call) = Call::of(event) else { return };
+                let (calls, mut to) = self.calls(context, choice);
+                if calls.close(&mut to, &call).is_err() {
+                    self.give_up(context);
                 }
             }
+            Event::ToolCallReset(mark) => self.choice(choice).calls.reset(mark.part),
             Event::ToolCallRetracted(mark) => {
-                self.choice(choice).held_parts.remove(&mark.part);
-                if self.begun(mark.part).is_some() {
+                let (calls, mut to) = self.calls(context, choice);
+                if calls.is_begun(mark.part) {
                     self.give_up(context);
+                } else {
+                    calls.retract(&mut to, mark.part);
                 }
             }
             Event::ToolResult { .. } => context.losses.note("server_tool"),
@@ -213,6 +218,8 @@ impl Encoder for Chat {
             Event::Finished {
                 reason, raw_reason, ..
             } => {
+                let (calls, mut to) = self.calls(context, choice);
+                calls.finish(&mut to);
                 // Calls are always written as `tool_calls`, even if the source sent a legacy `function_call`.
                 let own = context.own_word(NAME, reason, raw_reason);
                 let own = own.filter(|_| !matches!(reason, "stop" | "tool_calls"));
@@ -228,19 +235,27 @@ impl Encoder for Chat {
     }
 
     fn keep(&mut self, piece: &Delta<'_>) -> bool {
-        let part = self.parts.get_mut(&piece.part);
-        let is_reset = |part: &&mut ChatPart| part.call.as_ref().is_some_and(|begun| begun.reset);
-        let part = part.filter(|part| !is_reset(part));
-        part.map(|part| part.written_text.push_str(piece.text))
-            .is_some()
+        if let Some(part) = self.parts.get_mut(&piece.part) {
+            part.written_text.push_str(piece.text);
+            return true;
+        }
+        let position = self.choices.position(piece.choice);
+        let choice = position.and_then(|position| self.choices.get_mut(position));
+        choice.is_some_and(|choice| choice.calls.keep(piece.part, piece.text))
+    }
+
+    fn has_waiting_calls(&self) -> bool {
+        self.choices
+            .iter()
+            .any(|choice| choice.calls.has_unwritten())
     }
 
     fn open(&mut self, context: &mut EncodeContext, choice: i32) {
         let known = self.choices.find(choice);
-        if known.is_some_and(|choice| choice.next >= 0) {
+        if known.is_some_and(|choice| choice.is_open) {
             return;
         }
-        self.choice(choice).next = 0;
+        self.choice(choice).is_open = true;
         if context.passed.choices.contains(&choice) {
             return;
         }
@@ -257,7 +272,12 @@ impl Encoder for Chat {
     fn end(&mut self, context: &mut EncodeContext, ending_error: Option<EndingError>) {
         match ending_error.map_or_else(|| self.words(), Err) {
             Ok(words) => self.finish(context, &words),
-            Err(ending_error) => fail(context, &ending_error),
+            Err(ending_error) => {
+                if self.choices.iter().any(|choice| choice.calls.has_lost()) {
+                    context.losses.note("cut_call");
+                }
+                fail(context, &ending_error);
+            }
         }
     }
 }
@@ -266,25 +286,34 @@ impl Chat {
     pub(crate) fn choice(&mut self, index: i32) -> &mut Choice {
         self.choices.slot(index, || Choice {
             index,
-            next: -1,
             ..Choice::default()
         })
     }
 
+    /// Returns the calls of a choice, and what they are written with.
+    fn calls<'c>(
+        &'c mut self,
+        context: &'c mut EncodeContext,
+        choice: i32,
+    ) -> (&'c mut Calls, Pen<'c>) {
+        let Chat { head, choices, .. } = self;
+        let of_index = || Choice {
+            index: choice,
+            ..Choice::default()
+        };
+        let calls = &mut choices.slot(choice, of_index).calls;
+        let to = Pen {
+            context,
+            head,
+            choice,
+        };
+        (calls, to)
+    }
+
     /// Writes a chunk up to its delta.
     #[inline]
-    pub(crate) fn begin_chunk<'j>(
-        &mut self,
-        context: &'j mut EncodeContext,
-        index: i32,
-    ) -> &'j mut Writer {
-        if self.head.is_empty() {
-            self.head = head(context);
-        }
-        let to = context.writer.data().raw(&self.head);
-        to.raw("[{\"index\":")
-            .number(i64::from(index))
-            .raw(",\"delta\":")
+    fn begin_chunk<'j>(&mut self, context: &'j mut EncodeContext, index: i32) -> &'j mut Writer {
+        begin_chunk(&mut self.head, context, index)
     }
 
     /// Writes a piece of text.
@@ -411,9 +440,11 @@ impl Chat {
             let finish = choice.finish.take();
             let finish = finish.ok_or_else(|| EndingError::named("TruncatedStream"))?;
             let corrected = match finish.reason {
-                reason if choice.has_empty_cut_call && finish::is_success(reason) => Some("length"),
-                "tool_calls" if choice.written == 0 => Some("stop"),
-                "stop" if choice.written > 0 => Some("tool_calls"), // even if a result followed, which is lost
+                reason if choice.calls.has_empty_cut_call && finish::is_success(reason) => {
+                    Some("length")
+                }
+                "tool_calls" if choice.calls.written == 0 => Some("stop"),
+                "stop" if choice.calls.written > 0 => Some("tool_calls"), // even if a result followed, which is lost
                 "stop" => Some("stop"),
                 _ => None,
             };
@@ -480,6 +511,22 @@ impl Chat {
         }
         context.writer.done();
     }
+}
+
+/// Writes a chunk up to its delta. `beginning`: the beginning of every chunk, or empty before the first one.
+#[inline]
+pub(crate) fn begin_chunk<'j>(
+    beginning: &mut String,
+    context: &'j mut EncodeContext,
+    index: i32,
+) -> &'j mut Writer {
+    if beginning.is_empty() {
+        *beginning = head(context);
+    }
+    let to = context.writer.data().raw(beginning);
+    to.raw("[{\"index\":")
+        .number(i64::from(index))
+        .raw(",\"delta\":")
 }
 
 /// Writes the log probabilities for the text in a chunk.
@@ -566,182 +613,4 @@ fn fail(context: &mut EncodeContext, ending_error: &EndingError) {
         to.raw(",\"detail\":").string(sent);
     }
     to.raw("}}").end();
-}
-
-/// A call whose id and name have already been written.
-#[derive(Debug)]
-pub(crate) struct Begun {
-    index: i64,
-    /// True for free-form text, which only clients of this dialect can read.
-    custom: bool,
-    call_id: String,
-    name: String,
-    /// True if the source retracted the streamed arguments, so that only the close is authoritative.
-    pub(crate) reset: bool,
-}
-
-impl Chat {
-    /// Starts a call if its id and name are known and the client must run it.
-    pub(crate) fn start(&mut self, context: &mut EncodeContext, event: &Event<'_>) {
-        let Event::ToolCallStarted {
-            part,
-            call_id,
-            name,
-            provider_executed,
-            custom,
-            choice,
-            ..
-        } = *event
-        else {
-            return;
-        };
-        let opens = call_id.is_some_and(|call_id| context.opens(call_id, name));
-        if provider_executed {
-            return;
-        }
-        let foreign = custom && !context.passed.own;
-        let held_parts = &mut self.choice(choice).held_parts;
-        let Some(call_id) = call_id.filter(|_| opens && !foreign && held_parts.is_empty()) else {
-            held_parts.insert(part);
-            return;
-        };
-        {
-            let sent = context.passed.index;
-            let begun = self.begin(context, choice, (call_id, name, custom), "", sent);
-            self.parts.slot(part).call = Some(begun);
-        }
-    }
-
-    pub(crate) fn begun(&mut self, part: u32) -> Option<&mut Begun> {
-        self.parts.get_mut(&part)?.call.as_mut()
-    }
-
-    fn begin(
-        &mut self,
-        context: &mut EncodeContext,
-        index: i32,
-        (call_id, name, custom): (&str, &str, bool),
-        arguments: &str,
-        sent: Option<i64>,
-    ) -> Begun {
-        let choice = self.choice(index);
-        let sent = sent.filter(|sent| *sent >= 0 && !choice.indexes.contains(sent));
-        let position = sent.unwrap_or(choice.next);
-        choice.indexes.insert(position);
-        choice.next = choice.next.max(position + 1);
-        choice.written += 1;
-        let to = self.begin_chunk(context, index);
-        to.raw("{\"tool_calls\":[{\"index\":").number(position);
-        to.raw(",\"id\":").string(call_id);
-        let (kind, text) = names(custom);
-        to.raw(",\"type\":\"").raw(kind).raw("\",\"").raw(kind);
-        to.raw("\":{\"name\":")
-            .string(name)
-            .raw(",")
-            .raw(text)
-            .string(arguments);
-        to.raw("}}]}").raw(LAST).end();
-        Begun {
-            index: position,
-            custom,
-            call_id: call_id.to_owned(),
-            name: name.to_owned(),
-            reset: false,
-        }
-    }
-
-    pub(crate) fn arguments(&mut self, context: &mut EncodeContext, delta: Delta<'_>) {
-        let Some(part) = self.parts.get_mut(&delta.part) else {
-            return;
-        };
-        let Some(begun) = part.call.as_ref().filter(|begun| !begun.reset) else {
-            return;
-        };
-        let position = (delta.choice, begun.index, begun.custom);
-        part.written_text.push_str(delta.text);
-        self.piece(context, position, delta.text);
-    }
-
-    fn piece(
-        &mut self,
-        context: &mut EncodeContext,
-        (choice, index, custom): (i32, i64, bool),
-        text: &str,
-    ) {
-        if text.is_empty() {
-            return;
-        }
-        let to = self.begin_chunk(context, choice);
-        to.raw("{\"tool_calls\":[{\"index\":").number(index);
-        let (kind, member) = names(custom);
-        to.raw(",\"").raw(kind).raw("\":{").raw(member).string(text);
-        to.raw("}}]}").raw(LAST).end();
-    }
-
-    pub(crate) fn call(&mut self, context: &mut EncodeContext, event: &Event<'_>) {
-        let Some(call) = &Call::of(event) else {
-            return;
-        };
-        context.takes(call.call_id);
-        self.choice(call.choice).held_parts.remove(&call.part);
-        let part = self.parts.get_mut(&call.part).map(std::mem::take);
-        self.parts.remove(&call.part);
-        match part.and_then(|part| Some((part.written_text, part.call?))) {
-            Some((written_text, begun)) => self.end_call(context, call, &written_text, &begun),
-            None if context.writes(call) => {
-                let own = call.custom && context.passed.own;
-                if call.custom && !own {
-                    context.losses.note("custom_call");
-                }
-                if call.refused {
-                    context.losses.note("refused_call");
-                }
-                let head = (call.call_id, call.name, own);
-                let text = if own {
-                    call.final_text("")
-                } else {
-                    call.object_text()
-                };
-                self.begin(context, call.choice, head, &text, None);
-            }
-            None => {}
-        }
-    }
-
-    /// Writes the arguments of a call that have not been streamed.
-    fn end_call(
-        &mut self,
-        context: &mut EncodeContext,
-        call: &Call<'_>,
-        written_text: &str,
-        begun: &Begun,
-    ) {
-        self.choice(call.choice).has_empty_cut_call |= call.is_empty_cut();
-        let kept = begun.call_id == call.call_id && begun.name == call.name;
-        if call.is_whole() && (!kept || call.provider_executed || call.custom != begun.custom) {
-            return self.give_up(context);
-        }
-        if call.refused {
-            context.losses.note("refused_call");
-        }
-        let text = call.final_text(written_text);
-        match text.strip_prefix(written_text) {
-            Some(rest) => self.piece(context, (call.choice, begun.index, begun.custom), rest),
-            // The call was truncated or is not JSON, so nothing is added to the streamed text.
-            None if !call.is_whole() => {}
-            None if !call.custom && is_same(written_text, &text) => {
-                context.losses.note("arguments_spelling")
-            }
-            None => self.give_up(context),
-        }
-    }
-}
-
-/// Returns the type of a call and the member that holds its text.
-fn names(custom: bool) -> (&'static str, &'static str) {
-    if custom {
-        ("custom", "\"input\":")
-    } else {
-        ("function", "\"arguments\":")
-    }
 }

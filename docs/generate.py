@@ -603,6 +603,7 @@ INTRODUCTION = f"""# Codes and rules
 This page lists every code that streamweld reports, with its cause and its evidence.
 
 - [Diagnostics](#diagnostics): repairs and anomalies of a stream, in `Response.diagnostics` and `streamweld inspect`.
+- [Errors](#errors): the `rule` of exceptions that are not raised for a diagnostic.
 - [Ambiguities](#ambiguities): bytes that allow two readings, and the `Policy` switch for each.
 - [Identity rules](#identity-rules) and [argument rules](#argument-rules): how fragments are combined into tool calls.
 - [Rules of `streamweld check`](#rules-of-streamweld-check): the rules that a gateway can break.
@@ -642,6 +643,7 @@ def overview(*, site: bool) -> str:
         lines += ["", *detail_values(code)]
         if found.vectors:
             lines += changed_lines(name, found.example)
+    lines += error_rules()
     lines += numbered_rules()
     lines += ["## Rules of `streamweld check`", "", "Each rule is listed with its source.", ""]
     for family in spec("rules")["rules"]:
@@ -667,6 +669,23 @@ def overview(*, site: bool) -> str:
         ]
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"
+
+
+def error_rules() -> list[str]:
+    """The rules of errors that are not diagnostic codes, as a section for the overview."""
+    lines = [
+        "## Errors",
+        "",
+        "These are the values of `rule` of a `StreamError` that are not diagnostic codes. The `rule` of a",
+        "`LimitExceeded` is `limit_` and the name of the limit; see [Limits](concepts/limits.md).",
+        "",
+        "| rule | exception | text | what to do |",
+        "|---|---|---|---|",
+    ]
+    for name, rule in spec("errors")["rules"].items():
+        row = f"`{name}` | `{rule['raises']}` | {sentence(escaped(rule['text']))} | {rule['advice']}"
+        lines.append(f'| <a id="{name}"></a>{row} |')
+    return [*lines, ""]
 
 
 def numbered_rules() -> list[str]:

@@ -6,7 +6,7 @@ import difflib
 import re
 from typing import TYPE_CHECKING, Final, cast
 
-from streamweld._spec import CODES, load_conversions
+from streamweld._spec import CODES, LIMITS, load_conversions, load_errors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,6 +18,7 @@ __all__ = [
     "RULES_PAGE",
     "choice_message",
     "code_sentence",
+    "code_text",
     "diagnostic_help_url",
     "diagnostic_message",
     "error_help_url",
@@ -31,15 +32,30 @@ _DOCS: Final = "https://github.com/streamweld/streamweld/blob/main/docs"
 RULES_PAGE: Final = f"{_DOCS}/rules.md"
 
 
+def code_text(code: str) -> str:
+    """Return the message of a diagnostic code or of an error's rule, without a full stop.
+
+    The message of an unknown code is the code itself.
+    """
+    if code in CODES:
+        return CODES[code].text.rstrip(".")
+    rule = load_errors()["rules"].get(code)
+    if rule is not None:
+        return cast("str", rule["text"])
+    limit = code.removeprefix("limit_")
+    return f"the stream exceeds {limit}" if limit != code and limit in LIMITS else code
+
+
 def code_sentence(code: str, detail: str) -> str:
     """Return the message of a diagnostic code, followed by a colon and the detail.
 
     Args:
-        code: a code of `_spec/diagnostics.json`; the message of an unknown code is the code itself.
+        code: a diagnostic code or an error's rule; the message of an unknown code is the code itself.
         detail: the part that depends on the stream; may be empty.
     """
-    text = CODES[code].text if code in CODES else code
-    return f"{text.rstrip('.')}: {detail}{_meaning(code, detail)}" if detail else text
+    if not detail:
+        return CODES[code].text if code in CODES else code_text(code)
+    return f"{code_text(code)}: {detail}{_meaning(code, detail)}"
 
 
 def _meaning(code: str, detail: str) -> str:
@@ -58,9 +74,7 @@ def help_url(code: str) -> str:
 
 def error_help_url(rule: str) -> str:
     """Return the URL of the section that explains the `rule` of a `StreamError`."""
-    if rule in CODES:
-        return help_url(rule)
-    return f"{_DOCS}/concepts/{'limits.md' if rule.startswith('limit_') else 'policies.md#errors'}"
+    return f"{_DOCS}/concepts/limits.md" if rule.startswith("limit_") else help_url(rule)
 
 
 def diagnostic_message(diagnostic: Diagnostic) -> str:
@@ -68,7 +82,7 @@ def diagnostic_message(diagnostic: Diagnostic) -> str:
 
 
 def diagnostic_help_url(diagnostic: Diagnostic) -> str:
-    return help_url(diagnostic.code)
+    return error_help_url(diagnostic.code)
 
 
 # Recognize a body that is not a stream by its first bytes.

@@ -13,7 +13,7 @@ import click
 import streamweld
 from streamweld._messages import RULES_PAGE
 from streamweld._show import printable
-from streamweld._spec import CODES, LIMITS
+from streamweld._spec import CODES, LIMITS, load_errors
 from streamweld.check.violation import rules
 from streamweld.cli.console import emit, table
 from streamweld.errors import UsageError
@@ -44,7 +44,7 @@ __all__ = [
 OutputFormat: TypeAlias = Literal["text", "json", "github", "sarif"]
 
 ERRORS: Final = (
-    *("not_an_event_stream", "line_ends_missing", "unknown_dialect", "internal"),
+    *load_errors()["rules"],
     *[f"limit_{name}" for name in LIMITS],
 )
 """The rules of errors that are not diagnostic codes."""

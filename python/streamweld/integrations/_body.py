@@ -68,7 +68,8 @@ class RepairOptions(TypedDict, total=False):
         dialect of the response. Example: `{"/api/chat": "ai-sdk-ui"}`.
     upstream: deprecated alias of `upstream_dialect`.
     on_diagnostic: called with each `Diagnostic` and its `StreamContext` while the response is read; a function with one
-        parameter receives only the diagnostic. An exception that it raises is logged, and the stream continues.
+        parameter receives only the diagnostic. If the stream ends with an error, the last diagnostic reports it: its
+        code is the `rule` of the error. An exception that the function raises is logged, and the stream continues.
     on_error: how a client learns that a stream is truncated, broken or exceeds a limit. `client`: through an error
         event in the client's dialect, which the client raises as its own exception. `raise`: the loop that reads the
         stream raises the `StreamError`, which has `.partial`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+from streamweld.errors import UsageError
 from streamweld.testing import BrokenGateway, Call, Piece, Recording, Reply, Request, Text, build, every_operator
 from streamweld.testing.plugin import broken_gateway
 
@@ -72,6 +74,17 @@ def test_a_body_ends_badly(end: Any, raised: type[Exception]) -> None:
     with BrokenGateway([Reply.of(STREAM, end=end)]) as gateway, pytest.raises(raised):
         post(gateway.url, timeout=0.3)
     assert time.monotonic() - began < 5  # `close` does not wait for stalled connections
+
+
+@pytest.mark.parametrize(
+    ("end", "hint"), [("silence", "; did you mean stall?"), ("truncated", "; did you mean cut?"), ("x", "")]
+)
+def test_an_unknown_end_is_refused_with_the_one_that_was_meant(end: Any, hint: str) -> None:
+    expected = re.escape(f"end={end!r}: it must be one of complete, cut, reset, stall{hint}") + "$"
+    with pytest.raises(UsageError, match=expected):
+        Reply((), end=end)
+    with pytest.raises(UsageError, match=expected):
+        Reply.of(STREAM, end=end)
 
 
 def test_a_client_that_leaves_does_not_stop_the_gateway() -> None:

@@ -759,15 +759,22 @@ def cli_page() -> str:
         "",
         "Install it with `pip install 'streamweld[cli]'`; `streamweld proxy` also needs the `proxy` extra.",
         "",
-        "The exit code is 0 after success, 1 if there are findings, 2 after a usage error, and 3 if a file could not",
-        "be read or written.",
+        "## Exit codes",
         "",
+        "The exit code is 0 after success, 1 if there are findings, 2 after a usage error, and 3 if a file could not",
+        "be read or written. If several apply, the highest one is used. `--fail-on` sets the lowest severity of a",
+        "finding for exit code 1, and `--exit-zero` turns exit code 1 into 0.",
+        "",
+        "| command | 1 | 3 | `--fail-on` | `--exit-zero` |",
+        "|---|---|---|---|---|",
     ]
+    exit_codes: list[str] = []
 
     def describe(command: click.Command, path: str, level: int) -> None:
         context = click.Context(command, info_name=path, terminal_width=100, max_content_width=100)
         lines.extend([f"{'#' * level} {path}", ""])
         lines.extend(["````text", command.get_usage(context), "````", ""])
+        exit_codes.extend(exit_row(command, path))
         body = (command.help or "").replace("\b\n", "").strip()
         lines.extend([escaped(re.sub(r"(?m)^ +", "", body)), ""])
         rows = [option for option in command.params if isinstance(option, click.Option) and not option.hidden]
@@ -784,8 +791,22 @@ def cli_page() -> str:
                 if child is not None and not child.hidden:
                     describe(child, f"{path} {name}", min(level + 1, 4))
 
+    head = len(lines)
     describe(main, "streamweld", 2)
-    return "\n".join(lines)
+    return "\n".join([*lines[:head], *exit_codes, "", *lines[head:]])
+
+
+def exit_row(command: Any, path: str) -> list[str]:
+    """The row of a command in the table of exit codes, from the paragraph of its help that lists them."""
+    found = re.search(r"Exit codes: (.*?)\.(?:\s|$)", re.sub(r"\s+", " ", command.help or ""))
+    if found is None or path == "streamweld":
+        return []
+    meanings = dict(re.findall(r"(\d) (.*?)(?=, \d |$)", found[1]))
+    names = {name for option in command.params for name in option.opts} | {
+        name for child in getattr(command, "commands", {}).values() for option in child.params for name in option.opts
+    }
+    marks = ["yes" if option in names else "" for option in ("--fail-on", "--exit-zero")]
+    return [f"| `{path}` | {meanings.get('1', '')} | {meanings.get('3', '')} | {' | '.join(marks)} |"]
 
 
 def losses_page(*, site: bool) -> str:

@@ -247,7 +247,9 @@ def _show(out: Console, report: Report, *, every: bool) -> None:
                 out.print(f"and {count - _ROWS} more {name}")
     if report.dropped:
         out.print(f"and {report.dropped} more violations, which are not listed")
-    if not report.codes:
+    if report.dialect is None:
+        out.print("not checked: the dialect is unknown")
+    elif not report.codes:
         out.print("clean: no finding")
 
 
@@ -260,9 +262,10 @@ def _show_many(out: Console, reports: Iterable[Report]) -> bool:
     levels: tuple[Severity, ...] = ("error", "warning", "info")
     rows: list[tuple[str, ...]] = []
     streams: Counter[str] = Counter()
-    number = 0
+    number = unchecked = 0
     for report in reports:
         number += 1
+        unchecked += report.dialect is None and not report.codes
         fails = fails or report.fails
         streams.update({violation.rule for violation in report.violations})
         if report.codes:
@@ -277,7 +280,7 @@ def _show_many(out: Console, reports: Iterable[Report]) -> bool:
         for file, *cells in rows:
             shown.add_row(printable(file.removeprefix(shared)), *cells)
         print_files(out, shown)
-    out.print(count_streams(number, number - len(rows)))
+    out.print(count_streams(number, number - len(rows) - unchecked, unchecked, "not checked (unknown dialect)"))
     if streams:
         broken = table("streams", "severity", "rule", "what", "source", right=("streams",))
         for name, count in streams.most_common():

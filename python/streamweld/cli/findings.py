@@ -33,6 +33,7 @@ __all__ = [
     "OutputFormat",
     "Selection",
     "complete_codes",
+    "exit_zero_option",
     "fail_on_option",
     "fails",
     "finding_options",
@@ -125,6 +126,11 @@ def fail_on_option(what: str) -> Callable[[Any], Any]:
     )
 
 
+def exit_zero_option() -> Callable[[Any], Any]:
+    """Return the option `--exit-zero`."""
+    return click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings.")
+
+
 def finding_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that `check` and `inspect` share."""
     options = (
@@ -143,7 +149,7 @@ def finding_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Do not report these codes.",
         ),
         fail_on_option("finding"),
-        click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings."),
+        exit_zero_option(),
         click.option(
             "--output-format",
             type=click.Choice(get_args(OutputFormat)),

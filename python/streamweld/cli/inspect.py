@@ -340,7 +340,8 @@ def _show(out: Console, report: Report) -> None:
     if report.diagnostics or report.violations:
         out.print("streamweld explain CODE explains a code")
     if not report.findings:
-        out.print("clean: no finding")
+        if report.raised is None:
+            out.print("clean: no finding")
     elif not report.needed_repair:
         out.print("`repair` passes it through unchanged" if report.diagnostics else "no repair was needed")
 
@@ -382,9 +383,10 @@ def _show_many(out: Console, reports: Iterable[Report]) -> bool:
     fails = False
     rows: list[tuple[str, ...]] = []
     codes: Counter[str] = Counter()
-    number = 0
+    number = ignored = 0
     for report in reports:
         number += 1
+        ignored += report.raised is not None and not report.codes
         fails = fails or report.fails
         response = report.response
         codes.update(report.codes)
@@ -402,7 +404,7 @@ def _show_many(out: Console, reports: Iterable[Report]) -> bool:
         for file, *cells in rows:
             shown.add_row(printable(file.removeprefix(shared)), *cells)
         print_files(out, shown)
-    out.print(count_streams(number, number - len(rows)))
+    out.print(count_streams(number, number - len(rows) - ignored, ignored, "with an ignored error"))
     if codes:
         out.print("streams with a finding, by code")
         for code, count in codes.most_common():

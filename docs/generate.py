@@ -855,6 +855,29 @@ def gateways_page() -> str:
     return "\n".join(lines)
 
 
+def operators_page() -> str:
+    from streamweld.testing import OPERATORS
+
+    lines = [
+        "# Operators",
+        "",
+        "Each operator of `streamweld.testing.OPERATORS` breaks a conformant stream in one way that was observed in",
+        "real gateways. [Test with broken gateways](../guides/testing.md) shows how to use them. `effect` is what",
+        "changes for a correct reader: `nothing`, the `calls`, their `ids` or their `order`, the `texts`, the `finish`",
+        "reason, or the end of the stream (`truncated`, `error`, `assumed`). If an operator is not certain, the bytes",
+        "allow another result.",
+        "",
+        "| operator | what it does | dialects | aspect | effect |",
+        "|---|---|---|---|---|",
+    ]
+    for name, one in sorted(OPERATORS.items()):
+        dialects = "all" if len(one.dialects) == len(DIALECTS) else ", ".join(f"`{each}`" for each in one.dialects)
+        effect = one.effect + ("" if one.certain else " (not certain)")
+        about = one.about.replace("|", "\\|")
+        lines.append(f"| `{name}` | {about} | {dialects} | {one.aspect} | {effect} |")
+    return "\n".join([*lines, ""])
+
+
 def changelog_page() -> str:
     return (ROOT / "CHANGELOG.md").read_text("utf-8")
 
@@ -913,6 +936,7 @@ def pages() -> dict[str, str]:
         "reference/cli.md": cli_page(),
         "reference/losses.md": losses_page(site=True),
         "reference/gateways.md": gateways_page(),
+        "reference/operators.md": operators_page(),
     }
     for name, code in spec("diagnostics")["codes"].items():
         out[f"rules/{name}.md"] = code_page(name, code)
@@ -929,7 +953,7 @@ def pages() -> dict[str, str]:
 
 def checked_in() -> dict[str, str]:
     """Path below `docs/` -> text, for the generated pages that can also be read in the repository."""
-    same = ("reference/events.md", "reference/cli.md", "reference/gateways.md")
+    same = ("reference/events.md", "reference/cli.md", "reference/gateways.md", "reference/operators.md")
     kept = {"rules.md": overview(site=False), "reference/losses.md": losses_page(site=False)}
     out = kept | {path: pages()[path] for path in same}
     marked = {path: text if GENERATED in text else mark(text) for path, text in out.items()}

@@ -102,6 +102,18 @@ def test_every_operator_takes_the_first_stream_that_it_applies_to() -> None:
     assert ("index_is_a_string",) in names
 
 
+@pytest.mark.parametrize("dialect", ["chat", "responses", "anthropic"])
+def test_calls_of_other_tools_can_be_left_out(dialect: Any) -> None:
+    two = build(dialect, [Call("get_weather", '{"city":"Oslo"}'), Call("get_time", '{"zone":"CET"}')])
+    own = {(call.name, call.arguments) for call in two.expected.calls}
+    kept = list(every_operator(two, keep_calls=True))
+    assert all((call.name, call.arguments) in own for broken in kept for call in broken.expected.calls)
+    left = {broken.operators[0] for broken in every_operator(two)} - {broken.operators[0] for broken in kept}
+    assert "two_objects" not in left
+    if dialect == "chat":
+        assert left >= {"looks_cumulative", "no_arguments", "arguments_restart", "non_ascii_name"}
+
+
 def test_the_plugin_is_declared() -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
     assert project["entry-points"]["pytest11"] == {"streamweld": "streamweld.testing.plugin"}

@@ -105,6 +105,15 @@ def test_everything_public_is_documented(module: Any) -> None:
                 assert inspect.getdoc(value), f"{name}.{attribute}"
 
 
+DOCUMENTED = ("arrow", "errors", "events", "history", "integrations", "report", "requests", "sse", "testing", "usage")
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_documented_modules_are_attributes(name: str) -> None:
+    done = imported(f"import streamweld as sw; print(sw.{name}.__name__)")
+    assert done.stdout == f"streamweld.{name}\n", done.stderr
+
+
 def test_the_backend_is_one_of_two() -> None:
     assert sw.backend in typing.get_args(_backend.Backend)
     assert _backend.load("pure").__module__ == "streamweld._pure.pipeline.parser"

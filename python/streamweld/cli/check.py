@@ -203,12 +203,16 @@ def check(
     read = partial(_report, dialect, Selection.of(select, ignore, fail_on))
     reports = read_each(progress(files, "check"), read, unreadable)
     with opened(output) as out:
-        fails = _write(out, reports, "json" if as_json else output_format, verbose=verbose, many=len(files) > 1)
+        fails = _write(
+            out, reports, unreadable, "json" if as_json else output_format, verbose=verbose, many=len(files) > 1
+        )
     sys.exit(UNREADABLE if unreadable else FINDINGS if fails and not exit_zero else FINE)
 
 
-def _write(out: TextIO, reports: Iterable[Report], form: OutputFormat, *, verbose: bool, many: bool) -> bool:
-    """Write the reports, and return True if any stream fails."""
+def _write(
+    out: TextIO, reports: Iterable[Report], unreadable: list[str], form: OutputFormat, *, verbose: bool, many: bool
+) -> bool:
+    """Write the reports, and return True if any stream fails. `unreadable` is filled while they are read."""
     fails = False
     match form:
         case "json":
@@ -222,7 +226,7 @@ def _write(out: TextIO, reports: Iterable[Report], form: OutputFormat, *, verbos
         case "sarif":
             kept = list(reports)
             fails = any(report.fails for report in kept)
-            write_sarif(out, ((report.file, report.findings) for report in kept))
+            write_sarif(out, ((report.file, report.findings) for report in kept), unreadable)
         case "text" if many and not verbose:
             fails = _show_many(console(file=out), reports)
         case "text":

@@ -269,12 +269,16 @@ def inspect(
     read = partial(_report, policy, dialect, Selection.of(select, ignore, fail_on))
     reports = read_each(progress(files, "inspect"), read, unreadable)
     with opened(output) as out:
-        fails = _write(out, reports, "json" if as_json else output_format, verbose=verbose, many=len(files) > 1)
+        fails = _write(
+            out, reports, unreadable, "json" if as_json else output_format, verbose=verbose, many=len(files) > 1
+        )
     sys.exit(UNREADABLE if unreadable else FINDINGS if fails and not exit_zero else FINE)
 
 
-def _write(out: TextIO, reports: Iterable[Report], form: OutputFormat, *, verbose: bool, many: bool) -> bool:
-    """Write the reports, and return True if any stream fails."""
+def _write(
+    out: TextIO, reports: Iterable[Report], unreadable: list[str], form: OutputFormat, *, verbose: bool, many: bool
+) -> bool:
+    """Write the reports, and return True if any stream fails. `unreadable` is filled while they are read."""
     fails = False
     match form:
         case "json":
@@ -290,7 +294,7 @@ def _write(out: TextIO, reports: Iterable[Report], form: OutputFormat, *, verbos
             for report in reports:
                 fails = fails or report.fails
                 kept.append((report.file, report.findings))
-            write_sarif(out, kept)
+            write_sarif(out, kept, unreadable)
         case "text" if many and not verbose:
             fails = _show_many(console(file=out), reports)
         case "text":

@@ -8,7 +8,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from streamweld.errors import SpliceError
-from streamweld.splice.blocks import BlockReader, blocks_of, is_event, raw_blocks, shape_of, starts_inside_line
+from streamweld.splice.blocks import (
+    BlockReader,
+    blocks_of,
+    is_event,
+    raw_blocks,
+    response_id_of,
+    shape_of,
+    starts_inside_line,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,6 +147,9 @@ def locate(first: FirstStream, block: Block) -> Overlap:
     if first.marks is Marks.NUMBERS and block.key == ("message", "[DONE]"):
         return Overlap(len(first.events) - (first.events[-1].key == block.key))
     if block.key != first.events[0].key:
+        known, found = {response_id_of(event) for event in first.events}, response_id_of(block)
+        if found is not None and len(known) == 1 and None not in known and found not in known:
+            raise SpliceError(rule="splice_other_stream", detail="it has the id of another response")
         raise SpliceError(
             rule="splice_ambiguous",
             detail="its first event has no number and no id, and is not the first event of the first stream",

@@ -735,7 +735,7 @@ def events_page() -> str:
             else:
                 value = f"`{default or repr('')}`" if has_default else "required"
                 lines.append(f"| `{field_name}` | {kind} | {value.replace('false', 'False')} |")
-        for attribute in ("parsed", "dispatchable", "normalized"):
+        for attribute in ("parsed", "dispatchable", "normalized", "message", "help_url"):
             member = cls.__dict__.get(attribute)
             if member is not None:
                 call = "()" if callable(member) else ""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import TYPE_CHECKING, Final, cast
+from functools import wraps
+from inspect import signature
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, cast
 
 from streamweld._spec import CODES, LIMITS, load_conversions, load_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from streamweld import Diagnostic
 
@@ -23,11 +25,15 @@ __all__ = [
     "diagnostic_message",
     "error_help_url",
     "help_url",
+    "hinted",
     "input_hint",
     "is_markup",
+    "reject_keywords",
     "reject_text",
 ]
 
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
 _DOCS: Final = "https://github.com/streamweld/streamweld/blob/main/docs"
 RULES_PAGE: Final = f"{_DOCS}/rules.md"
 
@@ -239,3 +245,46 @@ def choice_message(
     meant = meant or difflib.get_close_matches(wanted, choices, 1)
     hint = f"; did you mean {' or '.join(meant)}?" if meant else ""
     return f"{name}={value!r}: it must be one of {', '.join(choices)}{hint}"
+
+
+def hinted(*names: str, **called: str) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
+    """Decorate a function so that a TypeError for an unknown keyword argument names the one that was probably meant.
+
+    Args:
+        *names: keyword arguments that the function passes on, in addition to those in its signature.
+        **called: names that other functions or commands use, and what this function calls them.
+    """
+
+    def decorate(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+        @wraps(function)
+        def call(*args: _Parameters.args, **options: _Parameters.kwargs) -> _Result:
+            try:
+                return function(*args, **options)
+            except TypeError:
+                known = [*signature(function).parameters, *names]
+                reject_keywords(function.__name__, options, known, {name: f"{one}=" for name, one in called.items()})
+                raise
+
+        return call
+
+    return decorate
+
+
+def reject_keywords(
+    function: str, options: Mapping[str, object], known: Sequence[str], called: Mapping[str, str]
+) -> None:
+    """Raise a TypeError that names the argument that was probably meant, if an option does not exist.
+
+    Args:
+        function: the name of the function.
+        options: the keyword arguments of the call.
+        known: the arguments that exist.
+        called: names that other functions or commands use, and what to write instead.
+    """
+    for name in options:
+        if name in known:
+            continue
+        near = [f"{one}=" for one in difflib.get_close_matches(name, known, 1)]
+        meant = [called[name]] if name in called else near
+        hint = f"; did you mean {meant[0]}?" if meant else ""
+        raise TypeError(f"{function}() has no argument {name}={hint}") from None

@@ -286,8 +286,14 @@ def test_an_unknown_option_is_named_with_the_one_that_was_meant() -> None:
         repair(httpx.Client(), **wrong)
 
 
+def test_tools_are_read_from_the_request() -> None:
+    wrong: Any = {"tools": []}
+    with pytest.raises(UsageError, match=r"tools=: the tools are read from the body of each request"):
+        repair(httpx.Client(), **wrong)
+
+
 @pytest.mark.parametrize("function", [repair, openai_repair, anthropic_repair])
 def test_help_lists_the_options_of_repair(function: Any) -> None:
     shown = (inspect.getdoc(function) or "").partition("**options:")[2].partition("Returns:")[0]
     named = re.findall(r"`([a-z_]+)`", shown)
-    assert named == [name for name in RepairOptions.__annotations__ if name != "upstream"]  # a deprecated alias
+    assert named == list(RepairOptions.__annotations__)

@@ -603,6 +603,7 @@ INTRODUCTION = f"""# Codes and rules
 This page lists every code that streamweld reports, with its cause and its evidence.
 
 - [Diagnostics](#diagnostics): repairs and anomalies of a stream, in `Response.diagnostics` and `streamweld inspect`.
+- [Errors](#errors): the `rule` of exceptions that are not raised for a diagnostic.
 - [Ambiguities](#ambiguities): bytes that allow two readings, and the `Policy` switch for each.
 - [Identity rules](#identity-rules) and [argument rules](#argument-rules): how fragments are combined into tool calls.
 - [Rules of `streamweld check`](#rules-of-streamweld-check): the rules that a gateway can break.
@@ -642,6 +643,7 @@ def overview(*, site: bool) -> str:
         lines += ["", *detail_values(code)]
         if found.vectors:
             lines += changed_lines(name, found.example)
+    lines += error_rules()
     lines += numbered_rules()
     lines += ["## Rules of `streamweld check`", "", "Each rule is listed with its source.", ""]
     for family in spec("rules")["rules"]:
@@ -667,6 +669,23 @@ def overview(*, site: bool) -> str:
         ]
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"
+
+
+def error_rules() -> list[str]:
+    """The rules of errors that are not diagnostic codes, as a section for the overview."""
+    lines = [
+        "## Errors",
+        "",
+        "These are the values of `rule` of a `StreamError` that are not diagnostic codes. The `rule` of a",
+        "`LimitExceeded` is `limit_` and the name of the limit; see [Limits](concepts/limits.md).",
+        "",
+        "| rule | exception | text | what to do |",
+        "|---|---|---|---|",
+    ]
+    for name, rule in spec("errors")["rules"].items():
+        row = f"`{name}` | `{rule['raises']}` | {sentence(escaped(rule['text']))} | {rule['advice']}"
+        lines.append(f'| <a id="{name}"></a>{row} |')
+    return [*lines, ""]
 
 
 def numbered_rules() -> list[str]:
@@ -716,7 +735,7 @@ def events_page() -> str:
             else:
                 value = f"`{default or repr('')}`" if has_default else "required"
                 lines.append(f"| `{field_name}` | {kind} | {value.replace('false', 'False')} |")
-        for attribute in ("parsed", "dispatchable", "normalized"):
+        for attribute in ("parsed", "dispatchable", "normalized", "message", "help_url"):
             member = cls.__dict__.get(attribute)
             if member is not None:
                 call = "()" if callable(member) else ""
@@ -740,15 +759,22 @@ def cli_page() -> str:
         "",
         "Install it with `pip install 'streamweld[cli]'`; `streamweld proxy` also needs the `proxy` extra.",
         "",
-        "The exit code is 0 after success, 1 if there are findings, 2 after a usage error, and 3 if a file could not",
-        "be read or written.",
+        "## Exit codes",
         "",
+        "The exit code is 0 after success, 1 if there are findings, 2 after a usage error, and 3 if a file could not",
+        "be read or written. If several apply, the highest one is used. `--fail-on` sets the lowest severity of a",
+        "finding for exit code 1, and `--exit-zero` turns exit code 1 into 0.",
+        "",
+        "| command | 1 | 3 | `--fail-on` | `--exit-zero` |",
+        "|---|---|---|---|---|",
     ]
+    exit_codes: list[str] = []
 
     def describe(command: click.Command, path: str, level: int) -> None:
         context = click.Context(command, info_name=path, terminal_width=100, max_content_width=100)
         lines.extend([f"{'#' * level} {path}", ""])
         lines.extend(["````text", command.get_usage(context), "````", ""])
+        exit_codes.extend(exit_row(command, path))
         body = (command.help or "").replace("\b\n", "").strip()
         lines.extend([escaped(re.sub(r"(?m)^ +", "", body)), ""])
         rows = [option for option in command.params if isinstance(option, click.Option) and not option.hidden]
@@ -765,8 +791,22 @@ def cli_page() -> str:
                 if child is not None and not child.hidden:
                     describe(child, f"{path} {name}", min(level + 1, 4))
 
+    head = len(lines)
     describe(main, "streamweld", 2)
-    return "\n".join(lines)
+    return "\n".join([*lines[:head], *exit_codes, "", *lines[head:]])
+
+
+def exit_row(command: Any, path: str) -> list[str]:
+    """The row of a command in the table of exit codes, from the paragraph of its help that lists them."""
+    found = re.search(r"Exit codes: (.*?)\.(?:\s|$)", re.sub(r"\s+", " ", command.help or ""))
+    if found is None or path == "streamweld":
+        return []
+    meanings = dict(re.findall(r"(\d) (.*?)(?=, \d |$)", found[1]))
+    names = {name for option in command.params for name in option.opts} | {
+        name for child in getattr(command, "commands", {}).values() for option in child.params for name in option.opts
+    }
+    marks = ["yes" if option in names else "" for option in ("--fail-on", "--exit-zero")]
+    return [f"| `{path}` | {meanings.get('1', '')} | {meanings.get('3', '')} | {' | '.join(marks)} |"]
 
 
 def losses_page(*, site: bool) -> str:
@@ -813,6 +853,29 @@ def gateways_page() -> str:
                 lines.append(f"| `{constraint}` | `{value}` | {linked(row[1])} |")
             lines.append("")
     return "\n".join(lines)
+
+
+def operators_page() -> str:
+    from streamweld.testing import OPERATORS
+
+    lines = [
+        "# Operators",
+        "",
+        "Each operator of `streamweld.testing.OPERATORS` breaks a conformant stream in one way that was observed in",
+        "real gateways. [Test with broken gateways](../guides/testing.md) shows how to use them. `effect` is what",
+        "changes for a correct reader: `nothing`, the `calls`, their `ids` or their `order`, the `texts`, the `finish`",
+        "reason, or the end of the stream (`truncated`, `error`, `assumed`). If an operator is not certain, the bytes",
+        "allow another result.",
+        "",
+        "| operator | what it does | dialects | aspect | effect |",
+        "|---|---|---|---|---|",
+    ]
+    for name, one in sorted(OPERATORS.items()):
+        dialects = "all" if len(one.dialects) == len(DIALECTS) else ", ".join(f"`{each}`" for each in one.dialects)
+        effect = one.effect + ("" if one.certain else " (not certain)")
+        about = one.about.replace("|", "\\|")
+        lines.append(f"| `{name}` | {about} | {dialects} | {one.aspect} | {effect} |")
+    return "\n".join([*lines, ""])
 
 
 def changelog_page() -> str:
@@ -873,6 +936,7 @@ def pages() -> dict[str, str]:
         "reference/cli.md": cli_page(),
         "reference/losses.md": losses_page(site=True),
         "reference/gateways.md": gateways_page(),
+        "reference/operators.md": operators_page(),
     }
     for name, code in spec("diagnostics")["codes"].items():
         out[f"rules/{name}.md"] = code_page(name, code)
@@ -889,7 +953,7 @@ def pages() -> dict[str, str]:
 
 def checked_in() -> dict[str, str]:
     """Path below `docs/` -> text, for the generated pages that can also be read in the repository."""
-    same = ("reference/events.md", "reference/cli.md", "reference/gateways.md")
+    same = ("reference/events.md", "reference/cli.md", "reference/gateways.md", "reference/operators.md")
     kept = {"rules.md": overview(site=False), "reference/losses.md": losses_page(site=False)}
     out = kept | {path: pages()[path] for path in same}
     marked = {path: text if GENERATED in text else mark(text) for path, text in out.items()}

@@ -106,27 +106,31 @@ __all__ = [
     "errors",
     "events",
     "history",
+    "integrations",
     "iter_batches",
     "iter_convert",
     "iter_events",
     "iter_splice",
     "parse",
+    "report",
     "requests",
     "splice",
     "sse",
+    "testing",
+    "usage",
 ]
 
 if TYPE_CHECKING:
-    from streamweld import arrow, history, requests
+    from streamweld import arrow, history, integrations, report, requests, testing, usage
 
     __version__: str
 else:
 
     def __getattr__(name):
         """Load some names on first use: `__version__`, because reading a distribution's metadata costs more than
-        importing everything else, and `arrow`, `history` and `requests`, which are not needed to read a stream.
+        importing everything else, and modules that are not needed to read a stream.
         """
-        if name in ("arrow", "history", "requests"):
+        if name in ("arrow", "history", "integrations", "report", "requests", "testing", "usage"):
             from importlib import import_module
 
             return import_module(f"streamweld.{name}")

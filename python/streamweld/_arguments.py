@@ -48,7 +48,7 @@ def partial_arguments(self: _OfPart, stream: ArgumentSource) -> dict[str, Any] |
 def parsed_arguments(call: ToolCall) -> dict[str, Any]:
     """Return the object in `call.arguments`, or `{}` for an `empty` call. Raises ArgumentsError if there is none."""
     if call.custom:
-        raise _error(call, call.state, "custom", None, rule="custom")
+        raise _error(call, call.state, "custom", None, kind="custom")
     if call.state == "complete":
         from streamweld._json import JsonFault, loads_arguments
 
@@ -64,11 +64,11 @@ def parsed_arguments(call: ToolCall) -> dict[str, Any]:
     raise _error(call, call.state, call.reason, None)
 
 
-def _error(call: ToolCall, state: str, reason: str | None, pos: int | None, *, rule: str | None = None) -> Exception:
+def _error(call: ToolCall, state: str, reason: str | None, pos: int | None, *, kind: str | None = None) -> Exception:
     from streamweld.errors import ArgumentsError
 
     return ArgumentsError(
-        rule=f"arguments_{rule or state}",
+        rule=f"arguments_{kind or state}",
         state=state,
         reason=reason,
         part=call.part,

@@ -426,7 +426,11 @@ class UpstreamErrorEvent(_Event):
 class Diagnostic(_Event):
     """A repair or an anomaly.
 
-    `code` is stable. The offset and ordinal locate the diagnostic in the stream and do not depend on the chunk sizes.
+    `code` is stable. In `on_diagnostic` callbacks, the last diagnostic of a stream that ended with an error has the
+    `rule` of that error as its code, such as `unknown_dialect`. `severity` is `info` (the clients read the stream
+    correctly, or the repair is certain), `warning` (a repair, or a fault of the gateway) or `error` (a call or content
+    was lost, or the stream ended with an error). The offset and ordinal locate the diagnostic in the stream and do not
+    depend on the chunk sizes.
 
     `message` is human-readable; `detail` is the part of it that depends on the stream.
     """

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import TYPE_CHECKING, Final, cast
+from functools import wraps
+from inspect import signature
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, cast
 
-from streamweld._spec import CODES, load_conversions
+from streamweld._spec import CODES, LIMITS, load_conversions, load_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from streamweld import Diagnostic
 
@@ -18,28 +20,48 @@ __all__ = [
     "RULES_PAGE",
     "choice_message",
     "code_sentence",
+    "code_text",
     "diagnostic_help_url",
     "diagnostic_message",
     "error_help_url",
     "help_url",
+    "hinted",
     "input_hint",
     "is_markup",
+    "reject_keywords",
     "reject_text",
 ]
 
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
 _DOCS: Final = "https://github.com/streamweld/streamweld/blob/main/docs"
 RULES_PAGE: Final = f"{_DOCS}/rules.md"
+
+
+def code_text(code: str) -> str:
+    """Return the message of a diagnostic code or of an error's rule, without a full stop.
+
+    The message of an unknown code is the code itself.
+    """
+    if code in CODES:
+        return CODES[code].text.rstrip(".")
+    rule = load_errors()["rules"].get(code)
+    if rule is not None:
+        return cast("str", rule["text"])
+    limit = code.removeprefix("limit_")
+    return f"the stream exceeds {limit}" if limit != code and limit in LIMITS else code
 
 
 def code_sentence(code: str, detail: str) -> str:
     """Return the message of a diagnostic code, followed by a colon and the detail.
 
     Args:
-        code: a code of `_spec/diagnostics.json`; the message of an unknown code is the code itself.
+        code: a diagnostic code or an error's rule; the message of an unknown code is the code itself.
         detail: the part that depends on the stream; may be empty.
     """
-    text = CODES[code].text if code in CODES else code
-    return f"{text.rstrip('.')}: {detail}{_meaning(code, detail)}" if detail else text
+    if not detail:
+        return CODES[code].text if code in CODES else code_text(code)
+    return f"{code_text(code)}: {detail}{_meaning(code, detail)}"
 
 
 def _meaning(code: str, detail: str) -> str:
@@ -58,9 +80,7 @@ def help_url(code: str) -> str:
 
 def error_help_url(rule: str) -> str:
     """Return the URL of the section that explains the `rule` of a `StreamError`."""
-    if rule in CODES:
-        return help_url(rule)
-    return f"{_DOCS}/concepts/{'limits.md' if rule.startswith('limit_') else 'policies.md#errors'}"
+    return f"{_DOCS}/concepts/limits.md" if rule.startswith("limit_") else help_url(rule)
 
 
 def diagnostic_message(diagnostic: Diagnostic) -> str:
@@ -68,7 +88,7 @@ def diagnostic_message(diagnostic: Diagnostic) -> str:
 
 
 def diagnostic_help_url(diagnostic: Diagnostic) -> str:
-    return help_url(diagnostic.code)
+    return error_help_url(diagnostic.code)
 
 
 # Recognize a body that is not a stream by its first bytes.
@@ -225,3 +245,46 @@ def choice_message(
     meant = meant or difflib.get_close_matches(wanted, choices, 1)
     hint = f"; did you mean {' or '.join(meant)}?" if meant else ""
     return f"{name}={value!r}: it must be one of {', '.join(choices)}{hint}"
+
+
+def hinted(*names: str, **called: str) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
+    """Decorate a function so that a TypeError for an unknown keyword argument names the one that was probably meant.
+
+    Args:
+        *names: keyword arguments that the function passes on, in addition to those in its signature.
+        **called: names that other functions or commands use, and what this function calls them.
+    """
+
+    def decorate(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+        @wraps(function)
+        def call(*args: _Parameters.args, **options: _Parameters.kwargs) -> _Result:
+            try:
+                return function(*args, **options)
+            except TypeError:
+                known = [*signature(function).parameters, *names]
+                reject_keywords(function.__name__, options, known, {name: f"{one}=" for name, one in called.items()})
+                raise
+
+        return call
+
+    return decorate
+
+
+def reject_keywords(
+    function: str, options: Mapping[str, object], known: Sequence[str], called: Mapping[str, str]
+) -> None:
+    """Raise a TypeError that names the argument that was probably meant, if an option does not exist.
+
+    Args:
+        function: the name of the function.
+        options: the keyword arguments of the call.
+        known: the arguments that exist.
+        called: names that other functions or commands use, and what to write instead.
+    """
+    for name in options:
+        if name in known:
+            continue
+        near = [f"{one}=" for one in difflib.get_close_matches(name, known, 1)]
+        meant = [called[name]] if name in called else near
+        hint = f"; did you mean {meant[0]}?" if meant else ""
+        raise TypeError(f"{function}() has no argument {name}={hint}") from None

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from streamweld._backend import backend
 from streamweld._extension import extension
-from streamweld._messages import choice_message
+from streamweld._messages import choice_message, hinted
 from streamweld.errors import UsageError
 from streamweld.options import DIALECTS, Limits, to_config
 
@@ -64,6 +64,7 @@ class ArrowStream(Protocol):
         ...
 
 
+@hinted(column="body")
 def parse(
     data: ArrowArray | ArrowStream,
     *,

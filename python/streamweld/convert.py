@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cas
 from streamweld._backend import Converter, backend, load_converter, load_repairer
 from streamweld._chunk_loop import ChunkProcessor, arun, patience_of, run
 from streamweld._items import AsyncItems, Items, Progress
-from streamweld._messages import choice_message, reject_text
+from streamweld._messages import choice_message, hinted, reject_text
 from streamweld._pure.encode.common.tool_ids import source_tool_id
 from streamweld._pure.pipeline.array_body import ArrayBody
 from streamweld._pure.sse.block_splitter import Splitter
@@ -486,6 +486,7 @@ class AsyncConvertIterator(AsyncItems[StreamConverter, bytes], _Faulty):
     __slots__ = ()
 
 
+@hinted(*ConvertOptions.__annotations__, to="target", dialect="source")
 def convert(body: bytes | bytearray | memoryview, *, target: Target, **options: Unpack[ConvertOptions]) -> bytes:
     """Convert a complete body to another dialect.
 
@@ -511,6 +512,7 @@ def convert(body: bytes | bytearray | memoryview, *, target: Target, **options: 
     return made
 
 
+@hinted(*ConvertOptions.__annotations__, to="target", dialect="source")
 def iter_convert(
     chunks: Iterable[bytes | bytearray | memoryview],
     *,

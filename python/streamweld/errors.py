@@ -22,9 +22,9 @@
          |- ParserBusy                           two calls into one parser at the same time
          `- MissingExtra(ImportError)            an optional dependency is not installed: .extra
 
-All messages are built here, from `_spec/diagnostics.json`, the table below, the detail and the place. A message is one
-line; text from the wire (a detail, a gateway's error message, the beginning of an unrecognized body) is shortened, and
-its control characters are escaped. This module does not depend on streams or backends.
+All messages are built here, from `_spec/diagnostics.json`, `_spec/errors.json`, the detail and the place. A message is
+one line; text from the wire (a detail, a gateway's error message, the beginning of an unrecognized body) is shortened,
+and its control characters are escaped. This module does not depend on streams or backends.
 """
 
 # ruff: noqa: SIM905 (a list of words is easier to read as words)
@@ -33,9 +33,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, cast
 
-from streamweld._messages import input_hint
+from streamweld._messages import code_text, input_hint
 from streamweld._show import printable
-from streamweld._spec import CODES
 from streamweld._words import DIALECTS
 
 if TYPE_CHECKING:
@@ -71,27 +70,14 @@ RAW_BYTES: Final = 256
 _DETAIL_CHARS: Final = 256
 _BEGINNING_CHARS: Final = 40
 
-# Messages of rules that have no diagnostic code. If a rule is in neither table, its message is its name.
+# Messages of base classes and of the places where a stream was truncated. Those of rules are in `_spec`.
 _SENTENCES: Final = {
     "stream": "the stream cannot be read",
     "framing": "the bytes are not a valid event stream",
-    "not_an_event_stream": "the body is not an event stream",
-    "line_ends_missing": "a line contains more than one field",
     "assembly": "a tool call cannot be assembled",
-    "arguments_custom": "the tool takes free-form text; read `arguments`",
-    "arguments_incomplete": "the tool call was truncated; its arguments are incomplete",
-    "arguments_invalid": "the tool call is invalid; it has no arguments object",
-    "arguments_open": "the tool call is still open; its arguments are incomplete",
     "truncated_empty": "the body contains no events",
     "truncated_idle": "the stream stalled",
     "truncated_transport": "the connection broke before the stream ended",
-    "unknown_dialect": f"the dialect is unknown (supported: {', '.join(DIALECTS)})",
-    "splice_error_page": "the second stream is an error page or text, not the rest of the first stream",
-    "splice_ambiguous": "the second stream does not show where it starts; set second_starts",
-    "splice_gap": "events between the two streams are missing",
-    "splice_other_stream": "the second stream does not belong to the first",
-    "lifecycle": "the output would break the rules of the target dialect",
-    "internal": "a bug in streamweld: an internal invariant is broken; please report it",
 }
 
 # Whether a gateway's error code or type allows a retry. The first list takes precedence, because an exhausted quota may
@@ -175,8 +161,7 @@ class StreamError(StreamweldError):
         super().__init__(self._sentence())
 
     def _text(self) -> str:
-        code = CODES.get(self.rule)
-        return code.text.rstrip(".") if code is not None else _SENTENCES.get(self.rule, self.rule)
+        return _SENTENCES.get(self.rule) or code_text(self.rule)
 
     def _message_detail(self) -> str:
         """Return the part of the message that follows the text of the rule."""

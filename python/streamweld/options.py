@@ -451,7 +451,10 @@ def to_config(
     if not isinstance(limits, Limits):
         raise UsageError(f"limits={limits!r}: it must be a Limits, such as Limits(max_tool_calls=16)")
     if policy.text_calls == "promote" and tools is None:
-        raise UsageError('text_calls="promote" needs tools=: a call is promoted only if it names one of them exactly')
+        raise UsageError(
+            'text_calls="promote" needs tools=: a call is promoted only if it names one of them exactly. Clients with '
+            "repair() and streamweld proxy read them from the request; RepairMiddleware cannot promote"
+        )
     resolved = _resolved(policy, limits)
     if alone:
         return resolved

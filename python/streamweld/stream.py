@@ -6,10 +6,10 @@ exceptions that contain it. It does not interpret the bytes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from streamweld._backend import Parser, backend, load
-from streamweld._messages import HEAD_BYTES, choice_message, input_hint, reject_text
+from streamweld._messages import HEAD_BYTES, choice_message, input_hint, reject_keywords, reject_text
 from streamweld.errors import NotAnEventStream, StreamError, UsageError
 from streamweld.options import DEFAULT_LIMITS, DIALECTS, USUAL, to_config
 from streamweld.response import response_of
@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from streamweld.response import Response
 
 __all__ = ["StreamOptions", "StreamParser", "parse"]
+
+# What to write instead of names that other functions use.
+_CALLED: Final = {
+    **dict.fromkeys(("format", "source"), "dialect="),
+    **{name: f"policy=Policy({name}=…)" for name in ("text_calls", "text_call_families", "missing_terminal")},
+}
 
 
 class StreamOptions(TypedDict, total=False):
@@ -255,4 +261,9 @@ def parse(body: bytes | bytearray | memoryview, **options: Unpack[StreamOptions]
     >>> parse(b'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\\n\\ndata: [DONE]\\n\\n').text
     'Hi'
     """
-    return _Body(**options).read(body)
+    try:
+        reader = _Body(**options)
+    except TypeError:
+        reject_keywords("parse", options, [*StreamOptions.__annotations__, "body"], _CALLED)
+        raise
+    return reader.read(body)

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import streamweld.arrow
 from click.testing import CliRunner
 from streamweld.cli import main
+from streamweld.cli.scan_rows import ALL_COLUMNS
 from streamweld.errors import MissingExtra, UsageError
 from streamweld.integrations.captures import captures, find
 from streamweld.testing import Piece, Recording, write_recording
@@ -84,6 +86,42 @@ def test_findings_only_and_exit_codes(folder: Path, tmp_path: Path) -> None:
         ("failed.sse", "truncated"),
     ]
     assert "14 streams, 12 without a finding" in done.output
+
+
+def test_which_findings_fail(folder: Path, tmp_path: Path) -> None:
+    body = chat(0).replace(b"data: [DONE]", b'data: {"id":1,"id":2}\n\ndata: [DONE]')
+    warned = tmp_path / "warned.sse"
+    warned.write_bytes(body)
+    assert run(warned).exit_code == 1
+    assert run(warned, "--fail-on", "error").exit_code == 0
+    assert run(warned, "--exit-zero").exit_code == 0
+    cut = folder / "deep" / "cut.sse"
+    assert run(cut, "--fail-on", "error").exit_code == 1
+    assert run(cut, "--exit-zero", "-o", tmp_path / "cut.jsonl").exit_code == 0
+
+
+def test_all_columns_are_those_of_arrow(folder: Path, tmp_path: Path) -> None:
+    names = ["model", "server_tool_calls", "refusal", *(name for name in ALL_COLUMNS if name != "model")]
+    names = list(dict.fromkeys(names))
+    done = run(folder, "--recursive", "--columns", ",".join(names), "-o", tmp_path / "all.jsonl")
+    assert done.exit_code == 1, done.output
+    assert run(folder, "--recursive", "--columns", ",".join(names), "-o", tmp_path / "all.parquet").exit_code == 1
+    found = rows(tmp_path / "all.jsonl")
+    assert list(found[0]) == ["path", "row", "bytes", *names]
+    assert pq.read_table(tmp_path / "all.parquet").to_pylist() == found
+    given = pa.table({"body": [Path(row["path"]).read_bytes() for row in found]})
+    expected = streamweld.arrow.parse(given, columns=names).to_pylist()
+    for row in (*found, *expected):
+        row["usage"] = row["usage"] and {**row["usage"], "raw": json.loads(row["usage"]["raw"])}  # spacing differs
+    assert [{name: row[name] for name in names} for row in found] == expected
+    wrong = run(folder, "--columns", "models", "-o", tmp_path / "x.jsonl")
+    assert isinstance(wrong.exception, UsageError)
+    assert str(wrong.exception).endswith("did you mean model?")
+
+
+def test_the_summary_counts_unreadable_input(folder: Path) -> None:
+    (folder / "unknown.sse").write_bytes(b'data: {"contentBlockStart":{}}\n\n')
+    assert "13 streams, 12 without a finding, 1 unreadable" in run(folder).output
 
 
 def test_a_truncated_body_is_a_row_with_its_error(folder: Path, tmp_path: Path) -> None:
@@ -374,7 +412,7 @@ def test_with_the_pure_backend(tmp_path: Path, folder: Path, suffix: str) -> Non
 def test_usage(tmp_path: Path, folder: Path) -> None:
     for arguments, sentence in (
         ([], "there is nothing to scan"),
-        ([folder, "--resume"], "--resume and --format need --output"),
+        ([folder, "--resume"], "--resume, --format and --columns need --output"),
         ([folder, "-o", tmp_path / "calls.csv"], "the output must end in .parquet"),
     ):
         done = run(*arguments)

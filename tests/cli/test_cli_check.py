@@ -79,6 +79,16 @@ def test_exit_codes_of_check(checked: dict[str, Path], names: list[str], code: i
         assert (str(checked[name]) in done.stderr) == (name in ("missing", "folder"))
 
 
+def test_an_unknown_stream_is_not_clean_if_its_finding_is_ignored(checked: dict[str, Path]) -> None:
+    done = streamweld("pure", "check", "--ignore", "unknown_dialect", checked["unknown"])
+    assert (done.returncode, "clean" in done.stdout) == (0, False)
+    assert "not checked: the dialect is unknown" in done.stdout
+    many = streamweld("pure", "check", "--ignore", "unknown_dialect", checked["unknown"], checked["clean"])
+    assert "2 streams, 1 without a finding, 1 not checked (unknown dialect)" in many.stdout
+    inspected = streamweld("pure", "inspect", "--ignore", "unknown_dialect", checked["unknown"])
+    assert (inspected.returncode, "clean" in inspected.stdout) == (0, False)
+
+
 ERROR = b'{"error":{"message":"Rate limit reached","type":"rate_limit_error","code":"429"}}'
 JOINED = b'data: {"choices":[{"delta":{"content":"a"}}]}' * 2
 

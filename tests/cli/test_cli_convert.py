@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BODY = text("Hello") + end("stop")
+REPAIRED = call(-1, "a", "f", "{}") + end("tool_calls")  # index_unusable, a warning
 CUT = text("Hel") + call(0, "call_1", "f", '{"a":')
 
 
@@ -49,6 +50,22 @@ def test_a_stream_of_the_target_is_repaired(backend: str) -> None:
     repaired = streamweld(backend, "convert", "-", "--to", "same", stdin=again.encode())
     assert (repaired.returncode, repaired.stdout) == (0, BODY.decode())
     assert "[null_payload at" in repaired.stderr
+
+
+@pytest.mark.parametrize(
+    ("body", "options", "code"),
+    [
+        (REPAIRED, (), 1),
+        (REPAIRED, ("--fail-on", "error"), 0),
+        (REPAIRED, ("--exit-zero",), 0),
+        (BODY, ("--fail-on", "info"), 0),
+        (CUT, ("--fail-on", "error"), 1),
+        (CUT, ("--exit-zero",), 0),
+    ],
+)
+def test_which_findings_fail(backend: str, body: bytes, options: tuple[str, ...], code: int) -> None:
+    done = streamweld(backend, "convert", "-", "--to", "same", *options, stdin=body)
+    assert done.returncode == code, done.stderr
 
 
 def test_usage(backend: str, tmp_path: Path) -> None:

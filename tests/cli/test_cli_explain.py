@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
+import streamweld as sw
 from streamweld._spec import CODES
+from streamweld._words import DIALECTS
 from streamweld.check.violation import rules
 from streamweld.cli.findings import ERRORS
 
 from tests.docs.pages import DOCS
 from tests.support.servers.command import in_lines, streamweld
+
+PACKAGE = Path(sw.__file__).parent
 
 
 def test_a_code() -> None:
@@ -38,6 +43,32 @@ def test_everything_is_listed() -> None:
     assert all(line["advice"] for line in lines if line["kind"] == "diagnostic")
     (row,) = [line for line in lines if line["code"] == "chat.call_index"]
     assert row["breaks_client"][0].keys() == {"client", "version", "effect"}
+
+
+BASE_RULES = {"stream", "framing", "assembly", "limit"}  # of classes that are raised only with another rule
+
+
+def test_the_rule_of_every_error_is_explained_with_advice() -> None:
+    """The rules are read from the source: `rule="…"`, `_rule = "…"` and faults of the pure backend."""
+    pattern = re.compile(r"""rule(?:=| = )"(\w+)"|fault\(\s*"[A-Z]\w+",\s*"(\w+)\"""")
+    files = [path for path in PACKAGE.rglob("*.py") if path.parts[-2] not in {"check", "history", "requests"}]
+    used = {next(filter(None, found)) for path in files for found in pattern.findall(path.read_text("utf-8"))}
+    assert {"truncated", "unknown_dialect", "splice_gap", "internal"} <= used
+    rows = {row["code"]: row for row in in_lines(streamweld("pure", "explain", "--json").stdout)}
+    assert used - BASE_RULES <= rows.keys()
+    assert all(row["advice"] and row["raises"] for row in rows.values() if row["kind"] == "error")
+
+
+def test_the_rules_that_guides_name_are_explained() -> None:
+    guide = (DOCS / "guides" / "resume.md").read_text("utf-8")
+    assert set(re.findall(r"`(splice_\w+)`", guide)) <= {*ERRORS}
+
+
+def test_an_unknown_dialect_is_explained_with_what_to_do() -> None:
+    shown = streamweld("pure", "explain", "unknown_dialect").stdout
+    assert f"(supported: {', '.join(DIALECTS)})." in shown
+    assert re.search(r"^what to do: .*Bedrock.*Cohere.*Assistants", shown, re.MULTILINE)
+    assert "raise the limit with `Limits(max_parts=…)`" in streamweld("pure", "explain", "limit_max_parts").stdout
 
 
 def test_an_unknown_code_is_named_with_what_is_near() -> None:

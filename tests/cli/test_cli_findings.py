@@ -250,8 +250,35 @@ def test_sarif(recording: Path, tmp_path: Path) -> None:
     (place,) = results[3]["locations"]
     assert place["physicalLocation"] == {
         "artifactLocation": {"uri": recording.as_uri()},
-        "region": {"startLine": 519, "byteOffset": 95313, "byteLength": 0},
+        "region": {"startLine": 519, "byteOffset": 95313, "byteLength": len(sample()[95313:].splitlines(True)[0])},
     }
+
+
+def test_sarif_has_paths_below_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    cut = tmp_path / "runs" / "cut.sse"
+    cut.write_bytes(text("a"))
+    log = json.loads(run("inspect", "--output-format", "sarif", cut).stdout)
+    places = [result["locations"][0]["physicalLocation"] for result in log["runs"][0]["results"]]
+    assert {place["artifactLocation"]["uri"] for place in places} == {"runs/cut.sse"}
+    assert all(place["region"].get("byteLength") != 0 for place in places)
+
+
+@pytest.mark.parametrize("command", ["check", "inspect"])
+def test_sarif_reports_a_file_that_cannot_be_read(command: str, tmp_path: Path) -> None:
+    done = run(command, "--output-format", "sarif", tmp_path / "missing.sse")
+    assert done.exit_code == 3
+    (reported,) = json.loads(done.stdout)["runs"]
+    (result,) = reported["results"]
+    assert (result["ruleId"], result["level"]) == ("unreadable", "error")
+    (invocation,) = reported["invocations"]
+    assert invocation["executionSuccessful"] is False
+    assert invocation["toolExecutionNotifications"][0]["locations"] == result["locations"]
+    complete = tmp_path / "clean.sse"
+    complete.write_bytes(text("a") + end("stop"))
+    (reported,) = json.loads(run(command, "--output-format", "sarif", complete).stdout)["runs"]
+    assert reported["invocations"][0]["executionSuccessful"] is True
 
 
 def test_many_files_are_summed_up(recording: Path, tmp_path: Path) -> None:

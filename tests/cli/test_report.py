@@ -245,3 +245,17 @@ def test_the_command(tmp_path: Path) -> None:
     empty.mkdir()
     assert isinstance(run(empty, "-o", out).exception, UsageError)
     assert isinstance(run("--diff", tmp_path / "rec" / "b.sse", "-o", out).exception, UsageError)
+
+
+def test_a_comparison_has_a_title_and_no_table_by_gateway(tmp_path: Path) -> None:
+    for name in ("one.sse", "two.sse"):
+        (tmp_path / name).write_bytes(BODY)
+    read = [report.read(tmp_path / name) for name in ("one.sse", "two.sse")]
+    assert [(one.name, one.gateway) for one in read] == [
+        (str(tmp_path / name), tmp_path.name) for name in ("one.sse", "two.sse")
+    ]
+    page = report.render(read, diff=True)
+    assert f"<title>Comparison: {read[0].name} and {read[1].name}</title>" in page
+    assert "by gateway" not in page
+    assert "by gateway" in report.render(read)
+    assert "<title>Before &amp; after</title>" in report.render(read, diff=True, title="Before & after")

@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from streamweld.cli.sample import sample
+from streamweld.cli.sample import recordings, sample
 
 from tests.docs.pages import DOCS
 from tests.integrations.dropin.server import Answer, Gateway
@@ -57,9 +57,8 @@ def prepare(folder: Path, gateway: Gateway, backend: str) -> dict[str, str]:
     """Write the files that the examples read into `folder`, and return the environment variables for the examples."""
     (folder / "sample.sse").write_bytes(sample())
     (folder / "recordings").mkdir()
-    (folder / "recordings" / "deepseek.sse").write_bytes(sample())
-    (folder / "recordings" / "clean.sse").write_bytes(b"".join(gateway.answers["chat-clean"].pieces))
-    (folder / "recordings" / "cut.sse").write_bytes(sample()[:60_000])
+    for name, recorded in recordings().items():
+        (folder / "recordings" / name).write_bytes(recorded)
     (folder / "history.json").write_text(json.dumps(HISTORY), "utf-8")
     (folder / "request.json").write_text(json.dumps(REQUEST), "utf-8")
     shutil.copy(DOCS / "proxy" / "proxy.toml", folder / "proxy.toml")

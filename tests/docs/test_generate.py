@@ -42,8 +42,8 @@ def test_reference_pages_list_their_members_for_readers_of_the_repository(genera
         assert text.count("<!-- members: ") == 1, path.name
         assert "<!-- members" not in generate.api_summary.without_summary(text)
     parsing = (DOCS / "reference" / "parsing.md").read_text("utf-8")
-    assert "\n| `streamweld.parse` | " in parsing
-    assert "\n| `StreamParser.feed` | " in parsing
+    assert "\n| `streamweld.parse(body)` | " in parsing
+    assert "\n| `StreamParser.feed(data)` | " in parsing
     errors = (DOCS / "reference" / "errors.md").read_text("utf-8")
     assert "\n| `streamweld.errors.TruncatedStream` | The stream ended too early. |" in errors
 

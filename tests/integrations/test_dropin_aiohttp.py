@@ -158,9 +158,9 @@ def test_diagnostics_and_conversion(gateway: Gateway) -> None:
     body(gateway, "unnumbered", on_diagnostic=reported.append)
     assert {diagnostic.code for diagnostic in reported} == {"index_missing"}
     gateway.answers["claude"] = Answer([body_of(MESSAGES["clean"])])
-    assert calls_of(body(gateway, "claude", upstream="anthropic")) == [("toolu_1", {"code": "print(1)"})]
+    assert calls_of(body(gateway, "claude", upstream_dialect="anthropic")) == [("toolu_1", {"code": "print(1)"})]
     with pytest.raises(sw.UsageError):
-        repair_middleware(upstream="openai")  # type: ignore[typeddict-item]
+        repair_middleware(upstream_dialect="openai")  # type: ignore[typeddict-item]
 
 
 def test_a_wait_that_is_given_up_loses_nothing(gateway: Gateway) -> None:

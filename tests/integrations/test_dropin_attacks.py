@@ -120,8 +120,8 @@ def test_what_is_repaired_already_is_not_repaired_again(family: Any, gateway: Ga
     """
     url = gateway.url("claude") + PATH
     reports: list[sw.Diagnostic] = []
-    transport = RepairTransport(family.HTTPTransport(), upstream="anthropic")
-    hooks = [repair_hook(upstream="anthropic"), repair_hook(upstream="anthropic")]
+    transport = RepairTransport(family.HTTPTransport(), upstream_dialect="anthropic")
+    hooks = [repair_hook(upstream_dialect="anthropic"), repair_hook(upstream_dialect="anthropic")]
     for client in (repair(family.Client(transport=transport)), family.Client(event_hooks={"response": hooks})):
         with client:
             assert calls_of(client.post(url, json=STREAM).content) == [("toolu_1", {"code": "print(1)"})]
@@ -139,9 +139,8 @@ def test_what_is_repaired_already_is_not_repaired_again(family: Any, gateway: Ga
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"upstream": "claude"}, "upstream='claude'"),
         ({"upstream_dialect": "claude"}, "upstream_dialect='claude'"),
-        ({"upstream_dialect": "chat", "upstream": "chat"}, "former name of upstream_dialect="),
+        ({"upstream": "chat"}, "there is no option upstream=; did you mean upstream_dialect="),
         ({"on_diagnostic": "print"}, "on_diagnostic='print'"),
         ({"endpoints": ["/x"]}, "endpoints="),
         ({"endpoints": {1: "chat"}}, "endpoints="),
@@ -218,7 +217,7 @@ def test_what_the_callback_raises_is_logged(caplog: pytest.LogCaptureFixture) ->
 
 def test_a_second_middleware_leaves_what_is_repaired_already(gateway: Gateway) -> None:
     async def ask() -> bytes:
-        twice = [repair_middleware(upstream="anthropic"), repair_middleware(upstream="anthropic")]
+        twice = [repair_middleware(upstream_dialect="anthropic"), repair_middleware(upstream_dialect="anthropic")]
         session = aiohttp.ClientSession(middlewares=twice)
         async with session, session.post(gateway.url("claude") + PATH, json=STREAM) as response:
             return await repair_response(response).read()

@@ -235,7 +235,11 @@ def test_the_answer_in_another_dialect(family: Any, asks: Any, gateway: Gateway)
     gateway.answers["claude"] = Answer([frame_bytes(frame) for frame in MESSAGES["clean"]["frames"]])
     quiet = asks(family, gateway, "claude", upstream_dialect="anthropic")
     requested = asks(
-        family, gateway, "claude", upstream="auto", sent={"stream": True, "stream_options": {"include_usage": True}}
+        family,
+        gateway,
+        "claude",
+        upstream_dialect="auto",
+        sent={"stream": True, "stream_options": {"include_usage": True}},
     )
     for response in (quiet, requested):
         assert calls_of(response.content) == [("toolu_1", {"code": "print(1)"})]

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import logging
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -42,6 +43,7 @@ BROKEN = (
     + chunk({}, "tool_calls", **HEAD)
     + DONE
 )
+CUT = BROKEN[: BROKEN.index(b'"finish_reason":"tool_calls"') - 40]
 CLEAN = body_of(next(cell for cell in cells("chat") if cell["name"] == "clean"))
 STREAM = {"stream": True}
 PATH = "/v1/chat/completions"
@@ -125,11 +127,48 @@ def test_a_clean_stream_is_not_logged(read: Callable[[bytes, Any], str], caplog:
 
 
 @EACH
-def test_a_cut_stream_is_logged_with_its_error(read: Callable[[bytes, Any], str], caplog: Any) -> None:
+def test_a_cut_stream_is_a_warning_with_its_error(read: Callable[[bytes, Any], str], caplog: Any) -> None:
     with caplog.at_level(logging.INFO, "streamweld"):
-        read(BROKEN[: len(BROKEN) // 2], None)
+        url = read(CUT, None)
+    expected = f"url={url} model=m-1 request_id=req-7 dialect=chat diagnostics=index_missing:1 error=truncated"
+    assert lines(caplog, logging.WARNING) == [f"a stream ended with an error: {expected}"]
+    assert lines(caplog, logging.INFO) == []
+
+
+@EACH
+def test_the_callback_gets_the_error_that_ended_the_stream(read: Callable[[bytes, Any], str], caplog: Any) -> None:
+    reported: list[sw.Diagnostic] = []
+    with caplog.at_level(logging.DEBUG, "streamweld"):
+        read(CUT, reported.append)
+    assert [(one.code, one.severity) for one in reported] == [("index_missing", "info"), ("truncated", "error")]
+    assert (reported[1].detail, reported[1].byte_offset) == ("mid_event", len(CUT))
+    assert [line.split()[0] for line in lines(caplog, logging.DEBUG)] == ["index_missing", "truncated"]
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "message"),
+    [
+        (b'data: {"error":{"message":"over","type":"t"}}\n\n', "upstream_error", "in the stream: over"),
+        (b"data: {\n\n", "malformed_json", "is not valid JSON"),
+        (b"<!doctype html><p>no</p>", "not_an_event_stream", "the body is not an event stream"),
+    ],
+)
+@pytest.mark.parametrize("read", [by_httpx, by_async_httpx2, by_aiohttp])
+def test_each_kind_of_error_is_reported_once(read: Callable[..., str], body: bytes, code: str, message: str) -> None:
+    reported: list[sw.Diagnostic] = []
+    with suppress(httpx.HTTPError, UsageError):
+        read(body, reported.append)
+    assert [one.code for one in reported if one.severity == "error"] == [code]
+    assert message in reported[-1].message
+
+
+@EACH
+def test_the_line_names_the_reason_of_a_rewrite(read: Callable[[bytes, Any], str], caplog: Any) -> None:
+    unnamed = CLEAN.replace(b'"object":"chat.completion.chunk"', b'"object":"x"')
+    with caplog.at_level(logging.INFO, "streamweld"):
+        read(unnamed, None)
     (line,) = lines(caplog, logging.INFO)
-    assert line.endswith(" error=truncated")
+    assert "diagnostics=rewritten(other_object):1" in line
 
 
 @EACH
@@ -247,8 +286,14 @@ def test_an_unknown_option_is_named_with_the_one_that_was_meant() -> None:
         repair(httpx.Client(), **wrong)
 
 
+def test_tools_are_read_from_the_request() -> None:
+    wrong: Any = {"tools": []}
+    with pytest.raises(UsageError, match=r"tools=: the tools are read from the body of each request"):
+        repair(httpx.Client(), **wrong)
+
+
 @pytest.mark.parametrize("function", [repair, openai_repair, anthropic_repair])
 def test_help_lists_the_options_of_repair(function: Any) -> None:
     shown = (inspect.getdoc(function) or "").partition("**options:")[2].partition("Returns:")[0]
     named = re.findall(r"`([a-z_]+)`", shown)
-    assert named == [name for name in RepairOptions.__annotations__ if name != "upstream"]  # a deprecated alias
+    assert named == list(RepairOptions.__annotations__)

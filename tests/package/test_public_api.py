@@ -105,6 +105,35 @@ def test_everything_public_is_documented(module: Any) -> None:
                 assert inspect.getdoc(value), f"{name}.{attribute}"
 
 
+@pytest.mark.parametrize(
+    ("function", "given", "message"),
+    [
+        (sw.convert, "to", "convert() has no argument to=; did you mean target=?"),
+        (sw.iter_convert, "to", "iter_convert() has no argument to=; did you mean target=?"),
+        (sw.convert, "polcy", "convert() has no argument polcy=; did you mean policy=?"),
+        (sw.history.convert, "to", "convert() has no argument to=; did you mean target=?"),
+        (sw.history.check, "to", "check() has no argument to=; did you mean target=?"),
+        (sw.requests.convert, "to", "convert() has no argument to=; did you mean target=?"),
+        (sw.arrow.parse, "column", "parse() has no argument column=; did you mean body=?"),
+        (sw.parse, "text_calls", "parse() has no argument text_calls=; did you mean policy=Policy(text_calls=…)?"),
+        (sw.parse, "dialct", "parse() has no argument dialct=; did you mean dialect=?"),
+    ],
+)
+def test_an_unknown_keyword_is_named_with_the_one_that_was_meant(function: Any, given: str, message: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        function(b"", **{given: "chat"})
+    assert str(caught.value) == message
+
+
+DOCUMENTED = ("arrow", "errors", "events", "history", "integrations", "report", "requests", "sse", "testing", "usage")
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_documented_modules_are_attributes(name: str) -> None:
+    done = imported(f"import streamweld as sw; print(sw.{name}.__name__)")
+    assert done.stdout == f"streamweld.{name}\n", done.stderr
+
+
 def test_the_backend_is_one_of_two() -> None:
     assert sw.backend in typing.get_args(_backend.Backend)
     assert _backend.load("pure").__module__ == "streamweld._pure.pipeline.parser"

@@ -209,6 +209,13 @@ def test_three_connections_give_one_stream() -> None:
         pytest.param([CHAT[0][:30]], MESSAGES, "splice_other_stream", id="other-dialect"),
         pytest.param(CHAT[:2], [b"choices: 1}\n\n", *CHAT], "splice_other_stream", id="middle-of-a-line"),
         pytest.param(CHAT[:2], [CHAT[1]], "splice_ambiguous", id="no-position"),
+        pytest.param(CHAT[:2], sse(delta("a") | {"id": "c2"}), "splice_other_stream", id="another-chat-response"),
+        pytest.param(
+            sse(*[{"responseId": "r1", "candidates": [{"index": n}]} for n in range(2)]),
+            sse({"responseId": "r2", "candidates": [{"index": 0}]}),
+            "splice_other_stream",
+            id="another-gemini-response",
+        ),
         pytest.param(
             [GEMINI[1], GEMINI[1]], [GEMINI[1], GEMINI[1], GEMINI[0]], "splice_ambiguous", id="repeats-itself"
         ),

@@ -253,6 +253,9 @@ def page(found: dict[tuple[str, str], dict[str, Row]], versions: dict[str, str])
         "[`streamweld proxy`](proxy.md). A framework is right if it returns the expected text and calls. For a stream",
         "that is truncated or ends in an error, it is right if it raises an exception or does not report success.",
         "",
+        "In the tables, **fixed** means wrong without streamweld and right with it, and *wrong with streamweld* means",
+        "right without it and wrong with it; *made wrong* counts the latter.",
+        "",
         "| framework | dialect | operators | right without streamweld | right with streamweld | made wrong |",
         "|---|---|---:|---:|---:|---:|",
     ]

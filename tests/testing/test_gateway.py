@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+from streamweld.errors import UsageError
 from streamweld.testing import BrokenGateway, Call, Piece, Recording, Reply, Request, Text, build, every_operator
 from streamweld.testing.plugin import broken_gateway
 
@@ -74,6 +76,17 @@ def test_a_body_ends_badly(end: Any, raised: type[Exception]) -> None:
     assert time.monotonic() - began < 5  # `close` does not wait for stalled connections
 
 
+@pytest.mark.parametrize(
+    ("end", "hint"), [("silence", "; did you mean stall?"), ("truncated", "; did you mean cut?"), ("x", "")]
+)
+def test_an_unknown_end_is_refused_with_the_one_that_was_meant(end: Any, hint: str) -> None:
+    expected = re.escape(f"end={end!r}: it must be one of complete, cut, reset, stall{hint}") + "$"
+    with pytest.raises(UsageError, match=expected):
+        Reply((), end=end)
+    with pytest.raises(UsageError, match=expected):
+        Reply.of(STREAM, end=end)
+
+
 def test_a_client_that_leaves_does_not_stop_the_gateway() -> None:
     with BrokenGateway([Recording.of(STREAM, gap=0.01), STREAM], speed=1) as gateway:
         with CLIENT.stream("POST", gateway.url) as answer:
@@ -87,6 +100,18 @@ def test_every_operator_takes_the_first_stream_that_it_applies_to() -> None:
     assert len(names) == len(set(names)) > 120
     assert all(len(each) == 1 for each in names)
     assert ("index_is_a_string",) in names
+
+
+@pytest.mark.parametrize("dialect", ["chat", "responses", "anthropic"])
+def test_calls_of_other_tools_can_be_left_out(dialect: Any) -> None:
+    two = build(dialect, [Call("get_weather", '{"city":"Oslo"}'), Call("get_time", '{"zone":"CET"}')])
+    own = {(call.name, call.arguments) for call in two.expected.calls}
+    kept = list(every_operator(two, keep_calls=True))
+    assert all((call.name, call.arguments) in own for broken in kept for call in broken.expected.calls)
+    left = {broken.operators[0] for broken in every_operator(two)} - {broken.operators[0] for broken in kept}
+    assert "two_objects" not in left
+    if dialect == "chat":
+        assert left >= {"looks_cumulative", "no_arguments", "arguments_restart", "non_ascii_name"}
 
 
 def test_the_plugin_is_declared() -> None:

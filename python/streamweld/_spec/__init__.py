@@ -152,6 +152,13 @@ def load_conversions() -> Mapping[str, Any]:
 
 
 @cache
+def load_errors() -> Mapping[str, Any]:
+    """Return the rules of errors that are not diagnostic codes. Loaded when the first error is raised."""
+    loaded: Mapping[str, Any] = _frozen(_load("errors.json"))
+    return loaded
+
+
+@cache
 def load_numbered_rules() -> Mapping[str, Any]:
     """Return the numbered rules: identity rules, argument rules and ambiguities. Only documentation reads them."""
     loaded: Mapping[str, Any] = _frozen(_load("numbered_rules.json"))

@@ -203,12 +203,16 @@ def check(
     read = partial(_report, dialect, Selection.of(select, ignore, fail_on))
     reports = read_each(progress(files, "check"), read, unreadable)
     with opened(output) as out:
-        fails = _write(out, reports, "json" if as_json else output_format, verbose=verbose, many=len(files) > 1)
+        fails = _write(
+            out, reports, unreadable, "json" if as_json else output_format, verbose=verbose, many=len(files) > 1
+        )
     sys.exit(UNREADABLE if unreadable else FINDINGS if fails and not exit_zero else FINE)
 
 
-def _write(out: TextIO, reports: Iterable[Report], form: OutputFormat, *, verbose: bool, many: bool) -> bool:
-    """Write the reports, and return True if any stream fails."""
+def _write(
+    out: TextIO, reports: Iterable[Report], unreadable: list[str], form: OutputFormat, *, verbose: bool, many: bool
+) -> bool:
+    """Write the reports, and return True if any stream fails. `unreadable` is filled while they are read."""
     fails = False
     match form:
         case "json":
@@ -222,7 +226,7 @@ def _write(out: TextIO, reports: Iterable[Report], form: OutputFormat, *, verbos
         case "sarif":
             kept = list(reports)
             fails = any(report.fails for report in kept)
-            write_sarif(out, ((report.file, report.findings) for report in kept))
+            write_sarif(out, ((report.file, report.findings) for report in kept), unreadable)
         case "text" if many and not verbose:
             fails = _show_many(console(file=out), reports)
         case "text":
@@ -247,7 +251,9 @@ def _show(out: Console, report: Report, *, every: bool) -> None:
                 out.print(f"and {count - _ROWS} more {name}")
     if report.dropped:
         out.print(f"and {report.dropped} more violations, which are not listed")
-    if not report.codes:
+    if report.dialect is None:
+        out.print("not checked: the dialect is unknown")
+    elif not report.codes:
         out.print("clean: no finding")
 
 
@@ -260,9 +266,10 @@ def _show_many(out: Console, reports: Iterable[Report]) -> bool:
     levels: tuple[Severity, ...] = ("error", "warning", "info")
     rows: list[tuple[str, ...]] = []
     streams: Counter[str] = Counter()
-    number = 0
+    number = unchecked = 0
     for report in reports:
         number += 1
+        unchecked += report.dialect is None and not report.codes
         fails = fails or report.fails
         streams.update({violation.rule for violation in report.violations})
         if report.codes:
@@ -277,7 +284,7 @@ def _show_many(out: Console, reports: Iterable[Report]) -> bool:
         for file, *cells in rows:
             shown.add_row(printable(file.removeprefix(shared)), *cells)
         print_files(out, shown)
-    out.print(count_streams(number, number - len(rows)))
+    out.print(count_streams(number, number - len(rows) - unchecked, unchecked, "not checked (unknown dialect)"))
     if streams:
         broken = table("streams", "severity", "rule", "what", "source", right=("streams",))
         for name, count in streams.most_common():

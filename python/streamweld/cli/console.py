@@ -86,9 +86,10 @@ def print_files(out: Console, rows: Table) -> None:
     out.print(rows)
 
 
-def count_streams(number: int, clean: int) -> str:
-    """Return a summary of several streams."""
-    return f"{number} stream{'' if number == 1 else 's'}, {clean} without a finding"
+def count_streams(number: int, clean: int, unread: int = 0, what: str = "") -> str:
+    """Return a summary of several streams. `what` describes the `unread` streams."""
+    last = f", {unread} {what}" if unread else ""
+    return f"{number} stream{'' if number == 1 else 's'}, {clean} without a finding{last}"
 
 
 def lines(text: str, limit: int | None = None) -> str:

@@ -11,6 +11,7 @@ import click
 
 from streamweld._show import printable
 from streamweld.cli.console import FINDINGS, FINE, UNREADABLE, UnwritableError, read_each
+from streamweld.cli.findings import exit_zero_option, fail_on_option, fails
 from streamweld.cli.names import AliasedOption, DialectChoice
 from streamweld.convert import TARGETS, StreamConverter
 from streamweld.options import DIALECTS
@@ -18,6 +19,7 @@ from streamweld.options import DIALECTS
 if TYPE_CHECKING:
     from typing import BinaryIO
 
+    from streamweld._spec import Severity
     from streamweld.convert import Target
     from streamweld.options import Dialect
 
@@ -81,29 +83,42 @@ def _written(converter: StreamConverter, sink: _Sink, _: str, source: BinaryIO) 
     "--seed", help="Seed for generated ids, to make them the same in every run: 1 to 64 characters of A-Z a-z 0-9 _ -."
 )
 @click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of standard output.")
-def convert(file: str, target: str, source: str, seed: str | None, output: str | None) -> None:
+@fail_on_option("finding")
+@exit_zero_option()
+def convert(
+    file: str,
+    target: str,
+    source: str,
+    seed: str | None,
+    output: str | None,
+    fail_on: Severity,
+    exit_zero: bool,
+) -> None:
     """Write the recorded stream FILE (- is standard input) in another dialect, or repair it in its own.
 
     Repairs, content that the target cannot represent, and any fault in the source are reported on standard error. A
     fault is written as the error ending of the target.
 
+    Repairs count as findings, so the exit code of a successful conversion may be 1. With --fail-on error, only a fault
+    or a diagnostic with severity error counts.
+
     Exit codes: 0 success, 1 findings (a fault, or a diagnostic with severity warning or error), 2 usage error, 3 the
-    file could not be read.
+    file could not be read. --fail-on sets the lowest severity for exit code 1.
     """
     unreadable: list[str] = []
     converter = StreamConverter(target=cast("Target", target), source=cast("Dialect", source), seed=seed)
-    found = False
+    found: list[Severity] = []
     sink = _Sink(output)
     for done in read_each([file], partial(_written, converter, sink), unreadable):
         sink.close()
         for diagnostic in done.diagnostics:
-            found = found or diagnostic.severity != "info"
+            found.append(diagnostic.severity)
             text = diagnostic.message
             position = f"byte {diagnostic.byte_offset}, event {diagnostic.event_ordinal}"
             click.echo(
                 f"streamweld: {diagnostic.severity}: {printable(text)} [{diagnostic.code} at {position}]", err=True
             )
         if done.error is not None:
-            found = True
+            found.append("error")
             click.echo(f"streamweld: {printable(str(done.error))}", err=True)
-    sys.exit(UNREADABLE if unreadable else FINDINGS if found else FINE)
+    sys.exit(UNREADABLE if unreadable else FINDINGS if fails(found, fail_on) and not exit_zero else FINE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -13,7 +14,7 @@ from streamweld import backend
 from streamweld._show import printable
 from streamweld.cli.console import console, emit, lines
 from streamweld.cli.findings import finding_table
-from streamweld.cli.sample import sample
+from streamweld.cli.sample import recordings, sample
 from streamweld.report.finding import Finding, Lines
 from streamweld.stream import StreamParser
 
@@ -65,8 +66,22 @@ def _speed(body: bytes) -> tuple[int, float]:
 @click.command(short_help="Parse a bundled sample stream that breaks naive readers.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--raw", is_flag=True, help="Print the raw stream, as received from the network.")
-def demo(as_json: bool, raw: bool) -> None:
+@click.option(
+    "--recordings",
+    "folder",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write the sample recordings that the documentation uses to DIR: this stream, one without faults, and a "
+    "truncated one.",
+)
+def demo(as_json: bool, raw: bool, folder: Path | None) -> None:
     """Parse a bundled recording of a DeepSeek model, in which every chunk repeats the id of the tool call."""
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, recorded in recordings().items():
+            (folder / name).write_bytes(recorded)
+            click.echo(folder / name)
+        return
     body = sample()
     if raw:
         click.echo(body, nl=False)

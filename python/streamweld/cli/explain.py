@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from streamweld._messages import error_help_url, help_url
-from streamweld._spec import CODES, load_history, load_numbered_rules, load_requests
+from streamweld._messages import code_text, error_help_url, help_url
+from streamweld._spec import CODES, load_errors, load_history, load_numbered_rules, load_requests
 from streamweld.check.violation import rules
 from streamweld.cli.console import USAGE, emit
 from streamweld.cli.findings import ERRORS, complete_codes
-from streamweld.errors import LimitExceeded, StreamError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,10 +72,17 @@ def _about_rule(name: str) -> dict[str, Any]:
 
 
 def _about_error(name: str) -> dict[str, Any]:
-    limit = name.removeprefix("limit_")
-    error = StreamError(rule=name) if limit == name else LimitExceeded(limit_name=limit)
-    message = str(error).partition(" [")[0].partition(": ")[0]
-    return {"code": name, "kind": "error", "severity": "error", "message": message, "help_url": error_help_url(name)}
+    rule = load_errors()["rules"].get(name)
+    limit_advice = load_errors()["limit_advice"].format(limit=name.removeprefix("limit_"))
+    return {
+        "code": name,
+        "kind": "error",
+        "severity": "error",
+        "message": _sentence(code_text(name)),
+        "advice": limit_advice if rule is None else rule["advice"],
+        "raises": "LimitExceeded" if rule is None else rule["raises"],
+        "help_url": error_help_url(name),
+    }
 
 
 @cache
@@ -149,6 +155,8 @@ def _print(about: dict[str, Any]) -> None:
     if "policy" in about:
         actions = ", ".join(f"{base}: {action}" for base, action in about["policy"].items())
         click.echo(actions if about["raises"] is None else f"{actions} (`raise` raises {about['raises']})")
+    elif "raises" in about:
+        click.echo(f"raised as {about['raises']}, with every policy")
     if about.get("source"):
         click.echo(f"source: {about['source']}")
     for broken in about.get("breaks_client", ()):
@@ -162,8 +170,9 @@ def _print(about: dict[str, Any]) -> None:
 def explain(code: tuple[str, ...], as_json: bool) -> None:
     """Explain diagnostic codes and rules; without CODE, list all of them.
 
-    CODE is a diagnostic code that `inspect` shows (such as args_restart), a rule that `check` or `history check` shows
-    (such as anthropic.message_start_missing), or a rule that the documentation cites by number (such as R1).
+    CODE is a diagnostic code that `inspect` shows (such as args_restart), the rule of an error (such as
+    unknown_dialect), a rule that `check` or `history check` shows (such as anthropic.message_start_missing), or a rule
+    that the documentation cites by number (such as R1).
 
     Exit codes: 0 success, 2 a code is unknown.
     """

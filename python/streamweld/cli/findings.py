@@ -13,26 +13,27 @@ import click
 import streamweld
 from streamweld._messages import RULES_PAGE
 from streamweld._show import printable
-from streamweld._spec import CODES, LIMITS
+from streamweld._spec import CODES, LIMITS, load_errors
 from streamweld.check.violation import rules
 from streamweld.cli.console import emit, table
 from streamweld.errors import UsageError
+from streamweld.report.finding import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import TextIO
 
     from click.shell_completion import CompletionItem
     from rich.table import Table
 
     from streamweld._spec import Severity
-    from streamweld.report.finding import Finding
 
 __all__ = [
     "ERRORS",
     "OutputFormat",
     "Selection",
     "complete_codes",
+    "exit_zero_option",
     "fail_on_option",
     "fails",
     "finding_options",
@@ -44,7 +45,7 @@ __all__ = [
 OutputFormat: TypeAlias = Literal["text", "json", "github", "sarif"]
 
 ERRORS: Final = (
-    *("not_an_event_stream", "line_ends_missing", "unknown_dialect", "internal"),
+    *load_errors()["rules"],
     *[f"limit_{name}" for name in LIMITS],
 )
 """The rules of errors that are not diagnostic codes."""
@@ -125,6 +126,11 @@ def fail_on_option(what: str) -> Callable[[Any], Any]:
     )
 
 
+def exit_zero_option() -> Callable[[Any], Any]:
+    """Return the option `--exit-zero`."""
+    return click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings.")
+
+
 def finding_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that `check` and `inspect` share."""
     options = (
@@ -143,7 +149,7 @@ def finding_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Do not report these codes.",
         ),
         fail_on_option("finding"),
-        click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings."),
+        exit_zero_option(),
         click.option(
             "--output-format",
             type=click.Choice(get_args(OutputFormat)),
@@ -220,7 +226,7 @@ class _Sarif:
             }
         location: dict[str, Any] = {"artifactLocation": {"uri": _uri(file)}}
         if finding.line is not None:
-            location["region"] = {"startLine": finding.line, "byteOffset": finding.byte_offset, "byteLength": 0}
+            location["region"] = {"startLine": finding.line, "byteOffset": finding.byte_offset} | _length(finding)
         self.results.append(
             {
                 "ruleId": code,
@@ -238,19 +244,38 @@ def _uri(file: str) -> str:
     from urllib.parse import quote
 
     path = Path(file)
+    if path.is_absolute() and path.is_relative_to(Path.cwd()):
+        path = path.relative_to(Path.cwd())  # a viewer finds files by their path in the repository
     return path.as_uri() if path.is_absolute() else quote(path.as_posix(), errors="surrogateescape")
 
 
-def write_sarif(out: TextIO, found: Iterable[tuple[str, Iterable[Finding]]]) -> None:
-    """Write one SARIF log for all files."""
+def _length(finding: Finding) -> dict[str, int]:
+    return {} if finding.byte_length is None else {"byteLength": finding.byte_length}
+
+
+def write_sarif(out: TextIO, found: Iterable[tuple[str, Iterable[Finding]]], unreadable: Sequence[str]) -> None:
+    """Write one SARIF log for all files.
+
+    Each file in `unreadable` becomes a result, because a log without results looks as if everything had been checked,
+    and a notification, because the run is incomplete.
+    """
     run = _Sarif()
     for file, findings in found:
         for finding in findings:
             run.add(file, finding)
+    notifications: list[dict[str, Any]] = []
+    for file in unreadable:
+        finding = Finding("error", "unreadable", "error", None, None, None, "the file could not be read", RULES_PAGE)
+        run.add(file, finding)
+        notifications.append(
+            {"level": "error", "message": {"text": finding.message}, "locations": run.results[-1]["locations"]}
+        )
+    invocation = {"executionSuccessful": not unreadable, "toolExecutionNotifications": notifications}
     driver = {
         "name": "streamweld",
         "version": streamweld.__version__,
         "informationUri": RULES_PAGE,
         "rules": list(run.rules.values()),
     }
-    emit({"$schema": _SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": run.results}]}, out)
+    one = {"tool": {"driver": driver}, "invocations": [invocation], "results": run.results}
+    emit({"$schema": _SCHEMA, "version": "2.1.0", "runs": [one]}, out)

@@ -269,12 +269,16 @@ def inspect(
     read = partial(_report, policy, dialect, Selection.of(select, ignore, fail_on))
     reports = read_each(progress(files, "inspect"), read, unreadable)
     with opened(output) as out:
-        fails = _write(out, reports, "json" if as_json else output_format, verbose=verbose, many=len(files) > 1)
+        fails = _write(
+            out, reports, unreadable, "json" if as_json else output_format, verbose=verbose, many=len(files) > 1
+        )
     sys.exit(UNREADABLE if unreadable else FINDINGS if fails and not exit_zero else FINE)
 
 
-def _write(out: TextIO, reports: Iterable[Report], form: OutputFormat, *, verbose: bool, many: bool) -> bool:
-    """Write the reports, and return True if any stream fails."""
+def _write(
+    out: TextIO, reports: Iterable[Report], unreadable: list[str], form: OutputFormat, *, verbose: bool, many: bool
+) -> bool:
+    """Write the reports, and return True if any stream fails. `unreadable` is filled while they are read."""
     fails = False
     match form:
         case "json":
@@ -290,7 +294,7 @@ def _write(out: TextIO, reports: Iterable[Report], form: OutputFormat, *, verbos
             for report in reports:
                 fails = fails or report.fails
                 kept.append((report.file, report.findings))
-            write_sarif(out, kept)
+            write_sarif(out, kept, unreadable)
         case "text" if many and not verbose:
             fails = _show_many(console(file=out), reports)
         case "text":
@@ -340,7 +344,8 @@ def _show(out: Console, report: Report) -> None:
     if report.diagnostics or report.violations:
         out.print("streamweld explain CODE explains a code")
     if not report.findings:
-        out.print("clean: no finding")
+        if report.raised is None:
+            out.print("clean: no finding")
     elif not report.needed_repair:
         out.print("`repair` passes it through unchanged" if report.diagnostics else "no repair was needed")
 
@@ -382,9 +387,10 @@ def _show_many(out: Console, reports: Iterable[Report]) -> bool:
     fails = False
     rows: list[tuple[str, ...]] = []
     codes: Counter[str] = Counter()
-    number = 0
+    number = ignored = 0
     for report in reports:
         number += 1
+        ignored += report.raised is not None and not report.codes
         fails = fails or report.fails
         response = report.response
         codes.update(report.codes)
@@ -402,7 +408,7 @@ def _show_many(out: Console, reports: Iterable[Report]) -> bool:
         for file, *cells in rows:
             shown.add_row(printable(file.removeprefix(shared)), *cells)
         print_files(out, shown)
-    out.print(count_streams(number, number - len(rows)))
+    out.print(count_streams(number, number - len(rows) - ignored, ignored, "with an ignored error"))
     if codes:
         out.print("streams with a finding, by code")
         for code, count in codes.most_common():

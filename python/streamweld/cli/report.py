@@ -27,6 +27,7 @@ __all__ = ["report"]
 @click.argument("paths", nargs=-1, required=True, metavar="FILE|FOLDER…", type=click.Path())
 @click.option("-o", "--output", metavar="FILE", default="report.html", show_default=True, help="Write to FILE.")
 @click.option("--diff", is_flag=True, help="Compare two streams.")
+@click.option("--title", metavar="TEXT", help="Title of the page.  [default: the names or number of the streams]")
 @click.option(
     "--policy",
     type=click.Choice(get_args(Base)),
@@ -35,7 +36,7 @@ __all__ = ["report"]
     help="What to do about a fault: strict stops at every repair, salvage reads as much as possible.",
 )
 @click.option("--dialect", type=DialectChoice(DIALECTS), default="auto", show_default=True, help="The wire format.")
-def report(paths: tuple[str, ...], output: str, diff: bool, policy: Base, dialect: Dialect) -> None:
+def report(paths: tuple[str, ...], output: str, diff: bool, title: str | None, policy: Base, dialect: Dialect) -> None:
     """Write an HTML page about recorded streams: parts, tool calls, findings with the bytes concerned, and repairs.
 
     The page does not contain scripts or load anything. A FILE contains the body of one response, or a recording that
@@ -61,7 +62,7 @@ def report(paths: tuple[str, ...], output: str, diff: bool, policy: Base, dialec
         sys.exit(UNREADABLE)
     if recorded:
         with opened(output) as out:
-            out.write(render(recorded, policy=policy, dialect=dialect, diff=diff))
+            out.write(render(recorded, policy=policy, dialect=dialect, diff=diff, title=title))
     elif not unreadable:
         raise UsageError("there is nothing to report: the folder is empty")
     sys.exit(UNREADABLE if unreadable else FINE)
@@ -72,9 +73,9 @@ def _found(paths: tuple[str, ...]) -> Iterator[tuple[Path, str, str]]:
     for given in paths:
         root = Path(given)
         if not root.is_dir():
-            yield root, given, root.parent.name or "."
+            yield root, given, root.absolute().parent.name
             continue
         for path in sorted(root.rglob("*")):
             inside = path.relative_to(root)
             if path.is_file() and not any(part.startswith(".") for part in inside.parts):
-                yield path, str(inside), inside.parts[0] if len(inside.parts) > 1 else root.name or "."
+                yield path, str(inside), inside.parts[0] if len(inside.parts) > 1 else root.absolute().name

@@ -1,9 +1,8 @@
-"""The stream for `streamweld demo`, in the format of a DeepSeek response forwarded by a router.
+"""The streams for `streamweld demo`. The first is in the format of a DeepSeek response forwarded by a router.
 
 Its anomalies were observed in real streams: the call's id is in every chunk, its name is in the first chunk and `""` in
 the others, the last chunk repeats all arguments, there are keep-alive comments between chunks, and the finish reason is
-`stop` although there is a call. A reader that starts a call at each id counts 231 calls. This module does not import
-other modules of the package.
+`stop` although there is a call. A reader that starts a call at each id counts 231 calls.
 """
 
 from __future__ import annotations
@@ -12,7 +11,9 @@ import json
 from itertools import pairwise
 from typing import Any
 
-__all__ = ["ARGUMENTS", "CALL_ID", "DELTAS", "NAME", "REASONING", "TEXT", "sample"]
+from streamweld.testing import Call, Reasoning, Text, build
+
+__all__ = ["ARGUMENTS", "CALL_ID", "DELTAS", "NAME", "REASONING", "TEXT", "recordings", "sample"]
 
 CALL_ID = "functions.run-sandbox:2"
 NAME = "run-sandbox"
@@ -33,6 +34,8 @@ gap, after = max((b - a, a) for a, b in zip(found, found[1:]))
 print(f"largest gap: {gap}, after {after} to {after + gap}")
 """
 ARGUMENTS = json.dumps({"language": "python", "code": CODE, "timeout_s": 30})
+
+_CUT = 60_000  # in the middle of the arguments
 
 
 def _event(choice: dict[str, Any] | None, usage: dict[str, int] | None = None) -> bytes:
@@ -79,3 +82,10 @@ def sample() -> bytes:
     out.append(_event(None, {"prompt_tokens": 412, "completion_tokens": 268, "total_tokens": 680}))
     out.append(b"data: [DONE]\n\n")
     return b"".join(out)
+
+
+def recordings() -> dict[str, bytes]:
+    """Return sample recordings by file name: one with faults, one without, and a truncated one."""
+    clean = build("chat", [Reasoning(REASONING), Text(TEXT), Call(NAME, ARGUMENTS)])
+    body = sample()
+    return {"clean.sse": clean.body, "cut.sse": body[:_CUT], "deepseek.sse": body}

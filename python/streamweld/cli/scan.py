@@ -19,10 +19,13 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 import click
 
+from streamweld._messages import choice_message
 from streamweld._show import printable
+from streamweld.arrow import COLUMNS
 from streamweld.cli.console import FINDINGS, FINE, UNREADABLE, console, count_streams, print_files, table
+from streamweld.cli.findings import exit_zero_option, fail_on_option, fails
 from streamweld.cli.names import DialectChoice
-from streamweld.cli.scan_rows import findings, rows_of
+from streamweld.cli.scan_rows import ALL_COLUMNS, findings, rows_of, severities
 from streamweld.errors import UsageError
 from streamweld.integrations.bulk_files import FORMATS, check, format_of, join, write_part
 from streamweld.integrations.captures import captures, find
@@ -31,6 +34,7 @@ from streamweld.options import DIALECTS, Base
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from streamweld._spec import Severity
     from streamweld.integrations.bulk_files import Format
     from streamweld.integrations.captures import Capture
     from streamweld.options import Dialect
@@ -43,6 +47,7 @@ _PART_BYTES: Final = 64 << 20
 _PART_ROWS: Final = 4_096
 _LISTED: Final = 200  # maximum number of rows with findings in the table
 _STEP: Final = 0.5  # seconds between two updates of the progress line
+_COUNTS: Final = ("rows", "bytes", "with_findings", "failing", "unreadable")
 # Rules for input that cannot be read, as opposed to faults in the stream: those of `CaptureError`, and those for bodies
 # that are not in a known dialect.
 _UNREADABLE: Final = frozenset(
@@ -62,15 +67,19 @@ class Task:
     dialect: Dialect
     policy: Base
     findings_only: bool
+    columns: tuple[str, ...] = COLUMNS
+    fail_on: Severity = "warning"
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "version": 1,
+            "version": 2,
             "files": self.files,
             "column": self.column,
             "dialect": self.dialect,
             "policy": self.policy,
             "findings_only": self.findings_only,
+            "columns": list(self.columns),
+            "fail_on": self.fail_on,
         }
 
 
@@ -89,15 +98,17 @@ class Totals:
     rows: int = 0
     bytes: int = 0
     with_findings: int = 0
+    failing: int = 0
     unreadable: int = 0
     dialects: Counter[str] = field(default_factory=Counter[str])
     codes: Counter[str] = field(default_factory=Counter[str])
 
-    def add(self, row: dict[str, Any]) -> list[str]:
+    def add(self, row: dict[str, Any], fail_on: Severity) -> list[str]:
         codes = findings(row)
         self.rows += 1
         self.bytes += row["bytes"] or 0
         self.with_findings += bool(codes)
+        self.failing += fails(severities(row), fail_on)
         self.unreadable += row["error"] is not None and row["error"]["rule"] in _UNREADABLE
         self.dialects[row["dialect"] or "unknown"] += 1
         self.codes.update(codes)
@@ -105,17 +116,17 @@ class Totals:
 
     @property
     def summary(self) -> str:
-        return count_streams(self.rows, self.rows - self.with_findings)
+        return count_streams(self.rows, self.rows - self.with_findings, self.unreadable, "unreadable")
 
     def to_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("rows", "bytes", "with_findings", "unreadable")} | {
+        return {name: getattr(self, name) for name in _COUNTS} | {
             "dialects": dict(self.dialects),
             "codes": dict(self.codes),
         }
 
     @classmethod
     def of(cls, data: dict[str, Any]) -> Totals:
-        counts = {name: data[name] for name in ("rows", "bytes", "with_findings", "unreadable")}
+        counts = {name: data[name] for name in _COUNTS}
         return cls(**counts, dialects=Counter(data["dialects"]), codes=Counter(data["codes"]))
 
 
@@ -210,7 +221,7 @@ class Parts:
 
     def flush(self, after: ScanPosition, totals: Totals) -> None:
         """Complete a part, and then add it to the journal, which therefore lists only complete parts."""
-        write_part(self._part(self.count), self.rows, self.kind)
+        write_part(self._part(self.count), self.rows, self.kind, self.task.columns)
         line = {"part": self.count, "file": after.file, "row": after.row, "totals": totals.to_dict()}
         with (self.folder / "journal.jsonl").open("a", encoding="ascii") as journal:
             journal.write(json.dumps(line) + "\n")
@@ -224,7 +235,7 @@ class Parts:
         """Merge the parts into the output, and remove the parts."""
         if self.rows or self.count == 0:
             self.flush(after, totals)
-        join((self._part(number) for number in range(self.count)), self.output, self.kind)
+        join((self._part(number) for number in range(self.count)), self.output, self.kind, self.task.columns)
         shutil.rmtree(self.folder)
 
     def _part(self, number: int) -> Path:
@@ -302,6 +313,13 @@ def _listed(paths: tuple[str, ...], files_from: str | None, recursive: bool) -> 
     "--format", "kind", type=click.Choice(FORMATS), help="Output format; by default derived from the file name."
 )
 @click.option("--findings-only", is_flag=True, help="Only rows with a diagnostic of severity warning or error.")
+@click.option(
+    "--columns",
+    metavar="NAME,…",
+    help=f"The columns to write, after path, row and bytes: {', '.join(ALL_COLUMNS)}.  [default: the first nine]",
+)
+@fail_on_option("finding")
+@exit_zero_option()
 @click.option("--resume", is_flag=True, help="Resume an interrupted scan to the same output.")
 @click.option("--progress/--no-progress", default=None, help="Show rate and remaining time.  [default: on a terminal]")
 @click.option(
@@ -321,6 +339,9 @@ def scan(
     output: str | None,
     kind: Format | None,
     findings_only: bool,
+    columns: str | None,
+    fail_on: Severity,
+    exit_zero: bool,
     resume: bool,
     progress: bool | None,
     policy: Base,
@@ -335,21 +356,32 @@ def scan(
     A file or row that cannot be read, or is not in a known dialect, becomes a row with an error and is reported on
     standard error.
 
+    Repairs count as findings, because they are diagnostics with severity warning.
+
     Exit codes: 0 no findings, 1 findings (a diagnostic with severity warning or error), 2 usage error, 3 a file or row
-    could not be read.
+    could not be read. --fail-on sets the lowest severity for exit code 1.
     """
-    if output is None and (resume or kind is not None):
-        raise UsageError("--resume and --format need --output")
-    task = Task(_listed(paths, files_from, recursive), column, dialect, policy, findings_only)
+    if output is None and (resume or kind is not None or columns is not None):
+        raise UsageError("--resume, --format and --columns need --output")
+    chosen = COLUMNS if columns is None else _columns(columns)
+    task = Task(_listed(paths, files_from, recursive), column, dialect, policy, findings_only, chosen, fail_on)
     shown = sys.stderr.isatty() if progress is None else progress
     if output is None:
         totals = _to_table(task, jobs, shown)
     else:
         kind = kind or format_of(output)
-        check(kind)
+        check(kind, chosen)
         totals = _to_file(task, jobs, shown, Parts(Path(output), kind, task), resume=resume)
         click.echo(totals.summary, err=True)
-    sys.exit(UNREADABLE if totals.unreadable else FINDINGS if totals.with_findings else FINE)
+    sys.exit(UNREADABLE if totals.unreadable else FINDINGS if totals.failing and not exit_zero else FINE)
+
+
+def _columns(written: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name.strip() for name in written.split(",") if name.strip()))
+    for name in names:
+        if name not in ALL_COLUMNS:
+            raise UsageError(choice_message("--columns", name, ALL_COLUMNS))
+    return names
 
 
 def _run(
@@ -366,7 +398,7 @@ def _run(
     for rows, after in _read(task, start, jobs):
         wanted: list[dict[str, Any]] = []
         for row in rows:
-            codes = totals.add(row)
+            codes = totals.add(row, task.fail_on)
             error = row["error"]
             if error is not None and error["rule"] in _UNREADABLE:
                 message = error["message"]

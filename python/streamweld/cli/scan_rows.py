@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from streamweld.arrow import COLUMNS
 from streamweld.errors import StreamError, TruncatedStream, UpstreamError
 from streamweld.stream import parse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamweld._words import DiagnosticCode
+    from streamweld._words import DiagnosticCode, Severity
     from streamweld.events import Diagnostic, ToolCall
     from streamweld.integrations.captures import Capture
     from streamweld.options import Base, Dialect
     from streamweld.response import Response
 
-__all__ = ["findings", "rows_of"]
+__all__ = ["ALL_COLUMNS", "findings", "rows_of", "severities"]
 
-_NOTHING = (
-    "dialect",
-    "completeness",
-    "finish_reason",
-    "text",
-    "reasoning",
-    "tool_calls",
-    "usage",
-    "diagnostics",
-    "error",
+ALL_COLUMNS: Final = (
+    *COLUMNS,
+    *("response_id", "model", "created", "raw_finish_reason"),
+    *("choices", "refusal", "server_tool_calls", "diagnostics_dropped"),
 )
+"""The columns of `streamweld.arrow.parse`; the first ones are the default."""
 _CALL = ("part", "call_id", "item_id", "name", "arguments", "state", "reason", "raw_arguments", "aliases", "custom")
 _DIAGNOSTIC = ("code", "severity", "byte_offset", "event_ordinal", "part", "detail")
 _COUNTS = (
@@ -43,7 +39,7 @@ _COUNTS = (
 
 
 def rows_of(captures: Sequence[Capture], dialect: Dialect, policy: Base) -> list[dict[str, Any]]:
-    """Return the rows for some captures, in order. This runs in the worker processes."""
+    """Return the rows for some captures, in order, with all columns. This runs in the worker processes."""
     return [_row(capture, dialect, policy) for capture in captures]
 
 
@@ -55,10 +51,16 @@ def findings(row: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys(codes))
 
 
+def severities(row: dict[str, Any]) -> list[Severity]:
+    """Return the severities of the findings."""
+    found: list[Severity] = [found["severity"] for found in row["diagnostics"] or ()]
+    return found if row["error"] is None else [*found, "error"]
+
+
 def _row(capture: Capture, dialect: Dialect, policy: Base) -> dict[str, Any]:
     body = capture.body
     position = {"path": capture.path, "row": capture.row, "bytes": None if body is None else len(body)}
-    nothing: dict[str, Any] = dict.fromkeys(_NOTHING)
+    nothing: dict[str, Any] = dict.fromkeys(ALL_COLUMNS)
     if capture.error is not None:
         error = capture.error
         return position | nothing | {"error": _error(type(error).__name__, error.rule, str(error), error.problem)}
@@ -73,7 +75,7 @@ def _row(capture: Capture, dialect: Dialect, policy: Base) -> dict[str, Any]:
 
 def _columns(response: Response | None, error: dict[str, Any] | None) -> dict[str, Any]:
     if response is None:
-        return dict.fromkeys(_NOTHING) | {"error": error}
+        return dict.fromkeys(ALL_COLUMNS) | {"error": error}
     usage = response.usage
     runnable = {call.part for call in response.dispatchable_calls}
     return {
@@ -89,6 +91,14 @@ def _columns(response: Response | None, error: dict[str, Any] | None) -> dict[st
         | {"raw": None if usage.raw is None else json.dumps(usage.raw, ensure_ascii=False, separators=(",", ":"))},
         "diagnostics": [{name: getattr(found, name) for name in _DIAGNOSTIC} for found in response.diagnostics],
         "error": error,
+        "response_id": response.id,
+        "model": response.model,
+        "created": response.created,
+        "raw_finish_reason": response.raw_finish_reason,
+        "choices": len(response.choices),
+        "refusal": response.refusal,
+        "server_tool_calls": [_call(call) | {"dispatchable": False} for call in response.server_tool_calls],
+        "diagnostics_dropped": response.diagnostics_dropped,
     }
 
 

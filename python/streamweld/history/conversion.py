@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
-from streamweld._messages import choice_message
+from streamweld._messages import choice_message, hinted
 from streamweld._sdk_objects import plain
 from streamweld.errors import HistoryError, UsageError
 from streamweld.history import passes, profiles
@@ -38,6 +38,7 @@ _POLICY: Final = HistoryPolicy()
 _DICTS: Final = {dict}
 
 
+@hinted(to="target")
 def convert(
     messages: Sequence[Any] | Mapping[str, Any] | Response,
     *,

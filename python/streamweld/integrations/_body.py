@@ -66,9 +66,9 @@ class RepairOptions(TypedDict, total=False):
         the response is then converted. The request is not converted; use `streamweld proxy` for that.
     endpoints: additional path suffixes, each with the dialect that the client reads there, or `same` to keep the
         dialect of the response. Example: `{"/api/chat": "ai-sdk-ui"}`.
-    upstream: deprecated alias of `upstream_dialect`.
     on_diagnostic: called with each `Diagnostic` and its `StreamContext` while the response is read; a function with one
-        parameter receives only the diagnostic. An exception that it raises is logged, and the stream continues.
+        parameter receives only the diagnostic. If the stream ends with an error, the last diagnostic reports it: its
+        code is the `rule` of the error. An exception that the function raises is logged, and the stream continues.
     on_error: how a client learns that a stream is truncated, broken or exceeds a limit. `client`: through an error
         event in the client's dialect, which the client raises as its own exception. `raise`: the loop that reads the
         stream raises the `StreamError`, which has `.partial`.
@@ -81,7 +81,6 @@ class RepairOptions(TypedDict, total=False):
     text_calls: TextCalls
     limits: Limits
     upstream_dialect: Dialect | None
-    upstream: Dialect | None
     endpoints: Mapping[str, Target]
     on_diagnostic: OnDiagnostic | None
     on_error: OnError
@@ -89,6 +88,8 @@ class RepairOptions(TypedDict, total=False):
 
 
 def _unknown_option(name: str) -> str:
+    if name == "tools":
+        return "there is no option tools=: the tools are read from the body of each request"
     known = list(RepairOptions.__annotations__)
     near = get_close_matches(name, known, 1)
     return f"there is no option {name}=; " + (f"did you mean {near[0]}=?" if near else f"options: {', '.join(known)}")
@@ -110,7 +111,6 @@ class Settings:
         text_calls: TextCalls | None = None,
         limits: Limits = LIMITS,
         upstream_dialect: Dialect | None = None,
-        upstream: Dialect | None = None,
         endpoints: Mapping[str, Target] | None = None,
         on_diagnostic: OnDiagnostic | None = None,
         on_error: OnError = "client",
@@ -121,12 +121,8 @@ class Settings:
             raise UsageError(_unknown_option(next(iter(unknown))))
         if on_error not in _ON_ERROR:
             raise UsageError(f"on_error={on_error!r}: it must be one of {', '.join(_ON_ERROR)}")
-        if upstream is not None and upstream_dialect is not None:
-            raise UsageError("upstream= is the former name of upstream_dialect=: give one of them")
-        chosen = upstream if upstream_dialect is None else upstream_dialect
-        if chosen is not None and chosen not in DIALECTS:
-            name = "upstream" if upstream_dialect is None else "upstream_dialect"
-            raise UsageError(choice_message(name, chosen, DIALECTS))
+        if upstream_dialect is not None and upstream_dialect not in DIALECTS:
+            raise UsageError(choice_message("upstream_dialect", upstream_dialect, DIALECTS))
         given = cast("object", endpoints or {})
         if not isinstance(given, Mapping) or not all(
             isinstance(end, str) for end in cast("Mapping[object, object]", given)
@@ -139,7 +135,7 @@ class Settings:
         self._policy: Base | Policy = policy if text_calls is None else with_text_calls(policy, text_calls)
         self._promotes = isinstance(self._policy, Policy) and self._policy.text_calls == "promote"
         self._limits = limits
-        self._upstream: Dialect | None = chosen
+        self._upstream: Dialect | None = upstream_dialect
         self._on_diagnostic = callback(on_diagnostic)
         self._raises = on_error == "raise"
         self._record = check_folder(record)

@@ -6,18 +6,19 @@ import logging
 from collections import Counter
 from dataclasses import dataclass
 from inspect import Parameter, iscoroutinefunction, signature
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from streamweld._show import printable
-from streamweld.errors import UsageError
+from streamweld._spec import CODES
+from streamweld.errors import UpstreamError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from streamweld.convert import StreamConverter
     from streamweld.errors import StreamError
-    from streamweld.events import Diagnostic
+    from streamweld.events import Diagnostic, DiagnosticCode
 
     OnDiagnostic: TypeAlias = Callable[[Diagnostic, "StreamContext"], object] | Callable[[Diagnostic], object]
     Callback: TypeAlias = Callable[[Diagnostic, "StreamContext"], object]
@@ -28,6 +29,7 @@ __all__ = [
     "OnDiagnostic",
     "StreamContext",
     "callback",
+    "ending",
     "log_diagnostic",
     "plain_url",
     "request_id",
@@ -35,6 +37,7 @@ __all__ = [
 
 LOGGER: Final = logging.getLogger("streamweld")
 _REQUEST_IDS: Final = ("x-request-id", "request-id", "x-amzn-requestid", "x-goog-request-id")
+_ERROR: Final = "a stream ended with an error"
 _CHARS: Final = 200  # maximum length of a value in the log
 # Maximum number of attempts to read the model name. Each attempt takes time proportional to the length of the
 # response.
@@ -109,6 +112,30 @@ def request_id(headers: Mapping[str, str]) -> str | None:
     return next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
 
 
+def ending(error: StreamError | None, found: Iterable[Diagnostic]) -> Diagnostic | None:
+    """Return the error that ended a stream as a diagnostic of severity `error`.
+
+    Its code is the `rule` of the error.
+
+    Args:
+        error: the error; None if the stream ended without one.
+        found: the diagnostics of the stream. If one of them reports the error, the result is None.
+    """
+    if error is None or any(one.code == error.rule and one.severity == "error" for one in found):
+        return None
+    from streamweld.events import Diagnostic
+
+    code = cast("DiagnosticCode", error.rule)  # a rule without a diagnostic code is documented for `Diagnostic.code`
+    place = (error.byte_offset or 0, error.event_ordinal or 0)
+    detail = error.detail or (error.message if isinstance(error, UpstreamError) else "")
+    return Diagnostic(code, "error", *place, detail=detail)
+
+
+def _label(code: str, detail: str) -> str:
+    """Return the code, with the detail in parentheses if it is one of a fixed set of values."""
+    return f"{code}({detail})" if code in CODES and detail in CODES[code].details else code
+
+
 def log_diagnostic(diagnostic: Diagnostic, model: str | None, request: str | None) -> None:
     """Write one DEBUG record that identifies the stream by its model and request id.
 
@@ -130,14 +157,16 @@ def _words(facts: Mapping[str, str | None]) -> str:
 class DiagnosticReporter:
     """Reports the diagnostics that a converter has recorded since the last call, and logs the stream.
 
-    Diagnostics beyond `Limits.max_diagnostics` are counted by the converter but not reported. An exception that the
-    callback raises is logged, and the stream continues. `requested_model` reads the model from the request. It is
-    called only if a diagnostic is reported before the stream reports its model.
+    The error that ends a stream is reported as the last diagnostic. Diagnostics beyond `Limits.max_diagnostics` are
+    counted by the converter but not reported. An exception that the callback raises is logged, and the stream
+    continues. `requested_model` reads the model from the request. It is called only if a diagnostic is reported before
+    the stream reports its model.
     """
 
     __slots__ = (
         "_converter",
         "_debug",
+        "_ended",
         "_finished",
         "_looks",
         "_model",
@@ -167,6 +196,7 @@ class DiagnosticReporter:
         self._reported_count = 0
         self._debug = LOGGER.isEnabledFor(logging.DEBUG)
         self._finished = False
+        self._ended = False
         watch: Callable[[], StreamWatch] | None = getattr(tell, "watch_stream", None)
         self._watch = None if watch is None else watch()
 
@@ -174,20 +204,28 @@ class DiagnosticReporter:
         """Report new diagnostics. Call this after every `feed` and `close`."""
         if self._tell is None and not self._debug:
             return
-        found = self._converter.diagnostics
-        if self._reported_count == len(found):
+        found, error = self._converter.diagnostics, self._converter.error
+        if self._reported_count == len(found) and (error is None or self._ended):
             return
         context = self._context()
         while self._reported_count < len(found):
             diagnostic = found[self._reported_count]
             self._reported_count += 1
-            if self._debug:
-                log_diagnostic(diagnostic, context.model, context.request_id)
-            if self._tell is not None:
-                try:
-                    self._tell(diagnostic, context)
-                except Exception:
-                    LOGGER.exception("on_diagnostic raised an exception for %s; the stream goes on", diagnostic.code)
+            self._report(diagnostic, context)
+        if error is not None and not self._ended:
+            self._ended = True
+            last = ending(error, found)
+            if last is not None:
+                self._report(last, context)
+
+    def _report(self, diagnostic: Diagnostic, context: StreamContext) -> None:
+        if self._debug:
+            log_diagnostic(diagnostic, context.model, context.request_id)
+        if self._tell is not None:
+            try:
+                self._tell(diagnostic, context)
+            except Exception:
+                LOGGER.exception("on_diagnostic raised an exception for %s; the stream goes on", diagnostic.code)
 
     def chunk(self) -> None:
         """Record that a chunk of the stream was fed."""
@@ -195,19 +233,24 @@ class DiagnosticReporter:
             self._watch.chunk(self._converter)
 
     def finish(self) -> None:
-        """Log the stream if it was repaired. Call this when the stream has ended. Only the first call has an effect."""
+        """Log the stream if it was repaired or ended with an error. Call this when the stream has ended.
+
+        Only the first call has an effect.
+        """
         if self._finished:
             return
         self._finished = True
         converter = self._converter
+        self()
         found, error = converter.diagnostics, converter.error
         if self._watch is not None:
             self._watch.end(converter, error)
-        if not (found or error or converter.repaired) or not LOGGER.isEnabledFor(logging.INFO):
+        level = logging.INFO if error is None else logging.WARNING
+        if not (found or error or converter.repaired) or not LOGGER.isEnabledFor(level):
             return
         self._looks = max(self._looks, 1)
         context = self._context()
-        counts = Counter(diagnostic.code for diagnostic in found)
+        counts = Counter(_label(diagnostic.code, diagnostic.detail) for diagnostic in found)
         facts = {
             "url": context.url,
             "model": context.model,
@@ -216,7 +259,7 @@ class DiagnosticReporter:
             "diagnostics": ",".join([f"{code}:{count}" for code, count in sorted(counts.items())]) or None,
             "error": None if error is None else error.rule,
         }
-        LOGGER.info("repaired a stream: %s", _words(facts))
+        LOGGER.log(level, "%s: %s", "repaired a stream" if error is None else _ERROR, _words(facts))
 
     def _context(self) -> StreamContext:
         if self._model is None and self._looks:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from streamweld.arrow import schema
+from streamweld.arrow import COLUMNS, schema
 from streamweld.errors import UsageError
 from streamweld.integrations._pyarrow import load_pyarrow
 
@@ -22,6 +22,7 @@ __all__ = ["FORMATS", "Format", "check", "format_of", "join", "write_part"]
 
 Format: TypeAlias = Literal["parquet", "ipc", "jsonl"]
 FORMATS: Final[tuple[Format, ...]] = ("parquet", "ipc", "jsonl")
+_PLACE: Final = ("path", "row", "bytes")
 _SUFFIXES: Final[Mapping[str, Format]] = {
     ".parquet": "parquet",
     ".arrow": "ipc",
@@ -44,7 +45,7 @@ def format_of(path: str) -> Format:
     return found
 
 
-def check(kind: Format) -> None:
+def check(kind: Format, columns: Sequence[str] = COLUMNS) -> None:
     """Check that the format can be written in this environment, before any input is read.
 
     Raises:
@@ -52,30 +53,31 @@ def check(kind: Format) -> None:
         UsageError: if the format needs the native backend, but the pure backend is in use.
     """
     if kind != "jsonl":
-        _schema(load_pyarrow())
+        _schema(load_pyarrow(), columns)
 
 
-def _schema(pyarrow: Any) -> Any:
+def _schema(pyarrow: Any, columns: Sequence[str]) -> Any:
     own = [("path", pyarrow.string()), ("row", pyarrow.int64()), ("bytes", pyarrow.int64())]
-    made = pyarrow.schema(schema())
+    made = pyarrow.schema(schema(columns))
     return pyarrow.schema([*own, *made], metadata=made.metadata)
 
 
-def write_part(path: Path, rows: Sequence[Mapping[str, Any]], kind: Format) -> None:
-    """Write rows to a new file, which is renamed into place when it is complete."""
+def write_part(path: Path, rows: Sequence[Mapping[str, Any]], kind: Format, columns: Sequence[str] = COLUMNS) -> None:
+    """Write these columns of the rows to a new file, which is renamed into place when it is complete."""
     partial = path.with_suffix(".partial")
     if kind == "jsonl":
         with partial.open("w", encoding="ascii") as file:
-            file.writelines([json.dumps(row) + "\n" for row in rows])
+            kept = (*_PLACE, *columns)
+            file.writelines([json.dumps({name: row[name] for name in kept}) + "\n" for row in rows])
     else:
         pyarrow = load_pyarrow()
-        table = pyarrow.Table.from_pylist(list(rows), schema=_schema(pyarrow))
+        table = pyarrow.Table.from_pylist(list(rows), schema=_schema(pyarrow, columns))
         with pyarrow.OSFile(str(partial), "wb") as file, _writer(pyarrow, file, table.schema, kind) as writer:
             writer.write_table(table)
     partial.replace(path)
 
 
-def join(parts: Iterable[Path], path: Path, kind: Format) -> None:
+def join(parts: Iterable[Path], path: Path, kind: Format, columns: Sequence[str] = COLUMNS) -> None:
     """Merge the parts into one file, which is renamed into place when it is complete."""
     partial = path.with_name(path.name + ".partial")
     try:
@@ -87,7 +89,7 @@ def join(parts: Iterable[Path], path: Path, kind: Format) -> None:
                             file.write(piece)
         else:
             pyarrow = load_pyarrow()
-            schema = _schema(pyarrow)
+            schema = _schema(pyarrow, columns)
             with pyarrow.OSFile(str(partial), "wb") as file, _writer(pyarrow, file, schema, kind) as writer:
                 for part in parts:
                     for table in _tables(pyarrow, part, kind):

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from streamweld._spec import load_conversions
 from streamweld.errors import MissingExtra, StreamError, UsageError
 from streamweld.events import ReasoningDelta, RefusalDelta, TextDelta, ToolCallDelta, ToolCallStarted
+from streamweld.integrations._reporting import ending
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Mapping
@@ -186,6 +187,9 @@ class StreamMetrics:
         fault: StreamError | None,
     ) -> None:
         found = Counter((one.code, one.severity) for one in batches.diagnostics)
+        last = ending(fault, batches.diagnostics)
+        if last is not None:
+            found[last.code, last.severity] += 1
         about = self._of(batches.dialect, batches.response.model)
         for (code, severity), count in found.items():
             self._repairs.add(count, about | _anomaly(code, severity))

@@ -40,7 +40,12 @@ _GATEWAYS: Final = 60  # maximum number of columns in the table of gateways and 
 
 
 def render(
-    recorded: Iterable[Recorded], *, policy: Base = "standard", dialect: Dialect = "auto", diff: bool = False
+    recorded: Iterable[Recorded],
+    *,
+    policy: Base = "standard",
+    dialect: Dialect = "auto",
+    diff: bool = False,
+    title: str | None = None,
 ) -> str:
     """Render recorded streams as one HTML page of at most 1 MB.
 
@@ -50,6 +55,7 @@ def render(
         policy: which faults are repaired and which raise.
         dialect: the wire format.
         diff: compare the two streams.
+        title: the title of the page; the default names the streams.
 
     Raises:
         UsageError: if there are no streams, or if `diff` is set and there are not exactly two.
@@ -59,7 +65,7 @@ def render(
         raise UsageError("a comparison takes two streams" if diff else "there is no stream to report")
     # Fill the page with the streams that have the most findings, but show them in the given order.
     order = sorted(range(len(streams)), key=lambda number: -len(streams[number].codes))
-    overview = _overview(streams, set(order)) if len(streams) > 1 else ""
+    overview = _overview(streams, set(order), diff=diff) if len(streams) > 1 else ""
     compared = comparison(*streams) if diff else ""
     left = MOST_BYTES - len((overview + compared).encode())
     room = Room()
@@ -73,9 +79,15 @@ def render(
             left -= len(made.encode())
     missing = len(streams) - len(sections)
     note = f'<p class="dim">{missing:,} streams are only in the tables: the page is full.</p>' if missing else ""
-    overview = _overview(streams, set(sections)) if len(streams) > 1 else ""
+    overview = _overview(streams, set(sections), diff=diff) if len(streams) > 1 else ""
     body = "\n".join([overview, compared, *[sections[number] for number in sorted(sections)], note])
-    return page(_title(streams), _subtitle(streams), _contents(streams, sections, diff=diff), body, _footer())
+    return page(
+        title or _title(streams, diff=diff),
+        _subtitle(streams),
+        _contents(streams, sections, diff=diff),
+        body,
+        _footer(),
+    )
 
 
 def _fitting(facts: Facts, number: int, room: Room, left: int) -> str | None:
@@ -88,7 +100,9 @@ def _fitting(facts: Facts, number: int, room: Room, left: int) -> str | None:
     return None
 
 
-def _title(streams: list[Facts]) -> str:
+def _title(streams: list[Facts], *, diff: bool) -> str:
+    if diff:
+        return f"Comparison: {streams[0].recorded.name} and {streams[1].recorded.name}"
     return f"Report: {streams[0].recorded.name}" if len(streams) == 1 else f"Report: {len(streams)} streams"
 
 
@@ -125,7 +139,7 @@ def _row(number: int, facts: Facts, *, linked: bool) -> str:
     )
 
 
-def _overview(streams: list[Facts], linked: set[int]) -> str:
+def _overview(streams: list[Facts], linked: set[int], *, diff: bool) -> str:
     listed = [(number, facts) for number, facts in enumerate(streams) if facts.codes or len(streams) <= _ALL]
     rows = [_row(number, facts, linked=number in linked) for number, facts in listed[:_STREAMS]]
     more = len(streams) - len(rows)
@@ -133,7 +147,8 @@ def _overview(streams: list[Facts], linked: set[int]) -> str:
     columns = ("file", "dialect", "completeness", "calls", "text", "findings")
     shown = table(columns, rows, numbers=("calls", "text"))
     head = '<section aria-labelledby="streams"><h2 id="streams">Streams</h2>'
-    return f"{head}{_gateways(streams)}<h3>Findings</h3>{shown}{note}</section>"
+    # A comparison is of two streams, which the findings name; a table by gateway would repeat that.
+    return f"{head}{'' if diff else _gateways(streams)}<h3>Findings</h3>{shown}{note}</section>"
 
 
 def _gateways(streams: list[Facts]) -> str:

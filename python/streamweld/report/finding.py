@@ -48,6 +48,12 @@ class Lines:
     def __getitem__(self, offset: int) -> int:
         return bisect_right(self._starts, offset)
 
+    def rest(self, offset: int) -> int | None:
+        """Return the number of bytes from `offset` to the end of its line; None at the end of the body."""
+        line = self[offset]
+        end = self._starts[line] if line < len(self._starts) else self._size
+        return end - offset if end > offset else None
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -61,11 +67,14 @@ class Finding:
     line: int | None
     message: str
     help_url: str
+    byte_length: int | None = None
+    """The number of bytes to the end of the line; None if unknown."""
 
     @classmethod
     def of_diagnostic(cls, found: Diagnostic, lines: Lines) -> Finding:
         position = (found.byte_offset, found.event_ordinal, lines[found.byte_offset])
-        return cls("diagnostic", found.code, found.severity, *position, found.message, found.help_url)
+        rest = lines.rest(found.byte_offset)
+        return cls("diagnostic", found.code, found.severity, *position, found.message, found.help_url, rest)
 
     @classmethod
     def of_violation(cls, found: Violation, lines: Lines) -> Finding:
@@ -73,10 +82,12 @@ class Finding:
         line = lines[where.byte_offset]
         message = f"{found.message} ({found.source})"
         page = help_url(found.rule)
-        return cls("rule", found.rule, found.severity, where.byte_offset, where.event_ordinal, line, message, page)
+        position = (where.byte_offset, where.event_ordinal, line)
+        return cls("rule", found.rule, found.severity, *position, message, page, lines.rest(where.byte_offset))
 
     @classmethod
     def of_error(cls, error: StreamError, lines: Lines) -> Finding:
         offset = error.byte_offset
         position = (offset, error.event_ordinal, None if offset is None else lines[offset])
-        return cls("error", error.rule, "error", *position, str(error), error_help_url(error.rule))
+        rest = None if offset is None else lines.rest(offset)
+        return cls("error", error.rule, "error", *position, str(error), error_help_url(error.rule), rest)

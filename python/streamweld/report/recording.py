@@ -6,18 +6,17 @@
 from __future__ import annotations
 
 import gzip
+import os
 import zlib
 from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from streamweld._messages import HEAD_BYTES, input_hint
 from streamweld._spec import LIMITS
 from streamweld.testing.recording import MARK, parse_recording
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["Recorded", "read"]
 
@@ -39,18 +38,22 @@ class Recorded:
         return self.times[number - 1][1] if number else None
 
 
-def read(path: Path, name: str, gateway: str) -> Recorded:
+def read(path: str | os.PathLike[str], name: str | None = None, gateway: str | None = None) -> Recorded:
     """Read a file.
 
     Args:
         path: the file.
-        name: the name of the file in the report.
-        gateway: the gateway to which the table of gateways and codes assigns the file.
+        name: the name of the file in the report; the default is the path as given.
+        gateway: the gateway to which the table of gateways and codes assigns the file; the default is the name of the
+            folder that contains it.
 
     Raises:
         OSError: if the file cannot be read.
         ValueError: if the file is not a stream, or if it is a recording with an invalid line.
     """
+    name = os.fspath(path) if name is None else name
+    path = Path(path)
+    gateway = path.absolute().parent.name if gateway is None else gateway
     data = _plain(path) if path.suffix == ".gz" else path.read_bytes()
     if not data.startswith((MARK, *_PIECES)):
         hint = input_hint(data[:HEAD_BYTES])

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from streamweld import history
+from streamweld._messages import hinted
 from streamweld._show import printable
 from streamweld.errors import UsageError
 from streamweld.history import HistoryViolation
@@ -48,6 +49,7 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
 _HOSTED_PREFIXES: Final = {"anthropic": ("custom",), "responses": ("function", "custom", "mcp")}
 
 
+@hinted(to="target")
 def check(
     request: Mapping[str, Any],
     *,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from streamweld import history
+from streamweld._messages import hinted
 from streamweld._sdk_objects import plain, plain_messages
 from streamweld.errors import UsageError
 from streamweld.history import HistoryPolicy
@@ -53,6 +54,7 @@ class Conversion(history.Conversion):
     tool_names: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
+@hinted(to="target")
 def convert(
     request: Mapping[str, Any] | Any,
     *,

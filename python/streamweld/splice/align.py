@@ -16,6 +16,7 @@ from streamweld.splice.blocks import (
     is_event,
     is_text,
     raw_blocks,
+    response_id_of,
     shape_of,
     starts_inside_line,
 )
@@ -197,6 +198,9 @@ def locate(first: FirstStream, block: Block) -> Overlap:
     if first.marks is Marks.NUMBERS and block.key == ("message", "[DONE]"):
         return Overlap(len(first.events) - (first.events[-1].key == block.key))
     if block.key != first.events[0].key:
+        known, found = {response_id_of(event) for event in first.events}, response_id_of(block)
+        if found is not None and len(known) == 1 and None not in known and found not in known:
+            raise SpliceError(rule="splice_other_stream", detail="it has the id of another response")
         raise SpliceError(
             rule="splice_ambiguous",
             detail="its first event has no number and no id, and is not the first event of the first stream",

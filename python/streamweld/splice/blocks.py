@@ -25,6 +25,7 @@ __all__ = [
     "is_event",
     "is_text",
     "raw_blocks",
+    "response_id_of",
     "shape_of",
     "starts_inside_line",
     "terminator_of",
@@ -225,3 +226,21 @@ def starts_inside_line(data: bytes) -> bool:
     """
     line = _LINE_END.split(data.removeprefix(_BOM), maxsplit=1)[0]
     return bool(line) and not line.startswith(b":") and line.partition(b":")[0] not in _FIELDS
+
+
+def response_id_of(block: Block) -> str | None:
+    """Return the id of the response that an event belongs to, if every event of its format contains it.
+
+    Those are Chat Completions chunks (`id`) and Gemini chunks (`responseId`).
+    """
+    if block.key is None or not block.is_json:
+        return None
+    try:
+        payload: object = json.loads(block.key[1])
+    except ValueError:
+        return None
+    if not isinstance(payload, dict):
+        return None
+    members = cast("dict[str, object]", payload)
+    found = members.get("id") if "choices" in members else members.get("responseId")
+    return found if isinstance(found, str) else None

@@ -15,8 +15,10 @@ import threading
 import time
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
+from streamweld._messages import choice_message
+from streamweld.errors import UsageError
 from streamweld.testing.recording import Piece, Recording
 from streamweld.testing.stream import Stream
 
@@ -28,6 +30,14 @@ __all__ = ["BrokenGateway", "Reply", "Request", "Script"]
 
 Source: TypeAlias = "Reply | Stream | Recording | bytes"
 How: TypeAlias = Literal["complete", "cut", "reset", "stall"]
+_ENDS: Final[tuple[str, ...]] = get_args(How)
+# Words that describe an end of a body, and the value that each may stand for.
+_CALLED: Final[dict[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("ok", "done", "normal", "end"), ("complete",)),
+    **dict.fromkeys(("truncated", "truncate", "close", "closed", "failed", "broken"), ("cut",)),
+    **dict.fromkeys(("rst", "abort"), ("reset",)),
+    **dict.fromkeys(("silence", "silent", "hang", "timeout", "idle"), ("stall",)),
+}
 
 
 @dataclass(frozen=True)
@@ -59,12 +69,19 @@ class Reply:
         end: how the body ends. `complete`: normally; `cut`: the connection closes in the middle of the body; `reset`:
             the connection is reset; `stall`: no more bytes are sent until the client disconnects or the gateway is
             closed.
+
+    Raises:
+        UsageError: if `end` is not one of these values.
     """
 
     pieces: tuple[Piece, ...]
     status: int = 200
     content_type: str = "text/event-stream"
     end: How = "complete"
+
+    def __post_init__(self) -> None:
+        if self.end not in _ENDS:
+            raise UsageError(choice_message("end", self.end, _ENDS, informal=_CALLED))
 
     @classmethod
     def of(cls, given: Source, *, speed: float | None = None, end: How | None = None) -> Reply:

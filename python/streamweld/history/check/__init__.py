@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from streamweld._messages import hinted
 from streamweld.errors import UsageError
 from streamweld.history.check import ai_sdk, anthropic, bedrock, chat, gemini, responses
 from streamweld.history.check.content import check_content
@@ -46,6 +47,7 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[Sequence[Any], Path, Json, Rep
 }
 
 
+@hinted(to="target")
 def check(
     messages: Sequence[Any] | Mapping[str, Any],
     *,

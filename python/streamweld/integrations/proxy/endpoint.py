@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from streamweld.convert import StreamConverter
 from streamweld.integrations._defaults import is_event_stream
-from streamweld.integrations._reporting import log_diagnostic, request_id
+from streamweld.integrations._reporting import ending, log_diagnostic, request_id
 from streamweld.integrations.otel import RequestSpan
 from streamweld.integrations.proxy import headers as passing
 from streamweld.integrations.proxy import routes
@@ -298,9 +298,10 @@ class Conversation:
         """Add the diagnostics of the response to the exchange, the log and the span."""
         done = self._done
         done.diagnostics.update(note.code for note in converter.diagnostics)
-        for note in converter.diagnostics:
+        last = ending(converter.error, converter.diagnostics)  # the access log has it as `fault`
+        for note in (*converter.diagnostics, *([] if last is None else [last])):
             log_diagnostic(note, done.model, done.request_id)
-        if self._span is not None:
-            for note in converter.diagnostics:
+            if self._span is not None:
                 self._span.record(note)
+        if self._span is not None:
             self._response = converter.response

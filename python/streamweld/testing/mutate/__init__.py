@@ -20,7 +20,7 @@ from streamweld.testing.mutate.registry import ASPECTS, OPERATORS, Aspect, Opera
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from streamweld.testing.stream import Dialect, Stream
+    from streamweld.testing.stream import Dialect, Expected, Stream
 
 __all__ = [
     "ASPECTS",
@@ -72,14 +72,22 @@ def random_chain(dialect: Dialect, seed: int, most: int = 3) -> tuple[str, ...]:
     return tuple(each.name for each in chosen.values())
 
 
-def every_operator(*streams: Stream, seed: int = 0) -> Iterator[Stream]:
+def every_operator(*streams: Stream, seed: int = 0, keep_calls: bool = False) -> Iterator[Stream]:
     """Yield one broken stream for each operator, created from the first given stream to which the operator applies.
 
     Args:
         *streams: conformant streams of one dialect.
         seed: the seed for the operators' random choices.
+        keep_calls: skip operators that replace names or arguments, or that add calls of other tools. An agent that
+            runs the calls then only runs those of the given streams; after a truncation, it runs fewer.
     """
     for operator in operators_for(streams[0].dialect):
-        made = next((made for stream in streams if (made := operator(stream, seed)) is not None), None)
-        if made is not None:
-            yield made
+        for stream in streams:
+            made = operator(stream, seed)
+            if made is not None and (not keep_calls or _contents(made.expected) <= _contents(stream.expected)):
+                yield made
+                break
+
+
+def _contents(expected: Expected) -> set[tuple[str, str]]:
+    return {(call.name, call.arguments) for call in expected.calls}

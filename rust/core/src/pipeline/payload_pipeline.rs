@@ -4,6 +4,7 @@
 
 use crate::assemble::Assembler;
 use crate::dialect::Dialect;
+use crate::dialect::Read;
 use crate::dialect::Reader;
 use crate::dialect::chat::Chat;
 use crate::dialect::decode_context::DATA;
@@ -19,6 +20,7 @@ use crate::dialect::payload::LocatedPayload;
 use crate::json::MAX_DEPTH;
 use crate::json::Problem;
 use crate::json::ScanError;
+use crate::json::members;
 use crate::model::fault::Extra;
 use crate::model::fault::Fault;
 use crate::model::lazy_box::LazyBox;
@@ -226,18 +228,20 @@ impl PayloadPipeline {
                 self.marker(out)
             }
             Salvaged::Document(document) => {
+                let stray = arrival.stray;
                 let document_context = DocumentContext {
-                    stray: arrival.stray,
+                    stray,
                     first,
-                    one_line: memchr(b'\n', arrival.data).is_none(),
+                    // Used only for a document that is both.
+                    one_line: first && stray && memchr(b'\n', arrival.data).is_none(),
                 };
                 let alone =
                     first && document_context.stray && document_context.one_line && !self.framed;
                 if alone && document.is_body() && document.is_line() {
                     self.undecided = Some(Box::new(HeldPayload::shown(arrival)));
                 }
-                self.document(out, document, payload, document_context)?;
-                self.watch_dialect(arrival, text);
+                self.document(out, &document, payload, document_context)?;
+                self.watch_dialect(arrival, text, &document);
                 self.fast_path &= self.undecided.is_none();
                 Ok(())
             }
@@ -253,12 +257,20 @@ impl PayloadPipeline {
 
     /// Checks whether the payload belongs to a dialect other than the specified one. Stops at the first payload that
     /// produces content, because a stream from which content was decoded is in the specified dialect.
-    fn watch_dialect(&mut self, arrival: LocatedPayload<'_>, text: &str) {
+    fn watch_dialect(&mut self, arrival: LocatedPayload<'_>, text: &str, document: &Read<'_>) {
         let Some(watch) = &mut self.watch else {
             return;
         };
         if self.assembler.is_blank() {
-            watch.look(arrival, text);
+            match document {
+                Read::Plain(document, _) => watch.look(arrival, document),
+                // A document in another form must be parsed generically.
+                Read::Chat(_) | Read::Undecided(_) => {
+                    if let Ok(document) = members::document(text, None) {
+                        watch.look(arrival, &document);
+                    }
+                }
+            }
             if !watch.is_content() {
                 return;
             }
@@ -290,7 +302,7 @@ impl PayloadPipeline {
                 match self.reader(out).read(&joined) {
                     Ok(document) => self.document(
                         out,
-                        document,
+                        &document,
                         Payload {
                             text: &joined,
                             ..payload
@@ -306,7 +318,7 @@ impl PayloadPipeline {
                     if let Ok(document) = self.reader(out).read(text) {
                         self.document(
                             out,
-                            document,
+                            &document,
                             Payload {
                                 text,
                                 tail: true,
@@ -348,7 +360,7 @@ impl PayloadPipeline {
                 self.broken(out, ScanError { pos, ..error }, payload.arrival)
             }
             Salvaged::Document(document) => {
-                self.document(out, document, rest, DocumentContext::default())
+                self.document(out, &document, rest, DocumentContext::default())
             }
             Salvaged::LineEndsMissing(at) => Err(joined(payload.arrival.data, start + at)),
             found => self.apply_salvaged(out, found, rest),
@@ -364,7 +376,7 @@ impl PayloadPipeline {
             MARKER => self.marker(out),
             "null" => out.diagnose(Code::NULL_PAYLOAD, None, ""),
             text => match self.reader(out).read(text) {
-                Ok(document) => self.document(out, document, payload, DocumentContext::default()),
+                Ok(document) => self.document(out, &document, payload, DocumentContext::default()),
                 Err(_) => Ok(()),
             },
         }

@@ -52,25 +52,28 @@ const WIDE: usize = 16;
 /// strings, for long ones, and at the end of the input.
 #[inline(always)]
 pub(crate) fn plain_end(bytes: &[u8]) -> Option<usize> {
-    let mut stops = [0; WIDE];
-    for (stop, byte) in stops.iter_mut().zip(bytes.first_chunk::<WIDE>()?) {
-        // Bytes that are not ASCII are negative.
-        let special = (*byte as i8) < 0x20 || *byte == b'"' || *byte == b'\\';
-        *stop = if special { u8::MAX } else { 0 };
-    }
-    let end = (u128::from_le_bytes(stops).trailing_zeros() / 8) as usize;
+    let word = u128::from_le_bytes(*bytes.first_chunk::<WIDE>()?);
+    // Bytes that are not ASCII have their top bit set.
+    let end = lowest(word, |word| special(word) | (word & (ONES << 7)));
     (bytes.get(end) == Some(&b'"')).then_some(end)
 }
 
 /// Returns the position of the first quote, backslash or control character, or `WIDE` if there is none.
 #[inline(always)]
 fn special_among(bytes: &[u8; WIDE]) -> usize {
-    let mut stops = [0; WIDE];
-    for (stop, byte) in stops.iter_mut().zip(bytes) {
-        let special = *byte < 0x20 || *byte == b'"' || *byte == b'\\';
-        *stop = if special { u8::MAX } else { 0 };
-    }
-    (u128::from_le_bytes(stops).trailing_zeros() / 8) as usize
+    lowest(u128::from_le_bytes(*bytes), special)
+}
+
+/// Returns the position of the first byte that `found` marks, or `WIDE` if there is none. Both halves are examined in
+/// integer registers, because moving a vector's result into these registers takes longer than the examination.
+#[inline(always)]
+fn lowest(word: u128, found: impl Fn(u64) -> u64) -> usize {
+    let (near, far) = (found(word as u64), found((word >> 64) as u64));
+    let bits = match near {
+        0 => u64::BITS + far.trailing_zeros(),
+        near => near.trailing_zeros(),
+    };
+    (bits / 8) as usize
 }
 
 #[inline(never)]
@@ -290,7 +293,7 @@ const PLAIN_TOP: u64 = (ONES * b'a' as u64) << 32;
 
 /// Returns the top bit of each byte that is a quote, a backslash or a control character. The lowest such byte is exact;
 /// a borrow from it can cause false positives only in higher bytes.
-#[inline]
+#[inline(always)]
 fn special(word: u64) -> u64 {
     let quote = word ^ (ONES * b'"' as u64);
     let slash = word ^ (ONES * b'\\' as u64);

@@ -115,25 +115,30 @@ impl PayloadPipeline {
     pub(crate) fn document<'p>(
         &mut self,
         out: &mut Output<'_>,
-        mut document: Read<'p>,
+        document: &Read<'p>,
         payload: Payload<'p>,
         document_context: DocumentContext,
     ) -> ParseResult {
         let DocumentContext { stray, first, .. } = document_context;
-        let is_error_body = first && self.is_error_body(&document, stray);
+        let is_error_body = first && self.is_error_body(document, stray);
         let event = if is_error_body {
             Some("error")
         } else {
             payload.event
         };
         let payload = Payload { event, ..payload };
-        if let Read::Undecided(plain) = &document {
-            self.detect(out, plain, payload)?;
-            match self.reader(out).read(payload.text) {
-                Ok(read) => document = read,
-                Err(_) => return Ok(()),
+        let reread;
+        let document = match document {
+            Read::Undecided(plain) => {
+                self.detect(out, plain, payload)?;
+                match self.reader(out).read(payload.text) {
+                    Ok(read) => reread = read,
+                    Err(_) => return Ok(()),
+                }
+                &reread
             }
-        }
+            known => known,
+        };
         if event.is_some_and(|name| self.wrapped.iter().any(|begin| name.starts_with(begin))) {
             out.mark_misread("event_name"); // clients misread an event with this name
         }
@@ -155,7 +160,7 @@ impl PayloadPipeline {
                 out.diagnose(Code::STRAY_PAYLOAD, None, "")?;
             }
         }
-        self.decode(out, &document, payload)?;
+        self.decode(out, document, payload)?;
         if body && !self.done {
             return self.finish(out);
         }

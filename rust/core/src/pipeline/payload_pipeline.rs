@@ -4,6 +4,7 @@
 
 use crate::assemble::Assembler;
 use crate::dialect::Dialect;
+use crate::dialect::Read;
 use crate::dialect::Reader;
 use crate::dialect::chat::Chat;
 use crate::dialect::decode_context::DATA;
@@ -19,6 +20,7 @@ use crate::dialect::payload::LocatedPayload;
 use crate::json::MAX_DEPTH;
 use crate::json::Problem;
 use crate::json::ScanError;
+use crate::json::members;
 use crate::model::fault::Extra;
 use crate::model::fault::Fault;
 use crate::model::lazy_box::LazyBox;
@@ -231,10 +233,12 @@ impl PayloadPipeline {
                 self.marker(out)
             }
             Salvaged::Document(document) => {
+                let stray = arrival.stray;
                 let document_context = DocumentContext {
-                    stray: arrival.stray,
+                    stray,
                     first: payload.first,
-                    one_line: memchr(b'\n', arrival.data).is_none(),
+                    // Used only for a document that is both.
+                    one_line: payload.first && stray && memchr(b'\n', arrival.data).is_none(),
                 };
                 let alone = payload.first
                     && document_context.stray
@@ -243,8 +247,8 @@ impl PayloadPipeline {
                 if alone && document.is_body() && document.is_line() {
                     self.undecided = Some(Box::new(HeldPayload::shown(arrival)));
                 }
-                self.document(out, document, payload, document_context)?;
-                self.watch_dialect(arrival, text);
+                self.document(out, &document, payload, document_context)?;
+                self.watch_dialect(arrival, text, &document);
                 self.fast_path &= self.undecided.is_none();
                 Ok(())
             }
@@ -259,12 +263,20 @@ impl PayloadPipeline {
 
     /// Checks whether the payload belongs to a dialect other than the specified one. The check ends with the first
     /// payload that produces content, because the stream is then in the specified dialect.
-    fn watch_dialect(&mut self, arrival: LocatedPayload<'_>, text: &str) {
+    fn watch_dialect(&mut self, arrival: LocatedPayload<'_>, text: &str, document: &Read<'_>) {
         let Some(watch) = &mut self.watch else {
             return;
         };
         if self.assembler.is_blank() {
-            watch.look(arrival, text);
+            match document {
+                Read::Plain(document, _) => watch.look(arrival, document),
+                // A document in another form must be parsed generically.
+                Read::Chat(_) | Read::Undecided(_) => {
+                    if let Ok(document) = members::document(text, None) {
+                        watch.look(arrival, &document);
+                    }
+                }
+            }
             if !watch.is_content() {
                 return;
             }
@@ -296,7 +308,7 @@ impl PayloadPipeline {
                 match self.reader(out).read(&joined) {
                     Ok(document) => self.document(
                         out,
-                        document,
+                        &document,
                         Payload {
                             text: &joined,
                             ..payload
@@ -312,7 +324,7 @@ impl PayloadPipeline {
                     if let Ok(document) = self.reader(out).read(text) {
                         self.document(
                             out,
-                            document,
+                            &document,
                             Payload {
                                 text,
                                 tail: true,
@@ -360,7 +372,7 @@ impl PayloadPipeline {
             match self.reader(out).read(text) {
                 Ok(document) => {
                     let payload = Payload { text, ..payload };
-                    self.document(out, document, payload, DocumentContext::default())?;
+                    self.document(out, &document, payload, DocumentContext::default())?;
                 }
                 Err(error) => self.broken(out, error, arrival)?,
             }
@@ -420,7 +432,7 @@ impl PayloadPipeline {
                 self.broken(out, ScanError { pos, ..error }, payload.arrival)
             }
             Salvaged::Document(document) => {
-                self.document(out, document, rest, DocumentContext::default())
+                self.document(out, &document, rest, DocumentContext::default())
             }
             Salvaged::Marker => self.marker(out),
             found => self.apply_salvaged(out, found, rest),
@@ -436,7 +448,7 @@ impl PayloadPipeline {
             MARKER => self.marker(out),
             "null" => out.diagnose(Code::NULL_PAYLOAD, None, ""),
             text => match self.reader(out).read(text) {
-                Ok(document) => self.document(out, document, payload, DocumentContext::default()),
+                Ok(document) => self.document(out, &document, payload, DocumentContext::default()),
                 Err(_) => Ok(()),
             },
         }

@@ -142,19 +142,16 @@ impl DialectWatch {
     }
 
     /// Examines one payload. The first conclusive payload determines the result. Event names are not used.
-    pub(crate) fn look(&mut self, arrival: LocatedPayload<'_>, text: &str) {
+    pub(crate) fn look(&mut self, arrival: LocatedPayload<'_>, document: &Document<'_>) {
         let Some(waiting) = &mut self.waiting else {
             return;
         };
-        let Ok(document) = members::document(text, None) else {
-            return;
-        };
-        let dialect = waiting.identifies(&document, None);
-        if dialect.is_none() && waiting.hold(arrival, &document) {
+        let dialect = waiting.identifies(document, None);
+        if dialect.is_none() && waiting.hold(arrival, document) {
             return;
         }
         if let Some(dialect) = dialect.filter(|dialect| *dialect != self.given) {
-            waiting.note(&document);
+            waiting.note(document);
             let mut fault = waiting.unknown_dialect();
             fault.rule = Code::OTHER_DIALECT.name();
             dialect.name().clone_into(&mut fault.detail);

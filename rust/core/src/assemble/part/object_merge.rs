@@ -19,13 +19,19 @@ use std::collections::HashMap;
 /// Returns the key and text of each member, in order. If a key is repeated, its last value is used, at the position of
 /// the first.
 fn members(raw: &str) -> Vec<(Cow<'_, str>, &str)> {
-    let mut found = Keyed::default();
-    found.members.reserve_exact(FEW);
+    let mut found: Vec<(Cow<'_, str>, &str)> = Vec::with_capacity(FEW);
     // The text was already validated, so reading cannot fail; a failure would only end the list.
-    let _ = read(raw, |key, text| {
-        *found.slot(key) = text;
-    });
-    found.members
+    let _ = read(raw, |key, text| found.push((key, text)));
+    let is_repeated = |at: usize, key: &str| found.iter().take(at).any(|(other, _)| other == key);
+    let mut keys = found.iter().enumerate();
+    if found.len() <= FEW && !keys.any(|(at, (key, _))| is_repeated(at, key)) {
+        return found;
+    }
+    let mut keyed = Keyed::default();
+    for (key, text) in found {
+        *keyed.slot(key) = text;
+    }
+    keyed.members
 }
 
 fn read<'a>(raw: &'a str, mut each: impl FnMut(Cow<'a, str>, &'a str)) -> Scan<()> {
@@ -321,9 +327,11 @@ impl RawMembers {
     fn several(&mut self) -> &mut Keyed<String, String> {
         let first = self.first.take();
         self.members.get_or_insert_with(|| {
+            let known = first.as_deref().map(members).unwrap_or_default();
             let mut keyed = Keyed::default();
-            for (key, text) in first.as_deref().map(members).unwrap_or_default() {
-                text.clone_into(keyed.slot(key));
+            keyed.members.reserve(known.len());
+            for (key, text) in known {
+                *keyed.slot(key) = text.to_owned();
             }
             Box::new(keyed)
         })

@@ -737,7 +737,7 @@ def events_page() -> str:
                 lines.append(f"| `{field_name}` | {kind} | {value.replace('false', 'False')} |")
         for attribute in ("parsed", "dispatchable", "normalized", "message", "help_url"):
             member = cls.__dict__.get(attribute)
-            if member is not None:
+            if callable(member) or isinstance(member, property):
                 call = "()" if callable(member) else ""
                 lines += ["", f"**`.{attribute}{call}`**: {markdown(member.__doc__ or '').split(chr(10) * 2)[0]}"]
         lines.append("")

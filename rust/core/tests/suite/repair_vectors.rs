@@ -12,7 +12,7 @@ use streamweld_core::WriteOptions;
 use streamweld_core::model::delta::InputEnd;
 
 struct Setting {
-    dialect: Dialect,
+    dialect: Option<Dialect>,
     config: Arc<Config>,
     cut_is_error: bool,
     hold_arguments: bool,
@@ -44,7 +44,7 @@ impl Setting {
             }
         }
         Setting {
-            dialect: Dialect::from_name(file).unwrap(),
+            dialect: (file != "auto").then(|| Dialect::from_name(file).unwrap()),
             config: Arc::new(config),
             cut_is_error,
             hold_arguments,
@@ -60,7 +60,7 @@ impl Setting {
             hold_arguments: self.hold_arguments,
             ..WriteOptions::default()
         };
-        let mut repairer = Repairer::new(Some(self.dialect), Arc::clone(&self.config), options);
+        let mut repairer = Repairer::new(self.dialect, Arc::clone(&self.config), options);
         let mut out = Vec::new();
         for piece in pieces {
             let run = repairer.feed(piece, &mut out);

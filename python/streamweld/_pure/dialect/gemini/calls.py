@@ -29,7 +29,7 @@ _MAX_STEPS = 127  # maximum length of a path: one less than the maximum depth of
 class CallReader:
     """Decodes the calls of one candidate."""
 
-    __slots__ = ("_address", "_assembler", "_choice", "_others", "_partial")
+    __slots__ = ("_address", "_assembler", "_choice", "_others", "_partial", "failed")
 
     def __init__(self, choice: int, assembler: Assembler) -> None:
         self._choice = choice
@@ -37,6 +37,9 @@ class CallReader:
         self._address: Address | None = None  # address of the call in progress
         self._partial = PartialArguments()
         self._others: dict[str, tuple[Address, PartialArguments]] = {}  # other calls in progress, by id
+        # The candidate has a finish reason that means an error. Its calls then stay open, because their parts do not
+        # show that the calls are valid.
+        self.failed = False
 
     def read(
         self, payload: Payload, part: Mapping[str, Any], path: Path, position: int, extra: Raw, notes: Anomalies
@@ -74,7 +77,7 @@ class CallReader:
         if not goes_on and not is_array(partial):
             # Protobuf omits empty objects.
             self._assembler.call_opened(self._choice, address, name, arguments or "{}", False, False, metadata)
-            self._assembler.item_closed(self._choice, "call", address, None, None)
+            self._close(address)
             return
         self._address = address
         self._partial = PartialArguments()
@@ -122,7 +125,11 @@ class CallReader:
             return
         if self._partial.between:
             self._push(address, self._partial.close(), None)
-        self._assembler.item_closed(self._choice, "call", address, None, None)
+        self._close(address)
+
+    def _close(self, address: Address) -> None:
+        if not self.failed:
+            self._assembler.item_closed(self._choice, "call", address, None, None)
 
     def _more(self, payload: Payload, partial: object, path: Path, metadata: str | None, notes: Anomalies) -> None:
         address = self._address

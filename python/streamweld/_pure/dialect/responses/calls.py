@@ -8,10 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from streamweld._pure.dialect.responses.spec_tables import ARGUMENT_DELTAS, ARGUMENT_VALUES, CALLS, PROVIDER_TOOLS
+from streamweld._pure.dialect.responses.spec_tables import (
+    ARGUMENT_DELTAS,
+    ARGUMENT_VALUES,
+    CALLS,
+    FINISHED_STATUSES,
+    PROVIDER_TOOLS,
+)
 from streamweld._pure.json.kinds import is_object
 from streamweld._pure.json.members import as_object
-from streamweld._pure.model.delta import Address
+from streamweld._pure.model.delta import Address, CallEnding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +41,7 @@ class CallItem:
     provider: bool
     custom: bool
     metadata: str | None
-    unfinished: bool  # the item's status is `incomplete`
+    ending: CallEnding
 
 
 def call_type(item: Mapping[str, Any]) -> CallType | None:
@@ -68,8 +74,21 @@ def read_call(
         provider,
         kind.custom,
         as_object(reader.rest(item, path, kind.modelled)),
-        item.get("status") == "incomplete",
+        _ending(item, kind, provider=provider),
     )
+
+
+def _ending(item: Mapping[str, Any], kind: CallType, *, provider: bool) -> CallEnding:
+    """Return what the status of a closed item states about its call.
+
+    The status of a call that the provider runs may describe the run, not the arguments.
+    """
+    status = item.get("status")
+    status = status.strip() if isinstance(status, str) else ""
+    cut = status == "incomplete" if provider else status != "" and status not in FINISHED_STATUSES
+    if not cut:
+        return CallEnding.WHOLE
+    return CallEnding.CUT_MEMBERS if kind.wrapped else CallEnding.CUT_TEXT
 
 
 def open_call(assembler: Assembler, call: CallItem, kind: CallType) -> None:

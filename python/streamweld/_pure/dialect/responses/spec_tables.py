@@ -67,6 +67,7 @@ COUNTS = counts_of(_FACTS["usage"])
 OPENINGS = frozenset[str](_FACTS["opening_events"])
 TERMINALS: Mapping[str, str] = _FACTS["terminal_events"]
 STATUSES = frozenset[str](_FACTS["terminal_statuses"])
+FINISHED_STATUSES = frozenset[str](_FACTS["finished_statuses"])  # with any other status, a call was cut off
 ERRORS = frozenset[str](_FACTS["error_events"])
 KEEP_ALIVE = frozenset[str](_FACTS["keepalive_events"])
 TEXT_DELTAS = {

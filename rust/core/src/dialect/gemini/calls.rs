@@ -65,6 +65,9 @@ pub(crate) struct Calls {
     /// Maps call ids to keys in `others`, and counts the calls set aside so far.
     waiting: Map<String, BTreeSet<u64>>,
     aside: u64,
+    /// True once the candidate has a finish reason that means an error. Its calls then stay open, because their parts do
+    /// not show that the calls are valid.
+    pub(crate) failed: bool,
 }
 
 impl Calls {
@@ -76,6 +79,7 @@ impl Calls {
             others: BTreeMap::new(),
             waiting: Map::default(),
             aside: 0,
+            failed: false,
         }
     }
 
@@ -240,6 +244,9 @@ impl Calls {
     }
 
     fn close(&self, wire: &mut DecodeContext<'_, '_>, going: &Going) -> ParseResult {
+        if self.failed {
+            return Ok(());
+        }
         let (kind, address) = (Some(ItemKind::Call), going.address());
         wire.assembler
             .item_closed(wire.out, self.choice, kind, address, None, None)

@@ -19,6 +19,7 @@ use crate::json::members::Object;
 use crate::json::members::is_string;
 use crate::json::members::string;
 use crate::json::members::text;
+use crate::model::delta::CallEnding;
 use crate::model::delta::CallFields;
 use crate::model::fault::Fault;
 use std::borrow::Cow;
@@ -32,8 +33,7 @@ pub(crate) struct CallItem<'a> {
     pub(crate) provider: bool,
     pub(crate) custom: bool,
     pub(crate) metadata: Option<String>,
-    /// True if the item's status is `incomplete`.
-    pub(crate) unfinished: bool,
+    pub(crate) ending: CallEnding,
 }
 
 impl CallItem<'_> {
@@ -45,6 +45,7 @@ impl CallItem<'_> {
             arguments: self.arguments.clone(),
             provider_executed: self.provider,
             custom: self.custom,
+            ending: self.ending,
             metadata: self.metadata.as_deref(),
             ..CallFields::default()
         }
@@ -105,7 +106,23 @@ pub(crate) fn read_call<'a>(
         provider,
         custom: kind.custom,
         metadata: rest(item, &kind.modelled).text(),
-        unfinished: is_string(item.get("status"), "incomplete"),
+        ending: ending(item, kind, provider),
+    }
+}
+
+/// Returns what the status of a closed item states about its call. The status of a call that the provider runs may
+/// describe the run, not the arguments.
+fn ending(item: &Object<'_>, kind: &CallType, provider: bool) -> CallEnding {
+    let status = item.string("status").unwrap_or_default();
+    let status = status.trim_matches(is_white);
+    let cut = match provider {
+        true => status == "incomplete",
+        false => !status.is_empty() && !FACTS.finished_statuses.contains(status),
+    };
+    match (cut, kind.wrapped) {
+        (false, _) => CallEnding::Whole,
+        (true, false) => CallEnding::CutText,
+        (true, true) => CallEnding::CutMembers,
     }
 }
 

@@ -155,6 +155,8 @@ pub(crate) struct Facts {
     pub(crate) calls: HashMap<&'static str, CallType>,
     pub(crate) counts: Counts,
     pub(crate) statuses: HashSet<&'static str>,
+    /// Statuses of a call that is whole. With any other status, the call was cut off.
+    pub(crate) finished_statuses: HashSet<&'static str>,
     /// Item types with which a response may end, in addition to client calls.
     pub(crate) response_events: HashSet<&'static str>,
     /// Item types that are results, and the member that contains the output of each.
@@ -245,6 +247,7 @@ impl Facts {
                 .collect(),
             counts: Counts::of("responses"),
             statuses: list("terminal_statuses").into_iter().collect(),
+            finished_statuses: list("finished_statuses").into_iter().collect(),
             response_events: list("answers").into_iter().collect(),
             results: list("result_types")
                 .into_iter()

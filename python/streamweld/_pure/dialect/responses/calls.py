@@ -13,6 +13,8 @@ from streamweld._pure.dialect.responses.spec_tables import (
     ARGUMENT_VALUES,
     CALLS,
     FINISHED_STATUSES,
+    OTHER_ARGUMENTS,
+    OTHER_DELTAS,
     PROVIDER_TOOLS,
 )
 from streamweld._pure.json.kinds import is_object
@@ -66,14 +68,18 @@ def read_call(
     # A client's tool may have the same name as a provider's tool; it is then listed in the request.
     its_own = kind.type == "custom_tool_call" and name in PROVIDER_TOOLS and name not in reader.tools
     provider = kind.provider or its_own or _is_hosted(item)
+    member = _arguments_member(item, kind)
+    if member is not None and member not in kind.members:
+        reader.mark_misread("other_member")
+    modelled = kind.modelled if member is None else kind.modelled | {member}
     return CallItem(
         # A call that the provider runs has no call id, so the item id pairs the call with its result.
         Address(item_id, item_id if call_id is None and provider else call_id, index),
         name,
-        _arguments(item, path, reader, kind),
+        _arguments(item, path, reader, kind, member),
         provider,
         kind.custom,
-        as_object(reader.rest(item, path, kind.modelled)),
+        as_object(reader.rest(item, path, modelled)),
         _ending(item, kind, provider=provider),
     )
 
@@ -113,6 +119,10 @@ class ArgumentReader:
         text = reader.text(event, (), "delta")
         if text is None and is_object(event.get("delta")):
             text = _piece(event["delta"], reader)
+        elif event.get("delta") is None:
+            text = next((event[key] for key in OTHER_DELTAS if isinstance(event.get(key), str)), None)
+            if text is not None:
+                reader.mark_misread("other_member")
         if text:
             name = ARGUMENT_DELTAS[reader.kind] or reader.name(event, ())
             self._assembler.call_text(0, reader.address(event), text, name, reader.metadata(event))
@@ -122,11 +132,26 @@ class ArgumentReader:
         self._assembler.call_value(0, reader.address(event), _text(event, (), reader, member))
 
 
-def _arguments(item: Mapping[str, Any], path: Path, reader: Reader, kind: CallType) -> str | None:
+def _arguments_member(item: Mapping[str, Any], kind: CallType) -> str | None:
+    """Return the name of the member that contains the arguments of an item: the documented one, unless it is empty and
+    a gateway uses another one.
+    """
+    if kind.wrapped or not kind.members:
+        return None
+    own = kind.members[0]
+    if item.get(own) in (None, ""):
+        for member in OTHER_ARGUMENTS:
+            value = item.get(member)
+            if member != own and (is_object(value) or (isinstance(value, str) and value)):
+                return member
+    return own
+
+
+def _arguments(item: Mapping[str, Any], path: Path, reader: Reader, kind: CallType, member: str | None) -> str | None:
     if kind.wrapped:
         members = {key: reader.payload.raw(*path, key) or "null" for key in kind.members if item.get(key) is not None}
         return as_object(members)
-    return _text(item, path, reader, kind.members[0]) if kind.members else None
+    return None if member is None else _text(item, path, reader, member)
 
 
 def _piece(delta: Mapping[str, Any], reader: Reader) -> str | None:

@@ -109,8 +109,11 @@ class Choice:
 
     @property
     def dispatchable_calls(self) -> tuple[ToolCall, ...]:
-        """The calls to run: complete, with a name and an id, and without a result in the same stream."""
-        return _dispatchable(self._items)
+        """The calls to run: complete, with a name and an id, and without a result in the same stream.
+
+        Empty if the finish reason is `error`, even for calls that were complete before the response failed.
+        """
+        return _dispatchable(self._items, self.finish_reason)
 
     @property
     def server_tool_calls(self) -> tuple[ToolCall, ...]:
@@ -166,9 +169,9 @@ class Choice:
 _NO_CHOICE = Choice()
 
 
-def _dispatchable(items: tuple[Item, ...]) -> tuple[ToolCall, ...]:
+def _dispatchable(items: tuple[Item, ...], finish_reason: FinishReason | None) -> tuple[ToolCall, ...]:
     calls = [item for item in items if type(item) is ToolCall and item.dispatchable]
-    if not calls:
+    if not calls or finish_reason == "error":
         return ()
     answered = {item.call_id for item in items if type(item) is ToolResult}
     return tuple([call for call in calls if call.call_id not in answered])
@@ -505,7 +508,8 @@ class Response:
     @property
     def dispatchable_calls(self) -> tuple[ToolCall, ...]:
         """`Choice.dispatchable_calls` of the first choice: the calls to run."""
-        return _dispatchable(self._folded().items)
+        folded = self._folded()
+        return _dispatchable(folded.items, folded.finish_reason)
 
     @property
     def server_tool_calls(self) -> tuple[ToolCall, ...]:

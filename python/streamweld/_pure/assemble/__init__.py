@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from streamweld._json import loads_raw
 from streamweld._pure.assemble.attachments import AttachedSurface, Attachments
 from streamweld._pure.assemble.choice import Choice
-from streamweld._pure.assemble.finish_reason import conclude, take_reason
+from streamweld._pure.assemble.finish_reason import conclude, end_of_calls, take_reason
 from streamweld._pure.assemble.items import ItemSurface
 from streamweld._pure.assemble.part import call_events
 from streamweld._pure.assemble.part.close_calls import close_calls
@@ -475,8 +475,7 @@ class Assembler(ItemSurface, AttachedSurface):
         end_items(choice, ended=ended)
         if not choice.closed:
             choice.closed = True
-            cut = choice.finish.raw is not None and not choice.finish.is_success
-            close_calls(choice, ended=ended, cut=cut, broken_off=broken_off)
+            close_calls(choice, end_of_calls(choice.finish, ended=ended), broken_off=broken_off)
 
     def _close(self, *, ended: bool, assumed: bool = False) -> None:
         """Close all choices. `ended`: the terminal marker ended the stream, including choices without a finish reason.

@@ -44,11 +44,6 @@ class FinishState:
         self.repeated = False  # a second finish reason was already reported
         self.concluded: FinishReason | None = None  # the reason in the `Finished` event, once emitted
 
-    @property
-    def is_success(self) -> bool:
-        """True if the stream sent a finish reason that means a complete response."""
-        return self.reason in ("stop", "tool_calls")
-
 
 class OpenCalls:
     """Calls of one type that can continue: unfinished JSON, or any free-form text, which has no defined end."""

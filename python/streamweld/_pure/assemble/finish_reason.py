@@ -5,16 +5,28 @@ Each dialect has its own table that maps its words to reasons.
 
 from __future__ import annotations
 
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from streamweld._pure.assemble.choice import Choice
+    from streamweld._pure.assemble.choice import Choice, FinishState
     from streamweld._pure.assemble.part.call import Call
     from streamweld.events import FinishReason
 
-__all__ = ["conclude", "take_reason"]
+__all__ = ["CallsEnd", "conclude", "end_of_calls", "take_reason"]
+
+
+class CallsEnd(Enum):
+    """What the end of a choice implies for its open calls."""
+
+    SUCCESS = auto()  # the finish reason means success, so a call without arguments is complete
+    UNSTATED = auto()  # no finish reason was sent, but the stream has ended
+    UNFINISHED = auto()  # the finish reason means an incomplete response, so an unfinished call is not an anomaly
+    FAILED = auto()  # the response failed, so even complete JSON does not show that a call is meant to run
+    CUT = auto()  # the input ended too early
+
 
 # The more incomplete the response, the higher the rank. Of two reasons, the one with the higher rank is used.
 _WEIGHT: Mapping[FinishReason, int] = {
@@ -25,6 +37,18 @@ _WEIGHT: Mapping[FinishReason, int] = {
     "content_filter": 2,
     "error": 2,
 }
+
+
+def end_of_calls(finish: FinishState, *, ended: bool) -> CallsEnd:
+    """Return what a choice with this finish reason implies for its open calls.
+
+    `ended`: the stream has ended, even for choices without a finish reason.
+    """
+    if finish.reason is None:
+        return CallsEnd.UNSTATED if ended else CallsEnd.CUT
+    if finish.reason in ("stop", "tool_calls"):
+        return CallsEnd.SUCCESS
+    return CallsEnd.FAILED if finish.reason == "error" else CallsEnd.UNFINISHED
 
 
 def take_reason(choice: Choice, raw: str, mapped: FinishReason | Literal["natural"] | None) -> None:

@@ -58,6 +58,7 @@ from streamweld._pure.assemble.resolve.by_address import (
 )
 from streamweld._pure.assemble.resolve.terminal_items import restated_call, restated_part
 from streamweld._pure.json.scanner import replace_lone_surrogates
+from streamweld._pure.model.delta import CallEnding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -427,11 +428,13 @@ class ItemSurface:
         custom: bool,
         metadata: str | None,
         *,
+        ending: CallEnding = CallEnding.WHOLE,
         refused: bool = False,
     ) -> None:
         """Close a call, creating it first if it was not announced.
 
-        If `arguments` is missing, the streamed arguments are final. `refused`: the sender reports that the
+        If `arguments` is missing, the streamed arguments are final. `ending`: what the event states about the end of
+        the call. `refused`: the sender reports that the
         arguments are invalid for the tool.
         """
         state = self._item_choice(choice)
@@ -468,7 +471,7 @@ class ItemSurface:
         item.announced = True
         if refused and item.call is not None:
             item.call.refused = True
-        _whole(state, item, name, arguments, provider_executed, custom, metadata)
+        _whole(state, item, name, arguments, provider_executed, custom, metadata, ending)
 
     def restate_call(
         self,
@@ -479,6 +482,8 @@ class ItemSurface:
         provider_executed: bool,
         custom: bool,
         metadata: str | None,
+        *,
+        ending: CallEnding = CallEnding.WHOLE,
     ) -> None:
         """Apply a call from a terminal list."""
         state = self._item_choice(choice)
@@ -491,7 +496,7 @@ class ItemSurface:
         else:
             learn(state, item, address)
         item.restated = item.announced = True
-        _whole(state, item, name, arguments, provider_executed, custom, metadata)
+        _whole(state, item, name, arguments, provider_executed, custom, metadata, ending)
 
     def forget_addresses(self, choice: int) -> None:
         """End a step: ids and indexes may be reused for other items.
@@ -516,6 +521,7 @@ def _whole(
     provider_executed: bool,
     custom: bool,
     metadata: str | None,
+    ending: CallEnding,
 ) -> None:
     """Apply a call that arrived in one piece, and close its item."""
     call = item.call
@@ -525,6 +531,11 @@ def _whole(
         describe(state, call, custom=custom, provider_executed=provider_executed, metadata=metadata)
         rename_call(state, item, name)
     set_whole_arguments(state, item, arguments)
+    if call.verdict is None:
+        call.ending = ending
+        if ending is not CallEnding.WHOLE:
+            # The end of the response decides the state of the call, unless a later event completes the call.
+            return
     end_item(state, item, None, None)
 
 

@@ -6,6 +6,7 @@ This is plain data for all dialects. The decoder normalizes the values: absent, 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -45,6 +46,14 @@ class Address:
     # Id of the output item that events report, if the deltas are matched by a different id. It is not used as evidence.
     # The AI SDK numbers its blocks and sends the provider's item id separately.
     public_id: str | None = None
+
+
+class CallEnding(Enum):
+    """What the event that closes a call states about its end."""
+
+    WHOLE = auto()
+    CUT_TEXT = auto()  # the call was cut off; only argument text that is complete JSON shows that nothing is missing
+    CUT_MEMBERS = auto()  # the call was cut off; its arguments were assembled from members, so their JSON is complete
 
 
 class ListedPart(NamedTuple):

@@ -29,6 +29,9 @@ pub enum CallsEnd {
     Unstated,
     /// The finish reason means that the response is incomplete, so an unfinished call is not an anomaly.
     Unfinished,
+    /// The finish reason means that the response failed, so even complete JSON does not show that a call is meant to
+    /// run.
+    Failed,
     /// The input ended too early.
     Cut,
 }
@@ -38,6 +41,7 @@ pub enum CallsEnd {
 pub fn end_of_calls(finish: &FinishState, ended: bool) -> CallsEnd {
     match finish.reason {
         Some("stop" | "tool_calls") => CallsEnd::Success,
+        Some("error") => CallsEnd::Failed,
         Some(_) => CallsEnd::Unfinished,
         None if ended => CallsEnd::Unstated,
         None => CallsEnd::Cut,

@@ -33,6 +33,7 @@ use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
 use crate::json::Text;
 use crate::model::delta::Address;
+use crate::model::delta::CallEnding;
 use crate::model::delta::CallFields;
 use crate::model::delta::ItemKind;
 use crate::model::event::WireFact;
@@ -330,5 +331,14 @@ fn apply_whole_call(
         rename_call(ctx, choice, item, name)?;
     }
     set_whole_arguments(ctx, choice, item, fields.arguments.clone())?;
+    if let Some((_, call)) = choice.item_call_mut(item)
+        && call.verdict.is_none()
+    {
+        call.ending = fields.ending;
+        if fields.ending != CallEnding::Whole {
+            // The end of the response decides the state of the call, unless a later event completes the call.
+            return Ok(());
+        }
+    }
     end_item(ctx, choice, item, None, None)
 }

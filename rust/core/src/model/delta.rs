@@ -136,7 +136,20 @@ pub struct CallFields<'a> {
     pub custom: bool,
     /// The sender reports that the arguments are invalid for the tool.
     pub refused: bool,
+    pub ending: CallEnding,
     pub metadata: Option<&'a str>,
+}
+
+/// What the event that closes a call states about its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallEnding {
+    /// The call is whole.
+    #[default]
+    Whole,
+    /// The call was cut off. Only argument text that is complete JSON shows that nothing is missing.
+    CutText,
+    /// The call was cut off. Its arguments were assembled from members, so their JSON is complete in any case.
+    CutMembers,
 }
 
 /// How the input ended.

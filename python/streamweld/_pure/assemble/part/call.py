@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from streamweld._pure.assemble.part.arguments import ArgumentText
 from streamweld._pure.assemble.part.canonical_json import canonical
 from streamweld._pure.assemble.part.surrogates import Joiner
+from streamweld._pure.model.delta import CallEnding
 
 if TYPE_CHECKING:
     from streamweld._pure.assemble.part.object_merge import ObjectMerge, RawMembers
@@ -56,6 +57,7 @@ class Call:
         "custom",
         "dropped",
         "ended",
+        "ending",
         "first",
         "shared_id",
         "guess_reported",
@@ -120,6 +122,7 @@ class Call:
             None  # ambiguity to report if the next piece without an id is assigned to this call
         )
         self.refused = False  # the sender marked the input as invalid for the tool
+        self.ending = CallEnding.WHOLE  # what the last closing event stated about the end of the call
         self.late = False  # part of the call arrived after the finish reason
         self.index_reported = False
         self.dropped = False
@@ -138,6 +141,13 @@ class Call:
     @property
     def empty(self) -> bool:
         return self.text.empty
+
+    @property
+    def is_cut(self) -> bool:
+        """True if the sender reported that the call was cut off, and the arguments do not show that they are whole."""
+        if self.ending is CallEnding.CUT_TEXT:
+            return self.custom or not self.complete
+        return self.ending is CallEnding.CUT_MEMBERS
 
     @property
     def settled(self) -> int:

@@ -24,6 +24,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from streamweld._pure.assemble.choice import LEGACY_INDEX
+from streamweld._pure.assemble.finish_reason import CallsEnd
 from streamweld._pure.assemble.part import call_events
 from streamweld._pure.assemble.part.arguments import Change
 from streamweld._pure.assemble.part.call import MAX_ALIASES, Verdict
@@ -51,13 +52,13 @@ _UNPRINTED = (
 )  # fmt: skip
 
 
-def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> None:
+def close_calls(choice: Choice, end: CallsEnd, *, broken_off: bool) -> None:
     """Close every open call of the choice.
 
-    `ended`: the choice is over; otherwise every call was truncated. `cut`: the finish reason reports an incomplete
-    response, so an unfinished call is not an anomaly. `broken_off`: the input ended too early. A call that received
-    text after the finish reason is then treated as truncated, unless its JSON is complete.
+    `broken_off`: the input ended too early. A call that received text after the finish reason then counts as
+    truncated, unless its JSON is complete.
     """
+    ended = end is not CallsEnd.CUT
     for call in list(choice.calls):
         if not call.dropped and call.verdict is None:
             _settle(choice, call, ended=ended)
@@ -75,7 +76,7 @@ def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> 
     _drop_openings(choice)
     calls = _undecided(choice)
     ids = {call.slot: _identify(choice, call) for call in calls}
-    if ended and choice.finish.raw is None:
+    if end is CallsEnd.UNSTATED:
         for call in calls:
             _ignore_placeholder(choice, call)
     for call in calls:
@@ -87,9 +88,9 @@ def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> 
     closes = any(call.ended for call in choice.calls)
     verdicts: list[tuple[Call, Verdict]] = []
     for call in ordered:
-        over = ended and not (broken_off and call.late and not call.complete)
-        success = _means_the_end(choice)
-        verdict = _classify(choice, call, ids[call.slot], owners, ended=over, cut=cut, success=success, closes=closes)
+        went_on = broken_off and call.late and not call.complete
+        own_end = CallsEnd.CUT if went_on else end
+        verdict = _classify(choice, call, ids[call.slot], owners, own_end, unclosed=closes and not call.ended)
         verdicts.append((call, verdict))
     for call, verdict in verdicts:
         call.verdict = verdict
@@ -102,7 +103,7 @@ def close_call(choice: Choice, call: Call) -> None:
     unwrap(choice, call)
     owners = choice.owners(call) if call.aliases else {}
     given = _identify(choice, call)
-    call.verdict = _classify(choice, call, given, owners, ended=True, cut=False, success=True, closes=False)
+    call.verdict = _classify(choice, call, given, owners, CallsEnd.SUCCESS, unclosed=False)
     call_events.show_final(choice, call)
 
 
@@ -226,7 +227,8 @@ def _drop_openings(choice: Choice) -> None:
 
     They are one call with two ids.
     """
-    closed = {(call.name, call.canonical()) for call in _live(choice) if call.unopened and _is_json(call)}
+    unopened = [call for call in _live(choice) if call.unopened and call.ended]
+    closed = {(call.name, call.canonical()) for call in unopened if _is_json(call)}
     for call in _undecided(choice) if closed else ():
         if not call.ended and _is_json(call) and (call.name, call.canonical()) in closed:
             call_events.retract(choice, call)
@@ -298,7 +300,7 @@ def _ignore_placeholder(choice: Choice, call: Call) -> None:
 
     If token counts show that the response was complete, the placeholder is kept.
     """
-    if _means_the_end(choice) or choice.shared.is_counted:
+    if choice.shared.settings.switches.empty_call_without_reason == "run" or choice.shared.is_counted:
         return
     if call.text.gives_way() and not call.text.overflow:
         call.raw = call.text.text()
@@ -361,47 +363,37 @@ def _wire_id(choice: Choice, call: Call) -> str | None:
     return call.id
 
 
-def _means_the_end(choice: Choice) -> bool:
-    """Return True if the choice was not truncated. A call without arguments is then complete."""
-    finish = choice.finish
-    if finish.raw is None:
-        return choice.shared.settings.switches.empty_call_without_reason == "run"
-    return finish.is_success
-
-
 def _classify(
     choice: Choice,
     call: Call,
     given: str,
     owners: Mapping[str | None, int],
+    end: CallsEnd,
     *,
-    ended: bool,
-    cut: bool,
-    success: bool,
-    closes: bool,
+    unclosed: bool,
 ) -> Verdict:
     """Return the final state of a call.
 
     `owners`: for each id, how many calls have it as their first id. Aliases that are another call's id are dropped.
-    `success`: a call without arguments is complete. `closes`: the stream closed at least one call explicitly.
+    `unclosed`: the stream closed other calls explicitly, but not this one.
     """
     text = call.text
     reason: str | None = None
     state: ToolCallState = "incomplete"
-    if ended:
+    runs_unstated = choice.shared.settings.switches.empty_call_without_reason == "run"
+    if end is not CallsEnd.CUT:
         reason = _fault(choice, call, given)
         if reason is not None:
             state = "invalid"
         elif text.is_blank():
-            state = "empty" if success else "incomplete"
-            if success and closes and not call.ended:
-                state = "incomplete"  # the stream closed other calls explicitly, but not this one
+            counts = end is CallsEnd.SUCCESS or (end is CallsEnd.UNSTATED and runs_unstated)
+            if counts and (unclosed or call.is_cut):
                 choice.shared.out.diagnose("args_invalid", call.part, "incomplete")
-        elif call.custom:
-            state = "incomplete" if cut else "complete"
-        elif text.automaton.copy().finish() == "complete":
+            elif counts:
+                state = "empty"
+        elif _is_whole(call, end):
             state = "complete"
-        elif not cut:
+        elif end not in (CallsEnd.UNFINISHED, CallsEnd.FAILED):
             choice.shared.out.diagnose("args_invalid", call.part, "incomplete")
     raw = call.raw
     if text.overflow:
@@ -436,6 +428,18 @@ def _fault(choice: Choice, call: Call, given: str) -> str | None:
     if reason is not None:
         out.diagnose("args_invalid", call.part, reason)
     return reason
+
+
+def _is_whole(call: Call, end: CallsEnd) -> bool:
+    """Return whether nothing is missing from a call with arguments.
+
+    JSON shows its own end; the end of free-form text is known only from the wire.
+    """
+    if call.is_cut:
+        return False
+    if call.custom:
+        return end is CallsEnd.SUCCESS
+    return end is not CallsEnd.FAILED and call.text.automaton.copy().finish() == "complete"
 
 
 def _fault_of_text(call: Call) -> str | None:

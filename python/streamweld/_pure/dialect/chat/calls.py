@@ -27,7 +27,8 @@ CALL_TYPES = frozenset(DIALECTS["chat"]["call_types"])
 TOOL_USE_LISTS = ("content_list", "content", "tool_use", "tool_uses")
 _TOOL_USE_CALLS = ("tool_use", "tool_uses")  # lists in which every object is a call
 _TOOL_USE_TEXTS = ("input", "partial_json", "arguments")  # members with the arguments
-_OTHER_ARGUMENTS = ("parameters", "input")  # members that some gateways send in place of `arguments`
+# Members that some gateways send in place of `arguments`.
+_OTHER_ARGUMENTS: tuple[str, ...] = tuple(DIALECTS["chat"]["other_arguments"])
 _TOOL_USE_IDS = ("tool_use_id", "toolUseId", "id")
 _TOOL_USE_MEMBERS = (*_TOOL_USE_IDS, "name", *_TOOL_USE_TEXTS)
 _INDEX_HEAD = 64  # maximum number of characters of an unusable index that are reported
@@ -245,11 +246,12 @@ class CallReader:
 def _arguments_member(holder: Mapping[str, Any], *, is_wrapped: bool) -> str | None:
     """Return the name of the member that some gateways send instead of `arguments`, if it can contain arguments.
 
-    `is_wrapped`: the holder is a `function` object, in which this member may also be a string.
+    `is_wrapped`: the holder is the wrapper of a function. Outside it, a text in `input` belongs to a free-form tool.
     """
     for member in _OTHER_ARGUMENTS:
         value = holder.get(member)
-        if is_object(value) or (is_wrapped and isinstance(value, str)):
+        may_be_text = is_wrapped or member != "input"
+        if is_object(value) or (may_be_text and isinstance(value, str)):
             return member
     return None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.dialect.gemini.partial import PartialArguments, parse_path
-from streamweld._pure.dialect.gemini.spec_tables import CALL_FIELDS, a_word, an_id
+from streamweld._pure.dialect.gemini.spec_tables import CALL_FIELDS, OTHER_ARGUMENTS, a_word, an_id
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import as_object, leftovers
 from streamweld._pure.json.scanner import BigInteger
@@ -29,7 +29,7 @@ _MAX_STEPS = 127  # maximum length of a path: one less than the maximum depth of
 class CallReader:
     """Decodes the calls of one candidate."""
 
-    __slots__ = ("_address", "_assembler", "_choice", "_others", "_partial")
+    __slots__ = ("_address", "_assembler", "_choice", "_others", "_partial", "failed")
 
     def __init__(self, choice: int, assembler: Assembler) -> None:
         self._choice = choice
@@ -37,6 +37,9 @@ class CallReader:
         self._address: Address | None = None  # address of the call in progress
         self._partial = PartialArguments()
         self._others: dict[str, tuple[Address, PartialArguments]] = {}  # other calls in progress, by id
+        # The candidate has a finish reason that means an error. Its calls then stay open, because their parts do not
+        # show that the calls are valid.
+        self.failed = False
 
     def read(
         self, payload: Payload, part: Mapping[str, Any], path: Path, position: int, extra: Raw, notes: Anomalies
@@ -47,7 +50,10 @@ class CallReader:
             return
         path = (*path, "functionCall")
         identity, name = an_id(payload, call, path, notes), a_word(call, path, "name", notes)
-        metadata = as_object(extra | leftovers(payload, path, call, CALL_FIELDS))
+        member = _arguments_member(call)
+        if member != "args":
+            notes.mark_misread("other_member")
+        metadata = as_object(extra | leftovers(payload, path, call, CALL_FIELDS | {member}))
         goes_on = call.get("willContinue") is True
         partial = call.get("partialArgs")
         self._turn_to(identity, name)
@@ -63,7 +69,7 @@ class CallReader:
             self.finish()
         else:
             self._set_aside()
-        arguments = _arguments(payload, call, path)
+        arguments = _arguments(payload, call, path, member)
         if (payload.raw(*path, "args") or "").startswith('"{'):
             notes.mark_misread("args_text")  # google-genai raises unless the arguments are an object
         if name is None and identity is None and arguments is None and not is_array(partial):
@@ -74,7 +80,7 @@ class CallReader:
         if not goes_on and not is_array(partial):
             # Protobuf omits empty objects.
             self._assembler.call_opened(self._choice, address, name, arguments or "{}", False, False, metadata)
-            self._assembler.item_closed(self._choice, "call", address, None, None)
+            self._close(address)
             return
         self._address = address
         self._partial = PartialArguments()
@@ -122,7 +128,11 @@ class CallReader:
             return
         if self._partial.between:
             self._push(address, self._partial.close(), None)
-        self._assembler.item_closed(self._choice, "call", address, None, None)
+        self._close(address)
+
+    def _close(self, address: Address) -> None:
+        if not self.failed:
+            self._assembler.item_closed(self._choice, "call", address, None, None)
 
     def _more(self, payload: Payload, partial: object, path: Path, metadata: str | None, notes: Anomalies) -> None:
         address = self._address
@@ -167,11 +177,21 @@ class CallReader:
             self._assembler.call_text(self._choice, address, text, None, metadata)
 
 
-def _arguments(payload: Payload, call: Mapping[str, Any], path: Path) -> str | None:
+def _arguments_member(call: Mapping[str, Any]) -> str:
+    """Return the name of the member that contains the arguments: `args`, unless a gateway uses another one."""
+    if call.get("args") is None:
+        for member in OTHER_ARGUMENTS:
+            value = call.get(member)
+            if is_object(value) or (isinstance(value, str) and value.strip()):
+                return member
+    return "args"
+
+
+def _arguments(payload: Payload, call: Mapping[str, Any], path: Path, member: str) -> str | None:
     """Return the arguments as sent. A value that is not an object is passed on and classified later."""
-    value = call.get("args")
+    value = call.get(member)
     if value is None:
         return None
     if isinstance(value, str):
         return value if value.strip() else None
-    return payload.raw(*path, "args")
+    return payload.raw(*path, member)

@@ -65,6 +65,8 @@ class Candidate:
 
     def read(self, payload: Payload, value: dict[str, Any], path: Path, notes: Anomalies, *, recovered: bool) -> None:
         """Decode one element of a chunk's `candidates`."""
+        reason = a_reason(value, path, "finishReason", notes)
+        self._calls.failed = self._calls.failed or (reason is not None and meaning("gemini", reason) == "error")
         content = notes.an_object(value, path, "content")
         extra = leftovers(payload, path, value, CANDIDATE_FIELDS)
         carry: Raw = {}
@@ -80,7 +82,6 @@ class Candidate:
         metadata = as_object({key: raw for key, raw in (carry | extra).items() if raw not in _EMPTY})
         if metadata is not None:
             self._assembler.choice_metadata(self._index, metadata)
-        reason = a_reason(value, path, "finishReason", notes)
         if reason is not None:
             self.take(reason)
 

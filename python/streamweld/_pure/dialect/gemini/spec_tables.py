@@ -26,6 +26,7 @@ CANDIDATE_FIELDS = frozenset(SPEC["candidate_fields"])
 CONTENT_FIELDS = frozenset(SPEC["content_fields"])
 PART_FIELDS = frozenset(SPEC["part_fields"])
 CALL_FIELDS = frozenset(SPEC["call_fields"])
+OTHER_ARGUMENTS: tuple[str, ...] = tuple(SPEC["other_arguments"])  # members that some gateways send instead of `args`
 PARTIAL_FIELDS = frozenset(SPEC["partial_fields"])
 CODE_TOOL: str = SPEC["code_tool"]
 

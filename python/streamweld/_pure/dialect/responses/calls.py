@@ -8,10 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from streamweld._pure.dialect.responses.spec_tables import ARGUMENT_DELTAS, ARGUMENT_VALUES, CALLS, PROVIDER_TOOLS
+from streamweld._pure.dialect.responses.spec_tables import (
+    ARGUMENT_DELTAS,
+    ARGUMENT_VALUES,
+    CALLS,
+    FINISHED_STATUSES,
+    OTHER_ARGUMENTS,
+    OTHER_DELTAS,
+    PROVIDER_TOOLS,
+)
 from streamweld._pure.json.kinds import is_object
 from streamweld._pure.json.members import as_object
-from streamweld._pure.model.delta import Address
+from streamweld._pure.model.delta import Address, CallEnding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +43,7 @@ class CallItem:
     provider: bool
     custom: bool
     metadata: str | None
-    unfinished: bool  # the item's status is `incomplete`
+    ending: CallEnding
 
 
 def call_type(item: Mapping[str, Any]) -> CallType | None:
@@ -61,16 +69,33 @@ def read_call(
     # client's tool.
     its_own = kind.type == "custom_tool_call" and name in PROVIDER_TOOLS and name not in reader.tools
     provider = kind.provider or its_own or _is_hosted(item)
+    member = _arguments_member(item, kind)
+    if member is not None and member not in kind.members:
+        reader.mark_misread("other_member")
+    modelled = kind.modelled if member is None else kind.modelled | {member}
     return CallItem(
         # A call that the provider runs has no call id, so the item id pairs the call with its result.
         Address(item_id, item_id if call_id is None and provider else call_id, index),
         name,
-        _arguments(item, path, reader, kind),
+        _arguments(item, path, reader, kind, member),
         provider,
         kind.custom,
-        as_object(reader.rest(item, path, kind.modelled)),
-        item.get("status") == "incomplete",
+        as_object(reader.rest(item, path, modelled)),
+        _ending(item, kind, provider=provider),
     )
+
+
+def _ending(item: Mapping[str, Any], kind: CallType, *, provider: bool) -> CallEnding:
+    """Return what the status of a closed item states about its call.
+
+    The status of a call that the provider runs may describe the run, not the arguments.
+    """
+    status = item.get("status")
+    status = status.strip() if isinstance(status, str) else ""
+    cut = status == "incomplete" if provider else status != "" and status not in FINISHED_STATUSES
+    if not cut:
+        return CallEnding.WHOLE
+    return CallEnding.CUT_MEMBERS if kind.wrapped else CallEnding.CUT_TEXT
 
 
 def open_call(assembler: Assembler, call: CallItem, kind: CallType) -> None:
@@ -95,6 +120,10 @@ class ArgumentReader:
         text = reader.text(event, (), "delta")
         if text is None and is_object(event.get("delta")):
             text = _piece(event["delta"], reader)
+        elif event.get("delta") is None:
+            text = next((event[key] for key in OTHER_DELTAS if isinstance(event.get(key), str)), None)
+            if text is not None:
+                reader.mark_misread("other_member")
         if text:
             name = ARGUMENT_DELTAS[reader.kind] or reader.name(event, ())
             self._assembler.call_text(0, reader.address(event), text, name, reader.metadata(event))
@@ -104,11 +133,26 @@ class ArgumentReader:
         self._assembler.call_value(0, reader.address(event), _text(event, (), reader, member))
 
 
-def _arguments(item: Mapping[str, Any], path: Path, reader: Reader, kind: CallType) -> str | None:
+def _arguments_member(item: Mapping[str, Any], kind: CallType) -> str | None:
+    """Return the name of the member that contains the arguments of an item: the documented one, unless it is empty and
+    a gateway uses another one.
+    """
+    if kind.wrapped or not kind.members:
+        return None
+    own = kind.members[0]
+    if item.get(own) in (None, ""):
+        for member in OTHER_ARGUMENTS:
+            value = item.get(member)
+            if member != own and (is_object(value) or (isinstance(value, str) and value)):
+                return member
+    return own
+
+
+def _arguments(item: Mapping[str, Any], path: Path, reader: Reader, kind: CallType, member: str | None) -> str | None:
     if kind.wrapped:
         members = {key: reader.payload.raw(*path, key) or "null" for key in kind.members if item.get(key) is not None}
         return as_object(members)
-    return _text(item, path, reader, kind.members[0]) if kind.members else None
+    return None if member is None else _text(item, path, reader, member)
 
 
 def _piece(delta: Mapping[str, Any], reader: Reader) -> str | None:

@@ -18,7 +18,7 @@ from streamweld._pure.dialect.responses.spec_tables import (
 )
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import as_object, compact
-from streamweld._pure.model.delta import Address
+from streamweld._pure.model.delta import Address, CallEnding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -147,13 +147,12 @@ class ItemReader:
         *,
         again: bool,
     ) -> None:
-        if call.unfinished:
-            # The call was truncated. Its final state depends on why the response is incomplete.
-            self._assembler.call_text(0, call.address, "", call.name, call.metadata)
-            self._assembler.call_value(0, call.address, call.arguments)
-            return
         report = self._assembler.restate_call if again else self._assembler.call_closed
-        report(0, call.address, call.name, call.arguments, call.provider, call.custom, call.metadata)
+        report(
+            0, call.address, call.name, call.arguments, call.provider, call.custom, call.metadata, ending=call.ending
+        )
+        if call.ending is not CallEnding.WHOLE:
+            return
         if kind.type == "image_generation_call":
             self._image(item, path, reader, call)
         elif kind.results:

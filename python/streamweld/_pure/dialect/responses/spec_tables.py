@@ -67,6 +67,10 @@ COUNTS = counts_of(_FACTS["usage"])
 OPENINGS = frozenset[str](_FACTS["opening_events"])
 TERMINALS: Mapping[str, str] = _FACTS["terminal_events"]
 STATUSES = frozenset[str](_FACTS["terminal_statuses"])
+# Members that some gateways send instead of the documented member with the arguments, or instead of `delta`.
+OTHER_ARGUMENTS: tuple[str, ...] = tuple(_FACTS["other_arguments"])
+OTHER_DELTAS: tuple[str, ...] = tuple(_FACTS["other_deltas"])
+FINISHED_STATUSES = frozenset[str](_FACTS["finished_statuses"])  # with any other status, a call was cut off
 ERRORS = frozenset[str](_FACTS["error_events"])
 KEEP_ALIVE = frozenset[str](_FACTS["keepalive_events"])
 TEXT_DELTAS = {

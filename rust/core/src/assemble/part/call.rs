@@ -11,6 +11,7 @@ use crate::assemble::part::object_merge::RawMembers;
 use crate::assemble::part::shared_id::SharedId;
 use crate::assemble::resolve::names::Progress;
 use crate::json::Surrogates;
+use crate::model::delta::CallEnding;
 use crate::model::lazy_box::LazyBox;
 use crate::model::lazy_box::blank;
 use crate::model::small_map::Set;
@@ -89,6 +90,8 @@ pub struct Call {
     pub pending_ambiguity: Option<Code>,
     /// The sender marked the input as invalid for the tool.
     pub refused: bool,
+    /// What the last closing event stated about the end of the call.
+    pub ending: CallEnding,
     /// Part of the call arrived after the finish reason.
     pub late: bool,
     pub index_reported: bool,
@@ -126,6 +129,16 @@ impl Call {
 
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
+    }
+
+    /// Returns true if the sender reported that the call was cut off, and the arguments do not show that they are
+    /// whole.
+    pub fn is_cut(&self) -> bool {
+        match self.ending {
+            CallEnding::Whole => false,
+            CallEnding::CutText => self.custom || !self.is_complete(),
+            CallEnding::CutMembers => true,
+        }
     }
 
     /// Returns how many bytes of the text may be emitted. Later fragments can neither change them nor move them to

@@ -45,24 +45,22 @@ pub fn classify(
     let mut state = "incomplete";
     let runs = ctx.switches().empty_call_without_reason == EmptyCall::Run;
     let runs_unstated = runs && end == CallsEnd::Unstated;
+    let reports_cut = matches!(end, CallsEnd::Unfinished | CallsEnd::Failed);
     if end != CallsEnd::Cut {
         reason = fault(ctx, call, &given)?;
         if reason.is_some() {
             state = "invalid";
         } else if text.is_blank() {
-            if (end == CallsEnd::Success || runs_unstated) && unclosed {
+            let counts = end == CallsEnd::Success || runs_unstated;
+            if counts && (unclosed || call.is_cut()) {
                 let part = Some(call.part);
                 ctx.out.diagnose(Code::ARGS_INVALID, part, "incomplete")?;
-            } else if end == CallsEnd::Success || runs_unstated {
+            } else if counts {
                 state = "empty";
             }
-        } else if call.custom {
-            if end != CallsEnd::Unfinished {
-                state = "complete";
-            }
-        } else if ends_whole(call) {
+        } else if is_whole(call, end) {
             state = "complete";
-        } else if end != CallsEnd::Unfinished {
+        } else if !reports_cut {
             ctx.out
                 .diagnose(Code::ARGS_INVALID, Some(call.part), "incomplete")?;
         }
@@ -140,6 +138,16 @@ fn fault_of_text(call: &Call) -> Option<&'static str> {
     }
     let other = ends_whole(call) && text.automaton.root() != Some(Root::Object);
     other.then_some("not_object")
+}
+
+/// Returns true if nothing is missing from a call with arguments. JSON shows its own end; the end of free-form text is
+/// known only from the wire.
+fn is_whole(call: &Call, end: CallsEnd) -> bool {
+    !call.is_cut()
+        && match call.custom {
+            true => end == CallsEnd::Success,
+            false => end != CallsEnd::Failed && ends_whole(call),
+        }
 }
 
 /// Returns true if the text can be a tool name. Non-ASCII blanks, control characters and formatting characters are

@@ -235,7 +235,7 @@ fn drop_openings(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseRes
     for slot in choice.live() {
         let call = choice.get_mut(slot);
         closed.extend(
-            call.filter(|call| call.unopened && is_json(call))
+            call.filter(|call| call.unopened && call.ended && is_json(call))
                 .map(contents),
         );
     }

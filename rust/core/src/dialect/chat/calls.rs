@@ -118,7 +118,8 @@ static TOOL_USE_FIELDS: LazyLock<Vec<&'static str>> =
 const TOOL_USE_TEXTS: [&str; 3] = ["input", "partial_json", "arguments"];
 
 /// Members that some gateways send instead of `arguments`.
-const OTHER_ARGUMENTS: [&str; 2] = ["parameters", "input"];
+static OTHER_ARGUMENTS: LazyLock<Vec<&'static str>> =
+    LazyLock::new(|| spec::words(spec::fact("chat", "other_arguments")));
 
 /// Member names that gateways use for the id of a call.
 const TOOL_USE_IDS: [&str; 3] = ["tool_use_id", "toolUseId", "id"];
@@ -330,11 +331,12 @@ fn fragment<'a>(
 }
 
 /// Returns a member that some gateways send instead of `arguments`, if it can contain arguments. `is_wrapped`: the
-/// members are those of a `function` object, in which this member may also be a string.
+/// members are those of a function's wrapper. Outside it, a text in `input` belongs to a free-form tool.
 fn arguments_member<'a>(members: &[Member<'a>], is_wrapped: bool) -> Option<Member<'a>> {
-    OTHER_ARGUMENTS.into_iter().find_map(|name| {
+    OTHER_ARGUMENTS.iter().find_map(|name| {
+        let may_be_text = is_wrapped || *name != "input";
         let fits =
-            |raw: Raw<'_>| raw.kind == Kind::Object || (is_wrapped && raw.kind == Kind::String);
+            |raw: Raw<'_>| raw.kind == Kind::Object || (may_be_text && raw.kind == Kind::String);
         let raw = find(members, name).filter(|raw| fits(*raw))?;
         let key = Key {
             raw: name,

@@ -64,6 +64,9 @@ pub(crate) struct Calls {
     /// Maps call ids to keys in `others`. The next key is `aside`, the number of calls set aside so far.
     waiting: Map<String, BTreeSet<u64>>,
     aside: u64,
+    /// True once the candidate has a finish reason that means an error. Its calls then stay open, because their parts do
+    /// not show that the calls are valid.
+    pub(crate) failed: bool,
 }
 
 impl Calls {
@@ -75,6 +78,7 @@ impl Calls {
             others: BTreeMap::new(),
             waiting: Map::default(),
             aside: 0,
+            failed: false,
         }
     }
 
@@ -95,7 +99,13 @@ impl Calls {
         let (members, at) = (&call.members, at.member("functionCall"));
         let id = an_id(members, at, notes);
         let name = a_word(members, at, "name", notes);
-        let metadata = extra.and(&rest(members, &FACTS.call_fields)).text();
+        let (sent, arguments) = arguments(members);
+        let mut metadata = rest(members, &FACTS.call_fields);
+        if let Some(sent) = sent {
+            metadata.members.retain(|member| !member.key.is(sent));
+            notes.mark_misread("other_member");
+        }
+        let metadata = extra.and(&metadata).text();
         let metadata = metadata.as_deref();
         let goes_on = is_true(members, "willContinue");
         let partial = nonnull(members, "partialArgs");
@@ -113,7 +123,6 @@ impl Calls {
         } else {
             self.finish(wire)?;
         }
-        let arguments = arguments(members);
         if nonnull(members, "args").is_some_and(|raw| raw.text.starts_with("\"{")) {
             notes.mark_misread("args_text"); // google-genai raises unless the arguments are an object
         }
@@ -239,6 +248,9 @@ impl Calls {
     }
 
     fn close(&self, wire: &mut DecodeContext<'_, '_>, going: &Going) -> ParseResult {
+        if self.failed {
+            return Ok(());
+        }
         let (kind, address) = (Some(ItemKind::Call), going.address());
         wire.assembler
             .item_closed(wire.out, self.choice, kind, address, None, None)
@@ -330,9 +342,24 @@ impl Calls {
     }
 }
 
-/// Returns the arguments as sent. A value that is not an object is passed on unchanged and validated later.
-fn arguments<'a>(call: &[Member<'a>]) -> Option<Text<'a>> {
-    let raw = nonnull(call, "args")?;
+/// Returns the arguments as sent, and the name of their member if it is not `args`. A value that is not an object is
+/// passed on unchanged and validated later.
+fn arguments<'a>(call: &[Member<'a>]) -> (Option<&'static str>, Option<Text<'a>>) {
+    if let Some(raw) = nonnull(call, "args") {
+        return (None, argument_text(raw));
+    }
+    let mut others = FACTS.other_arguments.iter();
+    let found = others.find_map(|name| {
+        let raw = nonnull(call, name).filter(|raw| matches!(raw.kind, Kind::Object | Kind::String));
+        Some((*name, argument_text(raw?)?))
+    });
+    match found {
+        Some((name, text)) => (Some(name), Some(text)),
+        None => (None, None),
+    }
+}
+
+fn argument_text(raw: Raw<'_>) -> Option<Text<'_>> {
     match text(raw) {
         Some(text) => Some(text).filter(|text| !is_blank(text)),
         None => Some(Text::plain(raw.text)),

@@ -145,6 +145,9 @@ impl Candidate {
         notes: &mut Anomalies<'a>,
     ) -> ParseResult {
         let members = &value.members;
+        let reason = a_reason(members, at, "finishReason", notes);
+        let fails = |reason: &Cow<'_, str>| FACTS.reason(reason) == Some("error");
+        self.calls.failed |= reason.as_ref().is_some_and(fails);
         let mut extra = rest(members, &FACTS.candidate_fields);
         let mut carry = ExtraFields::default();
         if let Some(raw) = nonnull(members, LOGPROBS) {
@@ -174,7 +177,7 @@ impl Candidate {
             wire.assembler
                 .choice_metadata(wire.out, self.index, &metadata)?;
         }
-        match a_reason(members, at, "finishReason", notes) {
+        match reason {
             Some(reason) => self.take(wire, &reason),
             None => Ok(()),
         }

@@ -37,6 +37,8 @@ pub(crate) struct Facts {
     pub(crate) content_fields: Fields,
     pub(crate) part_fields: Fields,
     pub(crate) call_fields: Fields,
+    /// Members that some gateways send instead of `args`.
+    pub(crate) other_arguments: Vec<&'static str>,
     partial_fields: Fields,
     /// Member names in the proto files and in the JSON form.
     pub(crate) proto_names: Vec<(&'static str, String)>,
@@ -58,6 +60,7 @@ pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(|| {
         content_fields: list("content_fields"),
         part_fields: list("part_fields"),
         call_fields: list("call_fields"),
+        other_arguments: words(fact("gemini", "other_arguments")),
         partial_fields: list("partial_fields"),
         proto_names: list("proto_names")
             .into_iter()

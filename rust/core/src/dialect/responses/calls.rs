@@ -19,6 +19,7 @@ use crate::json::members::Object;
 use crate::json::members::is_string;
 use crate::json::members::string;
 use crate::json::members::text;
+use crate::model::delta::CallEnding;
 use crate::model::delta::CallFields;
 use crate::model::fault::Fault;
 use std::borrow::Cow;
@@ -32,8 +33,7 @@ pub(crate) struct CallItem<'a> {
     pub(crate) provider: bool,
     pub(crate) custom: bool,
     pub(crate) metadata: Option<String>,
-    /// True if the item's status is `incomplete`.
-    pub(crate) unfinished: bool,
+    pub(crate) ending: CallEnding,
 }
 
 impl CallItem<'_> {
@@ -45,6 +45,7 @@ impl CallItem<'_> {
             arguments: self.arguments.clone(),
             provider_executed: self.provider,
             custom: self.custom,
+            ending: self.ending,
             metadata: self.metadata.as_deref(),
             ..CallFields::default()
         }
@@ -93,6 +94,12 @@ pub(crate) fn read_call<'a>(
     let provider = kind.provider || its_own || is_hosted(item);
     // A call that the provider runs has no call id, so the item id pairs the call with its result.
     let call_id = call_id.or_else(|| item_id.clone().filter(|_| provider));
+    let (elsewhere, arguments) = arguments(item, kind);
+    let mut metadata = rest(item, &kind.modelled);
+    if let Some(elsewhere) = elsewhere {
+        metadata.members.retain(|member| !member.key.is(elsewhere));
+        reader.wire.out.mark_misread("other_member");
+    }
     CallItem {
         item_address: ItemAddress {
             item_id,
@@ -101,11 +108,27 @@ pub(crate) fn read_call<'a>(
             sub: None,
         },
         name,
-        arguments: arguments(item, kind),
+        arguments,
         provider,
         custom: kind.custom,
-        metadata: rest(item, &kind.modelled).text(),
-        unfinished: is_string(item.get("status"), "incomplete"),
+        metadata: metadata.text(),
+        ending: ending(item, kind, provider),
+    }
+}
+
+/// Returns what the status of a closed item states about its call. The status of a call that the provider runs may
+/// describe the run, not the arguments.
+fn ending(item: &Object<'_>, kind: &CallType, provider: bool) -> CallEnding {
+    let status = item.string("status").unwrap_or_default();
+    let status = status.trim_matches(is_white);
+    let cut = match provider {
+        true => status == "incomplete",
+        false => !status.is_empty() && !FACTS.finished_statuses.contains(status),
+    };
+    match (cut, kind.wrapped) {
+        (false, _) => CallEnding::Whole,
+        (true, false) => CallEnding::CutText,
+        (true, true) => CallEnding::CutMembers,
     }
 }
 
@@ -143,6 +166,7 @@ pub(crate) fn delta<'a>(
 ) -> ParseResult {
     let text = reader.text_of_event(FACTS.fields.delta);
     let text = text.or_else(|| piece(event));
+    let text = text.or_else(|| delta_elsewhere(event, reader));
     let Some(text) = text.filter(|text| !text.is_empty()) else {
         return Ok(());
     };
@@ -174,6 +198,20 @@ pub(crate) fn value<'a>(
     assembler.call_value(out, 0, item_address.address(), plain(event, member))
 }
 
+/// Returns a piece of arguments that an event without `delta` contains in another member.
+#[cold]
+fn delta_elsewhere<'a>(event: &Object<'a>, reader: &mut Reader<'_, '_, 'a>) -> Option<Text<'a>> {
+    if event.present("delta").is_some() {
+        return None;
+    }
+    let mut members = FACTS.other_deltas.iter();
+    let found = members.find_map(|name| event.get(name).and_then(text));
+    if found.is_some() {
+        reader.wire.out.mark_misread("other_member");
+    }
+    found
+}
+
 /// Members that contain the text if a delta is an object.
 const PIECE_MEMBERS: [&str; 2] = ["arguments", "partial_json"];
 
@@ -188,10 +226,32 @@ fn piece<'a>(event: &Object<'a>) -> Option<Text<'a>> {
     Some(inner.unwrap_or_else(|| Text::plain(delta.raw.text)))
 }
 
-fn arguments<'a>(item: &Object<'a>, kind: &CallType) -> Option<Text<'a>> {
-    if !kind.wrapped {
-        return kind.members.first().and_then(|name| plain(item, name));
+/// Returns the arguments of an item, and the name of their member if it is not the documented one.
+fn arguments<'a>(item: &Object<'a>, kind: &CallType) -> (Option<&'static str>, Option<Text<'a>>) {
+    if kind.wrapped {
+        return (None, wrapped_arguments(item, kind));
     }
+    let Some(own) = kind.members.first() else {
+        return (None, None);
+    };
+    let sent = plain(item, own);
+    if sent.as_ref().is_some_and(|text| !text.is_empty()) {
+        return (None, sent);
+    }
+    let mut others = FACTS.other_arguments.iter().filter(|name| *name != own);
+    let found = others.find_map(|name| {
+        let raw = item.present(name)?;
+        let fits = matches!(raw.kind, Kind::Object | Kind::String);
+        let text = plain(item, name).filter(|text| fits && !text.is_empty())?;
+        Some((*name, text))
+    });
+    match found {
+        Some((name, text)) => (Some(name), Some(text)),
+        None => (None, sent),
+    }
+}
+
+fn wrapped_arguments<'a>(item: &Object<'a>, kind: &CallType) -> Option<Text<'a>> {
     let mut out = ExtraFields::default();
     for name in &kind.members {
         if let Some(raw) = item.present(name) {

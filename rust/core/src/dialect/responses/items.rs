@@ -21,12 +21,12 @@ use crate::dialect::responses::text::Texts;
 use crate::fastpath::text_mark::mark_of;
 use crate::json::Kind;
 use crate::json::Raw;
-use crate::json::Text;
 use crate::json::compact;
 use crate::json::extra_fields::ExtraFields;
 use crate::json::members::Object;
 use crate::json::members::is_string;
 use crate::json::members::string;
+use crate::model::delta::CallEnding;
 use crate::model::delta::ItemKind;
 use crate::model::fault::Fault;
 use crate::model::lazy_box::LazyBox;
@@ -248,24 +248,13 @@ impl Items {
         let ItemOccurrence { at, again } = occurrence;
         let DecodeContext { assembler, out } = &mut reader.wire;
         let call_fields = call.call_fields();
-        if call.unfinished {
-            // The call was truncated. Its final state depends on why the response is incomplete.
-            let nothing = Text::plain("");
-            let address = call.item_address.address();
-            assembler.call_text(
-                out,
-                0,
-                address,
-                nothing,
-                call_fields.name,
-                call_fields.metadata,
-            )?;
-            return assembler.call_value(out, 0, address, call_fields.arguments);
-        }
         if again {
             assembler.restate_call(out, call_fields)?;
         } else {
             assembler.call_closed(out, call_fields)?;
+        }
+        if call.ending != CallEnding::Whole {
+            return Ok(());
         }
         match kind.results.as_slice() {
             _ if kind.kind == "image_generation_call" => self.image(item, at, reader, call),

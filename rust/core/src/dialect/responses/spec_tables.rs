@@ -155,7 +155,13 @@ pub(crate) struct Facts {
     pub(crate) calls: HashMap<&'static str, CallType>,
     pub(crate) counts: Counts,
     pub(crate) statuses: HashSet<&'static str>,
-    /// Item types that may be the last item of a response, in addition to client calls.
+    /// Statuses of a call that is whole. With any other status, the call was cut off.
+    pub(crate) finished_statuses: HashSet<&'static str>,
+    /// Members that some gateways send instead of the documented member with the arguments.
+    pub(crate) other_arguments: Vec<&'static str>,
+    /// Members that some gateways send instead of `delta` in events with a piece of arguments.
+    pub(crate) other_deltas: Vec<&'static str>,
+    /// Item types with which a response may end, in addition to client calls.
     pub(crate) response_events: HashSet<&'static str>,
     /// Item types that are results, and the member that contains the output of each.
     pub(crate) results: HashMap<&'static str, &'static str>,
@@ -245,6 +251,9 @@ impl Facts {
                 .collect(),
             counts: Counts::of("responses"),
             statuses: list("terminal_statuses").into_iter().collect(),
+            finished_statuses: list("finished_statuses").into_iter().collect(),
+            other_arguments: list("other_arguments"),
+            other_deltas: list("other_deltas"),
             response_events: list("answers").into_iter().collect(),
             results: list("result_types")
                 .into_iter()

@@ -72,6 +72,7 @@ class Call:
         "late",
         "merge",
         "metadata",
+        "misses_arguments",
         "name",
         "name_conflict_reported",
         "object_arguments",
@@ -119,6 +120,7 @@ class Call:
         self.pending_ambiguity: str | None = (
             None  # ambiguity to report if the next piece without an id goes to this call
         )
+        self.misses_arguments = False  # a member that was not read may contain the arguments
         self.refused = False  # the sender marked the input as invalid for the tool
         self.late = False  # part of the call arrived after the finish reason
         self.index_reported = False

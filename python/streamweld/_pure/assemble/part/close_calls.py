@@ -390,12 +390,12 @@ def _classify(
             state = "invalid"
         elif text.is_blank():
             state = "empty" if success else "incomplete"
-            if success and closes and not call.ended:
-                state = "incomplete"  # the wire closed other calls but not this one
+            if success and (call.misses_arguments or (closes and not call.ended)):
+                state = "incomplete"  # the wire closed other calls but not this one, or the arguments were not read
                 choice.shared.out.diagnose("args_invalid", call.part, "incomplete")
         elif call.custom:
             state = "incomplete" if cut else "complete"
-        elif text.automaton.copy().finish() == "complete":
+        elif ends_whole(call):
             state = "complete"
         elif not cut:
             choice.shared.out.diagnose("args_invalid", call.part, "incomplete")
@@ -408,6 +408,11 @@ def _classify(
     aliases += [alias for alias in call.aliases if not owners.get(alias, 0)]
     shown = tuple([alias for alias in aliases if alias not in (given, wire)])
     return Verdict(given, text.text(), state, reason, raw, shown)
+
+
+def ends_whole(call: Call) -> bool:
+    """Return whether the text would be one complete value if it ended here."""
+    return call.text.automaton.copy().finish() == "complete"
 
 
 def _fault(choice: Choice, call: Call, given: str) -> str | None:

@@ -89,6 +89,8 @@ pub struct Call {
     pub pending_ambiguity: Option<Code>,
     /// The sender marked the input as invalid for the tool.
     pub refused: bool,
+    /// A member that was not read may contain the arguments.
+    pub misses_arguments: bool,
     /// Part of the call arrived after the finish reason.
     pub late: bool,
     pub index_reported: bool,

@@ -50,7 +50,8 @@ pub fn classify(
         if reason.is_some() {
             state = "invalid";
         } else if text.is_blank() {
-            if (end == CallsEnd::Success || runs_unstated) && unclosed {
+            let open = unclosed || call.misses_arguments;
+            if (end == CallsEnd::Success || runs_unstated) && open {
                 let part = Some(call.part);
                 ctx.out.diagnose(Code::ARGS_INVALID, part, "incomplete")?;
             } else if end == CallsEnd::Success || runs_unstated {

@@ -27,7 +27,7 @@ from streamweld._pure.assemble.settings import Settings
 from streamweld._pure.assemble.snapshot import client_calls, finished_event, part_events, shown_calls
 from streamweld._pure.assemble.terminal_message import reconcile
 from streamweld._pure.json.scanner import replace_lone_surrogates
-from streamweld._pure.model.delta import Fragment, Usage
+from streamweld._pure.model.delta import Address, Fragment, Usage
 from streamweld._pure.model.finish_words import meaning
 from streamweld._spec import DIALECTS
 from streamweld.events import ResponseStarted, UpstreamErrorEvent
@@ -432,6 +432,13 @@ class Assembler(ItemSurface, AttachedSurface):
 
     def _live_choice(self, choice: int) -> Choice | None:
         return None if self._over else self._choice(choice)
+
+    def call_misses_arguments(self, choice: int, address: Address) -> None:
+        """Mark the call at this address, because a member that was not read may contain its arguments."""
+        state = self._choices.get(choice)
+        item = None if state is None else state.item_index.find("call", address, "delta")
+        if item is not None and item.call is not None:
+            item.call.misses_arguments = True
 
     def _item_choice(self, choice: int) -> Choice | None:
         state = self._live_choice(choice)

@@ -27,11 +27,16 @@ def detect(value: object, event: str, before: Sequence[object] = ()) -> str | No
         # Some gateways wrap a single error object in an array.
         value = value[0]
     if _is_object(value):
+        named = value
+        if event not in ("", "message", "error") and "type" not in value and "choices" not in value:
+            # An event name can replace a missing type, except the names that every dialect uses.
+            named = {**value, "type": event}
         for rule in DIALECTS["detect"]:
             if "after" in rule and not any(_is_object(one) and _holds(rule["after"], one) for one in before):
                 continue
             for conditions in rule["any"]:
-                if all(_holds(condition, value) for condition in conditions):
+                subject = named if any(name in value for name in rule.get("named", ())) else value
+                if all(_holds(condition, subject) for condition in conditions):
                     dialect: str = rule["dialect"]
                     return dialect
     # An `error` event of unknown shape is decoded as a Chat error.

@@ -6,6 +6,7 @@ stream.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from streamweld._pure.json.scanner import Path, Payload
 
-__all__ = ["ErrorFields", "is_bare", "read_error", "reports_failure", "text_error"]
+__all__ = ["ErrorFields", "is_bare", "is_notice", "read_error", "reports_failure", "reports_success", "text_error"]
 
 MAX_TEXT = 512  # maximum length, in characters, of a message that is not JSON
 HTTP_ERROR = 400  # the lowest HTTP status that reports an error
@@ -27,23 +28,38 @@ _STATUS_LIMIT = 10**9  # exclusive upper bound of a status
 _MESSAGES: tuple[Path, ...] = (
     ("message",), ("error_message",), ("errorMessage",), ("error_msg",), ("msg",), ("detail",), ("title",),
     ("base_resp", "status_msg"), ("errmsg",), ("err_msg",), ("error_description",), ("Message",), ("Error", "Message"),
-    ("fault", "faultstring"), ("reason",),
+    ("fault", "faultstring"), ("reason",), ("httpMessage",), ("http_message",), ("errorText",), ("err",),
+    ("error_info", "message"), ("error_info", "msg"), ("header", "message"), ("ErrorMsg", "Msg"),
+    ("Response", "Error", "Message"), ("data", "error", "message"), ("data",),
 )  # fmt: skip
 _CODES: tuple[Path, ...] = (
     ("code",), ("error_code",), ("errorCode",), ("statusCode",), ("status_code",), ("base_resp", "status_code"),
     ("errcode",), ("err_code",), ("errno",), ("retcode",), ("ret",), ("Error", "Code"),
+    ("originalStatusCode",), ("http_status",), ("httpStatus",), ("httpCode",), ("http_code",), ("error_info", "code"),
+    ("header", "code"), ("ErrorMsg", "Code"), ("Response", "Error", "Code"), ("data", "error", "code"),
 )  # fmt: skip
 _KINDS: tuple[Path, ...] = (("type",), ("error_type",), ("errorType",), ("__type",))
 _OWN = (
     "error_type", "error_message", "error_msg", "error_code", "errorType", "errorMessage", "errorCode", "errors",
     "error_description", "fault", "exception", "Error", "__type", "Message",
-    "upstream_error", "internalServerException", "modelStreamErrorException", "modelTimeoutException",
+    "upstream_error", "errorText", "error_info", "ErrorMsg", "err",
+    "internalServerException", "modelStreamErrorException", "modelTimeoutException",
     "serviceUnavailableException", "throttlingException", "validationException",
 )  # fmt: skip
-_WORDS = ("message", "msg", "detail", "title", "errmsg", "err_msg", "reason")
-_STATUSES = ("code", "statusCode", "status_code", "status")
+_WRAPPED = (("Response", "Error"), ("data", "error"))  # objects in an envelope that are present only in an error
+_WORDS = ("message", "msg", "detail", "title", "errmsg", "err_msg", "reason", "httpMessage", "http_message")
+_STATUSES = (
+    "code", "statusCode", "status_code", "status", "originalStatusCode", "http_status", "httpStatus", "httpCode",
+    "http_code",
+)  # fmt: skip
 _RESULTS = ("errcode", "err_code", "errno", "retcode", "ret")  # zero means success
 _FAILED = ("error", "failed", "fail", "failure")
+_SUCCEEDED = ("ok", "OK", "success", "succeeded")
+# Words in the name of an event, or in the type of a payload, that reports how a request proceeds.
+_NOTICES = frozenset({
+    "status", "keepalive", "heartbeat", "ping", "progress", "metadata", "info", "notice", "notification", "log",
+    "debug", "trace", "tool",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +98,9 @@ def reports_failure(value: Mapping[str, Any]) -> bool:
     """
     if any(value.get(name) for name in _OWN) or value.get("success") is False or value.get("ok") is False:
         return True
-    inner = value.get("base_resp")
-    if is_object(inner) and _is_status(inner.get("status_code"), 1):
+    if any(_lookup(value, path) for path in _WRAPPED) or value.get("event") == "error":
+        return True
+    if any(_is_status(_lookup(value, path), 1) for path in (("base_resp", "status_code"), ("header", "code"))):
         return True
     worded = any(isinstance(value.get(name), str) and value[name] for name in _WORDS)
     if worded and (
@@ -93,6 +110,27 @@ def reports_failure(value: Mapping[str, Any]) -> bool:
     ):
         return True
     return "detail" in value and "type" not in value and _is_detail(value["detail"])
+
+
+def is_notice(name: str) -> bool:
+    """Return whether the name of an event, or the type of a payload, shows that it reports how a request proceeds.
+
+    Such a payload is not an error of the response, even if it reports that a tool failed.
+    """
+    words = re.split(r"[._\-:/]", name)
+    failed = any(word in _FAILED or word.endswith("exception") for word in words)
+    return not failed and not _NOTICES.isdisjoint(words)
+
+
+def reports_success(value: Mapping[str, Any]) -> bool:
+    """Return whether an object has a result code or a status that means success."""
+    for name in _STATUSES:
+        sent = value.get(name)
+        if sent is True or (isinstance(sent, str) and sent in _SUCCEEDED):
+            return True
+        if (_is_status(sent, 0) and not _is_status(sent, 1)) or (_is_status(sent, 200) and not _is_status(sent, 300)):
+            return True
+    return False
 
 
 def is_bare(value: Mapping[str, Any]) -> bool:
@@ -114,13 +152,20 @@ def text_error(text: str) -> ErrorFields:
 def _first(payload: Payload, path: Path, error: Mapping[str, Any], paths: tuple[Path, ...]) -> str | None:
     """Return the first of these members that is present, as text."""
     for path_of_field in paths:
-        value: object = error
-        for name in path_of_field:
-            value = value.get(name) if is_object(value) and isinstance(name, str) else None
+        value = _lookup(error, path_of_field)
         if value is None or (path_of_field == ("detail",) and not _is_detail(value)):
+            continue
+        if path_of_field == ("data",) and not isinstance(value, str):
             continue
         return _plain(payload, (*path, *path_of_field), value)
     return None
+
+
+def _lookup(value: object, path: Path) -> object:
+    """Return the member at a path, or None."""
+    for name in path:
+        value = value.get(name) if is_object(value) and isinstance(name, str) else None
+    return value
 
 
 def _is_status(value: object, least: int) -> bool:

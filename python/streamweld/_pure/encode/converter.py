@@ -65,7 +65,7 @@ class Converter:
         own = dict(options)
         form = own.pop("tool_id_form", None)
         self._context = EncodeContext(
-            IdMint(own.pop("prefix")), known_call_ids=frozenset(config["known_call_ids"]), **own
+            IdMint(own.pop("prefix")), known_call_ids=frozenset(config["known_call_ids"]), target=target, **own
         )
         self._tool_ids = None if form is None else ToolIds(self._context.mint, *form)
         self._encoder = load_encoder(target)(self._context)

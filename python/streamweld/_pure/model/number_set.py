@@ -25,6 +25,9 @@ class NumberSet:
     def __contains__(self, number: int) -> bool:
         return number in self._seen
 
+    def overlaps(self, numbers: set[int]) -> bool:
+        return not self._seen.isdisjoint(numbers)
+
     def __len__(self) -> int:
         return len(self._seen)
 

@@ -70,6 +70,10 @@ _UNNUMBERED: Final = {
 }
 _UNMARKED: Final = frozenset({"gemini"})  # dialects without a terminal marker
 _DATA_LINES: Final = frozenset({"gemini"})  # dialects in which a client (google-genai) parses every other line as JSON
+_RUNS_AT_CLOSE: Final = frozenset({"anthropic"})  # dialects whose clients run a call when its item is closed
+# Dialects whose clients parse truncated arguments, so that only an unsuccessful finish reason keeps them from running
+# the call.
+_PARSES_PARTIAL: Final = frozenset({"anthropic"})
 _WHOLE_CALLS: Final = frozenset({"gemini"})  # dialects in which a call that has partly passed cannot be continued
 
 
@@ -381,7 +385,13 @@ class Repairer:
 
     @property
     def _holds_calls(self) -> bool:
-        """Whether blocks are held while a call is open."""
+        """Whether blocks are held, because calls are written only when complete and a call is open, or because clients
+        would run a call of which more may arrive.
+        """
+        if not self._calls:
+            return False
+        if self.dialect in _RUNS_AT_CLOSE and self._parser.out.ended.overlaps(self._calls):
+            return True
         return self._context.hold_arguments or self.dialect in _WHOLE_CALLS
 
     @property
@@ -618,7 +628,10 @@ class Repairer:
         context.cut = self._parser.is_cut
         passed.moved = False
         if not (out.unopened and self._write_opening(event)):
-            encoder.event(context.as_written(event))
+            written = context.as_written(event)
+            if written is not event and self.dialect in _PARSES_PARTIAL:
+                out.mark_misread("truncated_call")
+            encoder.event(written)
         if passed.moved:
             out.mark_misread("index_taken")
         if context.broken:
@@ -671,7 +684,7 @@ class Repairer:
         """Load the encoder once the dialect is known."""
         dialect = self._parser.dialect
         if dialect is not None:
-            self._context.source = dialect
+            self._context.source = self._context.target = dialect
             self._encoder = load_encoder(dialect)(self._context)
         return self._encoder
 

@@ -140,6 +140,18 @@ impl Assembler {
         add_arguments(&mut ctx, choice, item, &text, address.index)
     }
 
+    /// Marks the call at this address, because a member that was not read may contain its arguments.
+    pub fn call_misses_arguments(&mut self, choice: i32, address: Address<'_>) {
+        let Some(choice) = self.choices.turn_to(choice) else {
+            return;
+        };
+        let index = &choice.item_index;
+        let found = index.find(&choice.calls, ItemKind::Call, &address, Purpose::Delta);
+        if let Some((_, call)) = found.and_then(|item| choice.item_call_mut(item)) {
+            call.misses_arguments = true;
+        }
+    }
+
     /// Emits an event about a call in progress, without arguments. Returns false if no open call matches the address.
     pub fn call_progress(
         &mut self,

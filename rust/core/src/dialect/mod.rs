@@ -287,7 +287,11 @@ pub(crate) fn detect(
     };
     let found = object.and_then(|object| {
         let mut members = ConditionReader::new(object);
+        // An event name can replace a missing type, except the names that every dialect uses.
+        let is_named = !object.has("type") && !object.has("choices");
+        let event = event.filter(|name| is_named && !matches!(*name, "message" | "error"));
         let fits = |row: &&DetectRow| {
+            members.kind = event.filter(|_| row.named.iter().any(|name| object.has(name)));
             let follows = |condition| {
                 let mut before = before.iter();
                 before.any(|object| ConditionReader::new(object).shows(condition))
@@ -310,6 +314,8 @@ struct DetectRow {
     dialect: Dialect,
     /// A condition that an earlier payload must have met.
     after: Option<Condition>,
+    /// Members of which the payload must have one for the event name to replace a missing type.
+    named: Vec<&'static str>,
     /// Lists of conditions. All conditions of at least one list must hold.
     any: Vec<Vec<Condition>>,
 }
@@ -322,6 +328,7 @@ static DETECT: LazyLock<Vec<DetectRow>> = LazyLock::new(|| {
         Some(DetectRow {
             dialect: Dialect::from_name(row.get("dialect")?.as_str()?)?,
             after: row.get("after").and_then(Condition::of),
+            named: spec::words(row.get("named")),
             any: list(row.get("any")?).map(conditions).collect(),
         })
     };
@@ -364,6 +371,8 @@ struct ConditionReader<'o, 'a> {
     member: Option<&'static str>,
     raw: Option<Raw<'a>>,
     word: Option<Cow<'a, str>>,
+    /// The event name that replaces a missing type.
+    kind: Option<&'o str>,
 }
 
 impl<'o, 'a> ConditionReader<'o, 'a> {
@@ -373,6 +382,7 @@ impl<'o, 'a> ConditionReader<'o, 'a> {
             member: None,
             raw: None,
             word: None,
+            kind: None,
         }
     }
 
@@ -393,12 +403,20 @@ impl<'o, 'a> ConditionReader<'o, 'a> {
             (Some(raw), None) if raw.kind == Kind::Object => {
                 find(&members::members(raw), wanted).is_some()
             }
-            (_, Some(word)) => match wanted.strip_suffix('*') {
-                Some(begin) => word.starts_with(begin),
-                None => *word == wanted,
-            },
+            (_, Some(word)) => is_word(word, wanted),
+            (None, None) if condition.member == "type" => {
+                self.kind.is_some_and(|kind| is_word(kind, wanted))
+            }
             _ => false,
         }
+    }
+}
+
+/// Returns true if a word is the wanted one, or has the wanted prefix (`begin*`).
+fn is_word(word: &str, wanted: &str) -> bool {
+    match wanted.strip_suffix('*') {
+        Some(begin) => word.starts_with(begin),
+        None => word == wanted,
     }
 }
 

@@ -20,7 +20,7 @@ const HTTP_ERROR: i64 = 400;
 const STATUS_LIMIT: i64 = 1_000_000_000;
 
 /// Members of gateway-specific errors, in the order in which they are tried. A path leads into nested objects.
-const MESSAGES: [&[&str]; 15] = [
+const MESSAGES: [&[&str]; 26] = [
     &["message"],
     &["error_message"],
     &["errorMessage"],
@@ -36,8 +36,19 @@ const MESSAGES: [&[&str]; 15] = [
     &["Error", "Message"],
     &["fault", "faultstring"],
     &["reason"],
+    &["httpMessage"],
+    &["http_message"],
+    &["errorText"],
+    &["err"],
+    &["error_info", "message"],
+    &["error_info", "msg"],
+    &["header", "message"],
+    &["ErrorMsg", "Msg"],
+    &["Response", "Error", "Message"],
+    &["data", "error", "message"],
+    &["data"],
 ];
-const CODES: [&[&str]; 12] = [
+const CODES: [&[&str]; 22] = [
     &["code"],
     &["error_code"],
     &["errorCode"],
@@ -50,9 +61,19 @@ const CODES: [&[&str]; 12] = [
     &["retcode"],
     &["ret"],
     &["Error", "Code"],
+    &["originalStatusCode"],
+    &["http_status"],
+    &["httpStatus"],
+    &["httpCode"],
+    &["http_code"],
+    &["error_info", "code"],
+    &["header", "code"],
+    &["ErrorMsg", "Code"],
+    &["Response", "Error", "Code"],
+    &["data", "error", "code"],
 ];
 const KINDS: [&[&str]; 4] = [&["type"], &["error_type"], &["errorType"], &["__type"]];
-const OWN: [&str; 21] = [
+const OWN: [&str; 25] = [
     "error_type",
     "error_message",
     "error_msg",
@@ -68,6 +89,10 @@ const OWN: [&str; 21] = [
     "__type",
     "Message",
     "upstream_error",
+    "errorText",
+    "error_info",
+    "ErrorMsg",
+    "err",
     "internalServerException",
     "modelStreamErrorException",
     "modelTimeoutException",
@@ -75,13 +100,50 @@ const OWN: [&str; 21] = [
     "throttlingException",
     "validationException",
 ];
-const WORDS: [&str; 7] = [
-    "message", "msg", "detail", "title", "errmsg", "err_msg", "reason",
+/// Objects in an envelope that are present only in an error.
+const WRAPPED: [&[&str]; 2] = [&["Response", "Error"], &["data", "error"]];
+const WORDS: [&str; 9] = [
+    "message",
+    "msg",
+    "detail",
+    "title",
+    "errmsg",
+    "err_msg",
+    "reason",
+    "httpMessage",
+    "http_message",
 ];
-const STATUSES: [&str; 4] = ["code", "statusCode", "status_code", "status"];
+const STATUSES: [&str; 9] = [
+    "code",
+    "statusCode",
+    "status_code",
+    "status",
+    "originalStatusCode",
+    "http_status",
+    "httpStatus",
+    "httpCode",
+    "http_code",
+];
 /// Members with a result code. Zero means success.
 const RESULTS: [&str; 5] = ["errcode", "err_code", "errno", "retcode", "ret"];
 const FAILED: [&str; 4] = ["error", "failed", "fail", "failure"];
+const SUCCEEDED: [&str; 4] = ["ok", "OK", "success", "succeeded"];
+/// Words in the name of an event, or in the type of a payload, that reports how a request proceeds.
+const NOTICES: [&str; 13] = [
+    "status",
+    "keepalive",
+    "heartbeat",
+    "ping",
+    "progress",
+    "metadata",
+    "info",
+    "notice",
+    "notification",
+    "log",
+    "debug",
+    "trace",
+    "tool",
+];
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct UpstreamErrorFields<'a> {
@@ -153,24 +215,61 @@ impl<'a> UpstreamErrorFields<'a> {
 fn first<'a>(own: &[Member<'a>], positions: &[&[&str]]) -> Option<Raw<'a>> {
     positions.iter().find_map(|position| match position {
         ["detail"] => find(own, "detail").filter(|raw| is_detail(*raw)),
-        [name] => present(find(own, name)),
-        [outer, inner] => {
-            let outer = find(own, outer).filter(|raw| raw.kind == Kind::Object)?;
-            present(find(&members(outer), inner))
-        }
-        _ => None,
+        ["data"] => find(own, "data").filter(|raw| raw.kind == Kind::String),
+        position => lookup(own, position),
     })
 }
 
-/// Returns true if an object that has none of its dialect's members reports an error in a shape that gateways use. The
-/// shapes are a gateway-specific error member, a flag that indicates failure, and an error status with a message.
+/// Returns the member at this path, if it is present.
+fn lookup<'a>(own: &[Member<'a>], position: &[&str]) -> Option<Raw<'a>> {
+    let (name, inner) = position.split_first()?;
+    let raw = present(find(own, name))?;
+    match raw.kind {
+        _ if inner.is_empty() => Some(raw),
+        Kind::Object => lookup(&members(raw), inner),
+        _ => None,
+    }
+}
+
+/// Returns true if a name consists of words and one of them shows that the event or payload reports how a request
+/// proceeds. Such a payload is not an error of the response, even if it reports that a tool failed.
+pub(crate) fn is_notice(name: &str) -> bool {
+    let mut words = name.split(['.', '_', '-', ':', '/']);
+    let is_any = |list: &[&str], word: &str| list.contains(&word);
+    let mut found = false;
+    words.all(|word| {
+        found |= is_any(&NOTICES, word);
+        !(is_any(&FAILED, word) || word.ends_with("exception"))
+    }) && found
+}
+
+/// Returns true if an object has a result code or a status that means success, and no other.
+pub(crate) fn reports_success(own: &[Member<'_>]) -> bool {
+    let ok = |raw: Raw<'_>| {
+        raw.text == "true"
+            || SUCCEEDED.iter().any(|word| is_string(Some(raw), word))
+            || (is_status(raw, 0) && !is_status(raw, 1))
+            || (is_status(raw, 200) && !is_status(raw, 300))
+    };
+    let mut sent = STATUSES.iter().filter_map(|name| present(find(own, name)));
+    sent.any(ok)
+}
+
+/// Returns true if an object without any member of its dialect reports an error in a shape that gateways use: a
+/// gateway-specific error member, a flag that indicates failure, or an error status with a message.
 pub(crate) fn reports_failure(own: &[Member<'_>]) -> bool {
     let has_value = |name: &&str| find(own, name).is_some_and(|raw| !is_empty_value(raw));
     let denies = |name: &str| find(own, name).is_some_and(|raw| raw.text == "false");
     if OWN.iter().any(has_value) || denies("success") || denies("ok") {
         return true;
     }
-    if first(own, &[&["base_resp", "status_code"]]).is_some_and(|raw| is_status(raw, 1)) {
+    let is_filled = |path: &&[&str]| lookup(own, path).is_some_and(|raw| !is_empty_value(raw));
+    if WRAPPED.iter().any(is_filled) || is_string(find(own, "event"), "error") {
+        return true;
+    }
+    let results: [&[&str]; 2] = [&["base_resp", "status_code"], &["header", "code"]];
+    let has_result = |path: &&[&str]| lookup(own, path).is_some_and(|raw| is_status(raw, 1));
+    if results.iter().any(has_result) {
         return true;
     }
     let worded = |name: &&str| {

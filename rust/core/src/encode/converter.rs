@@ -309,6 +309,7 @@ impl Converter {
         let tool_ids = options.tool_id_form.map(ToolIds::new);
         let mut context = EncodeContext::new(options, &config.known_call_ids);
         context.source = source.map_or("", Dialect::name);
+        context.target = target.name();
         let flow = EncoderSink {
             target,
             same: false,

@@ -13,6 +13,7 @@ use crate::encode::encoder;
 use crate::model::config::Config;
 use crate::model::event::Deltas;
 use crate::model::event::Event;
+use crate::model::event::Mark;
 use crate::model::event::Sink;
 use crate::model::event::WireFact;
 use crate::model::fault::Class;
@@ -35,6 +36,13 @@ use std::mem;
 /// Dialects whose encoders write a call only when it is complete. No part of such a call may pass before that, because
 /// a later rewrite would write the whole call again.
 const WHOLE_CALLS: [&str; 1] = ["gemini"];
+
+/// Dialects whose clients run a call when its item is closed.
+const RUNS_AT_CLOSE: [&str; 1] = ["anthropic"];
+
+/// Dialects whose clients parse truncated arguments, so that only an unsuccessful finish reason keeps them from running
+/// the call.
+const PARSES_PARTIAL: [&str; 1] = ["anthropic"];
 
 /// Diagnostic codes that repair itself reports.
 const OWN: [Code; 2] = [Code::NOT_CARRIED, Code::REWRITTEN];
@@ -79,6 +87,8 @@ pub(crate) struct RepairSink {
     stopped: bool,
     /// Calls that are still open.
     calls: Set<u32>,
+    /// Those of the open calls whose item the wire closed.
+    closed_calls: Set<u32>,
     /// Total size of the payloads that ended items, and the maximum total up to which they are stored.
     items_size: usize,
     most: usize,
@@ -116,8 +126,10 @@ impl Sink for RepairSink {
             .filter(|_| !(self.rendering || self.block.misread));
         match event {
             Event::ToolCallStarted { part, .. } => _ = self.calls.insert(*part),
-            Event::ToolCall { part, .. } => _ = self.calls.remove(part),
-            Event::ToolCallRetracted(mark) => _ = self.calls.remove(&mark.part),
+            Event::ToolCall { part, .. } | Event::ToolCallRetracted(Mark { part, .. }) => {
+                self.calls.remove(part);
+                self.closed_calls.remove(part);
+            }
             Event::UpstreamError {
                 code,
                 kind,
@@ -135,6 +147,9 @@ impl Sink for RepairSink {
         }
         passed.moved = false;
         let other = self.context.as_written(event);
+        if other.is_some() && PARSES_PARTIAL.contains(&self.context.source) {
+            self.block.mark_misread("truncated_call");
+        }
         let event = other.as_ref().unwrap_or(event);
         let opens = self.block.unopened.is_some() && self.write_opening(Some(event));
         if let Some(encoder) = self.encoder.as_mut().filter(|_| !opens) {
@@ -222,6 +237,12 @@ impl Sink for RepairSink {
                 self.rejected = Some(self.position.1);
                 _ = self.block.record_fact(fact);
             }
+            WireFact::Ended(part) => {
+                if self.calls.contains(&part) {
+                    self.closed_calls.insert(part);
+                }
+                self.wire_facts.record_fact(fact);
+            }
             WireFact::Begun(choice) => self.begun.push(choice),
             WireFact::Roleless(choice) => self.roleless.push(choice),
             WireFact::Element => {
@@ -247,6 +268,7 @@ impl Sink for RepairSink {
 
     fn dialect_detected(&mut self, dialect: &'static str) {
         self.context.source = dialect;
+        self.context.target = dialect;
         self.encoder = encoder(dialect);
     }
 }
@@ -278,6 +300,7 @@ impl RepairSink {
             refusal: None,
             stopped: false,
             calls: Set::default(),
+            closed_calls: Set::default(),
             items_size: 0,
             most: as_len(config.limits.max_event_bytes),
             wire_facts: WireFacts::default(),
@@ -463,8 +486,12 @@ impl RepairSink {
         Err(arrival.locate(Fault::of_code(code, detail)))
     }
 
-    /// Returns true if calls are written only when complete, and a call is open.
+    /// Returns true if calls are written only when complete and a call is open, or if clients would run a call of which
+    /// more may arrive.
     pub(crate) fn holds(&self) -> bool {
+        if !self.closed_calls.is_empty() && RUNS_AT_CLOSE.contains(&self.context.source) {
+            return true;
+        }
         let shows_whole =
             self.context.options.hold_arguments || WHOLE_CALLS.contains(&self.context.source);
         shows_whole && !self.calls.is_empty()

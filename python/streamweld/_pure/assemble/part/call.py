@@ -74,6 +74,7 @@ class Call:
         "late",
         "merge",
         "metadata",
+        "misses_arguments",
         "name",
         "name_conflict_reported",
         "object_arguments",
@@ -121,6 +122,7 @@ class Call:
         self.pending_ambiguity: str | None = (
             None  # ambiguity to report if the next piece without an id is assigned to this call
         )
+        self.misses_arguments = False  # a member that was not read may contain the arguments
         self.refused = False  # the sender marked the input as invalid for the tool
         self.ending = CallEnding.WHOLE  # what the last closing event stated about the end of the call
         self.late = False  # part of the call arrived after the finish reason

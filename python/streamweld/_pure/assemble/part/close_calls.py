@@ -387,7 +387,7 @@ def _classify(
             state = "invalid"
         elif text.is_blank():
             counts = end is CallsEnd.SUCCESS or (end is CallsEnd.UNSTATED and runs_unstated)
-            if counts and (unclosed or call.is_cut):
+            if counts and (unclosed or call.is_cut or call.misses_arguments):
                 choice.shared.out.diagnose("args_invalid", call.part, "incomplete")
             elif counts:
                 state = "empty"
@@ -404,6 +404,11 @@ def _classify(
     aliases += [alias for alias in call.aliases if not owners.get(alias, 0)]
     shown = tuple([alias for alias in aliases if alias not in (given, wire)])
     return Verdict(given, text.text(), state, reason, raw, shown)
+
+
+def ends_whole(call: Call) -> bool:
+    """Return whether the text would be one complete value if it ended here."""
+    return call.text.automaton.copy().finish() == "complete"
 
 
 def _fault(choice: Choice, call: Call, given: str) -> str | None:

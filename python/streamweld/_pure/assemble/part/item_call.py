@@ -18,7 +18,7 @@ from streamweld._pure.assemble.part import call_events
 from streamweld._pure.assemble.part.arguments import ArgumentText
 from streamweld._pure.assemble.part.call import MAX_ALIASES
 from streamweld._pure.assemble.part.canonical_json import canonical, is_whole
-from streamweld._pure.assemble.part.close_calls import close_call, unwrap
+from streamweld._pure.assemble.part.close_calls import close_call, ends_whole, unwrap
 from streamweld._pure.assemble.part.item_shared_id import push_item
 from streamweld._pure.assemble.part.object_merge import RawMembers
 from streamweld._pure.json.automaton import Automaton
@@ -159,6 +159,9 @@ def add_arguments(choice: Choice, item: Item, text: str, index: int | None) -> N
             item.late_reported = True
             choice.shared.out.diagnose("late_delta", call.part)
         return
+    if call.ended and not item.late_reported:
+        item.late_reported = True
+        choice.shared.out.diagnose("late_delta", call.part)
     held = item.snapshot
     if held is not None and not item.own_text:
         item.own_text = True
@@ -297,13 +300,18 @@ def _replace(choice: Choice, call: Call, data: bytes) -> None:
 
 
 def end_call(choice: Choice, item: Item) -> None:
-    """Close a call that the stream closed explicitly. The call becomes final if it has text or the provider executes
-    it.
+    """Close a call that the stream closed explicitly.
+
+    The call becomes final if the provider executes it, if the stream contained its complete arguments, or if its text
+    is not the beginning of a JSON value. Otherwise, more text may follow the close.
     """
     call = item.call
     if call is None or call.verdict is not None or call.dropped:
         return
     settle_text(choice, item, ended=True)
+    goes_on = not item.valued and call.text.unfinished and not call.custom and not ends_whole(call)
+    if goes_on and not call.provider_executed:
+        return
     if not call.custom and call.text.has_no_arguments():
         unwrap(choice, call)
     # Close a provider-executed call at once: only the provider needs its arguments, and often there are none.

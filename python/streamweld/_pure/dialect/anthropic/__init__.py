@@ -21,7 +21,15 @@ from streamweld._pure.dialect.anthropic.fields import (
     is_read,
     type_of,
 )
-from streamweld._pure.dialect.upstream_error import ErrorFields, is_bare, read_error, reports_failure, text_error
+from streamweld._pure.dialect.upstream_error import (
+    ErrorFields,
+    is_bare,
+    is_notice,
+    read_error,
+    reports_failure,
+    reports_success,
+    text_error,
+)
 from streamweld._pure.dialect.usage_counts import counts_of, read_counts
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import as_object, leftovers
@@ -115,7 +123,7 @@ class AnthropicDecoder:
         if (
             kind == "error"
             or event == "error"
-            or (kind not in EVENTS and (value.get("error") or _reports_error(value)))
+            or (kind not in EVENTS and not is_notice(event) and (value.get("error") or _reports_error(value)))
         ):
             error = value.get("error")
             if event != "error":  # clients raise only for an event named `error`
@@ -379,10 +387,10 @@ class AnthropicDecoder:
 
 def _reports_error(value: Mapping[str, Any]) -> bool:
     """Return whether the value reports an error without an `error` member: a message with a code or a type."""
-    if type_of(value) in EVENTS:
+    if type_of(value) in EVENTS or is_notice(type_of(value)):
         return False
     if not type_of(value) and reports_failure(value):
         return True
-    if not isinstance(value.get("message"), str):
+    if not isinstance(value.get("message"), str) or reports_success(value):
         return False
     return value.get("code") is not None or value.get("type") is not None

@@ -63,9 +63,17 @@ _OWN = {
 }
 _CALL_DELTAS = frozenset({"input_json_delta", "tool_use", "server_tool_use", "mcp_tool_use"})
 _CALL_HEADS = ("id", "tool_use_id", "name")
-_CALL_TEXTS = ("partial_json", "input", "arguments")  # members with the arguments of a call
+# Members with the arguments of a call, in a block or a delta. Clients read only the first one, in a delta.
+_CALL_TEXTS = ("partial_json", "input", "arguments", "args", "parameters", "text", "json")
 _CALL_MEMBERS = (*_CALL_HEADS, *_CALL_TEXTS)
 _THINKING_ELSEWHERE = ("text", "reasoning", "reasoning_content", "content")  # members in which gateways put reasoning
+# Members with the content of a block in addition to its own.
+_ELSEWHERE = {
+    "thinking": _THINKING_ELSEWHERE,
+    "tool_use": _CALL_TEXTS,
+    "server_tool_use": _CALL_TEXTS,
+    "mcp_tool_use": _CALL_TEXTS,
+}
 _INDEX_CAP = 2**32 - 1  # maximum index if the limit is disabled
 
 
@@ -240,7 +248,7 @@ class BlockReader:
         address = Address(index=index)
         kind = self._last_kind = block_type(block.value)
         if kind in BLOCK_FIELDS:
-            modelled = BLOCK_FIELDS[kind].union(_THINKING_ELSEWHERE if kind == "thinking" else ())
+            modelled = BLOCK_FIELDS[kind].union(_ELSEWHERE.get(kind, ()))
             members = leftovers(block.payload, block.path, block.value, modelled)
             self._out.keep(BlockMembers(index, members))
         match kind:
@@ -290,14 +298,17 @@ class BlockReader:
         address = Address(call_id=an_id(payload, value, path, "id", notes), index=index)
         name = a_name(value, path, notes)
         self._head = CallHead(index, address.call_id, name)
+        member, text = _input_of(block)
+        if member != "input":
+            self._out.mark_misread("other_member")  # clients look only for the `input` member
         self._assembler.call_opened(
             0,
             address,
             name,
-            arguments(payload, value, path, "input"),
+            text,
             provider_executed,
             False,
-            block.metadata(modelled),
+            block.metadata(modelled | {member}),
         )
 
     def _other(self, block: Block, kind: str) -> str:
@@ -323,7 +334,9 @@ class BlockReader:
         """Handle `content_block_delta`. Return False if its type is unknown."""
         kind = delta_type(block.value)
         if kind not in DELTA_FIELDS and not (kind in _CALL_DELTAS and _has_any(block.value, _CALL_MEMBERS)):
-            self._out.keep(BlockDelta(self._last if index is None else index, block.json))
+            index = self._last if index is None else index
+            self._miss_arguments(block, index, frozenset({"type"}))
+            self._out.keep(BlockDelta(index, block.json))
             return False
         if recovered and kind != "text_delta":
             return True
@@ -357,7 +370,7 @@ class BlockReader:
             case "citations_delta":
                 self._cite(block, address, metadata)
             case "input_json_delta":
-                self._input(block, address, metadata)
+                self._input(block, address)
             case _:
                 self._out.keep(BlockDelta(index, block.json))
                 self._compact(block)
@@ -389,11 +402,30 @@ class BlockReader:
             annotations = f"[{block.raw('citation')}]"
             self._assembler.part_attributes(0, "message", address, "text", annotations, None, None, metadata)
 
-    def _input(self, block: Block, address: Address, metadata: str | None) -> None:
-        piece = block.value.get("partial_json")
-        text = piece if isinstance(piece, str) else arguments(block.payload, block.value, block.path, "partial_json")
+    def _input(self, block: Block, address: Address) -> None:
+        member, text = _call_text(block)
+        own = block.value.get("partial_json")
+        if text and (not isinstance(own, str) or not own):
+            self._out.mark_misread("other_member")  # clients look only for a string in `partial_json`
+        modelled = DELTA_FIELDS["input_json_delta"] | {member}
+        metadata = block.metadata(modelled)
+        if not text:
+            self._miss_arguments(block, address.index, modelled)
         if text or metadata is not None:
             self._assembler.call_text(0, address, text or "", None, metadata)
+
+    def _miss_arguments(self, block: Block, index: int | None, read: frozenset[str]) -> None:
+        """Report a member of a delta that may contain arguments, but is not one that gateways are known to use.
+
+        The call is then not dispatchable unless its arguments arrive elsewhere.
+        """
+        if index is None or index != self._open_index or self._open_kind != "input":
+            return
+        for name, value in block.value.items():
+            if name not in read and value and (isinstance(value, str) or is_object(value) or is_array(value)):
+                block.notes.shape((*block.path, name))
+                self._assembler.call_misses_arguments(0, Address(index=index))
+                return
 
     def _call_delta(self, block: Block, index: int | None, *, provider_executed: bool) -> None:
         """Handle a delta that contains a call or a piece of one, possibly with its own id and name."""
@@ -401,12 +433,13 @@ class BlockReader:
         ids = (an_id(payload, value, path, key, notes) for key in ("id", "tool_use_id"))
         identity = next((one for one in ids if one is not None), None)
         name = a_name(value, path, notes)
-        member = next((key for key in _CALL_TEXTS if value.get(key) is not None), "input")
+        member, text = _call_text(block)
+        if text is None:
+            member = next((key for key in _CALL_TEXTS if value.get(key) is not None), "input")
         piece = value.get(member)
         whole = piece is not None and not isinstance(piece, str)
-        text = piece if isinstance(piece, str) else arguments(payload, value, path, member)
         modelled = CALL_DELTA_FIELDS - {"type"} if provider_executed else CALL_DELTA_FIELDS
-        metadata = block.metadata(modelled)
+        metadata = block.metadata(modelled | {member})
         head = self._head
         if (identity is not None or name is not None) and not (
             head is not None and head.takes(index, identity, name, whole=whole)
@@ -515,10 +548,10 @@ class BlockReader:
                     0,
                     Address(call_id=an_id(block.payload, value, block.path, "id", block.notes), index=index),
                     a_name(value, block.path, block.notes),
-                    arguments(block.payload, value, block.path, "input"),
+                    _input_of(block)[1],
                     kind != "tool_use",
                     False,
-                    block.metadata(BLOCK_FIELDS[kind]),
+                    block.metadata(BLOCK_FIELDS[kind] | {_input_of(block)[0]}),
                 )
             case _ if kind.endswith("tool_result") and index < self._fresh:
                 self._other(block, kind)
@@ -536,6 +569,25 @@ def _begins_with_content(block: Mapping[str, Any]) -> bool:
         return isinstance(begun, str) and begun != ""
     given = block.get("input")
     return kind == "tool_use" and is_object(given) and bool(given)
+
+
+def _call_text(block: Block) -> tuple[str, str | None]:
+    """Return the first member of a block or delta with arguments, and the arguments."""
+    for name in _CALL_TEXTS:
+        piece = block.value.get(name)
+        text = piece if isinstance(piece, str) else arguments(block.payload, block.value, block.path, name)
+        if text:
+            return name, text
+    return "partial_json", None
+
+
+def _input_of(block: Block) -> tuple[str, str | None]:
+    """Return the member with the arguments of a call's block, and the arguments."""
+    text = arguments(block.payload, block.value, block.path, "input")
+    if text is not None:
+        return "input", text
+    member, text = _call_text(block)
+    return ("input", None) if text is None else (member, text)
 
 
 def _has_any(delta: Mapping[str, Any], keys: tuple[str, ...]) -> bool:

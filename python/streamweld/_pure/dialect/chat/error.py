@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamweld._pure.dialect.upstream_error import is_bare, read_error, reports_failure
+from streamweld._pure.dialect.upstream_error import (
+    is_bare,
+    is_notice,
+    read_error,
+    reports_failure,
+    reports_success,
+)
 from streamweld._pure.json.kinds import is_object
 
 if TYPE_CHECKING:
@@ -19,6 +25,8 @@ if TYPE_CHECKING:
 
 def find_error(payload: Payload, value: Mapping[str, Any], path: Path, event: str) -> ErrorFields | None:
     """Return the error in a payload object, or None."""
+    if is_notice(event) and "choices" not in value and "usage" not in value:
+        return None
     error = value.get("error")
     if error is not None and not (_is_empty_value(error) and _brings_chunk(value)):
         return read_error(payload, (*path, "error"), error)
@@ -49,13 +57,16 @@ def value_error(payload: Payload) -> ErrorFields:
 def reports_error(value: Mapping[str, Any]) -> bool:
     if value.get("choices") or value.get("usage") or holds_chunk(value.get("data")):
         return False
+    kind = value.get("type")
+    if isinstance(kind, str) and is_notice(kind):
+        return False
     if reports_failure(value):
         return True
     message = value.get("message")
-    if "choices" in value or "usage" in value or message is None:
+    if "choices" in value or "usage" in value or message is None or reports_success(value):
         return False
     # A `message` object next to a type, without a code, belongs to an event of another dialect (`message_start`).
-    return value.get("code") is not None or (value.get("type") is not None and not is_object(message))
+    return value.get("code") is not None or (kind is not None and not is_object(message))
 
 
 def _is_empty_value(error: object) -> bool:

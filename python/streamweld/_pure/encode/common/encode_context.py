@@ -33,6 +33,7 @@ __all__ = [
     "is_whole",
 ]
 
+_MARKS_TRUNCATED_CALLS = frozenset({"ai-sdk-parts", "ai-sdk-ui"})  # targets that mark a truncated call as invalid
 _BLANK = " \t\n\r"
 _NO_ARGUMENTS = "{}"
 
@@ -54,6 +55,7 @@ class EncodeContext:
     # Ids of calls in earlier turns. A call with such an id is written with another id once it is complete.
     known_call_ids: frozenset[str] = frozenset()
     source: str | None = None
+    target: str | None = None
     # Members of the current call that `ToolCallStarted` lacks.
     custom: bool = False
     provider_executed: bool = False
@@ -72,13 +74,16 @@ class EncodeContext:
     def as_written(self, event: Event) -> Event:
         """Return the event to encode.
 
-        This is the event itself, except for an inferred finish reason of a choice with a truncated call, because that
-        reason would make a client run the call.
+        This is the event itself, except for the finish reason of a choice with a truncated call if that reason would
+        make a client run the call: an inferred reason, or one that means success and has not been sent yet, in a target
+        that does not mark the call itself.
         """
         if isinstance(event, ToolCall) and event.state == "incomplete" and not event.provider_executed:
             self.unfinished.add(event.choice)
-        elif isinstance(event, Finished) and event.raw_reason is None and event.choice in self.unfinished:
-            return Finished("length", choice=event.choice, provider_metadata=event.provider_metadata)
+        elif isinstance(event, Finished) and event.choice in self.unfinished:
+            is_sent = event.choice in self.passed.finished or self.target in _MARKS_TRUNCATED_CALLS
+            if event.raw_reason is None or (event.reason in ("stop", "tool_calls") and not is_sent):
+                return Finished("length", choice=event.choice, provider_metadata=event.provider_metadata)
         return event
 
     def takes(self, call_id: str) -> bool:

@@ -92,6 +92,8 @@ pub struct Call {
     pub refused: bool,
     /// What the last closing event stated about the end of the call.
     pub ending: CallEnding,
+    /// A member that was not read may contain the arguments.
+    pub misses_arguments: bool,
     /// Part of the call arrived after the finish reason.
     pub late: bool,
     pub index_reported: bool,

@@ -52,7 +52,7 @@ pub fn classify(
             state = "invalid";
         } else if text.is_blank() {
             let counts = end == CallsEnd::Success || runs_unstated;
-            if counts && (unclosed || call.is_cut()) {
+            if counts && (unclosed || call.is_cut() || call.misses_arguments) {
                 let part = Some(call.part);
                 ctx.out.diagnose(Code::ARGS_INVALID, part, "incomplete")?;
             } else if counts {

@@ -17,6 +17,7 @@ use crate::assemble::part::call::MAX_ALIASES;
 use crate::assemble::part::call_events;
 use crate::assemble::part::canonical_json::canonical;
 use crate::assemble::part::canonical_json::is_whole;
+use crate::assemble::part::classify::ends_whole;
 use crate::assemble::part::close_calls::close_call;
 use crate::assemble::part::fragment::alone;
 use crate::assemble::part::fragment::trim;
@@ -245,6 +246,13 @@ pub fn add_arguments(
         let part = call.part;
         return ctx.report(Code::LATE_DELTA, part);
     }
+    if call.ended && !std::mem::replace(&mut record.late_reported, true) {
+        let part = call.part;
+        ctx.report(Code::LATE_DELTA, part)?;
+    }
+    let Some((record, call)) = choice.item_call_mut(item) else {
+        return Ok(());
+    };
     if let Some(held) = record
         .snapshot
         .as_ref()
@@ -442,15 +450,22 @@ fn replace(
     Ok(())
 }
 
-/// Closes a call that the stream closed explicitly. The call becomes final if it has text or the provider executes it.
+/// Closes a call that the stream closed explicitly. The call becomes final if the provider executes it, if the stream
+/// contained its complete arguments, or if its text is not the beginning of a JSON value. Otherwise, more text may follow
+/// the close.
 pub fn end_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> ParseResult {
     let is_open = |call: &&Call| call.verdict.is_none() && !call.dropped;
     if choice.call_of(item).filter(is_open).is_none() {
         return Ok(());
     }
     settle_text(ctx, choice, item, true)?;
-    match choice.slot_of(item) {
-        Some(slot) => close_call(ctx, choice, slot),
-        None => Ok(()),
+    let Some((record, call)) = choice.item_call_mut(item) else {
+        return Ok(());
+    };
+    let goes_on = !record.valued && call.text.is_unfinished() && !call.custom && !ends_whole(call);
+    if goes_on && !call.provider_executed {
+        return Ok(());
     }
+    let slot = call.slot;
+    close_call(ctx, choice, slot)
 }

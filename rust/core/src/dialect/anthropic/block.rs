@@ -4,6 +4,7 @@
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
+use crate::dialect::anthropic::call_delta::call_text;
 use crate::dialect::anthropic::fields;
 use crate::dialect::anthropic::fields::FACTS;
 use crate::dialect::anthropic::fields::a_name;
@@ -17,6 +18,7 @@ use crate::dialect::decode_context::ParseResult;
 use crate::json::Kind;
 use crate::json::Text;
 use crate::json::extra_fields::ExtraFields;
+use crate::json::members::Member;
 use crate::json::members::Object;
 use crate::json::members::find;
 use crate::json::members::text;
@@ -179,6 +181,9 @@ pub(crate) fn open_call<'a>(
     notes: &mut Anomalies<'a>,
 ) -> Result<SentHead, Fault> {
     let mut head = SentHead::default();
+    if input(&block.object.members).0 != "input" {
+        wire.out.mark_misread("other_member"); // clients look only for the `input` member
+    }
     call(block, index, kind, notes, |call| {
         head = SentHead {
             id: call.address.call_id.map(str::to_owned),
@@ -187,6 +192,15 @@ pub(crate) fn open_call<'a>(
         wire.assembler.call_opened(wire.out, call)
     })?;
     Ok(head)
+}
+
+/// Returns the arguments in a call's block, and the name of their member.
+fn input<'a>(members: &[Member<'a>]) -> (&'static str, Option<Text<'a>>) {
+    let found = arguments(members, "input").map(|text| ("input", text));
+    match found.or_else(|| call_text(members)) {
+        Some((name, text)) => (name, Some(text)),
+        None => ("input", None),
+    }
 }
 
 fn call<'a>(
@@ -199,7 +213,9 @@ fn call<'a>(
     let members = &block.object.members;
     let id = an_id(members, block.at, "id", notes);
     let name = a_name(members, block.at, notes);
-    let metadata = block.metadata(FACTS.block(kind));
+    let (member, arguments) = input(members);
+    let modelled = FACTS.block(kind).iter().copied().chain([member]);
+    let metadata = block.metadata(&Vec::from_iter(modelled));
     open_call(CallFields {
         choice: 0,
         address: Address {
@@ -207,7 +223,7 @@ fn call<'a>(
             ..at_index(Some(index))
         },
         name: name.as_deref(),
-        arguments: arguments(members, "input"),
+        arguments,
         provider_executed: kind != "tool_use",
         metadata: metadata.as_deref(),
         ..CallFields::default()

@@ -17,13 +17,14 @@ use crate::dialect::anthropic::block::other;
 use crate::dialect::anthropic::block::reasoning;
 use crate::dialect::anthropic::block::restate;
 use crate::dialect::anthropic::block::thought;
+use crate::dialect::anthropic::call_delta::CALL_TEXTS;
 use crate::dialect::anthropic::call_delta::CallHead;
 use crate::dialect::anthropic::call_delta::call_delta;
+use crate::dialect::anthropic::call_delta::call_text;
 use crate::dialect::anthropic::call_delta::has_call;
 use crate::dialect::anthropic::call_delta::has_head;
 use crate::dialect::anthropic::call_delta::is_call_delta;
 use crate::dialect::anthropic::fields::FACTS;
-use crate::dialect::anthropic::fields::arguments;
 use crate::dialect::anthropic::fields::check;
 use crate::dialect::anthropic::fields::rest;
 use crate::dialect::anthropic::fields::type_of;
@@ -31,6 +32,7 @@ use crate::dialect::anthropic::fields::unknown_members;
 use crate::dialect::anthropic::unknown_block::UnknownBlock;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
+use crate::dialect::upstream_error::is_empty_value;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::Text;
@@ -40,7 +42,6 @@ use crate::json::members::Object;
 use crate::json::members::find;
 use crate::json::members::integer;
 use crate::json::members::present;
-use crate::json::members::text;
 use crate::model::config::Config;
 use crate::model::delta::PartAt;
 use crate::model::delta::PartAttributes;
@@ -274,10 +275,10 @@ impl Blocks {
             .modelled_block(&kind)
             .filter(|_| wire.out.wants_wire_facts())
         {
-            let elsewhere = if kind == "thinking" {
-                &THINKING_ELSEWHERE[..]
-            } else {
-                &[]
+            let elsewhere = match kind.as_ref() {
+                "thinking" => &THINKING_ELSEWHERE[..],
+                "tool_use" | "server_tool_use" | "mcp_tool_use" => &CALL_TEXTS[..],
+                _ => &[],
             };
             let modelled = [modelled, elsewhere].concat();
             let members = &unknown_members(&block.object.members, &modelled);
@@ -335,7 +336,9 @@ impl Blocks {
                 &*FACTS.call_delta_fields
             }
             None => {
-                self.keep_delta(wire, block, index.or(self.last));
+                let index = index.or(self.last);
+                self.miss_arguments(wire, block, index, &["type"], notes);
+                self.keep_delta(wire, block, index);
                 return Ok(false);
             }
         };
@@ -403,9 +406,21 @@ impl Blocks {
                 }
             }
             _ => {
-                let piece = find(members, "partial_json").and_then(text);
-                let piece = piece.or_else(|| arguments(members, "partial_json"));
-                let piece = piece.unwrap_or_default();
+                let found = call_text(members);
+                let own = find(members, "partial_json");
+                if found.is_some()
+                    && own.is_none_or(|raw| raw.kind != Kind::String || raw.text == "\"\"")
+                {
+                    wire.out.mark_misread("other_member"); // clients look only for a string in `partial_json`
+                }
+                let name = found.as_ref().map(|(name, _)| *name);
+                let piece = found.map(|(_, piece)| piece).unwrap_or_default();
+                let modelled: Vec<&str> = modelled.iter().copied().chain(name).collect();
+                let metadata = block.metadata(&modelled);
+                let metadata = metadata.as_deref();
+                if piece.is_empty() {
+                    self.miss_arguments(wire, block, index, &modelled, notes);
+                }
                 if !piece.is_empty() || metadata.is_some() {
                     let address = at_index(index);
                     wire.assembler
@@ -416,7 +431,30 @@ impl Blocks {
         Ok(true)
     }
 
-    /// Passes on a delta whose content is not in any event.
+    /// Reports a member of a delta that may contain arguments of a call, but is not one that gateways are known to use.
+    /// The call is then not dispatchable unless its arguments arrive elsewhere.
+    fn miss_arguments<'a>(
+        &self,
+        wire: &mut DecodeContext<'_, '_>,
+        block: &Block<'a, '_>,
+        index: Option<i64>,
+        read: &[&str],
+        notes: &mut Anomalies<'a>,
+    ) {
+        if index.is_none() || index != self.open_index || self.brings != Some(BlockContent::Input) {
+            return;
+        }
+        let may_be = |member: &&Member<'a>| {
+            let is_text = matches!(member.raw.kind, Kind::String | Kind::Object | Kind::Array);
+            is_text && !is_empty_value(member.raw) && !read.iter().any(|name| member.key.is(name))
+        };
+        if let Some(member) = block.object.members.iter().find(may_be) {
+            notes.shape(member.raw, block.at.member(&member.key.name()));
+            wire.assembler.call_misses_arguments(0, at_index(index));
+        }
+    }
+
+    /// Passes on a delta that no event contains.
     fn keep_delta(
         &self,
         wire: &mut DecodeContext<'_, '_>,

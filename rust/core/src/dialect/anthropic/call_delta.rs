@@ -11,6 +11,7 @@ use crate::dialect::anthropic::fields::arguments;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
 use crate::json::Kind;
+use crate::json::Text;
 use crate::json::members::Member;
 use crate::json::members::find;
 use crate::json::members::present;
@@ -21,8 +22,16 @@ use crate::model::delta::ItemKind;
 use crate::model::fault::Fault;
 
 const CALL_HEADS: [&str; 3] = ["id", "tool_use_id", "name"];
-/// Members that hold the arguments of a call.
-const CALL_TEXTS: [&str; 3] = ["partial_json", "input", "arguments"];
+/// Members that hold the arguments of a call, in a block or a delta. Clients read only the first one, in a delta.
+pub(crate) const CALL_TEXTS: [&str; 7] = [
+    "partial_json",
+    "input",
+    "arguments",
+    "args",
+    "parameters",
+    "text",
+    "json",
+];
 
 /// How the latest call was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +125,15 @@ pub(crate) fn has_head(delta: &[Member<'_>]) -> bool {
     has_any(delta, &CALL_HEADS)
 }
 
+/// Returns the first member with arguments, and its name.
+pub(crate) fn call_text<'a>(delta: &[Member<'a>]) -> Option<(&'static str, Text<'a>)> {
+    CALL_TEXTS.into_iter().find_map(|name| {
+        let piece = find(delta, name).and_then(text);
+        let piece = piece.or_else(|| arguments(delta, name));
+        Some((name, piece.filter(|piece| !piece.is_empty())?))
+    })
+}
+
 fn has_any(delta: &[Member<'_>], keys: &[&str]) -> bool {
     keys.iter().any(|key| present(find(delta, key)).is_some())
 }
@@ -137,12 +155,13 @@ pub(crate) fn call_delta<'a>(
     let (id, name) = (id.as_deref(), a_name(members, block.at, notes));
     let mut name = name.as_deref();
     let sent = |key: &&&str| present(find(members, key)).is_some();
-    let member = CALL_TEXTS.iter().find(sent).copied().unwrap_or("input");
-    let raw = present(find(members, member));
+    let found = call_text(members);
+    let member = found.as_ref().map(|(member, _)| *member);
+    let member = member.or_else(|| CALL_TEXTS.iter().find(sent).copied());
+    let raw = member.and_then(|member| present(find(members, member)));
     let is_whole = raw.is_some_and(|raw| raw.kind != Kind::String);
-    let piece = raw.and_then(text).or_else(|| arguments(members, member));
-    let piece = piece.unwrap_or_default();
-    let modelled = FACTS.call_delta_fields.iter().copied();
+    let piece = found.map(|(_, piece)| piece).unwrap_or_default();
+    let modelled = FACTS.call_delta_fields.iter().copied().chain(member);
     let modelled: Vec<&str> = modelled
         .filter(|key| !(provider_executed && *key == "type"))
         .collect();

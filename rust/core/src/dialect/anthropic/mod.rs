@@ -35,6 +35,7 @@ use crate::dialect::decode_context::unknown;
 use crate::dialect::decoder::Decoder;
 use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::dialect::upstream_error::is_empty_value;
+use crate::dialect::upstream_error::is_notice;
 use crate::fastpath::items::ItemTemplates;
 use crate::json::Kind;
 use crate::json::Text;
@@ -109,7 +110,8 @@ impl Anthropic {
         let has_error = error.filter(|raw| !is_empty_value(*raw)).is_some();
         if kind == "error"
             || payload.event == Some("error")
-            || (!FACTS.is_event(kind) && (has_error || reports_error(object)))
+            || (!(FACTS.is_event(kind) || payload.event.is_some_and(is_notice))
+                && (has_error || reports_error(object)))
         {
             if payload.event != Some("error") {
                 // Clients raise only if the event's name is `error`.

@@ -4,7 +4,9 @@ use crate::dialect::anthropic::fields::FACTS;
 use crate::dialect::anthropic::fields::type_of;
 use crate::dialect::decoder::Shapes;
 use crate::dialect::upstream_error::is_bare;
+use crate::dialect::upstream_error::is_notice;
 use crate::dialect::upstream_error::reports_failure;
+use crate::dialect::upstream_error::reports_success;
 use crate::json::Key;
 use crate::json::Kind;
 use crate::json::duplicate_keys::may_repeat;
@@ -93,12 +95,13 @@ pub(crate) fn is_tail(kind: &str) -> bool {
 /// Returns true for an error that has no `error` member but has a message with a code or a type.
 pub(crate) fn reports_error(object: &Object<'_>) -> bool {
     let kind = type_of(&object.members);
-    if FACTS.is_event(&kind) {
+    if FACTS.is_event(&kind) || is_notice(&kind) {
         return false;
     }
     if kind.is_empty() && reports_failure(&object.members) {
         return true;
     }
     let worded = object.get("message").map(|raw| raw.kind) == Some(Kind::String);
+    let worded = worded && !reports_success(&object.members);
     worded && (object.present("code").is_some() || object.present("type").is_some())
 }

@@ -6,7 +6,9 @@ use crate::dialect::chat::read::Walk;
 pub(crate) use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::dialect::upstream_error::is_bare;
 use crate::dialect::upstream_error::is_empty_value;
+use crate::dialect::upstream_error::is_notice;
 use crate::dialect::upstream_error::reports_failure;
+use crate::dialect::upstream_error::reports_success;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::members::Slot;
@@ -14,6 +16,7 @@ use crate::json::members::find;
 pub(crate) use crate::json::members::is_string;
 use crate::json::members::members;
 use crate::json::members::present;
+use crate::json::members::string;
 
 impl<'a> UpstreamErrorFields<'a> {
     /// Reads a choice's `error` member.
@@ -23,19 +26,22 @@ impl<'a> UpstreamErrorFields<'a> {
             .map(UpstreamErrorFields::of_value)
     }
 
-    /// Reads the error in an object that is or contains an error. `named`: its event is called `error`.
+    /// Reads the error in an object that is or contains an error. `event`: the name of its event.
     pub(crate) fn of_chunk(
         chunk: &Chunk<'a>,
         whole: Raw<'a>,
-        named: bool,
+        event: Option<&str>,
     ) -> Option<UpstreamErrorFields<'a>> {
+        if event.is_some_and(is_notice) && !chunk.is_chunk() {
+            return None;
+        }
         let beside = || chunk.is_chunk() || holds_chunk(find(&chunk.rest, "data"));
         if let Some(error) = present(chunk.error).filter(|raw| !(is_empty_value(*raw) && beside()))
         {
             return Some(UpstreamErrorFields::of_value(error));
         }
-        (named || is_string(chunk.object, "error") || reports_error(chunk))
-            .then(|| UpstreamErrorFields::of_members(&chunk.rest, whole))
+        let named = event == Some("error") || is_string(chunk.object, "error");
+        (named || reports_error(chunk)).then(|| UpstreamErrorFields::of_members(&chunk.rest, whole))
     }
 }
 
@@ -63,6 +69,12 @@ pub(crate) fn reports_error(chunk: &Chunk<'_>) -> bool {
     if has_choices(chunk) || sent(chunk.usage) || holds_chunk(find(&chunk.rest, "data")) {
         return false;
     }
+    if find(&chunk.rest, "type")
+        .and_then(string)
+        .is_some_and(|kind| is_notice(&kind))
+    {
+        return false;
+    }
     if reports_failure(&chunk.rest) {
         return true;
     }
@@ -71,7 +83,7 @@ pub(crate) fn reports_error(chunk: &Chunk<'_>) -> bool {
     };
     // A `message` object next to a type, without a code, belongs to an event of another dialect (`message_start`).
     let typed = || has("type") && message.kind != Kind::Object;
-    !chunk.is_chunk() && (has("code") || typed())
+    !chunk.is_chunk() && !reports_success(&chunk.rest) && (has("code") || typed())
 }
 
 /// Returns true if the envelope's `data` is a chunk.

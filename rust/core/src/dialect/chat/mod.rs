@@ -254,14 +254,14 @@ impl Chat {
         for key in &read.duplicates {
             wire.out.diagnose(Code::DUPLICATE_KEY, None, key)?;
         }
-        let named = payload.event == Some("error");
-        let mut upstream_error = UpstreamErrorFields::of_chunk(chunk, whole, named);
+        let event = payload.event;
+        let mut upstream_error = UpstreamErrorFields::of_chunk(chunk, whole, event);
         let mut around = Vec::new();
         let mut notes = Anomalies::default();
         if let Some(inner) = &inner {
             notes.mark_misread("envelope"); // clients look for `choices` at the top level
             upstream_error = upstream_error
-                .or_else(|| UpstreamErrorFields::of_chunk(&inner.chunk, inner.raw, named));
+                .or_else(|| UpstreamErrorFields::of_chunk(&inner.chunk, inner.raw, event));
             around = chunk
                 .rest
                 .iter()

@@ -35,6 +35,9 @@ pub struct Options {
     pub tool_id_form: Option<ToolIdForm>,
 }
 
+/// Targets that mark a truncated call as invalid.
+const MARKS_TRUNCATED_CALLS: [&str; 2] = ["ai-sdk-parts", "ai-sdk-ui"];
+
 /// What the source reported about the response as a whole.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
@@ -55,6 +58,7 @@ pub(crate) struct EncodeContext {
     pub(crate) options: Options,
     /// Dialect of the source, which is known when the first event arrives.
     pub(crate) source: &'static str,
+    pub(crate) target: &'static str,
     pub(crate) answer: Answer,
     /// True if the input was truncated; parts and calls that close from then on close only for that reason.
     pub(crate) cut: bool,
@@ -81,6 +85,7 @@ impl EncodeContext {
             },
             options,
             source: "",
+            target: "",
             answer: Answer::default(),
             cut: false,
             broken: false,
@@ -90,8 +95,9 @@ impl EncodeContext {
         }
     }
 
-    /// Replaces an inferred finish reason of a choice with a truncated call, because the inferred reason would make a
-    /// client run that call. Returns `None` for any other event.
+    /// Replaces the finish reason of a choice with a truncated call if it would make a client run that call: an inferred
+    /// reason, or one that means success and has not been sent yet, in a target that does not mark the call itself.
+    /// Returns `None` for any other event.
     pub(crate) fn as_written<'e>(&mut self, event: &Event<'e>) -> Option<Event<'e>> {
         match *event {
             Event::ToolCall {
@@ -104,16 +110,23 @@ impl EncodeContext {
                 None
             }
             Event::Finished {
-                raw_reason: None,
+                reason,
+                raw_reason,
                 choice,
                 metadata,
-                ..
-            } if self.unfinished.contains(&choice) => Some(Event::Finished {
-                reason: "length",
-                raw_reason: None,
-                choice,
-                metadata,
-            }),
+            } if self.unfinished.contains(&choice)
+                && (raw_reason.is_none()
+                    || (finish::is_success(reason)
+                        && !MARKS_TRUNCATED_CALLS.contains(&self.target)
+                        && !self.passed.finished.contains(&choice))) =>
+            {
+                Some(Event::Finished {
+                    reason: "length",
+                    raw_reason: None,
+                    choice,
+                    metadata,
+                })
+            }
             _ => None,
         }
     }

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from streamweld._source import Source
 
-__all__ = ["ChunkProcessor", "arun", "patience_of", "run"]
+__all__ = ["ChunkProcessor", "arun", "run", "timeouts_of"]
 
 _T = TypeVar("_T")
 
@@ -112,11 +112,11 @@ def run(reader: ChunkProcessor[_T], source: Source) -> Generator[_T]:
     source.close()
 
 
-async def arun(reader: ChunkProcessor[_T], source: Source, patience: Patience | None) -> AsyncGenerator[_T]:
+async def arun(reader: ChunkProcessor[_T], source: Source, timeouts: Timeouts | None) -> AsyncGenerator[_T]:
     """Feed the chunks of an asynchronous source, as `run` does for a synchronous one."""
     try:
         chunks = aiter(source)
-        following = chunks.__anext__ if patience is None else partial(patience.following, chunks)
+        following = chunks.__anext__ if timeouts is None else partial(timeouts.following, chunks)
         ended = False
         while not (ended or reader.over):
             try:
@@ -132,8 +132,8 @@ async def arun(reader: ChunkProcessor[_T], source: Source, patience: Patience | 
             else:
                 given = reader.step(chunk)
             if given:
-                if patience is not None:
-                    patience.waited = 0.0
+                if timeouts is not None:
+                    timeouts.waited = 0.0
                 yield given
             if reader.fault is not None:
                 reader.throw()
@@ -148,7 +148,7 @@ class _Stalled(Exception):
     """One of the two timeouts has expired."""
 
 
-class Patience:
+class Timeouts:
     """The two timeouts. Only the time spent waiting for the source counts, not the caller's work between two items."""
 
     __slots__ = ("_event", "_idle", "waited")
@@ -178,7 +178,7 @@ class Patience:
             self.waited += now() - start
 
 
-def patience_of(idle: float | None, event: float | None) -> Patience | None:
+def timeouts_of(idle: float | None, event: float | None) -> Timeouts | None:
     """Return the timeouts, or None if no timeout is set.
 
     Raises:
@@ -187,7 +187,7 @@ def patience_of(idle: float | None, event: float | None) -> Patience | None:
     for name, seconds in (("idle_timeout", idle), ("event_timeout", event)):
         if seconds is not None and not (_is_number(seconds) and seconds > 0):
             raise UsageError(f"{name}={seconds!r}: it must be a positive number of seconds, or None")
-    return None if idle is None and event is None else Patience(idle, event)
+    return None if idle is None and event is None else Timeouts(idle, event)
 
 
 def _is_number(value: object) -> bool:

@@ -13,7 +13,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast, get_args
 
 from streamweld._backend import Converter, backend, load_converter, load_repairer
-from streamweld._chunk_loop import ChunkProcessor, arun, patience_of, run
+from streamweld._chunk_loop import ChunkProcessor, arun, run, timeouts_of
 from streamweld._items import AsyncItems, Items, Progress
 from streamweld._messages import choice_message, hinted, reject_text
 from streamweld._pure.encode.common.tool_ids import source_tool_id
@@ -571,7 +571,7 @@ def aconvert(
             the ending for a truncated stream; a cancellation is raised at once.
     """
     source = Source.asynchronous(chunks, close=close_source, other="iter_convert()")
-    patience = patience_of(idle_timeout, event_timeout)
+    timeouts = timeouts_of(idle_timeout, event_timeout)
     raises = options.pop("raise_on_error", False)
     converter = StreamConverter(target=target, **options)
-    return AsyncConvertIterator(converter, source, arun(_Writer(converter, raises=raises), source, patience))
+    return AsyncConvertIterator(converter, source, arun(_Writer(converter, raises=raises), source, timeouts))

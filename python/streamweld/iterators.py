@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from streamweld._chunk_loop import ChunkProcessor, arun, patience_of, run
+from streamweld._chunk_loop import ChunkProcessor, arun, run, timeouts_of
 from streamweld._items import AsyncItems, Items, Progress
 from streamweld._source import Source
 from streamweld.errors import StreamError
@@ -162,9 +162,9 @@ def aiter_events(
             unchanged, after the events of the truncated stream; a cancellation is raised at once.
     """
     source = Source.asynchronous(chunks, close=close_source, other="iter_events()")
-    patience = patience_of(idle_timeout, event_timeout)
+    timeouts = timeouts_of(idle_timeout, event_timeout)
     parser = StreamParser(**options)
-    return AsyncEventIterator(parser, source, _aflat(arun(_Reader(parser), source, patience)))
+    return AsyncEventIterator(parser, source, _aflat(arun(_Reader(parser), source, timeouts)))
 
 
 def aiter_batches(
@@ -180,6 +180,6 @@ def aiter_batches(
     Otherwise like `aiter_events`, but with less overhead if there are many events.
     """
     source = Source.asynchronous(chunks, close=close_source, other="iter_batches()")
-    patience = patience_of(idle_timeout, event_timeout)
+    timeouts = timeouts_of(idle_timeout, event_timeout)
     parser = StreamParser(**options)
-    return AsyncEventIterator(parser, source, arun(_Reader(parser), source, patience))
+    return AsyncEventIterator(parser, source, arun(_Reader(parser), source, timeouts))

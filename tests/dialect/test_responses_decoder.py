@@ -81,13 +81,13 @@ class TestDocuments:
         ],
     )
     def test_what_a_broken_event_may_bring(self, value: object, use: bool) -> None:
-        assert ResponsesDecoder.is_of_use(value) is use
+        assert ResponsesDecoder.has_usable_data(value) is use
 
     @pytest.mark.parametrize(
         ("value", "note"), [({"type": "keepalive"}, True), ({"type": {}}, False), ({}, False), (None, False)]
     )
     def test_notes(self, value: object, note: bool) -> None:
-        assert ResponsesDecoder.is_note(value) is note
+        assert ResponsesDecoder.is_without_output(value) is note
 
 
 class TestFacts:

@@ -315,7 +315,7 @@ class Assembler(ItemSurface, AttachedSurface):
         """
         self._broken_off = True
 
-    def whole_here(self) -> None:
+    def mark_valid_end(self) -> None:
         """Mark this point as a valid end of the input, for a dialect without a terminal marker (Gemini)."""
         self._whole_here = True
 

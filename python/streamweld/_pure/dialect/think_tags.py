@@ -61,7 +61,7 @@ class ThinkSplitter:
         self._held = ""
         self._inside = False
         self._seen_tag = False
-        self._twin = _Twin()
+        self._twin = _DuplicateReasoning()
 
     def field(self, text: str) -> None:
         """Record the text of a separate reasoning field. A block that repeats the field is dropped."""
@@ -161,7 +161,7 @@ def split_whole(text: str) -> tuple[str, str]:
         at = end + len(CLOSE)
 
 
-class _Twin:
+class _DuplicateReasoning:
     """Compares the text of a block with the reasoning in a separate field, ignoring white space at both ends.
 
     It takes linear time, because each character on either side is examined once. While a block's text equals the

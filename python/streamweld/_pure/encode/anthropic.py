@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from streamweld._pure.encode.common.encode_context import EncodeContext
     from streamweld._pure.encode.common.finish import Fault
-    from streamweld._pure.encode.common.sequential_blocks import Beside
+    from streamweld._pure.encode.common.sequential_blocks import StandalonePart
     from streamweld._pure.encode.common.usage import Counts
     from streamweld._pure.json.members import Raw
     from streamweld._pure.model.unmodelled import MembersOf, Unmodelled
@@ -274,7 +274,7 @@ class Anthropic(SequentialAnswer):
 
     # Sources, files and results
 
-    def beside(self, event: Beside, call: ToolCall | None) -> None:  # noqa: ARG002
+    def write_standalone(self, event: StandalonePart, call: ToolCall | None) -> None:  # noqa: ARG002
         if isinstance(event, Source):
             self.context.losses.note("sources")
         elif isinstance(event, File):

@@ -18,7 +18,7 @@ from streamweld._spec import LIMITS, load_conversions
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["AfterError", "is_beside"]
+__all__ = ["AfterError", "is_contentless"]
 
 _MARKER = b"[DONE]"
 
@@ -57,9 +57,9 @@ class AfterError:
         return word not in self._good
 
 
-def is_beside(dialect: str, payload: bytes) -> bool:
+def is_contentless(dialect: str, payload: bytes) -> bool:
     """Return True if the type of a payload that produced no event has no content for any part."""
-    return _object(payload).get("type") in load_conversions()["beside"].get(dialect, ())
+    return _object(payload).get("type") in load_conversions()["contentless"].get(dialect, ())
 
 
 def _object(payload: bytes) -> Mapping[str, Any]:

@@ -65,12 +65,12 @@ class Decoder(Protocol):
         ...
 
     @staticmethod
-    def is_of_use(value: object) -> bool:
+    def has_usable_data(value: object) -> bool:
         """Return True if a document after a broken one contains usable data."""
         ...
 
     @staticmethod
-    def is_note(value: object) -> bool:
+    def is_without_output(value: object) -> bool:
         """Return True if a document contains no part of the response. Such a document may follow the end."""
         ...
 

@@ -104,7 +104,7 @@ class Ending:
             stage = self._stage
             if fault.reason == "too_many" or not stage.salvages:
                 return 0
-            found = salvage(text, stage.caps, stage.is_of_use, finished=False)
+            found = salvage(text, stage.caps, stage.has_usable_data, finished=False)
             if found.kind == "none":
                 return 0
             if found.rest is not None:

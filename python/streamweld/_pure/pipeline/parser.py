@@ -305,7 +305,7 @@ class Parser:
                 self._stage.report_joined_frame(item.data, item.event, item.offset)
             self._stage.payload(item.data, item.event, item.offset, stray=False)
         else:
-            self._stage.is_framed = self._stage.is_framed or item.beside_data
+            self._stage.is_framed = self._stage.is_framed or item.has_data_lines
             self._stage.payload(item.data, "message", item.offset, stray=True)
 
     def _elements(self, data: bytes) -> None:

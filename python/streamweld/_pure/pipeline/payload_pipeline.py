@@ -355,7 +355,7 @@ class PayloadPipeline:
             raise out.limit("max_json_depth", self._max_depth)
         if fault.reason == "too_many" and self._max_values is not None:
             raise out.limit("max_json_values", self._max_values)
-        found = salvage(text, self.caps, self.is_of_use) if self.salvages else None
+        found = salvage(text, self.caps, self.has_usable_data) if self.salvages else None
         if event == "error" and (found is None or found.kind == "none"):
             self._text_error(text)
             return
@@ -436,11 +436,11 @@ class PayloadPipeline:
         for payload in found.documents:
             self._document(payload, event, recovered=found.kind == "recovered_tail")
 
-    def is_of_use(self, value: object) -> bool:
+    def has_usable_data(self, value: object) -> bool:
         """Return True if a document after a broken one contains usable data."""
         if self.decoder is not None:
-            return self.decoder.is_of_use(value)
-        return any(decoder.is_of_use(value) for decoder in DECODERS.values())
+            return self.decoder.has_usable_data(value)
+        return any(decoder.has_usable_data(value) for decoder in DECODERS.values())
 
     def _document(
         self, payload: Payload, event: str, *, stray: bool = False, first: bool = False, recovered: bool = False
@@ -552,8 +552,10 @@ class PayloadPipeline:
         if text == MARKER or text[:1] == b":":
             return
         payload = self._document_of(text) if text[:1] == b"{" else None
-        is_note = event != "error" and payload is not None and (self.decoder or ChatDecoder).is_note(payload.value)
-        if is_note:
+        is_without_output = (
+            event != "error" and payload is not None and (self.decoder or ChatDecoder).is_without_output(payload.value)
+        )
+        if is_without_output:
             self._assembler.unknown(None if event == "message" else event, text.decode("utf-8", "replace").encode())
         else:
             self.after_end()

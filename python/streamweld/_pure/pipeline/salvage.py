@@ -41,10 +41,10 @@ class Salvaged:
     documents: tuple[Payload, ...] = ()  # lines_joined: one document; recovered_tail: those after the broken one
 
 
-def salvage(text: bytes, caps: Caps, is_of_use: Callable[[object], bool], *, finished: bool = True) -> Salvaged:
+def salvage(text: bytes, caps: Caps, has_usable_data: Callable[[object], bool], *, finished: bool = True) -> Salvaged:
     """Try the kinds of salvage in order on trimmed text that is not JSON. An unfinished event is never plain text.
 
-    `is_of_use` returns whether a document after a broken one contains usable data.
+    `has_usable_data` returns whether a document after a broken one contains usable data.
     """
     lines = text.split(b"\n")
     if len(lines) > 1:
@@ -54,7 +54,7 @@ def salvage(text: bytes, caps: Caps, is_of_use: Callable[[object], bool], *, fin
         joined = _whole(b"".join(lines), caps)
         if joined is not None:
             return Salvaged("lines_joined", documents=(joined,))
-    tails = tuple([tail for tail in _tails(lines, caps) if is_of_use(tail.value)])
+    tails = tuple([tail for tail in _tails(lines, caps) if has_usable_data(tail.value)])
     if tails:
         return Salvaged("recovered_tail", documents=tails)
     if finished and text[:1] not in (b"{", b"["):

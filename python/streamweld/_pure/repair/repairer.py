@@ -28,7 +28,7 @@ from streamweld._pure.encode.common.encode_context import (
 from streamweld._pure.encode.common.finish import Ending, ending_fault, fault_of
 from streamweld._pure.encode.common.id_mint import IdMint
 from streamweld._pure.model.unmodelled import BlockOpened
-from streamweld._pure.pipeline.after_error import AfterError, is_beside
+from streamweld._pure.pipeline.after_error import AfterError, is_contentless
 from streamweld._pure.pipeline.parser import Parser
 from streamweld._pure.repair.chunk_type import with_chunk_type
 from streamweld._pure.repair.own_error import is_own
@@ -535,7 +535,7 @@ class Repairer:
         if self._ended or self._parser.has_pending or self._passed_counts != (len(out.reasons), out.counted):
             return False
         if not self._brought:
-            return is_beside(self.dialect or "", out.payload)
+            return is_contentless(self.dialect or "", out.payload)
         return self._plain and self.dialect in _UNNUMBERED
 
     def _pass(self, block: bytes) -> None:

@@ -38,12 +38,12 @@ class Frame:
 class Stray:
     """Lines outside any field that look like a payload, joined by LF. `offset`: stream offset of the first of them."""
 
-    __slots__ = ("beside_data", "data", "offset")
+    __slots__ = ("has_data_lines", "data", "offset")
 
-    def __init__(self, data: bytes, offset: int, *, beside_data: bool = False) -> None:
+    def __init__(self, data: bytes, offset: int, *, has_data_lines: bool = False) -> None:
         self.data = data
         self.offset = offset
-        self.beside_data = beside_data  # the block also had a data line
+        self.has_data_lines = has_data_lines  # the block also had a data line
 
     def __repr__(self) -> str:
         return f"Stray({self.data!r}, {self.offset})"

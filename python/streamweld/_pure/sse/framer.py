@@ -376,16 +376,16 @@ class Framer:
         if self._block_offset == self._stray_offset:
             self._block_offset = -1
         self._size -= self._stray.length + 1
-        beside = self._data_offset >= 0
-        items.append(Stray(self._stray.take(), self._stray_offset, beside_data=beside))
+        has_data_lines = self._data_offset >= 0
+        items.append(Stray(self._stray.take(), self._stray_offset, has_data_lines=has_data_lines))
         self._stray_offset = -1
         self._stray_given = True
 
     def _dispatch(self, items: list[Frame | Stray]) -> None:
         """Process a blank line: emit the frame of the block."""
         self.last_event_id = self._id
-        beside = self._data_offset >= 0
-        if beside:
+        has_data_lines = self._data_offset >= 0
+        if has_data_lines:
             data = self._data.take()
             if data or not (self._stray_given or self._stray_offset >= 0):
                 event = _text(self._event) if self._event else "message"
@@ -394,7 +394,7 @@ class Framer:
             self._data_offset = -1
             self._is_joined = False
         if self._stray_offset >= 0:
-            items.append(Stray(self._stray.take(), self._stray_offset, beside_data=beside))
+            items.append(Stray(self._stray.take(), self._stray_offset, has_data_lines=has_data_lines))
             self._stray_offset = -1
         self._stray_given = False
         self._event = b""

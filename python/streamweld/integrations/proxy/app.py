@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["create_app"]
 
 
-class _Everything:
+class _CatchAllApp:
     """The ASGI application for all paths other than the proxy's own."""
 
     def __init__(self, config: ProxyConfig, metrics: Metrics) -> None:
@@ -101,7 +101,7 @@ def create_app(config: ProxyConfig) -> Starlette:
     lifespan.
     """
     metrics = Metrics()
-    everything = _Everything(config, metrics)
+    everything = _CatchAllApp(config, metrics)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[dict[str, Any]]:

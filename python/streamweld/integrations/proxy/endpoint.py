@@ -133,12 +133,12 @@ class Conversation:
         idle, clock = self._config.idle_timeout, asyncio.get_running_loop().time
         began = clock()
         try:
-            async with asyncio.timeout(idle) as patience:
+            async with asyncio.timeout(idle) as timeouts:
                 async for piece in self._request.stream():
                     made += piece
                     if len(made) > most:
                         raise too_long
-                    patience.reschedule(idle + min(clock(), began + len(made) / _SLOWEST))
+                    timeouts.reschedule(idle + min(clock(), began + len(made) / _SLOWEST))
         except TimeoutError:
             raise Refusal(408, "request_timeout", "the request's body did not arrive in time") from None
         return bytes(made)

@@ -132,7 +132,7 @@ def converted_headers(given: Mapping[str, str], dialect: str, slot: Sequence[str
             break
     return {
         **made,
-        **_CREDENTIALS["beside"].get(dialect, {}),
+        **_CREDENTIALS["extra_headers"].get(dialect, {}),
         "content-type": "application/json",
         "accept": "text/event-stream, application/json",
         "accept-encoding": "identity",

@@ -420,7 +420,7 @@ impl Assembler {
     }
 
     /// Marks this point as a valid end of the input, for a dialect without a terminal marker (Gemini).
-    pub fn whole_here(&mut self) {
+    pub fn mark_valid_end(&mut self) {
         if self.end_on_wire != EndOnWire::BrokenOff {
             self.end_on_wire = EndOnWire::Whole;
         }

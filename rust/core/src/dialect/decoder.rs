@@ -75,7 +75,7 @@ pub(crate) struct Shapes {
     /// A body that is an error in a gateway-specific shape.
     pub(crate) is_error_body: PayloadPredicate,
     /// A document after a broken one that contains usable data.
-    pub(crate) is_of_use: PayloadPredicate,
+    pub(crate) has_usable_data: PayloadPredicate,
     /// A payload without output, which is never an anomaly, even after the end.
-    pub(crate) is_note: PayloadPredicate,
+    pub(crate) is_without_output: PayloadPredicate,
 }

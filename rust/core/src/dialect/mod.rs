@@ -250,18 +250,18 @@ impl Read<'_> {
 
     /// Returns true if the payload contains usable data. While the dialect is unknown, the predicates of every dialect
     /// are tried.
-    pub(crate) fn is_of_use(&self) -> bool {
+    pub(crate) fn has_usable_data(&self) -> bool {
         if let Read::Undecided(document) = self {
             let mut shapes = ALL.into_iter().filter_map(Dialect::shapes);
-            if shapes.any(|shapes| (shapes.is_of_use)(document)) {
+            if shapes.any(|shapes| (shapes.has_usable_data)(document)) {
                 return true;
             }
         }
-        self.evaluate(chat::is_of_use, |shapes| shapes.is_of_use)
+        self.evaluate(chat::has_usable_data, |shapes| shapes.has_usable_data)
     }
 
-    pub(crate) fn is_note(&self) -> bool {
-        self.evaluate(chat::is_note, |shapes| shapes.is_note)
+    pub(crate) fn is_without_output(&self) -> bool {
+        self.evaluate(chat::is_without_output, |shapes| shapes.is_without_output)
     }
 }
 

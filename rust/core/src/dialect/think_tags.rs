@@ -30,7 +30,7 @@ pub(crate) struct Think {
     seen_tag: bool,
     /// Held-back text that may be the beginning of a tag.
     held: String,
-    twin: Twin,
+    twin: DuplicateReasoning,
 }
 
 impl Think {
@@ -183,7 +183,7 @@ pub(crate) fn is_white(c: char) -> bool {
 /// Takes linear time, because each character on either side is examined once. While a block's text equals the field's
 /// text, the block is held back; at the first difference, all of it is released.
 #[derive(Debug, Default)]
-struct Twin {
+struct DuplicateReasoning {
     /// Text from the field that no block has repeated yet.
     expected: VecDeque<String>,
     /// Number of bytes in the first expected text that have already been repeated.
@@ -196,7 +196,7 @@ struct Twin {
     parted: bool,
 }
 
-impl Twin {
+impl DuplicateReasoning {
     /// Returns the text that may be emitted now.
     fn novel(&mut self, mut text: Text<'static>) -> Option<Text<'static>> {
         if self.parted {

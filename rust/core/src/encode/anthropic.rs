@@ -8,18 +8,18 @@
 //! Anthropic's own clients merge that event into the message.
 
 use crate::encode::common::block::Block;
-use crate::encode::common::block::Form;
-use crate::encode::common::block::Pen;
+use crate::encode::common::block::BlockOutput;
+use crate::encode::common::block::BlockWriter;
 use crate::encode::common::block::UnmodelledBlock;
 use crate::encode::common::compact_json::canonical;
 use crate::encode::common::compact_json::spliced;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::finish::EndingError;
-use crate::encode::common::part_details::Beside;
 use crate::encode::common::part_details::Call;
+use crate::encode::common::part_details::CallRef;
 use crate::encode::common::part_details::Done;
 use crate::encode::common::part_details::Kind;
-use crate::encode::common::part_details::Ran;
+use crate::encode::common::part_details::StandalonePart;
 use crate::encode::common::part_order::Order;
 use crate::encode::common::provider_metadata::is_genuine;
 use crate::encode::common::sequential_answer::Answer;
@@ -189,7 +189,7 @@ impl Answer for Message {
                     ..Block::default()
                 };
                 let form = self;
-                blocks.unmodelled(&mut Pen { form, context }, block);
+                blocks.unmodelled(&mut BlockOutput { form, context }, block);
             }
             Unmodelled::BlockDelta { index, delta } => {
                 self.unmodelled_delta(context, blocks, index, delta);
@@ -233,7 +233,7 @@ impl Answer for Message {
     }
 }
 
-impl Form for Message {
+impl BlockWriter for Message {
     const CORRECTS: bool = false; // `content_block_stop` has no content
     const RUNS_CALLS: bool = false; // Anthropic's server tools have their own block types
     const SIDE_BY_SIDE: bool = false; // official clients track one open block, and a stop ends the latest block
@@ -241,7 +241,7 @@ impl Form for Message {
     fn open(&mut self, context: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>) {
         match block.kind {
             Kind::Call => {
-                let call = Ran {
+                let call = CallRef {
                     call_id: &block.call_id,
                     name: &block.name,
                     provider_executed: block.provider_executed,
@@ -351,12 +351,17 @@ impl Form for Message {
         self.stop(context, WHOLE);
     }
 
-    fn beside(&mut self, context: &mut EncodeContext, what: &Beside<'_>, _: Option<Ran<'_>>) {
+    fn write_standalone(
+        &mut self,
+        context: &mut EncodeContext,
+        what: &StandalonePart<'_>,
+        _: Option<CallRef<'_>>,
+    ) {
         context.losses.note(match what {
-            Beside::Source { .. } => "sources",
-            Beside::File { .. } => "files",
-            Beside::Result(_) if context.passed.own => return, // its block is written as sent
-            Beside::Result(_) => "server_tool",
+            StandalonePart::Source { .. } => "sources",
+            StandalonePart::File { .. } => "files",
+            StandalonePart::Result(_) if context.passed.own => return, // its block is written as sent
+            StandalonePart::Result(_) => "server_tool",
         });
     }
 
@@ -409,7 +414,7 @@ impl Message {
         frame(context, kind).raw(",\"index\":").number(index)
     }
 
-    fn start_call(&mut self, context: &mut EncodeContext, block: &Block, call: Ran<'_>) {
+    fn start_call(&mut self, context: &mut EncodeContext, block: &Block, call: CallRef<'_>) {
         let extra = extra_of(block);
         let is_mcp = |(name, kind): &(String, String)| name == "type" && kind == "\"mcp_tool_use\"";
         let kind = match call.provider_executed {

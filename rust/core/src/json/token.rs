@@ -12,33 +12,37 @@ pub(crate) fn string_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
     string_end_at(bytes, end, false)
 }
 
-/// Like `string_end`, but faster for short strings. `calm`: the strings in the text are known to have no control
+/// Like `string_end`, but faster for short strings. `no_control_chars`: the strings in the text are known to have no control
 /// characters.
 #[inline(always)]
-pub(crate) fn string_end_in(bytes: &[u8], start: usize, calm: bool) -> Option<(usize, bool)> {
+pub(crate) fn string_end_in(
+    bytes: &[u8],
+    start: usize,
+    no_control_chars: bool,
+) -> Option<(usize, bool)> {
     let rest = bytes.get(start..)?;
     let end = start
         + match rest.split_first_chunk::<WIDE>() {
             Some((near, far)) => match special_among(near) {
-                WIDE => WIDE + run(far, calm),
+                WIDE => WIDE + run(far, no_control_chars),
                 end => end,
             },
             None => run_by_eights(rest),
         };
-    string_end_at(bytes, end, calm)
+    string_end_at(bytes, end, no_control_chars)
 }
 
 /// Returns the end of a string's content, given the position `end` of its first byte that is not plain text.
 #[inline(always)]
-fn string_end_at(bytes: &[u8], end: usize, calm: bool) -> Option<(usize, bool)> {
+fn string_end_at(bytes: &[u8], end: usize, no_control_chars: bool) -> Option<(usize, bool)> {
     if bytes.get(end) == Some(&b'"') {
         return Some((end, false));
     }
-    Some((end_after_escapes(bytes, end, calm)?, true))
+    Some((end_after_escapes(bytes, end, no_control_chars)?, true))
 }
 
 /// Returns true if the text has no control characters. The text need not be JSON.
-pub(crate) fn is_calm(bytes: &[u8]) -> bool {
+pub(crate) fn has_no_control_chars(bytes: &[u8]) -> bool {
     // There is no early exit, so that the compiler emits a few vector instructions.
     !bytes
         .iter()
@@ -77,7 +81,7 @@ fn lowest(word: u128, found: impl Fn(u64) -> u64) -> usize {
 }
 
 #[inline(never)]
-fn end_after_escapes(bytes: &[u8], first: usize, calm: bool) -> Option<usize> {
+fn end_after_escapes(bytes: &[u8], first: usize, no_control_chars: bool) -> Option<usize> {
     let mut at = first;
     while bytes.get(at) == Some(&b'\\') {
         at += match bytes.get(at + 1)? {
@@ -85,7 +89,7 @@ fn end_after_escapes(bytes: &[u8], first: usize, calm: bool) -> Option<usize> {
             b'u' if bytes.get(at + 2..at + 6)?.iter().all(u8::is_ascii_hexdigit) => 6,
             _ => return None,
         };
-        at += run(bytes.get(at..)?, calm);
+        at += run(bytes.get(at..)?, no_control_chars);
     }
     (bytes.get(at) == Some(&b'"')).then_some(at)
 }
@@ -215,11 +219,11 @@ pub(crate) fn plain_run(bytes: &[u8]) -> usize {
 }
 
 #[inline]
-fn run(bytes: &[u8], calm: bool) -> usize {
+fn run(bytes: &[u8], no_control_chars: bool) -> usize {
     match bytes.split_at_checked(NEAR) {
         None => near_run(bytes),
         Some((near, far)) => match near_run(near) {
-            NEAR if calm => NEAR + memchr2(b'"', b'\\', far).unwrap_or(far.len()),
+            NEAR if no_control_chars => NEAR + memchr2(b'"', b'\\', far).unwrap_or(far.len()),
             NEAR => NEAR + far_run(far),
             run => run,
         },
@@ -320,8 +324,12 @@ mod tests {
                         let expected = expected.min(WIDE);
                         assert_eq!(special_among(near), expected, "{stop} at {at} of {length}");
                     }
-                    assert_eq!(is_calm(&bytes), stop >= 0x20, "{stop} at {at} of {length}");
-                    if is_calm(&bytes) {
+                    assert_eq!(
+                        has_no_control_chars(&bytes),
+                        stop >= 0x20,
+                        "{stop} at {at} of {length}"
+                    );
+                    if has_no_control_chars(&bytes) {
                         assert_eq!(run(&bytes, true), expected, "{stop} at {at} of {length}");
                     }
                 }

@@ -87,13 +87,13 @@ impl Ledger {
 /// if the policy enables it.
 pub trait EventFilter {
     /// Reads an event; returns true if it can be emitted unchanged.
-    fn lets(&mut self, event: &Event<'_>) -> bool;
+    fn passes_unchanged(&mut self, event: &Event<'_>) -> bool;
 
-    /// Filters an event for which `lets` returned false. Events that the filter emits go to the sink.
+    /// Filters an event for which `passes_unchanged` returned false. Events that the filter emits go to the sink.
     fn event(&mut self, out: &mut Output<'_>, event: &Event<'_>);
 
     /// Reads several consecutive deltas that `passes` has accepted. Returns true if they can be emitted unchanged.
-    fn lets_row(&mut self, deltas: &Deltas<'_>) -> bool;
+    fn passes_row_unchanged(&mut self, deltas: &Deltas<'_>) -> bool;
 
     /// Returns how many of the next pieces of a text can be emitted unchanged and all at once. `ends` contains the end
     /// offset of each piece in `texts`.
@@ -139,7 +139,11 @@ impl<'a> Output<'a> {
 
     #[inline]
     pub fn emit(&mut self, event: &Event<'_>) {
-        if self.filter.as_mut().is_none_or(|filter| filter.lets(event)) {
+        if self
+            .filter
+            .as_mut()
+            .is_none_or(|filter| filter.passes_unchanged(event))
+        {
             self.sink.event(event);
         } else {
             self.emit_through(event);
@@ -158,7 +162,7 @@ impl<'a> Output<'a> {
     /// Emits several consecutive deltas that `passes` has accepted.
     pub fn emit_all(&mut self, deltas: &Deltas<'_>) {
         let filter = self.filter.as_mut();
-        if filter.is_none_or(|filter| filter.lets_row(deltas)) {
+        if filter.is_none_or(|filter| filter.passes_row_unchanged(deltas)) {
             self.sink.deltas(deltas);
         } else {
             deltas.each(|event| self.emit(event));

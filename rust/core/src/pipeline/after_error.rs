@@ -111,8 +111,8 @@ impl Look<'_> {
 }
 
 /// Returns true if the type of a payload that produced no event has no content for any part.
-pub(crate) fn is_beside(dialect: &str, payload: &[u8]) -> bool {
-    let known = spec::conversion("beside").and_then(|table| table.get(dialect));
+pub(crate) fn is_contentless(dialect: &str, payload: &[u8]) -> bool {
+    let known = spec::conversion("contentless").and_then(|table| table.get(dialect));
     let known = spec::words(known);
     if known.is_empty() {
         return false;

@@ -89,7 +89,7 @@ impl PayloadPipeline {
             && self
                 .reader(out)
                 .read(payload.text)
-                .is_ok_and(|document| document.is_note());
+                .is_ok_and(|document| document.is_without_output());
         if note {
             return unknown(
                 &mut DecodeContext {

@@ -85,7 +85,7 @@ impl Receiver for FrameReceiver<'_, '_> {
                 arrival
             }
             Item::Stray(stray) => {
-                self.stage.framed |= stray.beside_data;
+                self.stage.framed |= stray.has_data_lines;
                 LocatedPayload {
                     event: b"",
                     data: stray.data,

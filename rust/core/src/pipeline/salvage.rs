@@ -163,7 +163,7 @@ fn tails(text: &str, reader: Reader) -> Vec<&str> {
         }
         out.extend(
             found
-                .filter(|(_, document)| broken && document.is_of_use())
+                .filter(|(_, document)| broken && document.has_usable_data())
                 .map(|(line, _)| line),
         );
     }

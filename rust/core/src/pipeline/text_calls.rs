@@ -91,7 +91,7 @@ pub(crate) struct TextCalls {
 
 /// Whether the next piece of text can be emitted unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Streak {
+enum TextPosition {
     /// No: some content is held, or the position is unknown.
     #[default]
     None,
@@ -106,7 +106,7 @@ enum Streak {
 struct Choice {
     index: i32,
     scanner: Scanner,
-    streak: Streak,
+    text_position: TextPosition,
     /// Parts with held content, in order.
     parts: VecDeque<Part>,
     /// The part without text whose start event is held, if any.
@@ -231,7 +231,7 @@ impl TextCalls {
             index,
             ..Choice::default()
         });
-        choice.streak = Streak::None;
+        choice.text_position = TextPosition::None;
         let context = Context {
             settings: &self.settings,
             tools: self.tools.as_ref(),
@@ -273,7 +273,7 @@ impl TextCalls {
         self.singles = self.singles.saturating_sub(1);
         self.read(out, channel, event, delta);
         let (choice, context) = self.at(delta.choice);
-        choice.note_streak(delta.part, context.settings);
+        choice.record_text_position(delta.part, context.settings);
     }
 
     fn read(
@@ -695,11 +695,11 @@ impl Choice {
 
     /// After a piece was scanned, records whether the text ends at the start of a line or within one; `None` while text
     /// is held.
-    fn note_streak(&mut self, part: u32, settings: &Settings) {
-        self.streak = match self.parts.is_empty() && self.scanner.is_idle(settings) {
-            false => Streak::None,
-            true if self.scanner.is_at_line_start(settings) => Streak::LineStart(part),
-            true => Streak::InLine(part),
+    fn record_text_position(&mut self, part: u32, settings: &Settings) {
+        self.text_position = match self.parts.is_empty() && self.scanner.is_idle(settings) {
+            false => TextPosition::None,
+            true if self.scanner.is_at_line_start(settings) => TextPosition::LineStart(part),
+            true => TextPosition::InLine(part),
         };
     }
 
@@ -707,7 +707,9 @@ impl Choice {
     #[inline]
     fn takes(&mut self, part: u32, text: &str, settings: &Settings) -> bool {
         // Without a marker byte, the piece has no line end.
-        if self.streak == Streak::InLine(part) && !settings.marks.is_in(text.as_bytes()) {
+        if self.text_position == TextPosition::InLine(part)
+            && !settings.marks.is_in(text.as_bytes())
+        {
             self.scanner.take_plain(text);
             return true;
         }
@@ -716,8 +718,7 @@ impl Choice {
 
     #[inline(never)]
     fn takes_marked(&mut self, part: u32, text: &str, settings: &Settings) -> bool {
-        let is_next =
-            matches!(self.streak, Streak::InLine(it) | Streak::LineStart(it) if it == part);
+        let is_next = matches!(self.text_position, TextPosition::InLine(it) | TextPosition::LineStart(it) if it == part);
         let takes = is_next && self.plain_pieces(text, &[text.len()], settings) == 1;
         if takes {
             self.take_plain(part, text, settings);
@@ -728,10 +729,10 @@ impl Choice {
     /// Returns the number of leading pieces in which no marker can begin. The pieces continue the part that was scanned
     /// last.
     fn plain_pieces(&self, text: &str, ends: &[usize], settings: &Settings) -> usize {
-        let is_at_line_start = match self.streak {
-            Streak::None => return 0,
-            Streak::LineStart(_) => true,
-            Streak::InLine(_) => false,
+        let is_at_line_start = match self.text_position {
+            TextPosition::None => return 0,
+            TextPosition::LineStart(_) => true,
+            TextPosition::InLine(_) => false,
         };
         let scanner = &self.scanner;
         scanner.plain_pieces(text, ends, is_at_line_start, settings)
@@ -740,7 +741,7 @@ impl Choice {
     /// Accepts text in which no marker can begin.
     fn take_plain(&mut self, part: u32, text: &str, settings: &Settings) {
         self.scanner.take_plain(text);
-        self.note_streak(part, settings);
+        self.record_text_position(part, settings);
     }
 
     fn refuse_pending(&mut self, why: Refusal) {
@@ -1038,7 +1039,7 @@ impl TextCalls {
 }
 
 impl EventFilter for TextCalls {
-    fn lets(&mut self, event: &Event<'_>) -> bool {
+    fn passes_unchanged(&mut self, event: &Event<'_>) -> bool {
         let Event::TextDelta(delta) = event else {
             return false;
         };
@@ -1061,7 +1062,7 @@ impl EventFilter for TextCalls {
         self.take(out, event);
     }
 
-    fn lets_row(&mut self, deltas: &Deltas<'_>) -> bool {
+    fn passes_row_unchanged(&mut self, deltas: &Deltas<'_>) -> bool {
         if !self.reads(deltas.kind) {
             return true;
         }
@@ -1069,7 +1070,8 @@ impl EventFilter for TextCalls {
         let Some(choice) = choice else {
             return false;
         };
-        let (Streak::InLine(part) | Streak::LineStart(part)) = choice.streak else {
+        let (TextPosition::InLine(part) | TextPosition::LineStart(part)) = choice.text_position
+        else {
             return false;
         };
         let is_one = match deltas.parts {

@@ -34,7 +34,7 @@ use crate::model::limits::LimitName;
 use crate::model::limits::as_len;
 use crate::model::output::Diagnostic;
 use crate::pipeline::after_error::AfterError;
-use crate::pipeline::after_error::is_beside;
+use crate::pipeline::after_error::is_contentless;
 use crate::pipeline::array_body::Body;
 use crate::pipeline::parser::Parser;
 use crate::repair::chunk_type::put_chunk_type;
@@ -501,7 +501,7 @@ impl Repairer {
             return false;
         }
         if !sink.block.brought {
-            return is_beside(sink.context.source, &sink.payload);
+            return is_contentless(sink.context.source, &sink.payload);
         }
         sink.block.plain
     }

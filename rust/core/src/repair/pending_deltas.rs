@@ -98,7 +98,7 @@ impl PendingDeltas {
             if let Some(last) = run.last() {
                 let delta = last.delta(&self.texts, start);
                 if !encoder.keep(&delta) {
-                    unwritten(encoder, context, &last.kind.event(delta));
+                    encode_and_discard(encoder, context, &last.kind.event(delta));
                 }
                 start = last.end;
             }
@@ -120,7 +120,7 @@ impl PendingDeltas {
 
 /// Passes an event that was already sent unchanged to the encoder, and discards the encoder's output.
 #[cold]
-fn unwritten(encoder: &mut dyn Encoder, context: &mut EncodeContext, event: &Event<'_>) {
+fn encode_and_discard(encoder: &mut dyn Encoder, context: &mut EncodeContext, event: &Event<'_>) {
     let (written, sequence) = (context.writer.bytes.len(), context.passed.sequence);
     encoder.event(context, event);
     context.writer.bytes.truncate(written);

@@ -29,7 +29,7 @@ pub struct Stray<'a> {
     pub offset: u64,
     pub ordinal: u64,
     /// True if the payload's block also has a data line.
-    pub beside_data: bool,
+    pub has_data_lines: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

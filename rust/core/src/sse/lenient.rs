@@ -46,7 +46,7 @@ impl Framer {
             data: line.unwrap_or(&self.seldom.stray),
             offset: self.seldom.stray_offset,
             ordinal: self.ordinal,
-            beside_data: self.has_data,
+            has_data_lines: self.has_data,
         };
         self.ordinal += 1;
         let result = on.item(Item::Stray(stray));

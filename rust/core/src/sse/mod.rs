@@ -425,7 +425,7 @@ impl Framer {
                 data: &self.seldom.stray,
                 offset: self.seldom.stray_offset,
                 ordinal: self.ordinal,
-                beside_data: self.has_data,
+                has_data_lines: self.has_data,
             };
             self.ordinal += 1;
             result = on.item(Item::Stray(stray));

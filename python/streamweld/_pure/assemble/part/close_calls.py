@@ -438,13 +438,13 @@ def _fault(choice: Choice, call: Call, given: str) -> str | None:
 def _is_whole(call: Call, end: CallsEnd) -> bool:
     """Return whether nothing is missing from a call with arguments.
 
-    JSON shows its own end; the end of free-form text is known only from the wire.
+    JSON shows its own end; only the stream shows the end of free-form text.
     """
     if call.is_cut:
         return False
     if call.custom:
         return end is CallsEnd.SUCCESS
-    return end is not CallsEnd.FAILED and call.text.automaton.copy().finish() == "complete"
+    return end is not CallsEnd.FAILED and ends_whole(call)
 
 
 def _fault_of_text(call: Call) -> str | None:

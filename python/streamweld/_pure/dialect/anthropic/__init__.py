@@ -99,12 +99,12 @@ class AnthropicDecoder:
         return _reports_error(value) or is_bare(value)
 
     @staticmethod
-    def is_of_use(value: object) -> bool:
+    def has_usable_data(value: object) -> bool:
         """Return whether a document after a broken one contains usable data."""
         return is_object(value) and (type_of(value) in _TAIL or value.get("error") is not None)
 
     @staticmethod
-    def is_note(value: object) -> bool:
+    def is_without_output(value: object) -> bool:
         """Return whether the event has no content, so that it is not an anomaly even after the end."""
         return is_object(value) and type_of(value) in _NOTES
 

@@ -85,14 +85,14 @@ class ChatDecoder:
         return is_object(value) and is_error_body(value)
 
     @staticmethod
-    def is_of_use(value: object) -> bool:
+    def has_usable_data(value: object) -> bool:
         """Return whether a document after a broken one contains usable data: a chunk or an error."""
         return is_object(value) and (
             not _USED.isdisjoint(value) or holds_chunk(value.get("data")) or reports_error(value)
         )
 
     @staticmethod
-    def is_note(value: object) -> bool:
+    def is_without_output(value: object) -> bool:
         """Return whether the value is a chunk with an empty list of choices and no error of any shape."""
         if not is_object(value) or value.get("choices") != []:
             return False

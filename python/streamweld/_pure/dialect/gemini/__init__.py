@@ -76,12 +76,12 @@ class GeminiDecoder:
         return _reports_error(value) or is_bare(value)
 
     @staticmethod
-    def is_of_use(value: object) -> bool:
+    def has_usable_data(value: object) -> bool:
         """Return whether a document after a broken one contains usable data."""
         return is_object(value) and (_is_chunk(value) or value.get("error") is not None)
 
     @staticmethod
-    def is_note(value: object) -> bool:
+    def is_without_output(value: object) -> bool:
         """Return whether the value is a chunk without candidates, feedback or an error."""
         if not is_object(value) or not _is_chunk(value):
             return False
@@ -124,7 +124,7 @@ class GeminiDecoder:
         """
         self._finish()
         if not any(candidate.ran_on for candidate in self._candidates.values()):
-            self._assembler.whole_here()
+            self._assembler.mark_valid_end()
 
     def _document(self, payload: Payload, value: dict[str, Any], path: Path, event: str, *, recovered: bool) -> None:
         sent = _raw(payload, path)

@@ -96,11 +96,11 @@ class CallReader:
 
         A call that was truncated inside a string remains incomplete.
         """
-        going = list(self._others.values())
+        active = list(self._others.values())
         self._others = {}
         if self._address is not None:
-            going.append((self._address, self._partial))
-        for self._address, self._partial in sorted(going, key=lambda one: one[0].index or 0):
+            active.append((self._address, self._partial))
+        for self._address, self._partial in sorted(active, key=lambda one: one[0].index or 0):
             self._end()
 
     def _set_aside(self) -> None:

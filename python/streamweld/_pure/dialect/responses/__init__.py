@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 _REMEMBERED = 64  # maximum number of response members whose first text is kept
 _USUAL = "max_output_tokens"  # the usual reason why a response is incomplete
-_NO_SUCCESS = frozenset({"length", "content_filter", "error", "other"})
+_UNSUCCESSFUL = frozenset({"length", "content_filter", "error", "other"})
 
 
 class ResponsesDecoder:
@@ -124,7 +124,7 @@ class ResponsesDecoder:
         return value.get("code") is not None if kind is None else isinstance(kind, str) and kind.endswith("error")
 
     @staticmethod
-    def is_of_use(value: object) -> bool:
+    def has_usable_data(value: object) -> bool:
         """Return whether a document after a broken one contains usable data: an error, text, or the end."""
         if not is_object(value):
             return False
@@ -133,7 +133,7 @@ class ResponsesDecoder:
         return known or value.get("error") is not None
 
     @staticmethod
-    def is_note(value: object) -> bool:
+    def is_without_output(value: object) -> bool:
         """Return whether the value is a heartbeat, which is not an anomaly even after the end."""
         if not is_object(value):
             return False
@@ -349,7 +349,7 @@ class ResponsesDecoder:
         if usage is not None:
             self._assembler.merge_usage(read_counts(usage, reader.payload.raw(*path, "usage"), COUNTS))
 
-    def _conclude(self, response: Mapping[str, Any], path: Path, reader: Reader, status: str, beside: Raw) -> None:
+    def _conclude(self, response: Mapping[str, Any], path: Path, reader: Reader, status: str, enclosing: Raw) -> None:
         """Emit the usage, the changed members of the response, and how it ended."""
         self._usage(response, path, reader)
         start_members = self._start_members or {}
@@ -361,7 +361,7 @@ class ResponsesDecoder:
             members["incomplete_details"] = reader.payload.raw(*path, "incomplete_details") or "null"
             status = _worse(status, details.get("reason"))
         self._audio.leave()
-        left = as_object({**members, **beside})
+        left = as_object({**members, **enclosing})
         if left is not None:
             self._assembler.choice_metadata(0, left)
         self.ended = True
@@ -419,7 +419,7 @@ def _find_error(payload: Payload, value: Mapping[str, Any], kind: str, event: st
 
 def _is_final(status: str) -> bool:
     """Return whether a response with this status has ended. Some gateways send a finish reason as the status."""
-    return status in STATUSES or meaning("responses", status) in _NO_SUCCESS
+    return status in STATUSES or meaning("responses", status) in _UNSUCCESSFUL
 
 
 def _worse(status: str, why: object) -> str:
@@ -429,7 +429,7 @@ def _worse(status: str, why: object) -> str:
     """
     if not isinstance(why, str) or not why.strip():
         return status
-    if status == "completed" and meaning("responses", why) in _NO_SUCCESS:
+    if status == "completed" and meaning("responses", why) in _UNSUCCESSFUL:
         status = "incomplete"
     return why if status == "incomplete" and why != _USUAL else status
 

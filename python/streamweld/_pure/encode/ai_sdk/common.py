@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamweld._pure.encode.common.encode_context import EncodeContext
-    from streamweld._pure.encode.common.sequential_blocks import Beside, Block
+    from streamweld._pure.encode.common.sequential_blocks import Block, StandalonePart
     from streamweld.events import ToolCall, ToolResult
 
 __all__ = ["OCTETS", "TRUE", "AiSdk"]
@@ -184,7 +184,7 @@ class AiSdk(SequentialAnswer):
 
     # Sources, files and results
 
-    def beside(self, event: Beside, call: ToolCall | None) -> None:
+    def write_standalone(self, event: StandalonePart, call: ToolCall | None) -> None:
         if isinstance(event, Source):
             self.context.losses.metadata(event)
             self._source(event)

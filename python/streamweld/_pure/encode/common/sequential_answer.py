@@ -26,7 +26,7 @@ from streamweld.events import Finished, ResponseStarted, Unknown, UpstreamErrorE
 if TYPE_CHECKING:
     from streamweld._pure.encode.common.encode_context import EncodeContext
     from streamweld._pure.encode.common.finish import Ending, Fault
-    from streamweld._pure.encode.common.sequential_blocks import Beside, Block, UnmodelledBlock
+    from streamweld._pure.encode.common.sequential_blocks import Block, StandalonePart, UnmodelledBlock
     from streamweld._pure.encode.common.usage import Counts
     from streamweld.events import Event, ToolCall
 
@@ -192,7 +192,7 @@ class SequentialAnswer:
     def whole_call(self, call: ToolCall) -> None: ...
 
     @abstractmethod
-    def beside(self, event: Beside, call: ToolCall | None) -> None: ...
+    def write_standalone(self, event: StandalonePart, call: ToolCall | None) -> None: ...
 
     @abstractmethod
     def broken_off(self, block: Block) -> None: ...

@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from streamweld._pure.json.members import Raw
     from streamweld.events import Event
 
-__all__ = ["Beside", "Block", "Blocks", "Done", "UnmodelledBlock", "Writer"]
+__all__ = ["Block", "Blocks", "Done", "StandalonePart", "UnmodelledBlock", "Writer"]
 
 Done: TypeAlias = TextDone | ReasoningDone | RefusalDone
-Beside: TypeAlias = Source | File | ToolResult
+StandalonePart: TypeAlias = Source | File | ToolResult
 Kind: TypeAlias = Literal["text", "reasoning", "refusal", "call"]
 _Textual: TypeAlias = (
     TextStarted
@@ -150,7 +150,7 @@ class Writer(Protocol):
         """Write a call that has not been started yet."""
         ...
 
-    def beside(self, event: Beside, call: ToolCall | None) -> None:
+    def write_standalone(self, event: StandalonePart, call: ToolCall | None) -> None:
         """Write a source, a file, or the result of the given call."""
         ...
 
@@ -191,7 +191,7 @@ class Blocks:
         self._writer = writer
         self._active: Block | None = None
         self._parts: dict[int, Block] = {}  # parts that are not finished
-        self._row: deque[Block | Beside] = deque()
+        self._row: deque[Block | StandalonePart] = deque()
         # Heap of the unfinished calls by part number, which is the order of their first fragments.
         self._turns: list[tuple[int, Block]] = []
         self._ids: dict[str, Block] = {}  # unfinished calls, by the id with which they were announced
@@ -224,7 +224,7 @@ class Blocks:
             case ToolCall():
                 self._call(event)
             case Source() | File() | ToolResult():
-                self._beside(event)
+                self._standalone(event)
             case _:
                 pass
 
@@ -254,7 +254,7 @@ class Blocks:
         row, self._row = self._row, deque()
         for item in row:
             if not isinstance(item, Block):
-                self._write_beside(item)
+                self._write_standalone(item)
             elif item.kind == "call" and not item.gone:
                 self._context.losses.note("cut_call")
             elif not item.gone:
@@ -281,7 +281,7 @@ class Blocks:
             return
         if self._waits(block):
             block.waiting.append(text)
-            self._line_up(block)
+            self._enqueue(block)
             return
         if self._active is not block:
             self._open(block)
@@ -296,7 +296,7 @@ class Blocks:
         if rest is None:
             self._context.losses.note("text_corrected")
         if self._waits(block):
-            self._line_up(block)
+            self._enqueue(block)
         else:
             self._write(block)
 
@@ -361,7 +361,7 @@ class Blocks:
             self._is_over(block)
         elif self._waits(block):
             self._later[event.call_id] = block
-            self._line_up(block)
+            self._enqueue(block)
         else:
             self._write(block)
             self._go_on()
@@ -429,7 +429,7 @@ class Blocks:
 
     # Sources, files and results
 
-    def _beside(self, event: Beside) -> None:
+    def _standalone(self, event: StandalonePart) -> None:
         if isinstance(event, ToolResult):
             owner = self._ids.get(event.call_id) or self._later.get(event.call_id)
             if owner is not None:
@@ -443,19 +443,19 @@ class Blocks:
         if self._active is not None and self._active.kind == "call":
             self._row.append(event)
         else:
-            self._write_beside(event)
+            self._write_standalone(event)
 
-    def _write_beside(self, event: Beside) -> None:
+    def _write_standalone(self, event: StandalonePart) -> None:
         if not isinstance(event, Source):  # a citation, which belongs to a position in its text
             self._give_way()
         if isinstance(event, ToolResult):
             self._write_result(event, self._calls.get(event.call_id))
         else:
-            self._writer.beside(event, None)
+            self._writer.write_standalone(event, None)
 
     def _write_result(self, result: ToolResult, call: ToolCall | None) -> None:
         self.result_lost |= not self._writer.runs_calls and call is not None and not call.provider_executed
-        self._writer.beside(result, call)
+        self._writer.write_standalone(result, call)
 
     # The queue
 
@@ -495,7 +495,7 @@ class Blocks:
         self._take_turn(block)
         self._go_on()
 
-    def _line_up(self, block: Block) -> None:
+    def _enqueue(self, block: Block) -> None:
         if not (block.queued or block.passed):
             block.queued = True
             self._row.append(block)
@@ -517,7 +517,7 @@ class Blocks:
         while row and (self._active is None or self._active.kind != "call"):
             item = row.popleft()
             if not isinstance(item, Block):
-                self._write_beside(item)
+                self._write_standalone(item)
             elif not item.gone:
                 item.queued = False
                 if self._is_not_started(item):

@@ -17,7 +17,7 @@ from streamweld.events import ReasoningStarted, RefusalStarted, TextStarted
 
 if TYPE_CHECKING:
     from streamweld._pure.encode.common.encode_context import EncodeContext
-    from streamweld._pure.encode.common.sequential_blocks import Beside, UnmodelledBlock, Writer
+    from streamweld._pure.encode.common.sequential_blocks import StandalonePart, UnmodelledBlock, Writer
     from streamweld.events import Event, ToolCall, ToolCallDelta, ToolCallRetracted, ToolCallStarted
 
 __all__ = ["SourceBlocks"]
@@ -84,7 +84,7 @@ class SourceBlocks(Blocks):
         """Write a block that no streamweld event represents, or queue it until no other block is open."""
         block.unmodelled = content
         if self._is_taken():
-            self._line_up(block)
+            self._enqueue(block)
         else:
             self._writer.unmodelled_block(block, content)
 
@@ -133,7 +133,7 @@ class SourceBlocks(Blocks):
 
     def _begin(self, block: Block) -> None:
         if self._waits(block):
-            self._line_up(block)
+            self._enqueue(block)
         elif block.comes_whole:
             self._unseen = block
         else:
@@ -144,7 +144,7 @@ class SourceBlocks(Blocks):
             return
         if self._waits(block):
             block.waiting.append(text)
-            self._line_up(block)
+            self._enqueue(block)
             return
         self._open(block)
         block.out.add(text)
@@ -265,8 +265,8 @@ class SourceBlocks(Blocks):
         else:
             self._late.append(block)
 
-    def _beside(self, event: Beside) -> None:
-        self._write_beside(event)
+    def _standalone(self, event: StandalonePart) -> None:
+        self._write_standalone(event)
 
     def _give_way(self) -> None:
         """Do nothing, because blocks from a source are not interrupted."""

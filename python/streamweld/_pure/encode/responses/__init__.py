@@ -262,7 +262,7 @@ class Responses:
             # mistake an empty listed part for another part.
             if not item.is_retracted():
                 item.close_part(citations, closed=closed)
-            self._leave(item.holder, part)
+            self._end_part(item.holder, part)
         else:
             self._output[self._index.pop(part)] = item.close(status, citations)
 
@@ -294,13 +294,13 @@ class Responses:
                 holder.done()
         self._resumed = still_open
 
-    def _come(self, holder: Holder, key: Key) -> None:
+    def _begin_item(self, holder: Holder, key: Key) -> None:
         """Record that the item begins or continues."""
         self._turns += 1
         holder.key, holder.turn = key, self._turns
         self._holders[key] = holder
 
-    def _leave(self, holder: Holder, part: int) -> None:
+    def _end_part(self, holder: Holder, part: int) -> None:
         """Record that a part of the item ended."""
         holder.open.discard(part)
         if not holder.open and self._holders.get(holder.key) is holder:
@@ -344,7 +344,7 @@ class Responses:
             if not holder.resumed:
                 holder.resumed = True
                 self._resumed.append(holder)
-            self._come(holder, key)
+            self._begin_item(holder, key)
             del self._output[holder.index]
         if holder is None:
             known, is_announced = self._as_added(sent)
@@ -352,7 +352,7 @@ class Responses:
             index = self._new_index(part, passed.at if is_announced else passed.index)
             announced = is_announced and index == passed.at
             holder = Holder(self._wire, shape, identity, index, announced=announced)
-            self._come(holder, key)
+            self._begin_item(holder, key)
         self._idle.pop(key, None)
         self._holder_of[part] = holder
         holder.open.add(part)
@@ -433,7 +433,7 @@ class Responses:
         if event.part not in self._items and not event.text:
             bare = self._bare.pop(event.part, None)
             if bare is not None:
-                self._leave(bare, event.part)
+                self._end_part(bare, event.part)
             return  # a part without text is not written
         item = self._text_item(event)
         rest = item.written_text.rest(event.text)

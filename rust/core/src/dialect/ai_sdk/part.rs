@@ -404,7 +404,7 @@ pub(crate) fn once<'a>(members: &[Member<'a>]) -> Vec<Member<'a>> {
 }
 
 /// Returns true if a document after a broken one contains usable data.
-pub(crate) fn is_of_use(object: &Object<'_>, schema: &Schema) -> bool {
+pub(crate) fn has_usable_data(object: &Object<'_>, schema: &Schema) -> bool {
     let kind = object.string("type");
     kind.is_some_and(|kind| schema.of_type(&kind).recovered) || reports_error(object)
 }

@@ -31,12 +31,12 @@ pub(crate) static SHAPES: Shapes = Shapes {
             reports_error(object) || is_bare(&object.members, &object.names())
         })
     },
-    is_of_use: |document| {
+    has_usable_data: |document| {
         object(document).is_some_and(|object| {
             is_tail(&type_of(&object.members)) || object.present("error").is_some()
         })
     },
-    is_note: |document| {
+    is_without_output: |document| {
         object(document).is_some_and(|object| {
             matches!(type_of(&object.members).as_ref(), "ping" | "message_stop")
         })

@@ -35,8 +35,9 @@ impl<'a> UpstreamErrorFields<'a> {
         if event.is_some_and(is_notice) && !chunk.is_chunk() {
             return None;
         }
-        let beside = || chunk.is_chunk() || holds_chunk(find(&chunk.rest, "data"));
-        if let Some(error) = present(chunk.error).filter(|raw| !(is_empty_value(*raw) && beside()))
+        let has_chunk = || chunk.is_chunk() || holds_chunk(find(&chunk.rest, "data"));
+        if let Some(error) =
+            present(chunk.error).filter(|raw| !(is_empty_value(*raw) && has_chunk()))
         {
             return Some(UpstreamErrorFields::of_value(error));
         }

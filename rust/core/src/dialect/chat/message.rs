@@ -67,7 +67,7 @@ impl ChoiceState {
             fragments: Vec::new(),
         };
         if self.think.is_some() {
-            unmix(&mut whole, notes);
+            split_think_tags(&mut whole, notes);
         }
         whole.fragments = fragments(wire, &mut self.legacy_form, None, message, notes, at)?;
         if whole.fragments.is_empty() && calls::has_list(message) {
@@ -102,7 +102,7 @@ impl ChoiceState {
 
 /// Moves the text in `<think>` tags of a complete message to its reasoning. Lone surrogates are replaced, because no
 /// text follows.
-fn unmix(whole: &mut Message<'_>, notes: &mut Anomalies<'_>) {
+fn split_think_tags(whole: &mut Message<'_>, notes: &mut Anomalies<'_>) {
     let Some(content) = whole.content.take() else {
         return;
     };

@@ -96,7 +96,7 @@ fn is_none(walk: Option<&Walk<'_, Box<Delta<'_>>>>) -> bool {
 }
 
 /// Returns true if a document after a broken one contains usable data: a chunk or an error.
-pub(crate) fn is_of_use(document: &Document<'_>) -> bool {
+pub(crate) fn has_usable_data(document: &Document<'_>) -> bool {
     match document {
         Document::Object(chunk) => {
             let is_wrapped = || holds_chunk(find(&chunk.rest, "data"));
@@ -107,7 +107,7 @@ pub(crate) fn is_of_use(document: &Document<'_>) -> bool {
 }
 
 /// Returns true for a chunk with an empty list of choices and no error of any shape.
-pub(crate) fn is_note(document: &Document<'_>) -> bool {
+pub(crate) fn is_without_output(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;
     };

@@ -38,12 +38,12 @@ const MAX_STEPS: usize = 127;
 
 /// A call that is still open.
 #[derive(Debug)]
-struct Going {
+struct ActiveCall {
     call_id: Option<String>,
     position: i64,
 }
 
-impl Going {
+impl ActiveCall {
     fn address(&self) -> Address<'_> {
         Address {
             call_id: self.call_id.as_deref(),
@@ -57,10 +57,10 @@ impl Going {
 #[derive(Debug)]
 pub(crate) struct Calls {
     choice: i32,
-    going: Option<Going>,
+    active: Option<ActiveCall>,
     partial: Partial,
     /// Other open calls, set aside until a part has their id.
-    others: BTreeMap<u64, (Going, Partial)>,
+    others: BTreeMap<u64, (ActiveCall, Partial)>,
     /// Maps call ids to keys in `others`. The next key is `aside`, the number of calls set aside so far.
     waiting: Map<String, BTreeSet<u64>>,
     aside: u64,
@@ -73,7 +73,7 @@ impl Calls {
     pub(crate) fn new(choice: i32) -> Calls {
         Calls {
             choice,
-            going: None,
+            active: None,
             partial: Partial::default(),
             others: BTreeMap::new(),
             waiting: Map::default(),
@@ -110,11 +110,11 @@ impl Calls {
         let goes_on = is_true(members, "willContinue");
         let partial = nonnull(members, "partialArgs");
         self.turn_to(wire, id.as_deref(), name.is_some())?;
-        let same = |going: &Going| match (id.as_deref(), going.call_id.as_deref()) {
+        let same = |active: &ActiveCall| match (id.as_deref(), active.call_id.as_deref()) {
             (Some(id), Some(own)) => id == own,
             _ => name.is_none(),
         };
-        if self.going.as_ref().is_some_and(same) {
+        if self.active.as_ref().is_some_and(same) {
             self.more(wire, partial, at, metadata, notes)?;
             return if goes_on { Ok(()) } else { self.end(wire) };
         }
@@ -135,13 +135,13 @@ impl Calls {
                 None => Ok(()),
             };
         }
-        let going = Going {
+        let active = ActiveCall {
             call_id: id.map(|id| id.into_owned()),
             position,
         };
         let call_fields = CallFields {
             choice: self.choice,
-            address: going.address(),
+            address: active.address(),
             name: name.as_deref(),
             metadata,
             ..CallFields::default()
@@ -153,14 +153,14 @@ impl Calls {
                 ..call_fields
             };
             wire.assembler.call_opened(wire.out, call_fields)?;
-            return self.close(wire, &going);
+            return self.close(wire, &active);
         }
         let call_fields = CallFields {
             arguments: arguments.filter(|text| *text != Text::plain("{}")),
             ..call_fields
         };
         wire.assembler.call_opened(wire.out, call_fields)?;
-        self.going = Some(going);
+        self.active = Some(active);
         self.partial = Partial::default();
         self.more(wire, partial, at, None, notes)?;
         if goes_on { Ok(()) } else { self.end(wire) }
@@ -173,11 +173,11 @@ impl Calls {
             return self.end(wire);
         }
         self.waiting.clear();
-        let mut going: Vec<_> = take(&mut self.others).into_values().collect();
-        going.extend(self.going.take().map(|one| (one, take(&mut self.partial))));
-        going.sort_by_key(|(one, _)| one.position);
-        for (one, partial) in going {
-            self.going = Some(one);
+        let mut active: Vec<_> = take(&mut self.others).into_values().collect();
+        active.extend(self.active.take().map(|one| (one, take(&mut self.partial))));
+        active.sort_by_key(|(one, _)| one.position);
+        for (one, partial) in active {
+            self.active = Some(one);
             self.partial = partial;
             self.end(wire)?;
         }
@@ -186,11 +186,11 @@ impl Calls {
 
     /// Sets the open call aside until a part has its id. A call without an id is ended instead.
     fn set_aside(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
-        match self.going.take_if(|going| going.call_id.is_some()) {
-            Some(going) => {
-                let id = going.call_id.clone().unwrap_or_default();
+        match self.active.take_if(|active| active.call_id.is_some()) {
+            Some(active) => {
+                let id = active.call_id.clone().unwrap_or_default();
                 self.waiting.slot(id).insert(self.aside);
-                let waits = (going, take(&mut self.partial));
+                let waits = (active, take(&mut self.partial));
                 self.others.insert(self.aside, waits);
                 self.aside += 1;
             }
@@ -217,41 +217,41 @@ impl Calls {
                 self.set_aside(wire)?;
             }
             position
-        } else if named || self.going.is_some() {
+        } else if named || self.active.is_some() {
             None
         } else {
             self.others.last_key_value().map(|(position, _)| *position)
         };
         let other = position.and_then(|position| Some((position, self.others.remove(&position)?)));
-        if let Some((position, (going, partial))) = other {
-            let id = going.call_id.clone().unwrap_or_default();
+        if let Some((position, (active, partial))) = other {
+            let id = active.call_id.clone().unwrap_or_default();
             let positions = self.waiting.slot(id.clone());
             positions.remove(&position);
             if positions.is_empty() {
                 self.waiting.remove(id.as_str());
             }
-            self.going = Some(going);
+            self.active = Some(active);
             self.partial = partial;
         }
         Ok(())
     }
 
     fn end(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
-        let Some(going) = self.going.take() else {
+        let Some(active) = self.active.take() else {
             return Ok(());
         };
         if self.partial.is_between() {
             let close = self.partial.close();
-            self.push(wire, &going, Text::plain(&close), None)?;
+            self.push(wire, &active, Text::plain(&close), None)?;
         }
-        self.close(wire, &going)
+        self.close(wire, &active)
     }
 
-    fn close(&self, wire: &mut DecodeContext<'_, '_>, going: &Going) -> ParseResult {
+    fn close(&self, wire: &mut DecodeContext<'_, '_>, active: &ActiveCall) -> ParseResult {
         if self.failed {
             return Ok(());
         }
-        let (kind, address) = (Some(ItemKind::Call), going.address());
+        let (kind, address) = (Some(ItemKind::Call), active.address());
         wire.assembler
             .item_closed(wire.out, self.choice, kind, address, None, None)
     }
@@ -264,25 +264,25 @@ impl Calls {
         metadata: Option<&str>,
         notes: &mut Anomalies<'a>,
     ) -> ParseResult {
-        let Some(going) = self.going.take() else {
+        let Some(active) = self.active.take() else {
             return Ok(());
         };
-        let step = self.pieces(wire, &going, partial, at, metadata, notes);
-        self.going = Some(going);
+        let step = self.pieces(wire, &active, partial, at, metadata, notes);
+        self.active = Some(active);
         step
     }
 
     fn pieces<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
-        going: &Going,
+        active: &ActiveCall,
         partial: Option<Raw<'a>>,
         at: Pointer<'_>,
         metadata: Option<&str>,
         notes: &mut Anomalies<'a>,
     ) -> ParseResult {
         if metadata.is_some() {
-            self.push(wire, going, Text::default(), metadata)?;
+            self.push(wire, active, Text::default(), metadata)?;
         }
         let Some(raw) = partial else { return Ok(()) };
         let at = at.member("partialArgs");
@@ -299,7 +299,7 @@ impl Calls {
                     self.partial.spoil()
                 }
             };
-            self.push(wire, going, text, None)?;
+            self.push(wire, active, text, None)?;
         }
         Ok(())
     }
@@ -329,14 +329,14 @@ impl Calls {
     fn push(
         &self,
         wire: &mut DecodeContext<'_, '_>,
-        going: &Going,
+        active: &ActiveCall,
         text: Text<'_>,
         metadata: Option<&str>,
     ) -> ParseResult {
         if text.is_empty() && metadata.is_none() {
             return Ok(());
         }
-        let address = going.address();
+        let address = active.address();
         wire.assembler
             .call_text(wire.out, self.choice, address, text, None, metadata)
     }

@@ -445,7 +445,7 @@ impl Decoder for Gemini {
     fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.finish(wire)?;
         if self.is_over() && !self.candidates.iter().any(|one| one.ran_on) {
-            wire.assembler.whole_here();
+            wire.assembler.mark_valid_end();
         }
         Ok(())
     }

@@ -50,10 +50,10 @@ pub(crate) static SHAPES: Shapes = Shapes {
             reports_error(object) || is_bare(&object.members, &object.names())
         })
     },
-    is_of_use: |document| {
+    has_usable_data: |document| {
         object(document).is_some_and(|object| is_used(object) || object.present("error").is_some())
     },
-    is_note: |document| {
+    is_without_output: |document| {
         let silent = |object: &Object<'_>, key| object.get(key).is_none_or(is_empty_value);
         object(document).is_some_and(|object| {
             is_used(object)

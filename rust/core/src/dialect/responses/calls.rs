@@ -67,15 +67,15 @@ pub(crate) fn call_type(item: &Object<'_>) -> Option<&'static CallType> {
     FACTS.calls.get("function_call").filter(|_| is_call)
 }
 
-/// Reads a call item. `beside`: the address that the event contains outside the item.
+/// Reads a call item. `enclosing`: the address that the event contains outside the item.
 pub(crate) fn read_call<'a>(
     item: &Object<'a>,
     at: Pointer<'_>,
     reader: &mut Reader<'_, '_, 'a>,
     kind: &CallType,
-    beside: ItemAddress<'a>,
+    enclosing: ItemAddress<'a>,
 ) -> CallItem<'a> {
-    let item_id = reader.identity(item, at, "id").or(beside.item_id);
+    let item_id = reader.identity(item, at, "id").or(enclosing.item_id);
     let call_id = reader.identity(item, at, "call_id");
     let name = match kind.name {
         None => reader.name(item, at),
@@ -104,7 +104,7 @@ pub(crate) fn read_call<'a>(
         item_address: ItemAddress {
             item_id,
             call_id,
-            index: beside.index,
+            index: enclosing.index,
             sub: None,
         },
         name,

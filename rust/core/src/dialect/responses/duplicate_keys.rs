@@ -4,7 +4,7 @@
 //! have a duplicate key (`Place`). Most payloads do not; only the others are scanned again.
 
 use crate::dialect::decode_context::ParseResult;
-use crate::dialect::responses::name_sets::Glance;
+use crate::dialect::responses::name_sets::KeyBits;
 use crate::dialect::responses::name_sets::Names;
 use crate::dialect::responses::spec_tables::FACTS;
 use crate::json::Key;
@@ -87,11 +87,11 @@ impl Place for ValueKind {
     }
 
     fn may_repeat(self, members: &[Member<'_>]) -> bool {
-        let mut glance = Glance::default();
+        let mut seen_bits = KeyBits::default();
         let names = self.names();
         names.is_some_and(|names| {
             let mut members = members.iter();
-            members.any(|member| names.note(&mut glance, member.key))
+            members.any(|member| names.note(&mut seen_bits, member.key))
         })
     }
 }
@@ -103,13 +103,13 @@ pub(crate) fn report_duplicates(
     members: &[Member<'_>],
     kind_of_value: ValueKind,
 ) -> ParseResult {
-    let mut glance = Glance::default();
+    let mut seen_bits = KeyBits::default();
     let names = kind_of_value.names();
     for member in members {
         if let Some(inner) = kind_of_value.leads(member.raw.kind, member.key) {
             descend(out, &mut Scanner::again(member.raw.text), inner)?;
         }
-        note(out, &mut glance, names, member.key)?;
+        note(out, &mut seen_bits, names, member.key)?;
     }
     Ok(())
 }
@@ -117,11 +117,11 @@ pub(crate) fn report_duplicates(
 /// Reports the key if it occurred before in the same object.
 fn note(
     out: &mut Output<'_>,
-    glance: &mut Glance,
+    seen_bits: &mut KeyBits,
     names: Option<&Names>,
     key: Key<'_>,
 ) -> ParseResult {
-    if names.is_some_and(|names| names.note(glance, key)) {
+    if names.is_some_and(|names| names.note(seen_bits, key)) {
         out.diagnose(Code::DUPLICATE_KEY, None, &key.name())?;
     }
     Ok(())
@@ -148,7 +148,7 @@ fn object(
     scanner: &mut Scanner<'_>,
     kind_of_value: ValueKind,
 ) -> Result<bool, Fault> {
-    let mut glance = Glance::default();
+    let mut seen_bits = KeyBits::default();
     let names = kind_of_value.names();
     if scanner.enter_object().is_err() {
         return Ok(false);
@@ -165,7 +165,7 @@ fn object(
         if !is_whole {
             return Ok(false);
         }
-        note(out, &mut glance, names, key)?;
+        note(out, &mut seen_bits, names, key)?;
     }
     Ok(true)
 }

@@ -93,22 +93,22 @@ impl Items {
         reader: &mut Reader<'_, '_, 'a>,
     ) -> Result<bool, Fault> {
         let at = Pointer::ROOT.member("item");
-        let (item, beside) = self.item(event, reader)?;
+        let (item, enclosing) = self.item(event, reader)?;
         let Some(item) = item else {
             return Ok(true);
         };
         if let Some(kind) = call_type(&item) {
-            let call = read_call(&item, at, reader, kind, beside);
+            let call = read_call(&item, at, reader, kind, enclosing);
             open_call(&mut reader.wire, &call, kind)?;
             return Ok(true);
         }
         let Some(kind) = text_kind(&item) else {
-            return Ok(is_result(&item) && self.result(&item, at, reader, &beside, true)?);
+            return Ok(is_result(&item) && self.result(&item, at, reader, &enclosing, true)?);
         };
         let item_address = ItemAddress {
-            item_id: reader.identity(&item, at, "id").or(beside.item_id),
+            item_id: reader.identity(&item, at, "id").or(enclosing.item_id),
             call_id: None,
-            ..beside
+            ..enclosing
         };
         let DecodeContext { assembler, out } = &mut reader.wire;
         assembler.item_opened(out, 0, kind, item_address.address())?;
@@ -132,7 +132,7 @@ impl Items {
             again: false,
         };
         match self.item(event, reader)? {
-            (Some(item), beside) => self.whole(&item, reader, beside, occurrence),
+            (Some(item), enclosing) => self.whole(&item, reader, enclosing, occurrence),
             (None, _) => Ok(()),
         }
     }
@@ -154,11 +154,11 @@ impl Items {
                 reader.notes.unless_null(*raw, at);
                 continue;
             };
-            let beside = ItemAddress {
+            let enclosing = ItemAddress {
                 index: in_line.then_some(position),
                 ..ItemAddress::default()
             };
-            self.whole(item, reader, beside, ItemOccurrence { at, again: true })?;
+            self.whole(item, reader, enclosing, ItemOccurrence { at, again: true })?;
         }
         Ok(())
     }
@@ -198,20 +198,20 @@ impl Items {
         &mut self,
         item: &Object<'a>,
         reader: &mut Reader<'_, '_, 'a>,
-        beside: ItemAddress<'a>,
+        enclosing: ItemAddress<'a>,
         occurrence: ItemOccurrence<'_>,
     ) -> ParseResult {
         let ItemOccurrence { at, again } = occurrence;
         self.ends_with_answer = is_answer(item);
         if let Some(kind) = call_type(item) {
-            let call = read_call(item, at, reader, kind, beside);
+            let call = read_call(item, at, reader, kind, enclosing);
             self.ends_with_answer |= !call.provider;
             return self.call(item, reader, kind, &call, occurrence);
         }
         if let Some(kind) = text_kind(item) {
             let item_address = ItemAddress {
-                item_id: reader.identity(item, at, "id").or(beside.item_id),
-                ..beside
+                item_id: reader.identity(item, at, "id").or(enclosing.item_id),
+                ..enclosing
             };
             let members = members_of(item);
             let left = self
@@ -231,7 +231,7 @@ impl Items {
             )?;
             return self.unmodelled_content(item, reader);
         }
-        if is_result(item) && self.result(item, at, reader, &beside, false)? {
+        if is_result(item) && self.result(item, at, reader, &enclosing, false)? {
             return Ok(());
         }
         self.keep(item, reader)
@@ -328,7 +328,7 @@ impl Items {
         item: &Object<'a>,
         at: Pointer<'_>,
         reader: &mut Reader<'_, '_, 'a>,
-        beside: &ItemAddress<'a>,
+        enclosing: &ItemAddress<'a>,
         opens: bool,
     ) -> Result<bool, Fault> {
         let kind = item.string("type").unwrap_or_default();
@@ -337,7 +337,7 @@ impl Items {
         let mut id = reader.identity(item, at, "call_id");
         if id.is_none() && member == "output" {
             id = reader.identity(item, at, "id");
-            id = id.or_else(|| beside.item_id.clone());
+            id = id.or_else(|| enclosing.item_id.clone());
         }
         let Some(id) = id else {
             return Ok(false);

@@ -61,10 +61,10 @@ impl<'a> Slots<'a> {
 
 /// Bit set of the names that occur in one object, by number.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Glance(u64);
+pub(crate) struct KeyBits(u64);
 
 impl Names {
-    /// Builds a set of at most 64 names, so that a `Glance` has one bit for each.
+    /// Builds a set of at most 64 names, so that a `KeyBits` has one bit for each.
     pub(crate) fn of(names: impl IntoIterator<Item = &'static str>) -> Names {
         let mut out = Names::default();
         let mut count = 0;
@@ -117,12 +117,12 @@ impl Names {
 
     /// Records a member. Returns true if the object already had a member with this name.
     #[inline]
-    pub(crate) fn note(&self, glance: &mut Glance, key: Key<'_>) -> bool {
+    pub(crate) fn note(&self, seen_bits: &mut KeyBits, key: Key<'_>) -> bool {
         let number = self.number_of(key);
         let bit = number.and_then(|number| 1_u64.checked_shl(number));
         let bit = bit.unwrap_or_default();
-        let again = glance.0 & bit != 0;
-        glance.0 |= bit;
+        let again = seen_bits.0 & bit != 0;
+        seen_bits.0 |= bit;
         again
     }
 }

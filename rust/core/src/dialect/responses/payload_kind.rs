@@ -20,8 +20,8 @@ pub(crate) static SHAPES: Shapes = Shapes {
     is_body: |document| object(document).is_some_and(is_body),
     is_line: |_| false,
     is_error_body: |document| object(document).is_some_and(reports_error),
-    is_of_use: |document| object(document).is_some_and(is_of_use),
-    is_note: |document| object(document).is_some_and(is_note),
+    has_usable_data: |document| object(document).is_some_and(has_usable_data),
+    is_without_output: |document| object(document).is_some_and(is_without_output),
 };
 
 fn object<'d, 'a>(document: &'d Document<'a>) -> Option<&'d Object<'a>> {
@@ -65,7 +65,7 @@ fn reports_error(object: &Object<'_>) -> bool {
 }
 
 /// Returns true if a document after a broken one contains recoverable data: an error, text, or the end.
-fn is_of_use(object: &Object<'_>) -> bool {
+fn has_usable_data(object: &Object<'_>) -> bool {
     let of_use = matches!(
         kind(object),
         Some(EventKind::TextDelta(_) | EventKind::Terminal(_) | EventKind::Error)
@@ -74,7 +74,7 @@ fn is_of_use(object: &Object<'_>) -> bool {
 }
 
 /// Returns true for a keepalive, which is ignored even after the end.
-fn is_note(object: &Object<'_>) -> bool {
+fn is_without_output(object: &Object<'_>) -> bool {
     matches!(kind(object), Some(EventKind::KeepAlive))
 }
 

@@ -92,8 +92,12 @@ impl Part {
         } else if family == "output_text.annotation" {
             let count = self.annotations;
             let adds = index(event, "annotation_index") == i64::try_from(count).ok();
-            let does = if adds { Does::Add } else { Does::Change };
-            if position_of(out, event, "annotation_index", Some(count), does).is_some() && adds {
+            let action = if adds {
+                EventAction::Add
+            } else {
+                EventAction::Change
+            };
+            if position_of(out, event, "annotation_index", Some(count), action).is_some() && adds {
                 self.annotations += 1;
             }
         }
@@ -204,7 +208,7 @@ pub(crate) struct Readers {
 
 /// What an event does at the position that it addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Does {
+enum EventAction {
     Add,
     Change,
 }
@@ -403,9 +407,9 @@ impl Readers {
     }
 
     fn content_part(&mut self, out: &mut Output<'_>, verb: &str, event: &Object<'_>) {
-        let does = match verb {
-            "added" => Does::Add,
-            "done" => Does::Change,
+        let action = match verb {
+            "added" => EventAction::Add,
+            "done" => EventAction::Change,
             _ => return,
         };
         let Some(part) = event.object("part") else {
@@ -421,18 +425,18 @@ impl Readers {
             out.mark_misread("other_kind");
         }
         let count = (!is_full).then_some(item.parts.len());
-        let Some(position) = position_of(out, event, "content_index", count, does) else {
+        let Some(position) = position_of(out, event, "content_index", count, action) else {
             return;
         };
         let part = Part::of(part.raw);
-        match does {
+        match action {
             _ if is_full => {}
-            Does::Change => {
+            EventAction::Change => {
                 if let Some(known) = item.parts.get_mut(position) {
                     *known = part;
                 }
             }
-            Does::Add => {
+            EventAction::Add => {
                 item.parts.push(part);
                 self.parts += 1;
             }
@@ -452,20 +456,20 @@ impl Readers {
         };
         if let Some(kind) = part_type(family) {
             let count = (!is_full).then_some(item.parts.len());
-            let position = position_of(out, event, "content_index", count, Does::Change);
+            let position = position_of(out, event, "content_index", count, EventAction::Change);
             if let Some(position) = position
                 && let Some(part) = item.parts.get_mut(position).filter(|_| !is_full)
             {
                 part.check(out, family, kind, event);
             }
         } else if family.starts_with("reasoning_summary") {
-            let does = match verb {
-                "added" => Does::Add,
-                _ => Does::Change,
+            let action = match verb {
+                "added" => EventAction::Add,
+                _ => EventAction::Change,
             };
             let count = (!is_full).then_some(item.summaries);
-            let position = position_of(out, event, "summary_index", count, does);
-            if position.is_some() && does == Does::Add {
+            let position = position_of(out, event, "summary_index", count, action);
+            if position.is_some() && action == EventAction::Add {
                 item.summaries += 1;
             }
         }
@@ -482,16 +486,16 @@ fn position_of(
     event: &Object<'_>,
     key: &str,
     count: Option<usize>,
-    does: Does,
+    action: EventAction,
 ) -> Option<usize> {
     let found = index(event, key).and_then(|at| usize::try_from(at).ok());
     let why = match (found, count) {
         (None, _) => "no_index",
         (_, None) => return found,
-        (Some(at), Some(count)) => match does {
-            Does::Add if at < count => "index_taken",
-            Does::Add if at > count => "other_index",
-            Does::Change if at >= count => "not_opened",
+        (Some(at), Some(count)) => match action {
+            EventAction::Add if at < count => "index_taken",
+            EventAction::Add if at > count => "other_index",
+            EventAction::Change if at >= count => "not_opened",
             _ => return found,
         },
     };

@@ -93,8 +93,8 @@ impl Responses {
         // Some gateways omit the status.
         let status = response.string("status").unwrap_or("completed".into());
         if FACTS.is_final(&status) {
-            let beside = ExtraFields::default();
-            return self.conclude(Some(response), at, reader, status, beside, payload);
+            let enclosing = ExtraFields::default();
+            return self.conclude(Some(response), at, reader, status, enclosing, payload);
         }
         usage(response, at, &mut reader)?;
         reader.report()
@@ -118,8 +118,8 @@ impl Responses {
             self.start(response, at, &mut reader)?;
             self.output(response, at, &mut reader)?;
         }
-        let beside = reader.rest_of_event(event);
-        self.conclude(response.as_deref(), at, reader, status, beside, payload)
+        let enclosing = reader.rest_of_event(event);
+        self.conclude(response.as_deref(), at, reader, status, enclosing, payload)
     }
 
     /// Emits the start of the response from the first event that identifies it. In a resumed stream this may be the
@@ -178,7 +178,7 @@ impl Responses {
         at: Pointer<'_>,
         mut reader: Reader<'_, '_, 'a>,
         mut status: Cow<'a, str>,
-        beside: ExtraFields<'a>,
+        enclosing: ExtraFields<'a>,
         payload: Payload<'_>,
     ) -> ParseResult {
         let mut left = ExtraFields::default();
@@ -191,7 +191,7 @@ impl Responses {
             }
         }
         self.audio.leave(&mut reader.wire)?;
-        if let Some(text) = left.and(&beside).text() {
+        if let Some(text) = left.and(&enclosing).text() {
             let DecodeContext { assembler, out } = &mut reader.wire;
             assembler.choice_metadata(out, 0, &text)?;
         }
@@ -262,7 +262,8 @@ fn reason_of<'a>(status: Cow<'a, str>, why: Option<Raw<'a>>) -> Cow<'a, str> {
     let Some(why) = why.and_then(string).filter(|why| !why.trim().is_empty()) else {
         return status;
     };
-    let incomplete = status == "incomplete" || (status == "completed" && FACTS.is_no_success(&why));
+    let incomplete =
+        status == "incomplete" || (status == "completed" && FACTS.is_unsuccessful(&why));
     match incomplete {
         true if why == USUAL => Cow::Borrowed("incomplete"),
         true => why,

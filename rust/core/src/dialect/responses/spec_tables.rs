@@ -190,7 +190,7 @@ impl Facts {
     }
 
     /// Returns true if the word is a reason that does not mean success.
-    pub(crate) fn is_no_success(&self, word: &str) -> bool {
+    pub(crate) fn is_unsuccessful(&self, word: &str) -> bool {
         let meaning = self.finish(word);
         matches!(
             meaning,
@@ -200,7 +200,7 @@ impl Facts {
 
     /// Returns true if a response with this status has ended. Some gateways send a finish reason as the status.
     pub(crate) fn is_final(&self, status: &str) -> bool {
-        self.statuses.contains(status) || self.is_no_success(status)
+        self.statuses.contains(status) || self.is_unsuccessful(status)
     }
 
     /// Returns true if an event with this name reports an error.

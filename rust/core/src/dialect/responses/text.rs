@@ -302,7 +302,7 @@ impl Texts {
 
     // Content of an item
 
-    /// Opens the parts whose text an announced item already contains. `beside`: the item's members other than its
+    /// Opens the parts whose text an announced item already contains. `enclosing`: the item's members other than its
     /// content.
     pub(crate) fn open_content<'a>(
         &mut self,
@@ -310,9 +310,9 @@ impl Texts {
         at: Pointer<'_>,
         reader: &mut Reader<'_, '_, 'a>,
         item_address: &ItemAddress<'a>,
-        beside: &ExtraFields<'a>,
+        enclosing: &ExtraFields<'a>,
     ) -> ParseResult {
-        self.members = beside.text();
+        self.members = enclosing.text();
         self.waiting = self.members.is_some();
         self.members_of = ItemKey::of(item_address);
         self.annotated.remove(&self.members_of);
@@ -324,7 +324,7 @@ impl Texts {
                 return Ok(());
             };
             self.note(piece.sort, Some(&text));
-            let members_sent = beside.and(&piece.rest()).text();
+            let members_sent = enclosing.and(&piece.rest()).text();
             self.waiting = false;
             let sent = ItemAddress {
                 sub: Some(piece.position),
@@ -345,7 +345,7 @@ impl Texts {
 
     /// Closes the parts of a complete item. `again`: the item is in the terminal output, which repeats items.
     ///
-    /// Returns the members of `beside` that were not already reported when the item opened. If a message was never
+    /// Returns the members of `enclosing` that were not already reported when the item opened. If a message was never
     /// announced, they become metadata of its first part.
     pub(crate) fn close_content<'a>(
         &mut self,
@@ -353,7 +353,7 @@ impl Texts {
         at: Pointer<'_>,
         reader: &mut Reader<'_, '_, 'a>,
         item_address: &ItemAddress<'a>,
-        mut beside: ExtraFields<'a>,
+        mut enclosing: ExtraFields<'a>,
         again: bool,
     ) -> Result<ExtraFields<'a>, Fault> {
         let announced = self.members_of == ItemKey::of(item_address);
@@ -372,7 +372,7 @@ impl Texts {
             };
             let mut rest = piece.rest();
             if piece.sort.item == ItemKind::Message && !announced {
-                rest = std::mem::take(&mut beside).and(&rest);
+                rest = std::mem::take(&mut enclosing).and(&rest);
             }
             self.close(&here);
             let text = piece.text(reader, at);
@@ -393,13 +393,13 @@ impl Texts {
         self.indexes.finish(item_address);
         self.summary_indexes.finish(item_address);
         if !announced {
-            return Ok(beside);
+            return Ok(enclosing);
         }
         let known = self.message_members();
         let known = known.members.iter().filter(|_| !self.waiting);
         let known: HashMap<_, _> = known.map(|one| (one.key.name(), one.raw.text)).collect();
         let mut left = ExtraFields::default();
-        for member in beside.members {
+        for member in enclosing.members {
             if known.get(&member.key.name()) != Some(&member.raw.text) {
                 left.members.push(member);
             }

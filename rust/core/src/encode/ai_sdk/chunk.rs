@@ -33,7 +33,10 @@ pub(crate) fn executed(to: &mut Writer, by_provider: bool) -> &mut Writer {
 }
 
 /// Writes the provider metadata, which is already JSON, as the last member.
-pub(crate) fn hung<'w>(to: &'w mut Writer, metadata: Option<&str>) -> &'w mut Writer {
+pub(crate) fn write_provider_metadata<'w>(
+    to: &'w mut Writer,
+    metadata: Option<&str>,
+) -> &'w mut Writer {
     if let Some(metadata) = metadata {
         to.raw(",\"providerMetadata\":").raw(metadata);
     }

@@ -5,19 +5,19 @@
 
 use crate::encode::ai_sdk::chunk::end;
 use crate::encode::ai_sdk::chunk::frame;
-use crate::encode::ai_sdk::chunk::hung;
 use crate::encode::ai_sdk::chunk::member;
+use crate::encode::ai_sdk::chunk::write_provider_metadata;
 use crate::encode::common::block::Block;
-use crate::encode::common::block::Form;
-use crate::encode::common::block::Pen;
+use crate::encode::common::block::BlockOutput;
+use crate::encode::common::block::BlockWriter;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::finish::EndingError;
-use crate::encode::common::part_details::Beside;
 use crate::encode::common::part_details::Call;
+use crate::encode::common::part_details::CallRef;
+use crate::encode::common::part_details::CallResult;
 use crate::encode::common::part_details::Done;
-use crate::encode::common::part_details::Given;
 use crate::encode::common::part_details::Kind;
-use crate::encode::common::part_details::Ran;
+use crate::encode::common::part_details::StandalonePart;
 use crate::encode::common::part_order::Order;
 use crate::encode::common::provider_metadata::provider_metadata;
 use crate::encode::common::sequential_answer::Answer;
@@ -56,7 +56,7 @@ pub(crate) trait Protocol: Debug + Default + Send {
     fn fail(context: &mut EncodeContext, ending_error: &EndingError);
 
     /// Writes the start of a call's input.
-    fn call_start(to: &mut Writer, call: Ran<'_>);
+    fn call_start(to: &mut Writer, call: CallRef<'_>);
 
     /// Writes the next piece of a call's input.
     fn call_delta(to: &mut Writer, call_id: &str, text: &str);
@@ -74,7 +74,7 @@ pub(crate) trait Protocol: Debug + Default + Send {
     const ENDS_WHAT_BROKE: bool;
 
     /// Writes the result of a tool.
-    fn result(to: &mut Writer, result: &Given<'_>, call: Ran<'_>);
+    fn result(to: &mut Writer, result: &CallResult<'_>, call: CallRef<'_>);
 
     /// Writes a web page that the response cites.
     fn page(to: &mut Writer, id: &str, url: &str, title: Option<&str>);
@@ -125,7 +125,7 @@ impl<P: Protocol> Answer for AiSdk<P> {
         if !opened {
             P::unopened(&mut context.writer);
         }
-        blocks.abandon(&mut Pen {
+        blocks.abandon(&mut BlockOutput {
             form: self,
             context,
         });
@@ -133,7 +133,7 @@ impl<P: Protocol> Answer for AiSdk<P> {
     }
 }
 
-impl<P: Protocol> Form for AiSdk<P> {
+impl<P: Protocol> BlockWriter for AiSdk<P> {
     // `tool-call` and `tool-input-available` repeat the complete input and replace the streamed input.
     const CORRECTS: bool = true;
     const RUNS_CALLS: bool = true;
@@ -142,7 +142,7 @@ impl<P: Protocol> Form for AiSdk<P> {
     fn open(&mut self, context: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>) {
         let (kind, start) = match block.kind {
             Kind::Call => {
-                let call = Ran {
+                let call = CallRef {
                     call_id: &block.call_id,
                     name: &block.name,
                     provider_executed: block.provider_executed,
@@ -160,9 +160,9 @@ impl<P: Protocol> Form for AiSdk<P> {
             .clone()
             .unwrap_or_else(|| context.mint.make(kind));
         // If the block has already ended without text, its metadata is known here.
-        let metadata = hangs(context, block, done.filter(|done| done.is_empty));
+        let metadata = take_part_metadata(context, block, done.filter(|done| done.is_empty));
         let to = member(frame(&mut context.writer, start), "\"id\"", &block.mark);
-        end(hung(to, metadata.as_deref()));
+        end(write_provider_metadata(to, metadata.as_deref()));
     }
 
     fn piece(&mut self, context: &mut EncodeContext, block: &Block, text: &str) {
@@ -181,13 +181,13 @@ impl<P: Protocol> Form for AiSdk<P> {
             Kind::Reasoning => "reasoning-end",
             _ => "text-end",
         };
-        let metadata = hangs(context, block, done);
+        let metadata = take_part_metadata(context, block, done);
         let to = member(frame(&mut context.writer, kind), "\"id\"", &block.mark);
-        end(hung(to, metadata.as_deref()));
+        end(write_provider_metadata(to, metadata.as_deref()));
     }
 
     fn over(&mut self, context: &mut EncodeContext, block: &mut Block, done: &Done<'_>) {
-        hangs(context, block, Some(done));
+        take_part_metadata(context, block, Some(done));
         if let Some(text) = done.annotations.as_deref() {
             cite::<P>(context, text);
         }
@@ -227,9 +227,14 @@ impl<P: Protocol> Form for AiSdk<P> {
         self.conclude(context, call, &text);
     }
 
-    fn beside(&mut self, context: &mut EncodeContext, what: &Beside<'_>, call: Option<Ran<'_>>) {
+    fn write_standalone(
+        &mut self,
+        context: &mut EncodeContext,
+        what: &StandalonePart<'_>,
+        call: Option<CallRef<'_>>,
+    ) {
         match what {
-            Beside::Source {
+            StandalonePart::Source {
                 url,
                 title,
                 document,
@@ -242,7 +247,7 @@ impl<P: Protocol> Form for AiSdk<P> {
                     None => other::<P>(context, title, document.as_deref()),
                 }
             }
-            Beside::File {
+            StandalonePart::File {
                 media_type,
                 data,
                 url,
@@ -253,7 +258,7 @@ impl<P: Protocol> Form for AiSdk<P> {
                 let (data, url) = (data.as_deref(), url.as_deref());
                 P::file(&mut context.writer, media_type.unwrap_or(OCTETS), data, url);
             }
-            Beside::Result(given) => {
+            StandalonePart::Result(given) => {
                 if let Some(call) = call {
                     P::result(&mut context.writer, given, call);
                 }
@@ -293,7 +298,7 @@ impl<P: Protocol> AiSdk<P> {
 }
 
 /// Returns the metadata of a finished part, on the first call only.
-fn hangs(
+fn take_part_metadata(
     context: &mut EncodeContext,
     block: &mut Block,
     done: Option<&Done<'_>>,

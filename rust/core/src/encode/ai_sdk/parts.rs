@@ -8,10 +8,10 @@ use crate::encode::ai_sdk::chunk::counted;
 use crate::encode::ai_sdk::chunk::end;
 use crate::encode::ai_sdk::chunk::executed;
 use crate::encode::ai_sdk::chunk::frame;
-use crate::encode::ai_sdk::chunk::hung;
 use crate::encode::ai_sdk::chunk::maybe;
 use crate::encode::ai_sdk::chunk::member;
 use crate::encode::ai_sdk::chunk::shares;
+use crate::encode::ai_sdk::chunk::write_provider_metadata;
 use crate::encode::ai_sdk::common::AiSdk;
 use crate::encode::ai_sdk::common::Protocol;
 use crate::encode::common::compact_json::canonical;
@@ -19,8 +19,8 @@ use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::finish;
 use crate::encode::common::finish::EndingError;
 use crate::encode::common::part_details::Call;
-use crate::encode::common::part_details::Given;
-use crate::encode::common::part_details::Ran;
+use crate::encode::common::part_details::CallRef;
+use crate::encode::common::part_details::CallResult;
 use crate::encode::common::sequential_answer::Finish;
 use crate::encode::common::sequential_answer::Opening;
 use crate::encode::common::sequential_answer::SequentialAnswer;
@@ -86,7 +86,7 @@ impl Protocol for Parts {
         );
     }
 
-    fn call_start(to: &mut Writer, call: Ran<'_>) {
+    fn call_start(to: &mut Writer, call: CallRef<'_>) {
         let to = member(frame(to, "tool-input-start"), "\"id\"", call.call_id);
         let to = member(to, "\"toolName\"", call.name);
         end(executed(to, call.provider_executed));
@@ -102,14 +102,14 @@ impl Protocol for Parts {
     }
 
     fn call_whole(to: &mut Writer, call: &Call<'_>, text: &str, metadata: Option<&str>) {
-        end(hung(called(to, call, text), metadata));
+        end(write_provider_metadata(called(to, call, text), metadata));
     }
 
     fn call_refused(to: &mut Writer, call: &Call<'_>, _: &str) {
         end(called(to, call, &call.arguments).raw(",\"invalid\":true"));
     }
 
-    fn result(to: &mut Writer, given: &Given<'_>, call: Ran<'_>) {
+    fn result(to: &mut Writer, given: &CallResult<'_>, call: CallRef<'_>) {
         let to = member(frame(to, "tool-result"), "\"toolCallId\"", call.call_id);
         member(to, "\"toolName\"", call.name).raw(",\"result\":");
         if given.output == "null" {

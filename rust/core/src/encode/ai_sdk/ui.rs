@@ -6,10 +6,10 @@ use crate::encode::ai_sdk::chunk::counted;
 use crate::encode::ai_sdk::chunk::end;
 use crate::encode::ai_sdk::chunk::executed;
 use crate::encode::ai_sdk::chunk::frame;
-use crate::encode::ai_sdk::chunk::hung;
 use crate::encode::ai_sdk::chunk::maybe;
 use crate::encode::ai_sdk::chunk::member;
 use crate::encode::ai_sdk::chunk::shares;
+use crate::encode::ai_sdk::chunk::write_provider_metadata;
 use crate::encode::ai_sdk::common::AiSdk;
 use crate::encode::ai_sdk::common::Protocol;
 use crate::encode::common::compact_json::canonical;
@@ -17,8 +17,8 @@ use crate::encode::common::compact_json::spliced;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::finish::EndingError;
 use crate::encode::common::part_details::Call;
-use crate::encode::common::part_details::Given;
-use crate::encode::common::part_details::Ran;
+use crate::encode::common::part_details::CallRef;
+use crate::encode::common::part_details::CallResult;
 use crate::encode::common::sequential_answer::Finish;
 use crate::encode::common::sequential_answer::Opening;
 use crate::encode::common::sequential_answer::SequentialAnswer;
@@ -82,7 +82,7 @@ impl Protocol for Ui {
         context.writer.done();
     }
 
-    fn call_start(to: &mut Writer, call: Ran<'_>) {
+    fn call_start(to: &mut Writer, call: CallRef<'_>) {
         let to = call_frame(to, "tool-input-start", call);
         end(executed(to, call.provider_executed));
     }
@@ -107,7 +107,10 @@ impl Protocol for Ui {
         if to.bytes.len() == start {
             to.raw("{}");
         }
-        end(hung(executed(to, call.provider_executed), metadata));
+        end(write_provider_metadata(
+            executed(to, call.provider_executed),
+            metadata,
+        ));
     }
 
     fn call_refused(to: &mut Writer, call: &Call<'_>, reason: &str) {
@@ -117,7 +120,7 @@ impl Protocol for Ui {
         end(executed(to.inner(reason).raw("\""), call.provider_executed));
     }
 
-    fn result(to: &mut Writer, given: &Given<'_>, call: Ran<'_>) {
+    fn result(to: &mut Writer, given: &CallResult<'_>, call: CallRef<'_>) {
         let kind = if given.is_error {
             "tool-output-error"
         } else {
@@ -169,7 +172,7 @@ fn step(context: &mut EncodeContext, kind: &str) {
     }
 }
 
-fn call_frame<'w>(to: &'w mut Writer, kind: &str, call: Ran<'_>) -> &'w mut Writer {
+fn call_frame<'w>(to: &'w mut Writer, kind: &str, call: CallRef<'_>) -> &'w mut Writer {
     let to = member(frame(to, kind), "\"toolCallId\"", call.call_id);
     member(to, "\"toolName\"", call.name)
 }

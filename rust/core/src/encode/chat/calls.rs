@@ -62,7 +62,7 @@ struct OpenCall {
 pub(crate) struct Contradicted;
 
 /// Writes the chunks of one choice.
-pub(crate) struct Pen<'p> {
+pub(crate) struct CallOutput<'p> {
     pub(crate) context: &'p mut EncodeContext,
     pub(crate) head: &'p mut String,
     pub(crate) choice: i32,
@@ -140,7 +140,7 @@ impl Calls {
     }
 
     /// Writes the first element of a call, if it can be written before the call is complete and it is its turn.
-    pub(crate) fn start(&mut self, to: &mut Pen<'_>, event: &Event<'_>) {
+    pub(crate) fn start(&mut self, to: &mut CallOutput<'_>, event: &Event<'_>) {
         let Event::ToolCallStarted {
             part,
             call_id,
@@ -185,7 +185,7 @@ impl Calls {
     }
 
     /// Removes a call that was retracted.
-    pub(crate) fn retract(&mut self, to: &mut Pen<'_>, part: u32) {
+    pub(crate) fn retract(&mut self, to: &mut CallOutput<'_>, part: u32) {
         self.remove(part);
         self.go_on(to);
     }
@@ -215,7 +215,7 @@ impl Calls {
         true
     }
 
-    pub(crate) fn delta(&mut self, to: &mut Pen<'_>, part: u32, text: &str) {
+    pub(crate) fn delta(&mut self, to: &mut CallOutput<'_>, part: u32, text: &str) {
         let Some(call) = self.open.get_mut(&part).filter(|_| !text.is_empty()) else {
             return;
         };
@@ -252,7 +252,11 @@ impl Calls {
     }
 
     /// Writes the part of the call that has not been written yet, and the calls whose turn it is now.
-    pub(crate) fn close(&mut self, to: &mut Pen<'_>, call: &Call<'_>) -> Result<(), Contradicted> {
+    pub(crate) fn close(
+        &mut self,
+        to: &mut CallOutput<'_>,
+        call: &Call<'_>,
+    ) -> Result<(), Contradicted> {
         to.context.takes(call.call_id);
         if !self.is_begun(call.part) {
             self.close_unwritten(to, call);
@@ -295,7 +299,7 @@ impl Calls {
     }
 
     /// Writes the calls that waited for a truncated one. After an error, they are not written.
-    pub(crate) fn finish(&mut self, to: &mut Pen<'_>) {
+    pub(crate) fn finish(&mut self, to: &mut CallOutput<'_>) {
         if let Some(part) = self.current
             && self
                 .open
@@ -309,7 +313,7 @@ impl Calls {
     }
 
     /// Writes the rest of a call, or keeps it until another call gives way.
-    fn end(&mut self, to: &mut Pen<'_>, part: u32, rest: &str, is_current: bool) {
+    fn end(&mut self, to: &mut CallOutput<'_>, part: u32, rest: &str, is_current: bool) {
         let writes = rest.is_empty() || is_current || self.is_free();
         let Some(call) = self.open.get_mut(&part) else {
             return;
@@ -331,7 +335,7 @@ impl Calls {
     }
 
     /// Writes a call that has not begun, when it is its turn.
-    fn close_unwritten(&mut self, to: &mut Pen<'_>, call: &Call<'_>) {
+    fn close_unwritten(&mut self, to: &mut CallOutput<'_>, call: &Call<'_>) {
         if !to.context.writes(call) {
             return self.retract(to, call.part);
         }
@@ -375,7 +379,7 @@ impl Calls {
     }
 
     /// Writes what waits, until a call is being written that does not give way.
-    fn go_on(&mut self, to: &mut Pen<'_>) {
+    fn go_on(&mut self, to: &mut CallOutput<'_>) {
         while self.has_unwritten() && self.is_free() {
             if let Some(part) = self.late.pop_first() {
                 self.write_waiting(to, part);
@@ -395,7 +399,7 @@ impl Calls {
     }
 
     /// Writes the text of a begun call that waited.
-    fn write_waiting(&mut self, to: &mut Pen<'_>, part: u32) {
+    fn write_waiting(&mut self, to: &mut CallOutput<'_>, part: u32) {
         let Some(call) = self.open.get_mut(&part) else {
             return;
         };
@@ -408,7 +412,7 @@ impl Calls {
         }
     }
 
-    fn begin(&mut self, to: &mut Pen<'_>, part: u32) {
+    fn begin(&mut self, to: &mut CallOutput<'_>, part: u32) {
         let Some(call) = self.open.get_mut(&part) else {
             return;
         };
@@ -431,7 +435,7 @@ impl Calls {
     }
 }
 
-impl Pen<'_> {
+impl CallOutput<'_> {
     fn head(&mut self, call: &OpenCall, arguments: &str) {
         let to = begin_chunk(self.head, self.context, self.choice);
         to.raw("{\"tool_calls\":[{\"index\":")

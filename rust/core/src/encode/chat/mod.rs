@@ -8,8 +8,8 @@
 
 mod calls;
 
+use crate::encode::chat::calls::CallOutput;
 use crate::encode::chat::calls::Calls;
-use crate::encode::chat::calls::Pen;
 use crate::encode::common::citations::Citation;
 use crate::encode::common::citations::citations;
 use crate::encode::common::encode_context::Call;
@@ -295,14 +295,14 @@ impl Chat {
         &'c mut self,
         context: &'c mut EncodeContext,
         choice: i32,
-    ) -> (&'c mut Calls, Pen<'c>) {
+    ) -> (&'c mut Calls, CallOutput<'c>) {
         let Chat { head, choices, .. } = self;
         let of_index = || Choice {
             index: choice,
             ..Choice::default()
         };
         let calls = &mut choices.slot(choice, of_index).calls;
-        let to = Pen {
+        let to = CallOutput {
             context,
             head,
             choice,

@@ -1,15 +1,15 @@
-//! One content block of a target that writes blocks sequentially, and the trait `Form`, which each target implements to
+//! One content block of a target that writes blocks sequentially, and the trait `BlockWriter`, which each target implements to
 //! write blocks.
 //!
-//! `Blocks` decides the order of the blocks; the implementations of `Form` write the bytes.
+//! `Blocks` decides the order of the blocks; the implementations of `BlockWriter` write the bytes.
 
 use crate::encode::common::encode_context::EncodeContext;
-use crate::encode::common::part_details::Beside;
 use crate::encode::common::part_details::Call;
+use crate::encode::common::part_details::CallRef;
+use crate::encode::common::part_details::CallResult;
 use crate::encode::common::part_details::Done;
-use crate::encode::common::part_details::Given;
 use crate::encode::common::part_details::Kind;
-use crate::encode::common::part_details::Ran;
+use crate::encode::common::part_details::StandalonePart;
 use std::fmt::Debug;
 
 /// One part, and how much of it has already been written.
@@ -25,9 +25,9 @@ pub(crate) struct Block {
     pub(crate) call_id: String,
     pub(crate) name: String,
     pub(crate) provider_executed: bool,
-    /// Set by the `Form`: the id of the open block on the wire.
+    /// Set by the `BlockWriter`: the id of the open block on the wire.
     pub(crate) mark: String,
-    /// Set by the `Form`: true if the metadata of the part has been written.
+    /// Set by the `BlockWriter`: true if the metadata of the part has been written.
     pub(crate) metadata_written: bool,
     /// True for a call that is written all at once when it closes.
     pub(crate) held: bool,
@@ -47,7 +47,7 @@ pub(crate) struct Block {
     pub(crate) done: Option<Box<Done<'static>>>,
     pub(crate) call: Option<Box<Call<'static>>>,
     /// Results that arrived before their call was written.
-    pub(crate) results: Vec<Given<'static>>,
+    pub(crate) results: Vec<CallResult<'static>>,
     /// If the source has the same dialect: unknown members of the start, as a JSON object.
     pub(crate) members: Option<String>,
     /// Number of annotations that were already written.
@@ -86,13 +86,13 @@ impl Block {
 }
 
 /// A form, and the context that it writes to.
-pub(crate) struct Pen<'a, F> {
+pub(crate) struct BlockOutput<'a, F> {
     pub(crate) form: &'a mut F,
     pub(crate) context: &'a mut EncodeContext,
 }
 
 /// How a target writes blocks. A block is opened only after the previous one was closed.
-pub(crate) trait Form: Debug + Send {
+pub(crate) trait BlockWriter: Debug + Send {
     /// True if the close of a call repeats its arguments and replaces the streamed ones.
     const CORRECTS: bool;
     /// True if the target can represent calls that the client does not run, and their results.
@@ -129,7 +129,12 @@ pub(crate) trait Form: Debug + Send {
     fn whole_call(&mut self, context: &mut EncodeContext, call: &Call<'_>);
 
     /// Writes a source, a file, or the result of the given call.
-    fn beside(&mut self, context: &mut EncodeContext, what: &Beside<'_>, call: Option<Ran<'_>>);
+    fn write_standalone(
+        &mut self,
+        context: &mut EncodeContext,
+        what: &StandalonePart<'_>,
+        call: Option<CallRef<'_>>,
+    );
 
     /// Writes a block of the same dialect that no streamweld event represents. Most dialects have no such blocks.
     fn unmodelled_block(&mut self, _context: &mut EncodeContext, _block: &Block) {}
@@ -139,6 +144,6 @@ pub(crate) trait Form: Debug + Send {
 }
 
 /// Returns true if the result of a call that the client received cannot be written.
-pub(crate) fn loses_result<F: Form>(call: Option<Ran<'_>>) -> bool {
+pub(crate) fn loses_result<F: BlockWriter>(call: Option<CallRef<'_>>) -> bool {
     !F::RUNS_CALLS && call.is_some_and(|call| !call.provider_executed)
 }

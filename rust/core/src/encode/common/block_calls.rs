@@ -1,16 +1,16 @@
 //! Writes the tool calls among sequential blocks. Calls are announced, streamed or held until they are complete, and
 //! checked at their close.
 //!
-//! Decides which calls are held and whether a close contradicts the streamed text. A `Form` writes the bytes.
+//! Decides which calls are held and whether a close contradicts the streamed text. A `BlockWriter` writes the bytes.
 
 use crate::encode::common::block::Block;
-use crate::encode::common::block::Form;
-use crate::encode::common::block::Pen;
+use crate::encode::common::block::BlockOutput;
+use crate::encode::common::block::BlockWriter;
 use crate::encode::common::block::loses_result;
 use crate::encode::common::encode_context::EncodeContext;
-use crate::encode::common::part_details::Beside;
 use crate::encode::common::part_details::Call;
 use crate::encode::common::part_details::Kind;
+use crate::encode::common::part_details::StandalonePart;
 use crate::encode::common::same_json::is_same;
 use crate::encode::common::sequential_blocks::Blocks;
 use crate::model::event::Delta;
@@ -18,7 +18,7 @@ use crate::model::event::Event;
 use std::mem;
 
 impl Blocks {
-    pub(crate) fn announce<F: Form>(&mut self, context: &EncodeContext, event: &Event<'_>) {
+    pub(crate) fn announce<F: BlockWriter>(&mut self, context: &EncodeContext, event: &Event<'_>) {
         let Event::ToolCallStarted {
             part,
             call_id,
@@ -58,7 +58,11 @@ impl Blocks {
         }
     }
 
-    pub(crate) fn arguments<F: Form>(&mut self, to: &mut Pen<'_, F>, delta: Delta<'_>) {
+    pub(crate) fn arguments<F: BlockWriter>(
+        &mut self,
+        to: &mut BlockOutput<'_, F>,
+        delta: Delta<'_>,
+    ) {
         let Some(block) = self.blocks.get_mut(&delta.part) else {
             return;
         };
@@ -75,7 +79,7 @@ impl Blocks {
         self.bring(to, delta.part, delta.text);
     }
 
-    pub(crate) fn retract<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32) {
+    pub(crate) fn retract<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>, part: u32) {
         let Some(block) = self.blocks.get(&part) else {
             return;
         };
@@ -90,7 +94,12 @@ impl Blocks {
         }
     }
 
-    pub(crate) fn call<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, call: Call<'_>) {
+    pub(crate) fn call<F: BlockWriter>(
+        &mut self,
+        to: &mut BlockOutput<'_, F>,
+        part: u32,
+        call: Call<'_>,
+    ) {
         self.forget(part);
         let block = self.textual(part, Kind::Call);
         if !block.out.is_empty() {
@@ -110,7 +119,7 @@ impl Blocks {
         } else if self.waits(part) {
             self.later.insert(call.call_id.clone().into_owned(), part);
             self.blocks.slot(part).call = Some(Box::new(call.keep()));
-            self.line_up(part);
+            self.enqueue(part);
         } else {
             self.write_call(to, part, &call);
             self.go_on(to);
@@ -118,7 +127,12 @@ impl Blocks {
     }
 
     /// Closes a call that was partly written.
-    fn close_call<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, call: Call<'_>) {
+    fn close_call<F: BlockWriter>(
+        &mut self,
+        to: &mut BlockOutput<'_, F>,
+        part: u32,
+        call: Call<'_>,
+    ) {
         let block = self.blocks.slot(part);
         match settle(to, block, &call) {
             None => self.contradicted = true,
@@ -132,15 +146,23 @@ impl Blocks {
     }
 
     /// Records that the call was written, and writes the results that arrived before that.
-    pub(crate) fn write_down<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, call: &Call<'_>) {
+    pub(crate) fn write_down<F: BlockWriter>(
+        &mut self,
+        to: &mut BlockOutput<'_, F>,
+        part: u32,
+        call: &Call<'_>,
+    ) {
         let kept = (call.name.clone().into_owned(), call.provider_executed);
         self.written.insert(call.call_id.clone().into_owned(), kept);
         self.client_calls += usize::from(!call.provider_executed);
         let results = mem::take(&mut self.blocks.slot(part).results);
         for result in results {
             self.result_lost |= loses_result::<F>(Some(call.ran()));
-            to.form
-                .beside(to.context, &Beside::Result(result), Some(call.ran()));
+            to.form.write_standalone(
+                to.context,
+                &StandalonePart::Result(result),
+                Some(call.ran()),
+            );
         }
         self.blocks.remove(&part);
     }
@@ -154,7 +176,12 @@ impl Blocks {
         }
     }
 
-    pub(crate) fn write_call<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, call: &Call<'_>) {
+    pub(crate) fn write_call<F: BlockWriter>(
+        &mut self,
+        to: &mut BlockOutput<'_, F>,
+        part: u32,
+        call: &Call<'_>,
+    ) {
         self.give_way(to);
         self.take_turn(part);
         self.later.remove(call.call_id.as_ref());
@@ -165,7 +192,11 @@ impl Blocks {
 
 /// Closes a call that was partly written. Returns true if the call's block is finished, or `None` if the written text
 /// is wrong.
-pub(crate) fn settle<F: Form>(to: &mut Pen<'_, F>, block: &Block, call: &Call<'_>) -> Option<bool> {
+pub(crate) fn settle<F: BlockWriter>(
+    to: &mut BlockOutput<'_, F>,
+    block: &Block,
+    call: &Call<'_>,
+) -> Option<bool> {
     // A changed name is acceptable if the close repeats it and the source has the same dialect, because clients may
     // already have received it.
     let renames = F::CORRECTS && to.context.passed.own;
@@ -192,7 +223,10 @@ fn may_be_answered(context: &EncodeContext) -> bool {
 }
 
 /// Returns why a call that has not been written must be omitted, or `None` if it must be written.
-pub(crate) fn lost<F: Form>(context: &EncodeContext, call: &Call<'_>) -> Option<&'static str> {
+pub(crate) fn lost<F: BlockWriter>(
+    context: &EncodeContext,
+    call: &Call<'_>,
+) -> Option<&'static str> {
     if call.name.trim().is_empty() {
         Some("nameless_call")
     } else if call.provider_executed && !(F::RUNS_CALLS || context.passed.own) {

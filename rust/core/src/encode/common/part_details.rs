@@ -49,7 +49,7 @@ pub(crate) struct Call<'a> {
 
 /// A source, file or result, which does not belong to any text or call block.
 #[derive(Clone, Debug)]
-pub(crate) enum Beside<'a> {
+pub(crate) enum StandalonePart<'a> {
     Source {
         url: Option<Text<'a>>,
         title: Option<Text<'a>>,
@@ -63,12 +63,12 @@ pub(crate) enum Beside<'a> {
         url: Option<Text<'a>>,
         metadata: Option<Text<'a>>,
     },
-    Result(Given<'a>),
+    Result(CallResult<'a>),
 }
 
 /// The result of a tool call.
 #[derive(Clone, Debug)]
-pub(crate) struct Given<'a> {
+pub(crate) struct CallResult<'a> {
     pub(crate) call_id: Text<'a>,
     /// JSON text.
     pub(crate) output: Text<'a>,
@@ -77,7 +77,7 @@ pub(crate) struct Given<'a> {
 
 /// The id and name of a call, and who runs it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ran<'a> {
+pub(crate) struct CallRef<'a> {
     pub(crate) call_id: &'a str,
     pub(crate) name: &'a str,
     pub(crate) provider_executed: bool,
@@ -187,8 +187,8 @@ impl<'a> Call<'a> {
         Some((part, call))
     }
 
-    pub(crate) fn ran(&self) -> Ran<'_> {
-        Ran {
+    pub(crate) fn ran(&self) -> CallRef<'_> {
+        CallRef {
             call_id: &self.call_id,
             name: &self.name,
             provider_executed: self.provider_executed,
@@ -232,8 +232,8 @@ impl<'a> Call<'a> {
     }
 }
 
-impl<'a> Beside<'a> {
-    pub(crate) fn of(event: &Event<'a>) -> Option<Beside<'a>> {
+impl<'a> StandalonePart<'a> {
+    pub(crate) fn of(event: &Event<'a>) -> Option<StandalonePart<'a>> {
         Some(match *event {
             Event::Source {
                 url,
@@ -241,7 +241,7 @@ impl<'a> Beside<'a> {
                 document,
                 metadata,
                 ..
-            } => Beside::Source {
+            } => StandalonePart::Source {
                 url: borrowed(url),
                 title: borrowed(title),
                 document: borrowed(document),
@@ -253,7 +253,7 @@ impl<'a> Beside<'a> {
                 url,
                 metadata,
                 ..
-            } => Beside::File {
+            } => StandalonePart::File {
                 media_type: borrowed(media_type),
                 data: borrowed(data),
                 url: borrowed(url),
@@ -264,7 +264,7 @@ impl<'a> Beside<'a> {
                 output,
                 is_error,
                 ..
-            } => Beside::Result(Given {
+            } => StandalonePart::Result(CallResult {
                 call_id: Cow::Borrowed(call_id),
                 output: Cow::Borrowed(output),
                 is_error,
@@ -273,38 +273,38 @@ impl<'a> Beside<'a> {
         })
     }
 
-    pub(crate) fn keep(self) -> Beside<'static> {
+    pub(crate) fn keep(self) -> StandalonePart<'static> {
         match self {
-            Beside::Source {
+            StandalonePart::Source {
                 url,
                 title,
                 document,
                 metadata,
-            } => Beside::Source {
+            } => StandalonePart::Source {
                 url: copied(url),
                 title: copied(title),
                 document: copied(document),
                 metadata: copied(metadata),
             },
-            Beside::File {
+            StandalonePart::File {
                 media_type,
                 data,
                 url,
                 metadata,
-            } => Beside::File {
+            } => StandalonePart::File {
                 media_type: copied(media_type),
                 data: copied(data),
                 url: copied(url),
                 metadata: copied(metadata),
             },
-            Beside::Result(given) => Beside::Result(given.keep()),
+            StandalonePart::Result(given) => StandalonePart::Result(given.keep()),
         }
     }
 }
 
-impl Given<'_> {
-    pub(crate) fn keep(self) -> Given<'static> {
-        Given {
+impl CallResult<'_> {
+    pub(crate) fn keep(self) -> CallResult<'static> {
+        CallResult {
             call_id: own(self.call_id),
             output: own(self.output),
             is_error: self.is_error,

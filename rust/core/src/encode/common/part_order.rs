@@ -1,7 +1,7 @@
 //! The order in which the parts of a response are written: sequentially, or as a source in the same dialect sent them.
 
-use crate::encode::common::block::Form;
-use crate::encode::common::block::Pen;
+use crate::encode::common::block::BlockOutput;
+use crate::encode::common::block::BlockWriter;
 use crate::encode::common::sequential_blocks::Blocks;
 use crate::encode::common::source_blocks::SourceBlocks;
 use crate::model::event::Event;
@@ -33,7 +33,7 @@ impl Order {
         }
     }
 
-    pub(crate) fn event<F: Form>(&mut self, to: &mut Pen<'_, F>, event: &Event<'_>) {
+    pub(crate) fn event<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>, event: &Event<'_>) {
         match self {
             Order::Row(blocks) => blocks.event(to, event),
             Order::Own(direct) => direct.event(to, event),
@@ -48,14 +48,14 @@ impl Order {
         }
     }
 
-    pub(crate) fn finish<F: Form>(&mut self, to: &mut Pen<'_, F>) {
+    pub(crate) fn finish<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>) {
         match self {
             Order::Row(blocks) => blocks.finish(to),
             Order::Own(direct) => direct.finish(to),
         }
     }
 
-    pub(crate) fn abandon<F: Form>(&mut self, to: &mut Pen<'_, F>) {
+    pub(crate) fn abandon<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>) {
         match self {
             Order::Row(blocks) => blocks.abandon(to),
             Order::Own(direct) => direct.abandon(to),

@@ -3,8 +3,8 @@
 //! Decides which events open a response and whether its ending is complete. An `Answer` writes openings, endings and
 //! errors; `Order` decides the order of the parts.
 
-use crate::encode::common::block::Form;
-use crate::encode::common::block::Pen;
+use crate::encode::common::block::BlockOutput;
+use crate::encode::common::block::BlockWriter;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::encoder::Encoder;
 use crate::encode::common::finish;
@@ -30,7 +30,7 @@ pub(crate) struct Finish {
 }
 
 /// How a target writes a response.
-pub(crate) trait Answer: Form {
+pub(crate) trait Answer: BlockWriter {
     const TARGET: &'static str;
     /// True if content of the same dialect that no streamweld event represents is written as sent.
     const WRITES_UNMODELLED: bool = false;
@@ -123,7 +123,7 @@ impl<A: Answer> Encoder for SequentialAnswer<A> {
             context.losses.metadata(event.metadata());
         }
         let form = &mut self.answer;
-        self.blocks.event(&mut Pen { form, context }, event);
+        self.blocks.event(&mut BlockOutput { form, context }, event);
         self.stop_if_contradicted(context);
     }
 
@@ -165,7 +165,7 @@ impl<A: Answer> Encoder for SequentialAnswer<A> {
         let own = context.own_word(A::TARGET, finish.reason, raw);
         if own.is_some() || finish::word_of(A::TARGET, finish.reason, raw).is_some() {
             let form = &mut self.answer;
-            self.blocks.finish(&mut Pen { form, context });
+            self.blocks.finish(&mut BlockOutput { form, context });
             self.stop_if_contradicted(context);
             if self.over {
                 return;

@@ -3,17 +3,17 @@
 //!
 //! For targets that allow one open block at a time. Text is interrupted by any part that follows. A tool call stays
 //! open until it is complete, while other parts wait in order, so that parallel calls are never mixed. The parser's
-//! limits also bound the amount of waiting content. A `Form` writes the bytes.
+//! limits also bound the amount of waiting content. A `BlockWriter` writes the bytes.
 
 use crate::encode::common::block::Block;
-use crate::encode::common::block::Form;
-use crate::encode::common::block::Pen;
+use crate::encode::common::block::BlockOutput;
+use crate::encode::common::block::BlockWriter;
 use crate::encode::common::block::loses_result;
-use crate::encode::common::part_details::Beside;
 use crate::encode::common::part_details::Call;
+use crate::encode::common::part_details::CallRef;
 use crate::encode::common::part_details::Done;
 use crate::encode::common::part_details::Kind;
-use crate::encode::common::part_details::Ran;
+use crate::encode::common::part_details::StandalonePart;
 use crate::model::event::Delta;
 use crate::model::event::Event;
 use crate::model::small_map::Map;
@@ -24,7 +24,7 @@ use std::mem;
 #[derive(Debug)]
 pub(crate) enum Item {
     Part(u32),
-    Beside(Beside<'static>),
+    StandalonePart(StandalonePart<'static>),
 }
 
 /// The parts of one response, in sequence.
@@ -59,7 +59,7 @@ pub(crate) struct Blocks {
 
 impl Blocks {
     /// Handles the next event of a part, and ignores other events.
-    pub(crate) fn event<F: Form>(&mut self, to: &mut Pen<'_, F>, event: &Event<'_>) {
+    pub(crate) fn event<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>, event: &Event<'_>) {
         match *event {
             Event::TextDelta(delta) => self.push(to, delta, Kind::Text),
             Event::ToolCallDelta(delta) => self.arguments(to, delta),
@@ -84,8 +84,8 @@ impl Blocks {
                 }
             }
             Event::Source { .. } | Event::File { .. } | Event::ToolResult { .. } => {
-                if let Some(what) = Beside::of(event) {
-                    self.write_beside_blocks(to, what);
+                if let Some(what) = StandalonePart::of(event) {
+                    self.write_standalone_blocks(to, what);
                 }
             }
             _ => {}
@@ -93,7 +93,7 @@ impl Blocks {
     }
 
     /// Ends a complete response: closes the blocks that stayed open and writes all waiting content.
-    pub(crate) fn finish<F: Form>(&mut self, to: &mut Pen<'_, F>) {
+    pub(crate) fn finish<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>) {
         while let Some(part) = self.active.take() {
             let block = self.blocks.slot(part);
             to.form.close(to.context, block, None);
@@ -110,13 +110,13 @@ impl Blocks {
     }
 
     /// Ends an incomplete response: writes waiting text as far as it was received, but starts no calls.
-    pub(crate) fn abandon<F: Form>(&mut self, to: &mut Pen<'_, F>) {
+    pub(crate) fn abandon<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>) {
         if let Some(part) = self.active.take() {
             to.form.broken_off(to.context, self.blocks.slot(part));
         }
         for item in mem::take(&mut self.row) {
             match item {
-                Item::Beside(what) => self.write_beside(to, &what),
+                Item::StandalonePart(what) => self.write_standalone(to, &what),
                 Item::Part(part) => {
                     let kind = self.blocks.get(&part).map(|block| block.kind);
                     if kind == Some(Kind::Call) {
@@ -150,7 +150,7 @@ impl Blocks {
         self.blocks.slot(part)
     }
 
-    fn push<F: Form>(&mut self, to: &mut Pen<'_, F>, delta: Delta<'_>, kind: Kind) {
+    fn push<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>, delta: Delta<'_>, kind: Kind) {
         if delta.text.is_empty() {
             return;
         }
@@ -158,19 +158,24 @@ impl Blocks {
         self.bring(to, delta.part, delta.text);
     }
 
-    pub(crate) fn bring<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, text: &str) {
+    pub(crate) fn bring<F: BlockWriter>(
+        &mut self,
+        to: &mut BlockOutput<'_, F>,
+        part: u32,
+        text: &str,
+    ) {
         if self.waits(part) {
             self.blocks.slot(part).waits.push_str(text);
-            self.line_up(part);
+            self.enqueue(part);
         } else {
             self.put(to, part, text, None);
         }
     }
 
     /// Writes text of a part that does not have to wait.
-    fn put<F: Form>(
+    fn put<F: BlockWriter>(
         &mut self,
-        to: &mut Pen<'_, F>,
+        to: &mut BlockOutput<'_, F>,
         part: u32,
         text: &str,
         done: Option<&Done<'_>>,
@@ -183,7 +188,13 @@ impl Blocks {
         to.form.piece(to.context, block, text);
     }
 
-    fn done<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, text: &str, done: Done<'_>) {
+    fn done<F: BlockWriter>(
+        &mut self,
+        to: &mut BlockOutput<'_, F>,
+        part: u32,
+        text: &str,
+        done: Done<'_>,
+    ) {
         let block = self.textual(part, done.kind);
         let rest = text.strip_prefix(block.out.as_str());
         if rest.is_none() {
@@ -194,7 +205,7 @@ impl Blocks {
             let block = self.blocks.slot(part);
             rest.clone_into(&mut block.waits);
             block.done = Some(Box::new(done.keep()));
-            self.line_up(part);
+            self.enqueue(part);
         } else {
             self.write_text(to, part, rest, Some(&done));
         }
@@ -202,8 +213,12 @@ impl Blocks {
 
     // Sources, files and results
 
-    fn write_beside_blocks<F: Form>(&mut self, to: &mut Pen<'_, F>, what: Beside<'_>) {
-        if let Beside::Result(result) = &what {
+    fn write_standalone_blocks<F: BlockWriter>(
+        &mut self,
+        to: &mut BlockOutput<'_, F>,
+        what: StandalonePart<'_>,
+    ) {
+        if let StandalonePart::Result(result) = &what {
             let call_id: &str = &result.call_id;
             let owner = self.ids.get(call_id).or_else(|| self.later.get(call_id));
             if let Some(block) = owner.and_then(|owner| self.blocks.get_mut(owner)) {
@@ -221,31 +236,35 @@ impl Blocks {
             }
         }
         if self.active.is_some() && self.calling {
-            self.row.push_back(Item::Beside(what.keep()));
+            self.row.push_back(Item::StandalonePart(what.keep()));
         } else {
-            self.write_beside(to, &what);
+            self.write_standalone(to, &what);
         }
     }
 
-    fn write_beside<F: Form>(&mut self, to: &mut Pen<'_, F>, what: &Beside<'_>) {
+    fn write_standalone<F: BlockWriter>(
+        &mut self,
+        to: &mut BlockOutput<'_, F>,
+        what: &StandalonePart<'_>,
+    ) {
         let mut ran = None;
         match what {
-            Beside::Source { .. } => {} // a citation, which belongs to a position in its text
-            Beside::File { .. } => self.give_way(to),
-            Beside::Result(result) => {
+            StandalonePart::Source { .. } => {} // a citation, which belongs to a position in its text
+            StandalonePart::File { .. } => self.give_way(to),
+            StandalonePart::Result(result) => {
                 self.give_way(to);
                 let known = self.written.get(result.call_id.as_ref());
-                ran = known.map(|(name, provider_executed)| Ran {
+                ran = known.map(|(name, provider_executed)| CallRef {
                     call_id: &result.call_id,
                     name,
                     provider_executed: *provider_executed,
                 });
             }
         }
-        if matches!(what, Beside::Result(_)) {
+        if matches!(what, StandalonePart::Result(_)) {
             self.result_lost |= loses_result::<F>(ran);
         }
-        to.form.beside(to.context, what, ran);
+        to.form.write_standalone(to.context, what, ran);
     }
 
     // The queue
@@ -260,14 +279,19 @@ impl Blocks {
         self.announced.contains(&part) && self.announced.first() != Some(&part)
     }
 
-    pub(crate) fn line_up(&mut self, part: u32) {
+    pub(crate) fn enqueue(&mut self, part: u32) {
         let block = self.blocks.slot(part);
         if !(block.passed || mem::replace(&mut block.queued, true)) {
             self.row.push_back(Item::Part(part));
         }
     }
 
-    fn open<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, done: Option<&Done<'_>>) {
+    fn open<F: BlockWriter>(
+        &mut self,
+        to: &mut BlockOutput<'_, F>,
+        part: u32,
+        done: Option<&Done<'_>>,
+    ) {
         self.give_way(to);
         let block = self.blocks.slot(part);
         self.active = Some(part);
@@ -294,17 +318,17 @@ impl Blocks {
     }
 
     /// Closes the open text block to make room for another part. The text may continue in a new block.
-    pub(crate) fn give_way<F: Form>(&mut self, to: &mut Pen<'_, F>) {
+    pub(crate) fn give_way<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>) {
         if let Some(part) = self.active.take() {
             to.form.close(to.context, self.blocks.slot(part), None);
         }
     }
 
     /// Writes the waiting content, until a call becomes the open block or the next call cannot be started.
-    pub(crate) fn go_on<F: Form>(&mut self, to: &mut Pen<'_, F>) {
+    pub(crate) fn go_on<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>) {
         while self.active.is_none() || !self.calling {
             match self.next_in_row() {
-                Some(Item::Beside(what)) => self.write_beside(to, &what),
+                Some(Item::StandalonePart(what)) => self.write_standalone(to, &what),
                 Some(Item::Part(part)) => self.write(to, part),
                 None => return,
             }
@@ -326,7 +350,7 @@ impl Blocks {
     }
 
     /// Writes the content that a block has so far; no other block may be open.
-    fn write<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32) {
+    fn write<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>, part: u32) {
         let Some(block) = self.blocks.get_mut(&part) else {
             return; // retracted
         };
@@ -338,9 +362,9 @@ impl Blocks {
         self.write_text(to, part, &text, done.as_deref());
     }
 
-    fn write_text<F: Form>(
+    fn write_text<F: BlockWriter>(
         &mut self,
-        to: &mut Pen<'_, F>,
+        to: &mut BlockOutput<'_, F>,
         part: u32,
         text: &str,
         done: Option<&Done<'_>>,

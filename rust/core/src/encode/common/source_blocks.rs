@@ -6,17 +6,17 @@
 //! in `Blocks`.
 
 use crate::encode::common::block::Block;
-use crate::encode::common::block::Form;
-use crate::encode::common::block::Pen;
+use crate::encode::common::block::BlockOutput;
+use crate::encode::common::block::BlockWriter;
 use crate::encode::common::block::UnmodelledBlock;
 use crate::encode::common::block_calls::lost;
 use crate::encode::common::block_calls::settle;
 use crate::encode::common::encode_context::EncodeContext;
-use crate::encode::common::part_details::Beside;
 use crate::encode::common::part_details::Call;
+use crate::encode::common::part_details::CallRef;
 use crate::encode::common::part_details::Done;
 use crate::encode::common::part_details::Kind;
-use crate::encode::common::part_details::Ran;
+use crate::encode::common::part_details::StandalonePart;
 use crate::model::event::Delta;
 use crate::model::event::Event;
 use crate::model::event::Mark;
@@ -55,7 +55,7 @@ pub(crate) struct SourceBlocks {
 }
 
 impl SourceBlocks {
-    pub(crate) fn event<F: Form>(&mut self, to: &mut Pen<'_, F>, event: &Event<'_>) {
+    pub(crate) fn event<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>, event: &Event<'_>) {
         match *event {
             Event::TextStarted(Opened { part, .. }) => self.start(to, part, Kind::Text),
             Event::RefusalStarted(Mark { part, .. }) => self.start(to, part, Kind::Refusal),
@@ -107,8 +107,8 @@ impl SourceBlocks {
                 }
             }
             Event::Source { .. } | Event::File { .. } | Event::ToolResult { .. } => {
-                if let Some(what) = Beside::of(event) {
-                    self.beside(to, &what);
+                if let Some(what) = StandalonePart::of(event) {
+                    self.write_standalone(to, &what);
                 }
             }
             _ => {}
@@ -126,7 +126,7 @@ impl SourceBlocks {
         block.map(|block| block.out.push_str(text)).is_some()
     }
 
-    pub(crate) fn finish<F: Form>(&mut self, to: &mut Pen<'_, F>) {
+    pub(crate) fn finish<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>) {
         while !(self.late.is_empty() || self.contradicted) {
             for part in mem::take(&mut self.late) {
                 self.leave(part);
@@ -150,7 +150,7 @@ impl SourceBlocks {
     }
 
     /// Ends a response that was truncated inside open blocks.
-    pub(crate) fn abandon<F: Form>(&mut self, to: &mut Pen<'_, F>) {
+    pub(crate) fn abandon<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>) {
         self.unstopped.clear();
         self.open_ids.clear();
         for part in mem::take(&mut self.open) {
@@ -166,7 +166,11 @@ impl SourceBlocks {
     }
 
     /// Writes a block that no streamweld event represents, or queues it until no other block is open.
-    pub(crate) fn unmodelled<F: Form>(&mut self, to: &mut Pen<'_, F>, mut block: Block) {
+    pub(crate) fn unmodelled<F: BlockWriter>(
+        &mut self,
+        to: &mut BlockOutput<'_, F>,
+        mut block: Block,
+    ) {
         if !self.is_taken::<F>(to.context) {
             return to.form.unmodelled_block(to.context, &block);
         }
@@ -174,7 +178,7 @@ impl SourceBlocks {
         let part = u32::MAX - self.unmodelled; // not a part number of the source
         block.part = part;
         self.blocks.insert(part, block);
-        self.line_up(part);
+        self.enqueue(part);
     }
 
     /// Returns the last queued block if it has no part and its index is `at`.
@@ -186,13 +190,13 @@ impl SourceBlocks {
 
     // The queue
 
-    fn waits<F: Form>(&mut self, context: &EncodeContext, part: u32) -> bool {
+    fn waits<F: BlockWriter>(&mut self, context: &EncodeContext, part: u32) -> bool {
         !(self.unseen == Some(part) || self.open.contains(&part)) && self.is_taken::<F>(context)
     }
 
     /// Returns true if a block is open and no second one may be opened. A block whose stop has passed through is no
     /// longer open.
-    fn is_taken<F: Form>(&mut self, context: &EncodeContext) -> bool {
+    fn is_taken<F: BlockWriter>(&mut self, context: &EncodeContext) -> bool {
         if F::SIDE_BY_SIDE || self.unseen.is_some() {
             return !F::SIDE_BY_SIDE;
         }
@@ -233,7 +237,7 @@ impl SourceBlocks {
         was_open
     }
 
-    fn line_up(&mut self, part: u32) {
+    fn enqueue(&mut self, part: u32) {
         let block = self.blocks.slot(part);
         if !mem::replace(&mut block.queued, true) {
             self.row.push_back(part);
@@ -243,7 +247,7 @@ impl SourceBlocks {
     /// Writes the waiting content, as long as no block is open. If the upstream retracted written text, no more content
     /// is written.
     #[inline]
-    fn go_on<F: Form>(&mut self, to: &mut Pen<'_, F>) {
+    fn go_on<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>) {
         while !(self.row.is_empty() || self.contradicted || self.is_taken::<F>(to.context)) {
             if let Some(part) = self.row.pop_front()
                 && self.blocks.contains_key(&part)
@@ -254,7 +258,7 @@ impl SourceBlocks {
     }
 
     /// Writes the content that a block has so far; no other block may be open.
-    fn write<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32) {
+    fn write<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>, part: u32) {
         let block = self.blocks.slot(part);
         block.queued = false;
         if block.unmodelled.is_some() {
@@ -289,14 +293,14 @@ impl SourceBlocks {
         self.blocks.slot(part)
     }
 
-    fn start<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, kind: Kind) {
+    fn start<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>, part: u32, kind: Kind) {
         self.textual(to.context, part, kind);
         self.begin(to, part);
     }
 
-    fn begin<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32) {
+    fn begin<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>, part: u32) {
         if self.waits::<F>(to.context, part) {
-            self.line_up(part);
+            self.enqueue(part);
         } else if self.blocks.slot(part).comes_whole {
             self.unseen = Some(part);
         } else {
@@ -304,14 +308,14 @@ impl SourceBlocks {
         }
     }
 
-    fn push<F: Form>(&mut self, to: &mut Pen<'_, F>, delta: Delta<'_>, kind: Kind) {
+    fn push<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>, delta: Delta<'_>, kind: Kind) {
         self.textual(to.context, delta.part, kind);
         self.put(to, delta.part, delta.text, None);
     }
 
-    fn put<F: Form>(
+    fn put<F: BlockWriter>(
         &mut self,
-        to: &mut Pen<'_, F>,
+        to: &mut BlockOutput<'_, F>,
         part: u32,
         text: &str,
         done: Option<&Done<'_>>,
@@ -321,7 +325,7 @@ impl SourceBlocks {
         }
         if self.waits::<F>(to.context, part) {
             self.blocks.slot(part).waits.push_str(text);
-            return self.line_up(part);
+            return self.enqueue(part);
         }
         self.open(to, part, done);
         let block = self.blocks.slot(part);
@@ -329,19 +333,30 @@ impl SourceBlocks {
         to.form.piece(to.context, block, text);
     }
 
-    fn open<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, done: Option<&Done<'_>>) {
+    fn open<F: BlockWriter>(
+        &mut self,
+        to: &mut BlockOutput<'_, F>,
+        part: u32,
+        done: Option<&Done<'_>>,
+    ) {
         if self.enter(part) {
             to.form.open(to.context, self.blocks.slot(part), done);
         }
     }
 
-    fn done<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, text: &str, done: &Done<'_>) {
+    fn done<F: BlockWriter>(
+        &mut self,
+        to: &mut BlockOutput<'_, F>,
+        part: u32,
+        text: &str,
+        done: &Done<'_>,
+    ) {
         let waits = self.waits::<F>(to.context, part);
         let block = self.textual(to.context, part, done.kind);
         if waits {
             text.clone_into(&mut block.waits);
             block.done = Some(Box::new(done.clone().keep()));
-            return self.line_up(part);
+            return self.enqueue(part);
         }
         self.unseen = self.unseen.filter(|unseen| *unseen != part);
         let block = self.blocks.slot(part);
@@ -370,7 +385,7 @@ impl SourceBlocks {
 
     // Calls
 
-    fn announce<F: Form>(&mut self, to: &mut Pen<'_, F>, event: &Event<'_>) {
+    fn announce<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>, event: &Event<'_>) {
         let Event::ToolCallStarted {
             part,
             call_id,
@@ -404,7 +419,7 @@ impl SourceBlocks {
         }
     }
 
-    fn call<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, call: Call<'_>) {
+    fn call<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>, part: u32, call: Call<'_>) {
         self.forget(part);
         if self.open.contains(&part) {
             return self.end_call(to, part, call);
@@ -421,7 +436,7 @@ impl SourceBlocks {
             let block = self.textual(to.context, part, Kind::Call);
             block.held = true;
             block.call = Some(Box::new(call.keep()));
-            self.line_up(part);
+            self.enqueue(part);
         } else {
             self.blocks.remove(&part);
             self.write_call(to, &call);
@@ -429,7 +444,7 @@ impl SourceBlocks {
     }
 
     /// Writes a call that has not been written yet. If an open call has the same id, reports a contradiction instead.
-    fn write_call<F: Form>(&mut self, to: &mut Pen<'_, F>, call: &Call<'_>) {
+    fn write_call<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>, call: &Call<'_>) {
         let count = self.open_ids.get(call.call_id.as_ref());
         if count.is_some_and(|count| *count > 0) {
             self.contradicted = true;
@@ -440,7 +455,7 @@ impl SourceBlocks {
     }
 
     /// Closes a call whose block is open.
-    fn end_call<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, call: Call<'_>) {
+    fn end_call<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>, part: u32, call: Call<'_>) {
         let block = self.blocks.slot(part);
         let rest = call.arguments.strip_prefix(block.out.as_str());
         let has_ended = to.context.passed.ended.contains(&part);
@@ -477,16 +492,20 @@ impl SourceBlocks {
         }
     }
 
-    fn beside<F: Form>(&mut self, to: &mut Pen<'_, F>, what: &Beside<'_>) {
+    fn write_standalone<F: BlockWriter>(
+        &mut self,
+        to: &mut BlockOutput<'_, F>,
+        what: &StandalonePart<'_>,
+    ) {
         let mut ran = None;
-        if let Beside::Result(result) = what {
+        if let StandalonePart::Result(result) = what {
             let known = self.written.get(result.call_id.as_ref());
-            ran = known.map(|(name, provider_executed)| Ran {
+            ran = known.map(|(name, provider_executed)| CallRef {
                 call_id: &result.call_id,
                 name,
                 provider_executed: *provider_executed,
             });
         }
-        to.form.beside(to.context, what, ran);
+        to.form.write_standalone(to.context, what, ran);
     }
 }

@@ -154,14 +154,14 @@ impl Shape {
     /// The API's documentation determines this unless the numbers contradict it. A part that is larger than the whole
     /// is not included in it. A total that exceeds the sum by exactly one part shows that this part is counted
     /// separately.
-    fn beside(&self, found: &Found) -> [Vec<usize>; 2] {
+    fn excluded_counts(&self, found: &Found) -> [Vec<usize>; 2] {
         let known = |parts: &Vec<usize>| -> Vec<usize> {
             let parts = parts.iter().copied();
             parts.filter(|part| sent(found, *part).is_some()).collect()
         };
-        let mut beside = [known(&self.adds[0]), known(&self.adds[1])];
-        if beside.iter().all(Vec::is_empty) {
-            larger_parts(found, &mut beside);
+        let mut excluded_counts = [known(&self.adds[0]), known(&self.adds[1])];
+        if excluded_counts.iter().all(Vec::is_empty) {
+            larger_parts(found, &mut excluded_counts);
         }
         let (Some(total), Some(input), Some(output), true) = (
             found[TOTAL],
@@ -169,7 +169,7 @@ impl Shape {
             found[OUTPUT],
             self.total_decides,
         ) else {
-            return beside;
+            return excluded_counts;
         };
         let value = |part: usize| sent(found, part).unwrap_or(0);
         let rest = total.saturating_sub(input).saturating_sub(output);
@@ -177,9 +177,9 @@ impl Shape {
             let values = parts.iter().map(|part| value(*part));
             values.fold(0, i64::saturating_add)
         };
-        let documented = beside.concat();
+        let documented = excluded_counts.concat();
         if rest == sum(&documented) {
-            return beside;
+            return excluded_counts;
         }
         let fits = |part: &usize| value(*part) <= if side(*part) == 0 { input } else { output };
         if rest == 0 && documented.iter().all(fits) {
@@ -199,7 +199,7 @@ impl Shape {
                 let parts = parts.iter().copied();
                 parts.filter(|part| side(*part) == wanted).collect()
             }),
-            None => beside,
+            None => excluded_counts,
         }
     }
 }
@@ -212,15 +212,15 @@ fn side(part: usize) -> usize {
     SIDES.get(part).copied().unwrap_or_default()
 }
 
-fn larger_parts(found: &Found, beside: &mut [Vec<usize>; 2]) {
+fn larger_parts(found: &Found, excluded_counts: &mut [Vec<usize>; 2]) {
     let value = |part: usize| sent(found, part).unwrap_or(0);
     let cached = value(CACHED_READ).max(value(CACHE_WRITE));
     if cached > value(INPUT) && value(INPUT) > 0 {
         let parts = [CACHED_READ, CACHE_WRITE].into_iter();
-        beside[0] = parts.filter(|part| sent(found, *part).is_some()).collect();
+        excluded_counts[0] = parts.filter(|part| sent(found, *part).is_some()).collect();
     }
     if value(REASONING) > value(OUTPUT) && value(OUTPUT) > 0 {
-        beside[1] = vec![REASONING];
+        excluded_counts[1] = vec![REASONING];
     }
 }
 
@@ -257,7 +257,7 @@ impl Counts {
             found[CACHE_WRITE] = known(usage.cache_write_tokens);
             found[REASONING] = known(usage.reasoning_tokens);
         }
-        let [inputs, outputs] = shape.beside(&found);
+        let [inputs, outputs] = shape.excluded_counts(&found);
         let whole = |name: usize, parts: Vec<usize>| {
             add([name]
                 .into_iter()

@@ -32,7 +32,7 @@ use crate::json::number::Magnitude;
 use crate::json::text::Text;
 use crate::json::token;
 use crate::json::token::container_end;
-use crate::json::token::is_calm;
+use crate::json::token::has_no_control_chars;
 use crate::json::token::number_end;
 use crate::json::token::string_end_in;
 use crate::json::value::Key;
@@ -63,12 +63,12 @@ pub struct Scanner<'a> {
 enum Trust {
     Nothing,
     /// The strings of the text contain no control characters.
-    Calm,
+    NoControlChars,
     /// The text has already been scanned and is valid JSON.
     Checked,
 }
 
-/// Minimum length of text for which calling `is_calm` first is worthwhile.
+/// Minimum length of text for which calling `has_no_control_chars` first is worthwhile.
 const LONG: usize = 512;
 
 impl<'a> Scanner<'a> {
@@ -85,8 +85,8 @@ impl<'a> Scanner<'a> {
             max_depth,
             fresh: false,
             wide_integer: false,
-            trust: if text.len() >= LONG && is_calm(text.as_bytes()) {
-                Trust::Calm
+            trust: if text.len() >= LONG && has_no_control_chars(text.as_bytes()) {
+                Trust::NoControlChars
             } else {
                 Trust::Nothing
             },
@@ -346,8 +346,9 @@ impl<'a> Scanner<'a> {
     #[inline(always)]
     fn string_span(&mut self) -> Scan<(&'a str, bool)> {
         let start = self.at + 1;
-        let calm = self.trust != Trust::Nothing;
-        let Some((end, escaped)) = string_end_in(self.text.as_bytes(), start, calm) else {
+        let no_control_chars = self.trust != Trust::Nothing;
+        let Some((end, escaped)) = string_end_in(self.text.as_bytes(), start, no_control_chars)
+        else {
             return Err(self.error());
         };
         self.at = end + 1;

@@ -99,7 +99,7 @@ class AiSdkPartsDecoder:
         return is_object(value) and (reports_error(value) or is_bare(value))
 
     @staticmethod
-    def is_of_use(value: object) -> bool:
+    def has_usable_data(value: object) -> bool:
         """Return whether a document after a broken one contains usable data."""
         if not is_object(value):
             return False
@@ -107,7 +107,7 @@ class AiSdkPartsDecoder:
         return (isinstance(kind, str) and kind in _RECOVERED) or reports_error(value)
 
     @staticmethod
-    def is_note(value: object) -> bool:
+    def is_without_output(value: object) -> bool:
         """Return whether the part has the type `raw`. Such parts do not belong to the response."""
         return is_object(value) and value.get("type") == "raw"
 

@@ -98,7 +98,7 @@ class AiSdkUiDecoder:
         return is_object(value) and (_reports_error(value) or is_bare(value))
 
     @staticmethod
-    def is_of_use(value: object) -> bool:
+    def has_usable_data(value: object) -> bool:
         """Return whether a document after a broken one contains usable data."""
         if not is_object(value):
             return False
@@ -106,7 +106,7 @@ class AiSdkUiDecoder:
         return (isinstance(kind, str) and kind in _RECOVERED) or _reports_error(value)
 
     @staticmethod
-    def is_note(value: object) -> bool:
+    def is_without_output(value: object) -> bool:
         """Return whether the chunk is transient application data, which is not part of the response."""
         kind = value.get("type") if is_object(value) else None
         return is_object(value) and isinstance(kind, str) and kind.startswith(_DATA) and value.get("transient") is True

@@ -11,7 +11,7 @@ use crate::dialect::ai_sdk::blocks::BlockReader;
 use crate::dialect::ai_sdk::blocks::Holds;
 use crate::dialect::ai_sdk::part::Schema;
 use crate::dialect::ai_sdk::part::TypedPart;
-use crate::dialect::ai_sdk::part::is_of_use;
+use crate::dialect::ai_sdk::part::has_usable_data;
 use crate::dialect::ai_sdk::part::is_typed;
 use crate::dialect::ai_sdk::part::report_document;
 use crate::dialect::ai_sdk::part::reports_error;
@@ -60,12 +60,12 @@ pub(crate) static SHAPES: Shapes = Shapes {
         }
         Document::Other(_) => false,
     },
-    is_of_use: |document| match document {
-        Document::Object(object) => is_of_use(object, &SCHEMA),
+    has_usable_data: |document| match document {
+        Document::Object(object) => has_usable_data(object, &SCHEMA),
         Document::Other(_) => false,
     },
     // A transient chunk from the application is not part of the response.
-    is_note: |document| match document {
+    is_without_output: |document| match document {
         Document::Object(object) => {
             let kind = object.string("type");
             let transient = object.get("transient");

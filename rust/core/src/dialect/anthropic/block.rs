@@ -4,12 +4,12 @@
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
-use crate::dialect::anthropic::call_delta::call_text;
 use crate::dialect::anthropic::fields;
 use crate::dialect::anthropic::fields::FACTS;
 use crate::dialect::anthropic::fields::a_name;
 use crate::dialect::anthropic::fields::an_id;
 use crate::dialect::anthropic::fields::arguments;
+use crate::dialect::anthropic::fields::call_text;
 use crate::dialect::anthropic::fields::is_error;
 use crate::dialect::anthropic::fields::rest;
 use crate::dialect::anthropic::unknown_block::UnknownBlock;

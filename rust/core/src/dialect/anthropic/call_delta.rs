@@ -4,34 +4,23 @@ use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anthropic::block::Block;
 use crate::dialect::anthropic::block::SentHead;
 use crate::dialect::anthropic::block::at_index;
+use crate::dialect::anthropic::fields::CALL_TEXTS;
 use crate::dialect::anthropic::fields::FACTS;
 use crate::dialect::anthropic::fields::a_name;
 use crate::dialect::anthropic::fields::an_id;
-use crate::dialect::anthropic::fields::arguments;
+use crate::dialect::anthropic::fields::call_text;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
 use crate::json::Kind;
-use crate::json::Text;
 use crate::json::members::Member;
 use crate::json::members::find;
 use crate::json::members::present;
-use crate::json::members::text;
 use crate::model::delta::Address;
 use crate::model::delta::CallFields;
 use crate::model::delta::ItemKind;
 use crate::model::fault::Fault;
 
 const CALL_HEADS: [&str; 3] = ["id", "tool_use_id", "name"];
-/// Members that hold the arguments of a call, in a block or a delta. Clients read only the first one, in a delta.
-pub(crate) const CALL_TEXTS: [&str; 7] = [
-    "partial_json",
-    "input",
-    "arguments",
-    "args",
-    "parameters",
-    "text",
-    "json",
-];
 
 /// How the latest call was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,15 +112,6 @@ pub(crate) fn has_call(delta: &[Member<'_>]) -> bool {
 /// Returns true if a delta has a call id or a tool name.
 pub(crate) fn has_head(delta: &[Member<'_>]) -> bool {
     has_any(delta, &CALL_HEADS)
-}
-
-/// Returns the first member with arguments, and its name.
-pub(crate) fn call_text<'a>(delta: &[Member<'a>]) -> Option<(&'static str, Text<'a>)> {
-    CALL_TEXTS.into_iter().find_map(|name| {
-        let piece = find(delta, name).and_then(text);
-        let piece = piece.or_else(|| arguments(delta, name));
-        Some((name, piece.filter(|piece| !piece.is_empty())?))
-    })
 }
 
 fn has_any(delta: &[Member<'_>], keys: &[&str]) -> bool {

@@ -29,6 +29,17 @@ use std::sync::LazyLock;
 
 const DIALECT: &str = "anthropic";
 
+/// Members that hold the arguments of a call, in a block or a delta. Clients read only the first one, in a delta.
+pub(crate) const CALL_TEXTS: [&str; 7] = [
+    "partial_json",
+    "input",
+    "arguments",
+    "args",
+    "parameters",
+    "text",
+    "json",
+];
+
 /// Names of members.
 type Fields = Vec<&'static str>;
 
@@ -263,6 +274,15 @@ pub(crate) fn arguments<'a>(holder: &[Member<'a>], key: &str) -> Option<Text<'a>
         Kind::Object if members(raw).is_empty() => None,
         _ => Some(Text::plain(raw.text)),
     }
+}
+
+/// Returns the first member with arguments, and its name.
+pub(crate) fn call_text<'a>(delta: &[Member<'a>]) -> Option<(&'static str, Text<'a>)> {
+    CALL_TEXTS.into_iter().find_map(|name| {
+        let piece = find(delta, name).and_then(text);
+        let piece = piece.or_else(|| arguments(delta, name));
+        Some((name, piece.filter(|piece| !piece.is_empty())?))
+    })
 }
 
 /// Returns an array as sent, unless it is empty.

@@ -5,8 +5,8 @@
 //! then, the call waits. Calls are written in the order in which they were announced. The parser's limits also bound
 //! the amount of waiting text.
 
-use crate::encode::chat::LAST;
-use crate::encode::chat::begin_chunk;
+use crate::encode::chat::chunk::LAST;
+use crate::encode::chat::chunk::begin_chunk;
 use crate::encode::common::encode_context::Call;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::same_json::is_same;

@@ -454,7 +454,7 @@ def test_an_interrupted_scan_goes_on(tmp_path: Path) -> None:
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     assert not out.exists()
-    with pytest.raises(UsageError, match="left of an interrupted scan; pass --resume"):
+    with pytest.raises(UsageError, match="left over from an interrupted scan; pass --resume"):
         _raise(run(source, "-o", out))
     with pytest.raises(UsageError, match="belongs to a scan of other files or with other options"):
         _raise(run(source, "-o", out, "--resume", "--policy", "standard"))
@@ -487,7 +487,7 @@ def test_folders_in_a_folder_need_recursive(tmp_path: Path) -> None:
     (tmp_path / "rec" / "gateway" / "a.sse").write_bytes(chat(0))
     done = run(tmp_path / "rec")
     assert isinstance(done.exception, UsageError)
-    assert str(done.exception) == f"{tmp_path / 'rec'}: there are only folders in it; pass --recursive to read them"
+    assert str(done.exception) == f"{tmp_path / 'rec'}: contains only directories; pass --recursive to read the files in them"
     assert run(tmp_path / "rec", "--recursive").exit_code == 0
 
 

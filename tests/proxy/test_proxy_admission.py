@@ -327,7 +327,7 @@ REFUSED = [
     (["--port", "65536"], "65536"),
     (["--to", "grpc"], "'grpc': it must be one of"),
     (["--to", "chat", "--gateway", "nobody"], "nobody"),
-    (["--allow-host", "*"], "needs a token"),
+    (["--allow-host", "*"], "a token is required"),
     (["--upstream", "http://127.0.0.1:8787/v1", "--port", "8787"], "the address that the proxy listens on"),
     (["--upstream", "http://localhost:8787", "--port", "8787"], "the address that the proxy listens on"),
     (["--upstream", "http://[::ffff:127.0.0.1]:8787", "--port", "8787"], "the address that the proxy listens on"),

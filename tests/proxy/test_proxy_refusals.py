@@ -152,7 +152,7 @@ def test_a_header_that_cannot_be_passed_on_is_refused(path: str, value: bytes, l
         assert counted(url, "streamweld_faults_total") == {'{fault="invalid_header"}': len(names)}
     assert [(status, error["type"]) for status, error in found] == [(400, INVALID)] * len(names)
     assert [error["message"] for _, error in found] == [
-        f"{name} must be of printable ASCII characters" for name in names
+        f"{name} must contain only printable ASCII characters" for name in names
     ]
     assert upstream.seen == []
     assert [line.split(" fault=")[1].split(" ")[0] for line in lines()] == ["invalid_header"] * len(names)

@@ -198,7 +198,7 @@ class Parts:
             journal.write_text(json.dumps(self.task.to_dict()) + "\n", "ascii")
             return ScanPosition(), Totals()
         if not resume:
-            raise UsageError(f"{self.folder} is left of an interrupted scan; pass --resume, or remove it")
+            raise UsageError(f"{self.folder} is left over from an interrupted scan; pass --resume, or remove it")
         try:
             first, *lines = journal.read_text("ascii").splitlines()
             before = json.loads(first)
@@ -293,7 +293,7 @@ def _listed(paths: tuple[str, ...], files_from: str | None, recursive: bool) -> 
     if not files:
         folders = [path for path in paths if Path(path).is_dir()]
         if folders and not recursive and next(find(folders, recursive=True), None) is not None:
-            raise UsageError(f"{', '.join(folders)}: there are only folders in it; pass --recursive to read them")
+            raise UsageError(f"{', '.join(folders)}: contains only directories; pass --recursive to read the files in them")
         raise UsageError("there is nothing to scan: name files, directories or patterns, or pass --files-from")
     return files
 

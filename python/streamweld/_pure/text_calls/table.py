@@ -100,7 +100,7 @@ def _checked(family: dict[str, Any]) -> dict[str, Any]:
     """Check a family that the caller describes, and return it."""
     name = family.get("family")
     if not isinstance(name, str) or not name:
-        raise UsageError('text_call_families: a family needs its name, such as {"family": "mine", ...}')
+        raise UsageError('text_call_families: a family must have a name, for example {"family": "mine", ...}')
     for key, words in (("shape", SHAPES), ("tier", TIERS)):
         if family.get(key) not in words:
             raise UsageError(f"family {name!r}: {key} must be one of {', '.join(words)}")

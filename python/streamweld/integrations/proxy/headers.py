@@ -90,7 +90,7 @@ def received(headers: Iterable[tuple[str, str]]) -> tuple[dict[str, str], tuple[
         elif twice:
             raise Refusal(400, "repeated_header", f"{name} must not be given twice")
         else:
-            raise Refusal(400, "invalid_header", f"{name} must be of printable ASCII characters")
+            raise Refusal(400, "invalid_header", f"{name} must contain only printable ASCII characters")
     return made, tuple(dict.fromkeys(left))
 
 
@@ -108,7 +108,7 @@ def via(given: Iterable[str], pseudonym: str) -> str:
     # The dropped values are searched too, because a relay may have added a character that is not printable. A relay may
     # also have changed the case, because the name takes the place of a host name (RFC 9110 7.6.3).
     if any(pseudonym in value.lower() for value in lines):
-        raise Refusal(508, "loop_detected", "the request has passed this proxy before: its upstream leads back to it")
+        raise Refusal(508, "loop_detected", "the request has passed this proxy before: the upstream forwards to this proxy")
     passed = [value for value in lines if plain(value)]
     return ", ".join([*passed, f"1.1 {pseudonym}"])
 

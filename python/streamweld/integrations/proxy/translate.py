@@ -75,7 +75,7 @@ def translated(request: Mapping[str, Any], source: ProxyDialect, config: ProxyCo
     except UsageError as error:
         raise Refusal(400, "invalid_request", printable(str(error), _SHOWN)) from None
     except (TypeError, ValueError, AttributeError, KeyError, RecursionError) as error:
-        raise Refusal(400, "invalid_request", f"the request cannot be read: {type(error).__name__}") from None
+        raise Refusal(400, "invalid_request", "the request cannot be converted: a member is missing or has the wrong type") from None
 
 
 def _translated(request: Mapping[str, Any], source: ProxyDialect, config: ProxyConfig, *, stream: bool) -> Translated:

@@ -487,7 +487,10 @@ def test_folders_in_a_folder_need_recursive(tmp_path: Path) -> None:
     (tmp_path / "rec" / "gateway" / "a.sse").write_bytes(chat(0))
     done = run(tmp_path / "rec")
     assert isinstance(done.exception, UsageError)
-    assert str(done.exception) == f"{tmp_path / 'rec'}: contains only directories; pass --recursive to read the files in them"
+    assert (
+        str(done.exception)
+        == f"{tmp_path / 'rec'}: contains only directories; pass --recursive to read the files in them"
+    )
     assert run(tmp_path / "rec", "--recursive").exit_code == 0
 
 

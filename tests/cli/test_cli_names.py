@@ -112,5 +112,9 @@ def test_completion(words: list[str], expected: str) -> None:
 def test_explain_of_rules_and_errors() -> None:
     shown = streamweld("auto", "explain", "chat.role_repeated", "limit_max_event_bytes", "not_an_event_stream")
     assert shown.returncode == 0
-    for reported in ("docs/rules.md#chat.role_repeated", "docs/concepts/limits.md", "docs/rules.md#not_an_event_stream"):
+    for reported in (
+        "docs/rules.md#chat.role_repeated",
+        "docs/concepts/limits.md",
+        "docs/rules.md#not_an_event_stream",
+    ):
         assert reported in shown.stdout

@@ -293,7 +293,8 @@ def _listed(paths: tuple[str, ...], files_from: str | None, recursive: bool) -> 
     if not files:
         folders = [path for path in paths if Path(path).is_dir()]
         if folders and not recursive and next(find(folders, recursive=True), None) is not None:
-            raise UsageError(f"{', '.join(folders)}: contains only directories; pass --recursive to read the files in them")
+            only = "contains only directories; pass --recursive to read the files in them"
+            raise UsageError(f"{', '.join(folders)}: {only}")
         raise UsageError("there is nothing to scan: name files, directories or patterns, or pass --files-from")
     return files
 

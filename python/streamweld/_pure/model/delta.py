@@ -52,8 +52,7 @@ class CallEnding(Enum):
     """What the event that closes a call states about its end."""
 
     WHOLE = auto()
-    CUT_TEXT = auto()  # the call was cut off; only argument text that is complete JSON shows that nothing is missing
-    CUT_MEMBERS = auto()  # the call was cut off; its arguments were assembled from members, so their JSON is complete
+    CUT = auto()  # the call was cut off, unless its arguments are complete JSON
 
 
 class ListedPart(NamedTuple):

@@ -166,7 +166,8 @@ class ProxyConfig:
             if not isinstance(values, tuple) or not all(isinstance(value, str) for value in values):
                 raise UsageError(f"{name}={values!r}: it must be a tuple of strings")
             if "*" in values and self.token is None:
-                raise UsageError(f"{name}: `*` allows every web page to use the proxy, so a token is required (--token)")
+                text = "`*` allows every web page to use the proxy, so a token is required (--token)"
+                raise UsageError(f"{name}: {text}")
         for host in self.allow_hosts:
             if host != "*" and not is_host(host.removeprefix("*.")):
                 raise UsageError(f"allow_hosts: {host!r} is not a host name or an IP address; give it without a port")

@@ -108,7 +108,8 @@ def via(given: Iterable[str], pseudonym: str) -> str:
     # The dropped values are searched too, because a relay may have added a character that is not printable. A relay may
     # also have changed the case, because the name takes the place of a host name (RFC 9110 7.6.3).
     if any(pseudonym in value.lower() for value in lines):
-        raise Refusal(508, "loop_detected", "the request has passed this proxy before: the upstream forwards to this proxy")
+        text = "the request already passed through this proxy: the proxy's upstream forwards to the proxy"
+        raise Refusal(508, "loop_detected", text)
     passed = [value for value in lines if plain(value)]
     return ", ".join([*passed, f"1.1 {pseudonym}"])
 

@@ -74,8 +74,9 @@ def translated(request: Mapping[str, Any], source: ProxyDialect, config: ProxyCo
         raise _refusal(error, cast("str", config.to)) from None
     except UsageError as error:
         raise Refusal(400, "invalid_request", printable(str(error), _SHOWN)) from None
-    except (TypeError, ValueError, AttributeError, KeyError, RecursionError) as error:
-        raise Refusal(400, "invalid_request", "the request cannot be converted: a member is missing or has the wrong type") from None
+    except (TypeError, ValueError, AttributeError, KeyError, RecursionError):
+        text = "the request cannot be converted: a member is missing or has the wrong type"
+        raise Refusal(400, "invalid_request", text) from None
 
 
 def _translated(request: Mapping[str, Any], source: ProxyDialect, config: ProxyConfig, *, stream: bool) -> Translated:

@@ -146,10 +146,8 @@ pub enum CallEnding {
     /// The call is whole.
     #[default]
     Whole,
-    /// The call was cut off. Only argument text that is complete JSON shows that nothing is missing.
-    CutText,
-    /// The call was cut off. Its arguments were assembled from members, so their JSON is complete in any case.
-    CutMembers,
+    /// The call was cut off, unless its arguments are complete JSON.
+    Cut,
 }
 
 /// How the input ended.

@@ -147,9 +147,7 @@ class Call:
     @property
     def is_cut(self) -> bool:
         """True if the sender reported that the call was cut off, and the arguments do not show that they are whole."""
-        if self.ending is CallEnding.CUT_TEXT:
-            return self.custom or not self.complete
-        return self.ending is CallEnding.CUT_MEMBERS
+        return self.ending is CallEnding.CUT and (self.custom or not self.complete)
 
     @property
     def settled(self) -> int:

@@ -73,19 +73,20 @@ def read_call(
     if member is not None and member not in kind.members:
         reader.mark_misread("other_member")
     modelled = kind.modelled if member is None else kind.modelled | {member}
+    ending = _ending(item, provider=provider)
     return CallItem(
         # A call that the provider runs has no call id, so the item id pairs the call with its result.
         Address(item_id, item_id if call_id is None and provider else call_id, index),
         name,
-        _arguments(item, path, reader, kind, member),
+        _wrapped(item, path, reader, kind, ending) if kind.wrapped else _text(item, path, reader, member),
         provider,
         kind.custom,
         as_object(reader.rest(item, path, modelled)),
-        _ending(item, kind, provider=provider),
+        ending,
     )
 
 
-def _ending(item: Mapping[str, Any], kind: CallType, *, provider: bool) -> CallEnding:
+def _ending(item: Mapping[str, Any], *, provider: bool) -> CallEnding:
     """Return what the status of a closed item states about its call.
 
     The status of a call that the provider runs may describe the run, not the arguments.
@@ -93,9 +94,7 @@ def _ending(item: Mapping[str, Any], kind: CallType, *, provider: bool) -> CallE
     status = item.get("status")
     status = status.strip() if isinstance(status, str) else ""
     cut = status == "incomplete" if provider else status != "" and status not in FINISHED_STATUSES
-    if not cut:
-        return CallEnding.WHOLE
-    return CallEnding.CUT_MEMBERS if kind.wrapped else CallEnding.CUT_TEXT
+    return CallEnding.CUT if cut else CallEnding.WHOLE
 
 
 def open_call(assembler: Assembler, call: CallItem, kind: CallType) -> None:
@@ -148,11 +147,11 @@ def _arguments_member(item: Mapping[str, Any], kind: CallType) -> str | None:
     return own
 
 
-def _arguments(item: Mapping[str, Any], path: Path, reader: Reader, kind: CallType, member: str | None) -> str | None:
-    if kind.wrapped:
-        members = {key: reader.payload.raw(*path, key) or "null" for key in kind.members if item.get(key) is not None}
-        return as_object(members)
-    return None if member is None else _text(item, path, reader, member)
+def _wrapped(item: Mapping[str, Any], path: Path, reader: Reader, kind: CallType, ending: CallEnding) -> str | None:
+    """Return the members with the arguments as an object, which stays open if the item was cut off."""
+    members = {key: reader.payload.raw(*path, key) or "null" for key in kind.members if item.get(key) is not None}
+    text = as_object(members)
+    return text[:-1] if text is not None and ending is CallEnding.CUT else text
 
 
 def _piece(delta: Mapping[str, Any], reader: Reader) -> str | None:
@@ -164,8 +163,10 @@ def _piece(delta: Mapping[str, Any], reader: Reader) -> str | None:
     return reader.payload.raw("delta")
 
 
-def _text(holder: Mapping[str, Any], path: Path, reader: Reader, member: str) -> str | None:
+def _text(holder: Mapping[str, Any], path: Path, reader: Reader, member: str | None) -> str | None:
     """Return argument text as sent. A value of any other type is returned as JSON text and classified later."""
+    if member is None:
+        return None
     value = holder.get(member)
     return value if value is None or isinstance(value, str) else reader.payload.raw(*path, member)
 

@@ -136,11 +136,7 @@ impl Call {
     /// Returns true if the sender reported that the call was cut off, and the arguments do not show that they are
     /// whole.
     pub fn is_cut(&self) -> bool {
-        match self.ending {
-            CallEnding::Whole => false,
-            CallEnding::CutText => self.custom || !self.is_complete(),
-            CallEnding::CutMembers => true,
-        }
+        self.ending == CallEnding::Cut && (self.custom || !self.is_complete())
     }
 
     /// Returns how many bytes of the text may be emitted. Later fragments can neither change them nor move them to

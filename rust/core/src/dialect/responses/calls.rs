@@ -94,7 +94,8 @@ pub(crate) fn read_call<'a>(
     let provider = kind.provider || its_own || is_hosted(item);
     // A call that the provider runs has no call id, so the item id pairs the call with its result.
     let call_id = call_id.or_else(|| item_id.clone().filter(|_| provider));
-    let (elsewhere, arguments) = arguments(item, kind);
+    let ending = ending(item, provider);
+    let (elsewhere, arguments) = arguments(item, kind, ending);
     let mut metadata = rest(item, &kind.modelled);
     if let Some(elsewhere) = elsewhere {
         metadata.members.retain(|member| !member.key.is(elsewhere));
@@ -112,23 +113,22 @@ pub(crate) fn read_call<'a>(
         provider,
         custom: kind.custom,
         metadata: metadata.text(),
-        ending: ending(item, kind, provider),
+        ending,
     }
 }
 
 /// Returns what the status of a closed item states about its call. The status of a call that the provider runs may
 /// describe the run, not the arguments.
-fn ending(item: &Object<'_>, kind: &CallType, provider: bool) -> CallEnding {
+fn ending(item: &Object<'_>, provider: bool) -> CallEnding {
     let status = item.string("status").unwrap_or_default();
     let status = status.trim_matches(is_white);
     let cut = match provider {
         true => status == "incomplete",
         false => !status.is_empty() && !FACTS.finished_statuses.contains(status),
     };
-    match (cut, kind.wrapped) {
-        (false, _) => CallEnding::Whole,
-        (true, false) => CallEnding::CutText,
-        (true, true) => CallEnding::CutMembers,
+    match cut {
+        true => CallEnding::Cut,
+        false => CallEnding::Whole,
     }
 }
 
@@ -227,9 +227,13 @@ fn piece<'a>(event: &Object<'a>) -> Option<Text<'a>> {
 }
 
 /// Returns the arguments of an item, and the name of their member if it is not the documented one.
-fn arguments<'a>(item: &Object<'a>, kind: &CallType) -> (Option<&'static str>, Option<Text<'a>>) {
+fn arguments<'a>(
+    item: &Object<'a>,
+    kind: &CallType,
+    ending: CallEnding,
+) -> (Option<&'static str>, Option<Text<'a>>) {
     if kind.wrapped {
-        return (None, wrapped_arguments(item, kind));
+        return (None, wrapped_arguments(item, kind, ending));
     }
     let Some(own) = kind.members.first() else {
         return (None, None);
@@ -251,14 +255,22 @@ fn arguments<'a>(item: &Object<'a>, kind: &CallType) -> (Option<&'static str>, O
     }
 }
 
-fn wrapped_arguments<'a>(item: &Object<'a>, kind: &CallType) -> Option<Text<'a>> {
+/// Returns the members with the arguments as an object, which stays open if the item was cut off.
+fn wrapped_arguments<'a>(
+    item: &Object<'a>,
+    kind: &CallType,
+    ending: CallEnding,
+) -> Option<Text<'a>> {
     let mut out = ExtraFields::default();
     for name in &kind.members {
         if let Some(raw) = item.present(name) {
             out.add(member(name, raw));
         }
     }
-    let text = out.text()?;
+    let mut text = out.text()?;
+    if ending == CallEnding::Cut {
+        text.pop();
+    }
     Some(Text {
         body: Cow::Owned(text),
         ..Text::default()

@@ -479,7 +479,7 @@ def _check_text(name: str, text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise UsageError(f"{name}: {text!r} holds half of a surrogate pair, which is no character") from None
+        raise UsageError(f"{name}: {text!r} contains an unpaired surrogate, which cannot be encoded as UTF-8") from None
 
 
 def _words(name: str, values: object) -> list[str]:
@@ -489,7 +489,7 @@ def _words(name: str, values: object) -> list[str]:
     for word in words:
         if not isinstance(word, str):
             hint = f"; {_TOOLS_HINT}" if name == "tools" else ""
-            raise UsageError(f"{name} holds {word!r}, which is no string{hint}")
+            raise UsageError(f"{name} contains {word!r}, which is not a string{hint}")
         _check_text(name, word)
     return cast("list[str]", words)
 
@@ -558,7 +558,7 @@ def _schemas(tools: dict[str, object]) -> dict[str, str | None]:
         try:
             made[name] = None if schema is None else json.dumps(schema, ensure_ascii=False, default=dict)
         except (TypeError, ValueError) as error:
-            raise UsageError(f"tools[{name!r}] is no JSON schema: {error}") from None
+            raise UsageError(f"tools[{name!r}] is not a JSON schema: {error}") from None
     return made
 
 
@@ -572,5 +572,5 @@ def _required(tools: dict[str, object]) -> dict[str, list[str] | None]:
             wanted = cast("Mapping[str, object]", schema).get("required", ())
             required[name] = _words(f"tools[{name!r}]['required']", wanted)
         else:
-            raise UsageError(f"tools[{name!r}] is no JSON schema; {_TOOLS_HINT}")
+            raise UsageError(f"tools[{name!r}] is not a JSON schema; {_TOOLS_HINT}")
     return required

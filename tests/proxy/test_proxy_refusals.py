@@ -126,7 +126,7 @@ def test_a_header_of_which_one_may_stand_is_refused_twice(
     with between(upstream) as url:
         found = [asked(url, path, (name, b"s3cret-1"), (name.title(), second)) for name in TWICE]
         assert counted(url, "streamweld_faults_total") == {'{fault="repeated_header"}': len(TWICE)}
-    messages = [f"{name} must not be given twice" for name in TWICE]
+    messages = [f"{name} must not be sent twice" for name in TWICE]
     if path == "/v1/messages":
         assert found == [(400, {"type": INVALID, "message": message}) for message in messages]
     else:
@@ -172,10 +172,10 @@ def with_two_keys() -> httpx2.Client:
 def test_official_clients_raise_their_own_error_for_a_second_key() -> None:
     with between(Upstream(sse(*GOOD))) as url, with_two_keys() as http:
         claude = anthropic.Anthropic(base_url=url, api_key="k", max_retries=0, http_client=http)
-        with pytest.raises(anthropic.BadRequestError, match=r"(authorization|x-api-key) must not be given twice"):
+        with pytest.raises(anthropic.BadRequestError, match=r"(authorization|x-api-key) must not be sent twice"):
             claude.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "?"}])
         client = openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0, http_client=http)
-        with pytest.raises(openai.BadRequestError, match="authorization must not be given twice"):
+        with pytest.raises(openai.BadRequestError, match="authorization must not be sent twice"):
             client.chat.completions.create(model="m", messages=[])
 
 

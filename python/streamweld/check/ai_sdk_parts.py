@@ -183,4 +183,4 @@ class Parts(Lifecycle):
         elif unified is None and "finishReason" in value:
             self.record("fields", f"{kind}: finishReason.unified")
         if array(value, "usage") is not None or isinstance(value.get("usage"), str | int):
-            self.record("fields", f"{kind}: usage is no object")
+            self.record("fields", f"{kind}: usage is not an object")

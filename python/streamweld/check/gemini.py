@@ -64,7 +64,7 @@ class Gemini(Lifecycle):
                 indices.add(index)
                 self._candidate(index, candidate)
             else:
-                self.record("index", "a candidate that is no object")
+                self.record("index", "a candidate that is not an object")
 
     def marker(self) -> None:
         self.once("done_marker")
@@ -109,7 +109,7 @@ class Gemini(Lifecycle):
             if isinstance(part, dict):
                 self._part(cast("dict[str, Any]", part))
             else:
-                self.record("part_empty", "a part that is no object")
+                self.record("part_empty", "a part that is not an object")
         reason = string(candidate, "finishReason")
         if reason and reason != "FINISH_REASON_UNSPECIFIED":
             if before is not None:

@@ -127,7 +127,7 @@ def _check(shape: Shape, events: list[Event], reader: str) -> None:
     text = "".join([event.text for event in events if isinstance(event, TextDone)])
     calls = [(event.name, event.arguments) for event in events if isinstance(event, ToolCall) and event.dispatchable]
     if (text, calls) != (shape.text, shape.calls):
-        raise click.ClickException(f"{reader} reads {shape.name!r} wrong; nothing was timed")
+        raise click.ClickException(f"{reader} reads {shape.name!r} incorrectly, so nothing was timed")
 
 
 def _measure(shape: Shape, backends: list[Backend], rounds: int) -> list[Result]:

@@ -88,7 +88,7 @@ def received(headers: Iterable[tuple[str, str]]) -> tuple[dict[str, str], tuple[
         elif (word := _INFORMATIONAL.word(name)) is not None:
             left.append(word)
         elif twice:
-            raise Refusal(400, "repeated_header", f"{name} must not be given twice")
+            raise Refusal(400, "repeated_header", f"{name} must not be sent twice")
         else:
             raise Refusal(400, "invalid_header", f"{name} must contain only printable ASCII characters")
     return made, tuple(dict.fromkeys(left))

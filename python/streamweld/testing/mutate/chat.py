@@ -133,7 +133,7 @@ _each_chunk(
 )
 _each_chunk(
     "success_envelope",
-    "Chunks are inside `data`, beside `success`.",
+    "Chunks are in `data`, next to a member `success`.",
     lambda data, _n, _s: {"success": True, "data": data},
     "envelope",
 )

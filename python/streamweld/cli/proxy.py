@@ -68,8 +68,8 @@ class _Port(click.IntRange):
 @option(
     "--gateway",
     metavar="NAME",
-    help="The gateway's profile, from the list that `streamweld history profiles` prints. Requests are converted to what "
-    "the gateway accepts, even if they are already in its dialect. Needs --upstream-dialect.",
+    help="The gateway's profile, from the list that `streamweld history profiles` prints. Requests are converted to "
+    "what the gateway accepts, even if they are already in its dialect. Needs --upstream-dialect.",
 )
 @option(
     "--host",

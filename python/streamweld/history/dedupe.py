@@ -72,9 +72,9 @@ def dedupe_reasoning(
 ) -> _T:
     """Return the history without reasoning that repeats an earlier item.
 
-    Parts without an item id are never changed. A message is dropped only if at most step markers would remain. If
-    several parts have the same id and text, the first one is kept. If only a removed part has encrypted content, that
-    content moves to the kept part.
+    Parts without an item id are never changed. A message is dropped only if nothing or only step markers would remain.
+    If several parts have the same id and text, the first one is kept. If only a removed part has encrypted content,
+    that content moves to the kept part.
 
     Args:
         messages: AI SDK UIMessages or ModelMessages, Responses items, or the payload that contains them (`messages` or

@@ -61,7 +61,7 @@ _OUTPUTS: Final = frozenset(
         "tool_search_output",
     }
 )
-# Items without content for the model, and items that only the server that stored them can resolve.
+# Items without content for the model, and items that only the server that stores them can resolve.
 _UNREADABLE: Final = frozenset(
     {
         *("item_reference", "None", "compaction", "compaction_trigger", "mcp_list_tools", "additional_tools"),
@@ -73,7 +73,7 @@ _HEAD: Final = frozenset({"id", "type", "status", "result", "caller"})  # member
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns. Items that the target does not accept are replaced with function calls, results and texts."""
+    """Return the turns, with items that the target does not accept replaced by function calls, results and texts."""
     turns = _with_server_calls(turns, context)
     if not context.survey(turns).opaque:
         return turns
@@ -100,7 +100,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _with_server_calls(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns. Calls that the server ran are replaced with opaque items."""
+    """Return the turns, with calls that the server ran replaced by opaque items."""
     if context.family == _RESPONSES and not context.fact("server_calls"):
         return turns
     found = context.survey(turns)
@@ -172,8 +172,9 @@ def _item(call: Part) -> Opaque:
 
 
 def _converted(part: Part, accepted: Collection[str], context: Context) -> tuple[Role | None, Part] | None:
-    """Return the replacement for a part and the role of its turn (None if the role does not change), or None if the
-    part is dropped.
+    """Return the role of the turn and the replacement for a part, or None if the part is dropped.
+
+    The role is None if it does not change.
     """
     if not isinstance(part, Opaque):
         return None, part

@@ -1,4 +1,4 @@
-"""Read a request's body once, to get the body for the upstream and the facts needed to read and write the response.
+"""Parse a request body once, and return the body for the upstream and the facts needed to handle the response.
 
 This is a pure function of the body, so a large body can be processed in a worker thread.
 """
@@ -27,7 +27,7 @@ __all__ = ["Prepared", "prepared"]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A request that is ready to be sent. It keeps only these facts, not the parsed body."""
+    """A request that is ready to be sent. The parsed body is not stored."""
 
     body: bytes
     stream: bool = False

@@ -73,7 +73,7 @@ def model_of(path: str) -> str | None:
 def is_safe(path: str) -> bool:
     """Return True if an unescaped path does not contain `..`, another host or invisible characters.
 
-    Such a path stays within the upstream's path.
+    The URL for such a path is always below the upstream's URL.
 
     >>> is_safe("/v1/models"), is_safe("/v1/../admin"), is_safe("//evil.example/"), is_safe("http://evil.example/")
     (True, False, False, False)

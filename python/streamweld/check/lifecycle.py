@@ -1,8 +1,8 @@
 """Code shared by the checkers of all dialects: their interface, access to JSON members, and comparison of texts by
 digest.
 
-Memory is bounded: a text is kept as its length and a digest, JSON text as the state of an automaton, and all data
-stored per id count toward `MOST_KEPT`. This module does not depend on a dialect.
+Memory is bounded: text is stored as a length and a digest, JSON text as the state of an automaton, and everything that
+is stored per id counts toward `MOST_KEPT`. This module does not depend on a dialect.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _size(words: Iterable[str | None]) -> int:
 
 
 class Text:
-    """A text that arrives in fragments, for comparison with the same text sent in one piece."""
+    """Text that arrives in fragments, for comparison with the same text sent in one piece."""
 
     __slots__ = ("_has_replacement", "_hash", "length", "pieces")
 
@@ -99,7 +99,7 @@ class Text:
         self.pieces += 1
 
     def is_(self, whole: str) -> bool:
-        if self._has_replacement:  # a surrogate pair that is split between two fragments is not a character in either
+        if self._has_replacement:  # a surrogate pair may have been split between fragments
             return True
         return digest(whole) == self._hash.digest() and len(whole) == self.length
 
@@ -128,7 +128,7 @@ class Json:
 
 
 def digest(value: object) -> bytes:
-    """Return the digest of a text, or of a JSON value regardless of the order of its members."""
+    """Return the digest of a string or other JSON value. The order of members does not affect the digest."""
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 

@@ -83,7 +83,7 @@ class Report:
 
     @property
     def needed_repair(self) -> bool:
-        """Return True if there is an error, or a diagnostic for which a repair in flight would change the stream."""
+        """Return True if there is an error, or a diagnostic whose repair would change the bytes of the stream."""
         return self.raised is not None or any(
             one.severity != "info" or CODES[one.code].mends is not None for one in self.diagnostics
         )

@@ -4,8 +4,8 @@
     broken = OPERATORS["index_is_a_string"](stream)
     broken = chain(stream, ["index_is_a_string", "success_envelope", "comments"])
 
-An operator returns a new stream, including the contents that a correct reader finds in it, or None if the operator does
-not apply.
+An operator returns a new stream, which includes the contents that a correct reader finds in it. It returns None if it
+does not apply.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def operators_for(dialect: Dialect) -> tuple[Operator, ...]:
 
 
 def chain(stream: Stream, names: Iterable[str], seed: int = 0) -> Stream | None:
-    """Apply several operators, at most one for each aspect, in the order of `ASPECTS`.
+    """Apply several operators, in the order of their aspects in `ASPECTS`. Each aspect can be changed only once.
 
     Returns:
         The new stream, or None if one of the operators does not apply.

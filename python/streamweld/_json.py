@@ -60,7 +60,7 @@ def loads_partial(text: str) -> dict[str, Any] | None:
 
 
 def partial_object() -> PartialObject:
-    """Return a parser for the object in a text that is still arriving."""
+    """Return a parser for the object in text that is still arriving."""
     from streamweld._pure.json.partial import PartialObject
 
     return PartialObject(loads_arguments)

@@ -65,7 +65,7 @@ def code_sentence(code: str, detail: str) -> str:
 
 
 def _meaning(code: str, detail: str) -> str:
-    """Return the meaning of a detail from a fixed set, in parentheses, or an empty string for other details."""
+    """Return the meaning of a detail in parentheses, or an empty string if the code does not define one for it."""
     if code == "not_carried":
         found = [loss for loss in load_conversions()["losses"] if loss["id"] == detail]
         return f" ({found[0]['feature']}; {found[0]['reason']})" if found else ""

@@ -469,7 +469,7 @@ class HistoryError(StreamweldError):
         rule: the code of the rule.
         path: JSON pointer to the offending member.
         violations: the violations that `check` finds in the history, if they cause the error.
-        detail: what is wrong, in words.
+        detail: a description of what is wrong.
     """
 
     def __init__(self, rule: str, path: str = "", violations: Iterable[Any] = (), detail: str = "") -> None:

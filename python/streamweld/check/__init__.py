@@ -4,7 +4,7 @@
         print(violation.severity, violation.rule, violation.where.byte_offset, violation.message)
 
 `Checker` accepts a stream in chunks and uses bounded memory. The rules are in `_spec/rules.json`: each has an id, a
-severity, a text and a source document. The code refers to rules by id. The checker does not assemble or repair
+severity, a description and a source document. The code refers to rules by id. The checker does not assemble or repair
 anything, so its findings do not depend on how `StreamParser` interprets the same bytes.
 """
 

@@ -38,7 +38,7 @@ _ENTRY: Final = 256  # number of bytes counted per stored value, in addition to 
 
 
 class Lifecycle:
-    """The rules of one dialect, which receive one payload after another. `name` is the event name of the frame."""
+    """Base class for the rules of one dialect. `event` or `marker` is called for each payload, and `end` at the end."""
 
     dialect: ClassVar[str]
 
@@ -48,7 +48,7 @@ class Lifecycle:
         self._kept = 0
 
     def event(self, value: dict[str, Any], name: str, identifier: str) -> None:
-        """Check a payload object."""
+        """Check a payload object. `name` and `identifier` are the event name and id of its frame."""
         raise NotImplementedError
 
     def marker(self) -> None:

@@ -283,7 +283,7 @@ def _constraints(family: str, constraints: Mapping[str, Any]) -> Mapping[str, An
 
 
 def tool_names(tools: Any) -> dict[str, Any]:
-    """Return the tools keyed by name, given as names, a mapping, or definitions in any dialect."""
+    """Return the tools keyed by name. `tools` contains names, a mapping, or definitions in any dialect."""
     if tools is None:
         return {}
     if isinstance(tools, Mapping):

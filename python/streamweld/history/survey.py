@@ -173,7 +173,7 @@ class Survey:
         self.bare, self.plain, self.trailing, self.ascii = bare, plain, trailing, ascii_only
 
     def adopt(self, turns: list[Turn], calls: list[Call] | None = None) -> None:
-        """Use these properties for another list of turns that has the same properties.
+        """Make this survey describe another list of turns, without walking it. Its properties must be the same.
 
         `calls`: the list's calls, if they differ.
         """

@@ -122,7 +122,7 @@ def _with_signatures(parts: list[Part], signed: list[_SignedText], context: Cont
 
 
 def _piece(part: Text, start: int, end: int, signature: str | None) -> Text:
-    """Return these characters of a text. The first piece keeps the members for which the model has no field."""
+    """Return a part with these characters of the text. The first piece keeps the members in `extra`."""
     extra = EMPTY if start else part.extra
     return changed(part, text=part.text[start:end], signature=signature, extra=extra)
 

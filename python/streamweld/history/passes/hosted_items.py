@@ -3,8 +3,8 @@
 A call that the client ran (shell, apply_patch, computer) becomes a function call with its output. An item created by
 the server becomes assistant text if the target is another Responses gateway. Constraint: `items`.
 
-xAI sends calls that it runs itself as `custom_tool_call` (vectors `responses/plain_calls`, `xai-*`). Such a call has no
-output. If the history contains an output, or the request declares the tool, the client ran the call. xAI receives its
+When xAI runs a call itself, it sends the call as `custom_tool_call`, without an output (vectors `responses/plain_calls`,
+`xai-*`). If the history contains an output, or the request declares the tool, the client ran the call. xAI receives its
 own calls unchanged (constraint `server_calls`). Other Responses targets reject a call without a result, so a
 placeholder result is added for them.
 """

@@ -102,7 +102,7 @@ def _text(item: TextDone | RefusalDone) -> dict[str, Any]:
 
 
 def _think(raw: dict[str, Any], item: ReasoningDone) -> None:
-    """Add a part to a reasoning item: a summary, or a text of its content."""
+    """Add a part to a reasoning item, as a summary or as text in its content."""
     if item.kind == "raw":
         if item.text:
             raw.setdefault("content", []).append({"type": "reasoning_text", "text": item.text})

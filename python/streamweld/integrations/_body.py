@@ -73,8 +73,8 @@ class RepairOptions(TypedDict, total=False):
         the client's dialect, which the client raises as its own exception. `raise`: the loop that reads the stream
         raises the `StreamError`, which has `.partial`.
     record: a folder. Each stream is recorded before it is repaired, one file per stream: the bytes as they were read,
-        with their times. `streamweld.testing.recording` describes the format. The only header recorded is the content
-        type, and the only parts of the request are the method and path.
+        with their times. `streamweld.testing.recording` describes the format. In addition to the body, only the
+        content type and the method and path of the request are recorded.
     """
 
     policy: Base | Policy

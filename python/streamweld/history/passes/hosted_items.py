@@ -3,10 +3,10 @@
 A call that the client ran (shell, apply_patch, computer) becomes a function call with its output. An item created by
 the server becomes assistant text if the target is another Responses gateway. Constraint: `items`.
 
-When xAI runs a call itself, it sends the call as `custom_tool_call`, without an output (vectors `responses/plain_calls`,
-`xai-*`). If the history contains an output, or the request declares the tool, the client ran the call. xAI receives its
-own calls unchanged (constraint `server_calls`). Other Responses targets reject a call without a result, so a
-placeholder result is added for them.
+When xAI runs a call itself, it sends the call as `custom_tool_call` without an output (vectors `xai-*` in
+`responses/plain_calls`). If the history contains an output, or the request declares the tool, the client ran the call.
+xAI receives its own calls unchanged (constraint `server_calls`). Other Responses targets reject a call without a
+result, so a placeholder result is added for them.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false

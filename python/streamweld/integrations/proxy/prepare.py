@@ -62,7 +62,7 @@ def prepared(body: bytes, dialect: str | None, path: str, query: str, config: Pr
         raise Refusal(400, "invalid_body", "the request's body must be a JSON object")
     requested = cast("dict[str, Any]", request)
     stream = routes.is_stream(dialect, requested, path, query)
-    named = routes.model_of(path)  # this includes Claude on Vertex AI, whose bodies contain an API version instead
+    named = routes.model_of(path)  # also for Claude on Vertex AI, whose bodies do not contain the model
     model = requested.get("model") if named is None else named
     model = model if isinstance(model, str) else None
     tools: Tools | None = declared_tools(requested) if config.reading.text_calls == "promote" else _names(requested)

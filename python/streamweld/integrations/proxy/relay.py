@@ -67,8 +67,8 @@ class Relay:
         the transport is reported to the converter.
 
         Raises:
-            Refusal: if the response does not contain any part of a stream and nothing was sent. The client then
-                receives an error status, which it retries or reports, unlike an empty stream.
+            Refusal: if the response does not contain any part of a stream and nothing was sent. An error status makes
+                the client retry or report the failure; an empty stream would not.
         """
         inflater, pace = inflater_of(self._answer, self._config.limits), Pace()
         pieces = _recorded(plain_pieces(self._answer, inflater, self._exchange, pace), recorder)

@@ -78,8 +78,8 @@ def every_operator(*streams: Stream, seed: int = 0, keep_calls: bool = False) ->
     Args:
         *streams: conformant streams of one dialect.
         seed: the seed for the operators' random choices.
-        keep_calls: skip operators that replace names or arguments, or that add calls of other tools. An agent that
-            runs the calls then only runs those of the given streams; after a truncation, it runs fewer.
+        keep_calls: skip operators that replace names or arguments, or that add calls of other tools. An agent
+            then runs only calls that are in the given streams, or fewer if a stream is truncated.
     """
     for operator in operators_for(streams[0].dialect):
         for stream in streams:

@@ -158,5 +158,5 @@ def count(value: Mapping[str, Any], name: str) -> int | None:
 
 
 def missing(value: Mapping[str, Any], names: Iterable[str]) -> str:
-    """Return the names of the missing members as a list in prose."""
+    """Return the names of the missing members as text for a message."""
     return ", ".join([name for name in names if name not in value])

@@ -64,8 +64,8 @@ def convert(
             `openai-chat` and `ai-sdk-model`.
         gateway: the profile whose constraints apply: a name, `name@date`, a `Profile`, or a mapping; None for the
             target's own API.
-        provider: the vendor or gateway that issued the signatures in the assistant's turns, for turns that do not name
-            it. Case does not matter; `_spec/gateways.json` lists the names under `providers`.
+        provider: the vendor or gateway that issued the signatures in the assistant's turns, for turns that do not
+            identify the issuer. Case does not matter; `_spec/gateways.json` lists the names under `providers`.
         policy: how broken histories are repaired.
         tools: the tools of the request: their names, a mapping keyed by name, or their definitions in any dialect.
         store: whether the target stores items between requests (Responses API only).

@@ -127,8 +127,8 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name):
-        """Load some names on first use: `__version__`, because reading a distribution's metadata costs more than
-        importing everything else, and modules that are not needed to read a stream.
+        """Load some names on first use: modules that are not needed to read a stream, and `__version__`, because
+        reading a distribution's metadata takes longer than importing everything else.
         """
         if name in ("arrow", "history", "integrations", "report", "requests", "testing", "usage"):
             from importlib import import_module

@@ -1,9 +1,9 @@
 """Parse a tool call's arguments into an object.
 
-This implements `ToolCall.parsed` and `ToolCallDelta.partial` for both sets of event classes.
+This implements `ToolCall.parsed` and `ToolCallDelta.partial` for the Python and the native event classes.
 
-It uses only the fields of a call. The JSON loader and the exceptions are imported on first use, because reading a
-stream does not need them.
+Only the fields of a call are used. The JSON loader and the exceptions are imported on first use, because they are not
+needed to read a stream.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def partial_arguments(self: _OfPart, stream: ArgumentSource) -> dict[str, Any] |
     Each call of this method parses all of the text again. A view from `StreamParser.partial` parses only new text.
 
     Args:
-        stream: the parser or iterator that returned this event. An event holds no reference to it.
+        stream: the parser or iterator that returned this event. Events do not have a reference to it.
 
     Returns:
         A new dict, or None if the object has not begun or the call is `custom`.

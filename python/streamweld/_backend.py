@@ -38,7 +38,7 @@ VARIABLE: Final = "STREAMWELD_BACKEND"
 
 
 class Parser(Protocol):
-    """Interface of the parsers of both backends: bytes in, events out, without clocks or sockets."""
+    """Interface of the parsers in both backends: bytes in, events out, without clocks or sockets."""
 
     def __init__(self, dialect: str, config: dict[str, Any]) -> None: ...
     @property

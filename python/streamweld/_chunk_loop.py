@@ -34,7 +34,7 @@ class ChunkProcessor(Generic[_T]):
 
     def __init__(self) -> None:
         self.fault: Exception | None = None
-        self.over = False  # no more chunks are read from the source
+        self.over = False  # True if no more chunks should be read from the source
 
     def step(self, chunk: bytes | bytearray | memoryview) -> _T:
         """Return the result for the next chunk."""
@@ -77,7 +77,7 @@ class ChunkProcessor(Generic[_T]):
             )
 
     def throw(self) -> NoReturn:
-        """Raise the fault without keeping a reference to it or its frames."""
+        """Raise the fault. The local references are deleted, so that the traceback does not keep objects alive."""
         fault, self.fault = self.fault, None
         try:
             raise cast("Exception", fault)
@@ -149,7 +149,7 @@ class _Stalled(Exception):
 
 
 class Timeouts:
-    """The two timeouts. Only the time spent waiting for the source counts, not the caller's work between two items."""
+    """The two timeouts. Only time spent waiting for the source counts, not the caller's work between two items."""
 
     __slots__ = ("_event", "_idle", "waited")
 

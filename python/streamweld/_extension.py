@@ -21,7 +21,7 @@ NAMES: Final = (
     *("ArrowBatch", "ArrowReader", "ArrowSchema", "ArrowTable", "BUILD_INFO", "Converter", "Fold", "Framer", "Parser"),
     *("Repairer", "complete_object", "describe_arrow", "read_arrow"),
 )
-"""Names in the extension module, without the event classes."""
+"""The names that the extension module must have, in addition to the event classes."""
 
 
 @cache
@@ -52,7 +52,8 @@ def extension() -> ModuleType | None:
 def _lacking(module: ModuleType) -> str | None:
     """Return the first name or event field that the module does not have, or None if it has all of them.
 
-    An extension built from other sources may have all of them, but most changes to the interface add a name or a field.
+    This detects most extensions that were built from other sources, because most changes to the interface add a name or
+    a field.
     """
     for name in (*NAMES, *EVENTS):
         if not hasattr(module, name):

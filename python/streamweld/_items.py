@@ -1,8 +1,7 @@
 """Sync and async iterators over a source of bytes.
 
-They yield items, close the source once, and give access to the reader's progress.
-
-They work with any reader of the source, and do not examine the bytes.
+The iterators yield items, close the source once, and provide the reader's response, diagnostics and dialect so far.
+They work with any reader, and do not examine the bytes.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Items(Generic[_R, _T]):
         self._items = items
 
     def __iter__(self) -> Iterator[_T]:
-        # Returns the generator itself, so that leaving a loop drops the generator, which closes the source at once.
+        # The generator itself is returned. If a loop is left early, the generator is dropped, which closes the source.
         return self._items
 
     def __next__(self) -> _T:

@@ -1,7 +1,7 @@
 """Load the JSON values that callers receive: provider metadata and parsed tool-call arguments.
 
-Both backends build values here, so that edge cases are treated alike everywhere: integers are exact, unpaired
-surrogates become U+FFFD, and the last of several equal keys wins. This module does not depend on events.
+Both backends use this module, so that edge cases are always handled the same way: integers are exact, unpaired
+surrogates become U+FFFD, and the last of several equal keys is used. This module does not depend on events.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["JsonFault", "loads_arguments", "loads_partial", "loads_raw", "pair_e
 
 
 def loads_raw(text: str) -> Any:
-    """Parse a text that the core has validated as JSON, and return its value.
+    """Parse text that the core has validated as JSON, and return its value.
 
     An integer with more digits than MAX_INTEGER_DIGITS is returned as a str, because Python could not print it.
     """
@@ -42,9 +42,9 @@ def loads_arguments(text: str) -> Any:
 
 
 def loads_partial(text: str) -> dict[str, Any] | None:
-    """Return the object in a possibly truncated text, including an unfinished string.
+    """Return the object in text that may be truncated, including an unfinished string.
 
-    None if the object has not begun.
+    The result is None if the object has not begun.
     """
     module = extension()
     if module is not None:
@@ -60,23 +60,25 @@ def loads_partial(text: str) -> dict[str, Any] | None:
 
 
 def partial_object() -> PartialObject:
-    """Return a parser for the object in a text that is still arriving."""
+    """Return a parser for the object in text that is still arriving."""
     from streamweld._pure.json.partial import PartialObject
 
     return PartialObject(loads_arguments)
 
 
 def pair_escapes(text: str) -> str:
-    """Replace unpaired escaped surrogates in a JSON text, and return the otherwise unchanged text."""
+    """Return JSON text with its unpaired surrogate escapes replaced, and otherwise unchanged."""
     return _ESCAPE.sub(_paired, text) if "\\u" in text else text
 
 
 def _load(text: str, integer: Callable[[str], Any], *, shallow: bool = False) -> Any:
-    """Parse a JSON text and return its value. `shallow`: whether the core has already checked the depth."""
-    # orjson rejects everything that the automaton rejects, and also lone surrogates. Only two checks are left: integers
-    # outside 64 bits (which orjson reads as floats) and the depth. tests/json/test_json_door.py compares the two
-    # parsers. Any run of 19 digits includes a character of every sample text[n::19]. Therefore, a sample without digits
-    # rules out a long integer, and usually at least one of two samples has none.
+    """Parse JSON text and return its value. `shallow`: whether the core has already checked the depth."""
+    # orjson rejects everything that the automaton rejects, and also lone surrogates. Two checks remain: the depth, and
+    # integers outside 64 bits, which orjson reads as floats. tests/json/test_json_door.py compares the two parsers.
+    #
+    # An integer outside 64 bits has at least 19 digits, and any run of 19 digits contains a character of each sample
+    # text[n::19]. A sample without digits therefore proves that there is no such integer. Two samples are tried,
+    # because one of them is usually without digits.
     if _fast is not None and (
         _DIGITS.isdisjoint(text[18::19]) or _DIGITS.isdisjoint(text[9::19]) or _LONG_INTEGER.search(text) is None
     ):
@@ -102,9 +104,9 @@ def _load(text: str, integer: Callable[[str], Any], *, shallow: bool = False) ->
 
 
 def _is_too_deep(text: str) -> bool:
-    """Return whether a text that is known to be JSON is nested too deeply.
+    """Return whether valid JSON text is nested too deeply.
 
-    Counting brackets is not enough, because lists of many objects (`logprobs`) have more brackets than levels.
+    Counting brackets is not enough, because a list of many objects (`logprobs`) has many brackets but few levels.
     """
     outside = text.replace("\\\\", "").replace('\\"', "").split('"')[::2]
     brackets = "".join(outside).translate(_BRACKETS)
@@ -138,8 +140,8 @@ def _paired(escape: re.Match[str]) -> str:
 MAX_INTEGER_DIGITS: Final = 16_384
 _DIGITS: Final = frozenset("0123456789")
 _BRACKETS: Final = dict.fromkeys(range(128)) | str.maketrans("[{]}", "(())")
-# Matches only at the start of a number, because fractions may have many digits (`logprob`). Begins with a digit class,
-# which is fast to search for.
+# The pattern matches only at the start of a number, because fractions may have many digits (`logprob`). It begins with
+# a digit class, which is fast to search for.
 _LONG_INTEGER: Final = re.compile(r"[0-9](?<![^-\[:, \t\n\r][0-9])[0-9]{18}")
 _ESCAPE: Final = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"

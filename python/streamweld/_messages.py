@@ -65,7 +65,7 @@ def code_sentence(code: str, detail: str) -> str:
 
 
 def _meaning(code: str, detail: str) -> str:
-    """Return the meaning of a detail from a fixed set, in parentheses, or an empty string for other details."""
+    """Return the meaning of a detail in parentheses, or an empty string if the code does not define one for it."""
     if code == "not_carried":
         found = [loss for loss in load_conversions()["losses"] if loss["id"] == detail]
         return f" ({found[0]['feature']}; {found[0]['reason']})" if found else ""
@@ -91,7 +91,7 @@ def diagnostic_help_url(diagnostic: Diagnostic) -> str:
     return error_help_url(diagnostic.code)
 
 
-# Recognize a body that is not a stream by its first bytes.
+# Recognizing a body that is not a stream by its first bytes.
 
 HEAD_BYTES: Final = 512
 """Number of body bytes that `input_hint` needs."""
@@ -174,7 +174,8 @@ def _is_utf16(head: bytes) -> bool:
 def _is_binary(head: bytes) -> bool:
     """Detect binary data.
 
-    Text has almost no control characters and is valid UTF-8, except possibly for a truncated character at the end.
+    The data is text, not binary, if it has few control characters and is valid UTF-8 apart from a truncated character
+    at the end.
     """
     if len(head) < 16:
         return False
@@ -208,7 +209,7 @@ def reject_text(data: object) -> None:
         )
 
 
-# Informal names of dialects, and the dialects that each may stand for.
+# Informal names for dialects, and the dialects that each may refer to.
 _CALLED: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("openai", "gpt", "chatgpt", "azure"), ("chat", "responses")),
     **dict.fromkeys(
@@ -248,11 +249,11 @@ def choice_message(
 
 
 def hinted(*names: str, **called: str) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
-    """Decorate a function so that a TypeError for an unknown keyword argument names the one that was probably meant.
+    """Decorate a function so that the TypeError for an unknown keyword argument suggests the intended argument.
 
     Args:
         *names: keyword arguments that the function passes on, in addition to those in its signature.
-        **called: names that other functions or commands use, and what this function calls them.
+        **called: names that other functions or commands use, each with the name that this function uses.
     """
 
     def decorate(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
@@ -273,7 +274,7 @@ def hinted(*names: str, **called: str) -> Callable[[Callable[_Parameters, _Resul
 def reject_keywords(
     function: str, options: Mapping[str, object], known: Sequence[str], called: Mapping[str, str]
 ) -> None:
-    """Raise a TypeError that names the argument that was probably meant, if an option does not exist.
+    """If an option does not exist, raise a TypeError that suggests the intended argument.
 
     Args:
         function: the name of the function.

@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 
 __all__ = ["plain", "plain_messages"]
 
-# Class name -> members that a response object has but a message does not.
+# Maps a class name to the members that a response object has but a request message does not.
 _ANSWER_ONLY: Final = {
     "Message": ("id", "type", "model", "stop_reason", "stop_sequence", "usage", "container", "context_management"),
     "BetaMessage": ("id", "type", "model", "stop_reason", "stop_sequence", "usage", "container", "context_management"),

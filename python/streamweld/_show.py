@@ -6,7 +6,8 @@ import unicodedata
 
 __all__ = ["printable"]
 
-# Control, format (bidi and zero-width), surrogate, line and paragraph separator: characters that may move or hide text.
+# Unicode categories of characters that may move or hide text: control, format (bidi and zero-width), surrogate, line
+# separator and paragraph separator.
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 

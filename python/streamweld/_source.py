@@ -12,9 +12,9 @@ __all__ = ["Source"]
 
 
 class Source:
-    """The `chunks` object that the caller passed. The object itself is iterated and closed.
+    """The `chunks` object that the caller passed. It is iterated and closed.
 
-    If its `__iter__` created a separate iterator (as a generator function does), the iterator is closed too, and closed
+    If its `__iter__` returns a separate iterator (for example, if it is a generator function), that iterator is closed
     first, because no other code has a reference to it.
     """
 
@@ -37,7 +37,7 @@ class Source:
 
     @classmethod
     def sync(cls, chunks: object, *, close: bool, other: str) -> Source:
-        """Return a source for `for`.
+        """Return a source that is read with `for`.
 
         `other` is the function that accepts asynchronous sources, for the error message.
         """
@@ -45,8 +45,9 @@ class Source:
 
     @classmethod
     def asynchronous(cls, chunks: object, *, close: bool, other: str) -> Source:
-        """Return a source for `async for`. `other` is the function that accepts synchronous sources, for the error
-        message.
+        """Return a source that is read with `async for`.
+
+        `other` is the function that accepts synchronous sources, for the error message.
         """
         return cls._checked(chunks, "__aiter__", close, other)
 

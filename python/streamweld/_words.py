@@ -1,4 +1,4 @@
-"""The closed vocabularies of events and responses, as types.
+"""Types for the strings that events, responses and options may contain, such as dialects and diagnostic codes.
 
 This module does not import any other module of the package.
 """

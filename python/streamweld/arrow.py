@@ -168,7 +168,7 @@ def schema(columns: Sequence[str] = COLUMNS) -> ArrowSchema:
 
 
 def events_schema() -> ArrowSchema:
-    """Describe the columns that `events` returns, as `schema` does for `parse`.
+    """Describe the columns that `events` returns, in the same form as `schema`.
 
     Raises:
         UsageError: if the native backend is not in use.

@@ -59,7 +59,7 @@ Now: TypeAlias = float | Callable[[], float]
 TARGETS: Final = get_args(Target)
 _LIMITS = Limits()
 _PREFIX_BYTES = 16
-_LAST_SECOND: Final = 2**53  # the largest range in which floats represent every integer exactly
+_LAST_SECOND: Final = 2**53  # up to this value, floats represent every integer exactly
 _JOINED_BYTES = 16 * 1024
 # Target -> the profile of its own API, and the target's name in that profile (`_spec/gateways.json`). Other targets
 # accept any id.
@@ -182,7 +182,7 @@ class StreamConverter:
         ):
             if value not in known:
                 raise UsageError(choice_message(name, value, known))
-        # Generated call ids are random too, because the response of the next turn must not repeat them.
+        # Generated call ids are random too, because the next response in the conversation must not repeat them.
         prefix = os.urandom(_PREFIX_BYTES).hex() if seed is None else seed
         given: Any = {"tools": tools, "known_call_ids": known_call_ids, "content_type": content_type}
         config = to_config(policy, limits, seed=prefix, **given)
@@ -281,12 +281,12 @@ class StreamConverter:
         The kept pieces go to the converter, which does not copy them.
         """
         unread, self._unread, self._kept = self._unread, [], None
-        return cast("DetectingConverter", self._converter).overflow(unread)  # a repairer does not buffer input here
+        return cast("DetectingConverter", self._converter).overflow(unread)  # only converters buffer input here
 
     def _is_whole(self, piece: bytes, position: PiecePosition) -> bool:
         """Return whether a payload ends with this piece.
 
-        If it does, the converter does not have to buffer any of the pending input.
+        If it does, the converter can process all pending input without buffering it.
         """
         ends = self._array.is_one is not False and self._array.ends_in(piece)
         return ends if self._array.is_one else position != "inside"
@@ -345,7 +345,7 @@ class StreamConverter:
 
     @property
     def error(self) -> StreamError | None:
-        """The upstream failure, if any. If there is one, its ending has been written."""
+        """The upstream failure, if any. By then, the ending for it has been written."""
         fault = self._converter.error
         if fault is not None and fault.policy is None:
             fault.policy = self._base
@@ -359,8 +359,9 @@ class StreamConverter:
 
     @property
     def is_over(self) -> bool:
-        """Whether further input is ignored because an ending has been written. (Some events may still follow an error
-        that the upstream sent.)
+        """Whether further input is ignored because an ending has been written.
+
+        After an error that the upstream itself sent, some events may still follow.
         """
         return self.error is not None if self._repairer is None else self._repairer.is_over
 

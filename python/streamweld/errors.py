@@ -23,8 +23,8 @@
          `- MissingExtra(ImportError)            an optional dependency is not installed: .extra
 
 All messages are built here, from `_spec/diagnostics.json`, `_spec/errors.json`, the detail and the place. A message is
-one line; text from the wire (a detail, a gateway's error message, the beginning of an unrecognized body) is shortened,
-and its control characters are escaped. This module does not depend on streams or backends.
+one line. Text from the stream (a detail, a gateway's error message, the beginning of an unrecognized body) is
+shortened, and its control characters are escaped. This module does not depend on streams or backends.
 """
 
 # ruff: noqa: SIM905 (a list of words is easier to read as words)
@@ -70,7 +70,8 @@ RAW_BYTES: Final = 256
 _DETAIL_CHARS: Final = 256
 _BEGINNING_CHARS: Final = 40
 
-# Messages of base classes and of the places where a stream was truncated. Those of rules are in `_spec`.
+# Messages for the base classes, and for the places where a stream can be truncated. The messages for rules are in
+# `_spec`.
 _SENTENCES: Final = {
     "stream": "the stream cannot be read",
     "framing": "the bytes are not a valid event stream",
@@ -80,8 +81,8 @@ _SENTENCES: Final = {
     "truncated_transport": "the connection broke before the stream ended",
 }
 
-# Whether a gateway's error code or type allows a retry. The first list takes precedence, because an exhausted quota may
-# have the status 429.
+# Error codes and types of gateways after which a retry cannot succeed, and those after which it may. The first list
+# takes precedence, because the error for an exhausted quota may have the status 429.
 _FINAL: Final = frozenset(
     "insufficient_quota billing_error billing_not_active context_length_exceeded content_filter "
     "content_policy_violation invalid_request_error invalid_request invalid_api_key authentication_error "
@@ -124,7 +125,7 @@ class StreamError(StreamweldError):
     Attributes:
         rule: the stable snake_case code of the fault: a diagnostic code, `limit_<name>`, or a code that this module
             defines.
-        detail: the part of the message that follows the text of the rule; it may come from the wire.
+        detail: the part of the message that follows the text of the rule; it may contain text from the stream.
         byte_offset: the absolute offset of the event's first data line, in bytes of the decoded body.
         event_ordinal: the 0-based number of that event.
         event_type: the name of that event, if it has an `event:` line.
@@ -132,7 +133,7 @@ class StreamError(StreamweldError):
         raw: the first 256 bytes of the payload. They are not part of the message.
         retryable: whether the same request may succeed if sent again; None if unknown.
         policy: the name of the base policy with which the stream was read.
-        hint: what to do about the fault, if the input shows that; otherwise empty. It ends the message.
+        hint: what to do about the fault, if the input shows what went wrong; otherwise empty. The message ends with it.
         partial: everything read before the fault, as a `Response`; None outside a parser.
         events: the events that the failed call decoded before the fault.
     """
@@ -468,7 +469,7 @@ class HistoryError(StreamweldError):
         rule: the code of the rule.
         path: JSON pointer to the offending member.
         violations: the violations that `check` finds in the history, if they cause the error.
-        detail: what is wrong, in words.
+        detail: a description of what is wrong.
     """
 
     def __init__(self, rule: str, path: str = "", violations: Iterable[Any] = (), detail: str = "") -> None:

@@ -1,8 +1,8 @@
 """The event classes: one set per process.
 
-If the extension is installed, these are the native classes, which the pure backend then uses too; otherwise, they are
-the classes in `_events`. Names, fields and repr are the same in both sets, and `__module__` is this module. Type
-checkers always see the Python classes.
+If the extension is installed, these are the native classes, and the pure backend uses them too. Otherwise, they are the
+classes in `_events`. Both sets have the same names, fields and repr, and `__module__` is this module. Type checkers
+always see the Python classes.
 """
 
 # ruff: noqa: TC004 (the names that type checkers import are bound at run time below)

@@ -70,7 +70,7 @@ async def _aflat(batches: AsyncGenerator[list[Event]]) -> AsyncGenerator[Event]:
 
 
 class _Arguments:
-    """Gives all iterators access to the arguments of calls that are still arriving."""
+    """Methods of all iterators for reading the arguments of calls that are still arriving."""
 
     __slots__ = ()
     _reader: StreamParser

@@ -1,7 +1,7 @@
 """Options for a stream: `Policy` (how to react to each fault) and `Limits` (how much input to accept).
 
-Both are frozen and hashable, and are validated once, when they are created, so a backend receives only valid plain
-data. They depend only on the tables in `_spec`, not on a stream.
+Both are frozen and hashable. They are validated when they are created, so a backend receives only valid plain data.
+They depend only on the tables in `_spec`, not on a stream.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _unknown(what: str, word: object, known: Iterable[str]) -> UsageError:
 
 
 class _Checked:
-    """Base class that raises UsageError for unknown options, as for invalid values."""
+    """Base class that raises UsageError, instead of TypeError, for unknown options."""
 
     __slots__ = ()
 
@@ -400,9 +400,9 @@ def with_text_calls(policy: object, text_calls: TextCalls | None, families: tupl
     """Return the policy, which may be given as the name of a base policy, with another `text_calls` value.
 
     Args:
-        policy: to change.
-        text_calls: the new value; None keeps it.
-        families: replaces `text_call_families`; None keeps it.
+        policy: the policy to change.
+        text_calls: the new value; None keeps the current value.
+        families: the new value of `text_call_families`; None keeps the current value.
 
     Raises:
         UsageError: if the policy is invalid, or if the value or family does not exist.

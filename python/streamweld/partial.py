@@ -1,6 +1,6 @@
 """Read the arguments of a tool call while they arrive. `StreamParser.partial` returns `PartialArguments`.
 
-The events of a call update its view. Views work in the same way with both backends.
+The view of a call is updated by the events of that call. Views work in the same way with both backends.
 """
 
 from __future__ import annotations

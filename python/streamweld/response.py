@@ -236,7 +236,7 @@ _NOTHING: Final[_Given] = ((), "open", (), 0, False, None)
 
 
 class _Fold:
-    """The choices, usage and error that result from folding the events."""
+    """Folds the events into choices, usage and error."""
 
     __slots__ = (
         "choices",
@@ -382,7 +382,7 @@ class Response:
         if fold is not None:
             return fold
         given = self._given
-        fold = self._fold  # another thread may have computed it; it stores the fold before it replaces the given events
+        fold = self._fold  # another thread may have computed it: a thread stores the fold before it replaces the events
         if fold is None:
             fold = self._fold = _Fold(given)
             self._given = _NOTHING
@@ -631,7 +631,7 @@ def _part(item: Item) -> int:
 
 
 def _of(item_ids: Mapping[int, str] | None, items: Iterable[Item] | None) -> dict[int, str]:
-    """Return the wire ids of the items, except those of retracted texts."""
+    """Return the ids that the stream has for the items, except those of retracted texts."""
     if not item_ids:
         return {}
     texts = {item.part for item in items or () if isinstance(item, TextDone)}

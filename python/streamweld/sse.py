@@ -51,8 +51,8 @@ class Frame:
 class FrameReader:
     """Reads bytes in chunks of any size, and returns the frames that each chunk completes.
 
-    `last_event_id` is the last id of the connection that this one continues. Only the limits `max_event_bytes` and
-    `max_field_bytes` apply.
+    `last_event_id` is the last event id of the connection that this one continues. Only the limits `max_event_bytes`
+    and `max_field_bytes` apply.
     """
 
     __slots__ = ("_failed", "_framer")
@@ -128,7 +128,7 @@ def aiter_frames(
 
 
 class _Reconnects:
-    """Gives both iterators the values that a client needs to reconnect."""
+    """Properties of both iterators with the values that a client needs to reconnect."""
 
     __slots__ = ()
     _reader: FrameReader

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["StreamOptions", "StreamParser", "parse"]
 
-# What to write instead of names that other functions use.
+# Names that other functions use for these options, and what to write instead.
 _CALLED: Final = {
     **dict.fromkeys(("format", "source"), "dialect="),
     **{name: f"policy=Policy({name}=…)" for name in ("text_calls", "text_call_families", "missing_terminal")},
@@ -158,7 +158,7 @@ class StreamParser:
     def _complete(self, fault: StreamError) -> None:
         fault.policy = self._base
         fault.partial = self.response
-        # If anything was decoded, the body is a stream, whatever its first bytes look like.
+        # If anything was decoded, the body is a stream, so its first bytes are not examined.
         if not (
             fault.hint or isinstance(fault, NotAnEventStream) or any(choice.items for choice in fault.partial.choices)
         ):

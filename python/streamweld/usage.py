@@ -147,7 +147,7 @@ def _made(counts: _Counts, tokens_in: int | None, tokens_out: int | None) -> Nor
     total = counts.get("total")
     if total is not None and (tokens_in is None) != (tokens_out is None):
         rest = total - ((tokens_in if tokens_out is None else tokens_out) or 0)
-        if rest > 0:  # otherwise the missing count may be zero or not sent yet
+        if rest > 0:  # otherwise, the missing count is zero or has not been sent yet
             tokens_in, tokens_out = (rest, tokens_out) if tokens_in is None else (tokens_in, rest)
     known = None if tokens_in is None or tokens_out is None else min(tokens_in + tokens_out, _LARGEST)
     if known is not None:
@@ -167,9 +167,9 @@ def _made(counts: _Counts, tokens_in: int | None, tokens_out: int | None) -> Nor
 def _beside(counts: _Counts, shape: _Shape) -> dict[str, list[str]]:
     """Return the counts that the gateway reports separately from the input and output.
 
-    The API's documentation decides, unless the numbers contradict it: a part that is larger than the whole is not
-    included in it (Azure's Grok reports 373 cached tokens of a prompt of 235), and a total that exceeds the sum by
-    exactly one part shows that this part is counted separately (xAI's reasoning, Mistral's audio).
+    This follows the API's documentation, unless the numbers contradict it. A count that is larger than the input or
+    output cannot be included in it (Azure's Grok reports 373 cached tokens for a prompt of 235). If the total exceeds
+    input plus output by exactly one other count, that count is separate (xAI's reasoning, Mistral's audio).
     """
     beside = {name: [part for part in shape.adds.get(name, ()) if part in counts] for name in ("input", "output")}
     if not any(beside.values()):

@@ -4,7 +4,7 @@
         print(violation.severity, violation.rule, violation.where.byte_offset, violation.message)
 
 `Checker` accepts a stream in chunks and uses bounded memory. The rules are in `_spec/rules.json`: each has an id, a
-severity, a text and a source document. The code refers to rules by id. The checker does not assemble or repair
+severity, a description and a source document. The code refers to rules by id. The checker does not assemble or repair
 anything, so its findings do not depend on how `StreamParser` interprets the same bytes.
 """
 
@@ -32,13 +32,13 @@ __all__ = ["DIALECTS", "CheckDialect", "Checker", "Place", "Violation", "check"]
 CheckDialect: TypeAlias = Literal["auto", "chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui"]
 
 DIALECTS: Final[tuple[str, ...]] = get_args(CheckDialect)
-# Event types of the AI SDK that only open or end a response. The openings of Chat Completions, Responses and Messages
-# are a part of it, because they name its id and model.
+# Event types of the AI SDK that only open or end a response. The opening events of Chat Completions, Responses and
+# Messages are not listed: they contain the id and model of the response, so they count as a part of it.
 _FRAMES: Final = frozenset(
     ["start", "start-step", "stream-start", "response-metadata", "finish-step", "finish", "abort"]
 )
-_GEMINI: Final = ("usageMetadata", "modelVersion", "responseId")  # members of a Gemini chunk beside its candidates
-_LONG_INTEGER: Final = re.compile(r"(?<![0-9])[0-9]{4000}")  # one attempt per run of digits
+_GEMINI: Final = ("usageMetadata", "modelVersion", "responseId")  # members of a Gemini chunk other than its candidates
+_LONG_INTEGER: Final = re.compile(r"(?<![0-9])[0-9]{4000}")  # the lookbehind allows one match attempt per run of digits
 _BITS: Final = 13_000
 _MOST_VALUES: Final = LIMITS["max_json_values"] or 0
 _MAX_UNDETECTED: Final = 16  # maximum number of payloads before the first one that identifies the dialect
@@ -160,7 +160,7 @@ class Checker:
             self._text(text, event, identifier)
 
     def _text(self, text: str, event: str, identifier: str, joins: int = 0) -> None:
-        """Deliver the payloads in a text that is not blank. `joins`: the number of missing line ends before it."""
+        """Deliver the payloads in non-blank text. `joins`: the number of missing line ends before it."""
         if text == "[DONE]":
             self._deliver(None, event, identifier)
         elif text.startswith(":"):
@@ -190,7 +190,7 @@ class Checker:
             self._report.record("framing.not_object", text[:40])
 
     def _joined(self, text: str, event: str, identifier: str, joins: int) -> bool:
-        """Deliver a document and the data after it on the same line. Returns False if this is not such a line."""
+        """Deliver a document and the data after it on the same line. Returns False if there is no data after it."""
         line = text.encode()
         at = joined_field(line, MAX_DEPTH)
         if at is None or joins == MOST_JOINS:

@@ -1,4 +1,4 @@
-"""Rules for AI SDK stream parts (LanguageModelV2 to V4), and for the form in which `streamText` emits them."""
+"""Rules for AI SDK stream parts: those of LanguageModelV2 to V4, and the form in which `streamText` emits them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Input:
 
 
 class Parts(Lifecycle):
-    """Checks `stream-start`, parts with start, delta and end, complete tool calls, and `finish`."""
+    """Checks `stream-start`, parts sent as start, delta and end, complete tool calls, and `finish`."""
 
     dialect: ClassVar[str] = "ai-sdk-parts"
 
@@ -161,7 +161,7 @@ class Parts(Lifecycle):
             self.record("call_input_json", f"{identifier}: {text.fault()}")
 
     def _finish(self, kind: str, value: dict[str, Any]) -> None:
-        """Check the end of a model's response. In the consumer form, every step has such an end."""
+        """Check the end of a model's response. In the form that `streamText` emits, every step has such an end."""
         for family, identifier in sorted(self._open):
             self.record("unended", f"{family} {identifier}")
         self._open.clear()

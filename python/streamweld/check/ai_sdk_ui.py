@@ -1,4 +1,4 @@
-"""Rules for the AI SDK's UI message stream (v1): what its reducer needs and its chunk schema requires."""
+"""Rules for the AI SDK's UI message stream (v1): the requirements of its reducer and of its chunk schema."""
 
 from __future__ import annotations
 

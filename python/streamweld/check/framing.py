@@ -2,9 +2,9 @@
 
 Payloads, numbers and offsets come from the framer and are the same as in `StreamParser`. This also applies to the
 elements of a body that is one JSON array (Gemini without `alt=sse`), and to the lines of a body with one document per
-line. Faults that only a linter reports (a line that every reader skips, a field without a meaning) are checked here
-line by line, so the result does not depend on the chunk boundaries. This module does not depend on a dialect and does
-not parse JSON.
+line. This module also looks for faults that only a linter reports, such as a line that every reader skips or an unknown
+field. It does so line by line, so the result does not depend on the chunk boundaries. It does not depend on a dialect
+and does not parse JSON.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Framing:
     def close(self) -> bool:
         """End the input. Returns True if the last event is not followed by a blank line."""
         if self._array.is_one is None:
-            self._feed_lines(self._array.held)  # too short to be detected, so treat it as lines
+            self._feed_lines(self._array.held)  # too short to be detected as an array, so treat it as lines
         if self.broken:
             return False
         if self._array.is_one:

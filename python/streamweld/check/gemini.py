@@ -145,7 +145,7 @@ class Gemini(Lifecycle):
 
 
 def _has_content(part: object) -> bool:
-    """Return True if a part has content. An empty text counts if it carries a finish reason or a signature."""
+    """Return True if a part has content. Empty text counts as content if the part has a finish reason or signature."""
     if not isinstance(part, dict):
         return False
     members = cast("dict[str, Any]", part)

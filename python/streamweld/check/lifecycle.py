@@ -1,8 +1,8 @@
 """Code shared by the checkers of all dialects: their interface, access to JSON members, and comparison of texts by
 digest.
 
-Memory is bounded: a text is kept as its length and a digest, JSON text as the state of an automaton, and all data
-stored per id count toward `MOST_KEPT`. This module does not depend on a dialect.
+Memory is bounded: text is stored as a length and a digest, JSON text as the state of an automaton, and everything that
+is stored per id counts toward `MOST_KEPT`. This module does not depend on a dialect.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ENTRY: Final = 256  # number of bytes counted per stored value, in addition to 
 
 
 class Lifecycle:
-    """The rules of one dialect, which receive one payload after another. `name` is the event name of the frame."""
+    """Base class for the rules of one dialect. `event` or `marker` is called for each payload, and `end` at the end."""
 
     dialect: ClassVar[str]
 
@@ -48,7 +48,7 @@ class Lifecycle:
         self._kept = 0
 
     def event(self, value: dict[str, Any], name: str, identifier: str) -> None:
-        """Check a payload object."""
+        """Check a payload object. `name` and `identifier` are the event name and id of its frame."""
         raise NotImplementedError
 
     def marker(self) -> None:
@@ -82,7 +82,7 @@ def _size(words: Iterable[str | None]) -> int:
 
 
 class Text:
-    """A text that arrives in fragments, for comparison with the same text sent in one piece."""
+    """Text that arrives in fragments, for comparison with the same text sent in one piece."""
 
     __slots__ = ("_has_replacement", "_hash", "length", "pieces")
 
@@ -99,7 +99,7 @@ class Text:
         self.pieces += 1
 
     def is_(self, whole: str) -> bool:
-        if self._has_replacement:  # a surrogate pair that is split between two fragments is not a character in either
+        if self._has_replacement:  # a surrogate pair may have been split between fragments
             return True
         return digest(whole) == self._hash.digest() and len(whole) == self.length
 
@@ -128,7 +128,7 @@ class Json:
 
 
 def digest(value: object) -> bytes:
-    """Return the digest of a text, or of a JSON value regardless of the order of its members."""
+    """Return the digest of a string or other JSON value. The order of members does not affect the digest."""
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
@@ -158,5 +158,5 @@ def count(value: Mapping[str, Any], name: str) -> int | None:
 
 
 def missing(value: Mapping[str, Any], names: Iterable[str]) -> str:
-    """Return the names of the missing members as a list in prose."""
+    """Return the names of the missing members as text for a message."""
     return ", ".join([name for name in names if name not in value])

@@ -61,7 +61,7 @@ class _Item:
 
 
 class Items:
-    """All items of one response. Violations go to the report of the lifecycle that these items belong to."""
+    """All items of one response. Violations are added to the report of the response's lifecycle."""
 
     def __init__(self, lifecycle: Lifecycle) -> None:
         self._record = lifecycle.record
@@ -200,7 +200,7 @@ class Items:
                 self._record("item_done_differs", where)
 
     def _whole(self, name: str, number: int, part: _Part, body: dict[str, Any]) -> str | None:
-        """Return the text that the done item repeats for a part."""
+        """Return the text of a part as repeated in the done item."""
         if not name:
             member = next((member for _, kind, member in _CHANNELS.values() if kind == part.kind), "")
             return string(body, member)

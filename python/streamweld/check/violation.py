@@ -24,7 +24,7 @@ MOST_OF_A_RULE = 100  # maximum number of violations listed per rule; further on
 
 
 class Place(NamedTuple):
-    """The place in a stream where the subject of a violation begins."""
+    """The place in a stream where the faulty event or line begins."""
 
     byte_offset: int
     """Absolute offset, including a BOM: the first byte of the event's first data line, or of the faulty line."""
@@ -39,7 +39,7 @@ class BrokenClient(NamedTuple):
     version: str
     """The version that was tested."""
     effect: str
-    """The effect in the client, such as `raises TypeError`."""
+    """The effect on the client, such as `raises TypeError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Rule:
 
     `basis` is `text` (the source requires it), `reader` (the official readers need it), or `reading` (a stricter
     interpretation of the source, or common practice). `breaks_client` lists the clients that were observed to misread
-    or reject a stream because of this rule.
+    or reject a stream that breaks this rule.
     """
 
     id: str
@@ -140,7 +140,7 @@ class Report:
         self._found.append(Violation(rule, at or self.position, message, known.source, known.severity))
 
     def once(self, rule: str, detail: str = "") -> None:
-        """Report a violation that concerns the stream as a whole only once, at the first place."""
+        """Report a violation that concerns the whole stream. Only the first call for a rule has an effect."""
         if rule not in self._counts:
             self.record(rule, detail)
 

@@ -73,8 +73,8 @@ def run() -> None:
         click.echo(f"streamweld: {error}", err=True)
         sys.exit(USAGE)
     except (OSError, UnwritableError) as error:
-        # Errors in input files are handled elsewhere, so this is an output error. Discard the buffered output, because
-        # Python would fail again to flush it at exit.
+        # Errors in input files are handled elsewhere, so this is an output error. Discard the buffered output;
+        # otherwise, Python would try to flush it at exit and fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         click.echo(f"streamweld: the output cannot be written: {getattr(error, 'strerror', None) or error}", err=True)
         sys.exit(UNREADABLE)

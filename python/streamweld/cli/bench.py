@@ -1,7 +1,7 @@
 """`streamweld bench`: measure the parsing throughput of both backends, relative to parsing just the JSON.
 
-Every result is checked before it is timed. The readers take turns, and the medians of their rounds are compared. The
-full benchmark, which includes other libraries, is `make bench` in the source tree.
+Each reader's result is checked before the reader is timed. The readers run alternately, and the medians of their rounds
+are compared. The full benchmark, which includes other libraries, is `make bench` in the source tree.
 """
 
 from __future__ import annotations

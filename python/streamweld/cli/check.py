@@ -70,7 +70,7 @@ class Report:
     dropped: int
     unknown: StreamError | None
     lines: Lines
-    hint: str  # description of the body if it is not a stream
+    hint: str  # what the body seems to be, if it is not a stream
     selection: Selection
 
     @property

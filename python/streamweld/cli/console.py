@@ -142,7 +142,7 @@ def _source(file: str) -> Generator[BinaryIO]:
 
 
 def _body(source: Any) -> BinaryIO:
-    """Return the source, or the body in it if it is a recording of streamweld."""
+    """Return the source; if it is a recording of streamweld, return the recorded body instead."""
     if source.peek(len(MARK)).startswith(MARK):
         try:
             return BytesIO(parse_recording(source.read().decode("utf-8")).body)

@@ -57,7 +57,7 @@ _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The codes to show, which match `select` but not `ignore`, and the lowest severity that fails.
+    """The codes to show (those that match `select` but not `ignore`), and the lowest severity for exit code 1.
 
     Raises:
         UsageError: if a pattern does not match any code.
@@ -88,12 +88,12 @@ class Selection:
         return chosen and not any(fnmatchcase(code, pattern) for pattern in self.ignore)
 
     def codes(self, findings: Iterable[Finding]) -> list[str]:
-        """Return the codes that summaries list, each once: warnings, errors, and, if they fail, infos."""
+        """Return the codes that summaries list, each once: warnings, errors and, if `fail_on` is `info`, infos."""
         listed = _SEVERITIES if self.fail_on == "info" else ("warning", "error")
         return list(dict.fromkeys(one.code for one in findings if one.severity in listed))
 
     def fails(self, findings: Iterable[Finding]) -> bool:
-        """Return whether a finding is severe enough to fail."""
+        """Return whether a finding is severe enough for exit code 1."""
         return fails((one.severity for one in findings), self.fail_on)
 
 
@@ -256,8 +256,8 @@ def _length(finding: Finding) -> dict[str, int]:
 def write_sarif(out: TextIO, found: Iterable[tuple[str, Iterable[Finding]]], unreadable: Sequence[str]) -> None:
     """Write one SARIF log for all files.
 
-    Each file in `unreadable` becomes a result, because a log without results looks as if everything had been checked,
-    and a notification, because the run is incomplete.
+    Each file in `unreadable` becomes a notification, because the run is incomplete. It also becomes a result, because a
+    log without results would look as if everything had been checked.
     """
     run = _Sarif()
     for file, findings in found:

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 __all__ = ["inspect"]
 
 _READ = 65_536
-_TEXT = 2_000  # maximum number of characters of a text in the readable view
+_TEXT = 2_000  # maximum number of characters of text in the readable view
 _ARGUMENTS = 400
 _HEAD = 200  # maximum number of characters shown of a body that is not an event stream
 _ROWS = 3  # maximum number of findings shown per rule in the readable view
@@ -83,7 +83,7 @@ class Report:
 
     @property
     def needed_repair(self) -> bool:
-        """Return True if there is an error, or a diagnostic for which a repair in flight would change the stream."""
+        """Return True if there is an error, or a diagnostic whose repair would change the bytes of the stream."""
         return self.raised is not None or any(
             one.severity != "info" or CODES[one.code].mends is not None for one in self.diagnostics
         )
@@ -141,7 +141,7 @@ class Report:
         }
 
     def _error(self) -> dict[str, Any] | None:
-        """Return the error that ended the stream, or the gateway's error if the policy lets the stream continue."""
+        """Return the error that ended the stream, or the gateway's error if the policy does not raise for it."""
         sent = self.response.error
         if self.raised is not None:
             return self.raised.to_dict()

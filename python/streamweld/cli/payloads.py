@@ -202,7 +202,7 @@ def finish_convert(
 
 
 def _base64(value: Any) -> str:
-    """Encode bytes as base64: boto3 accepts bytes for media, but the API uses base64 on the wire."""
+    """Encode bytes as base64. boto3 accepts bytes for media, but requests to the API contain base64."""
     if isinstance(value, bytes):
         return b64encode(value).decode()
     raise TypeError(f"{type(value).__name__} is not JSON")

@@ -68,7 +68,7 @@ def check(
     request = load(file)
     try:
         found = check_request(request, target=target, gateway=meant)
-    except UsageError:  # in the target's API, another member contains the messages
+    except UsageError:  # the request has no member with messages of the target's API
         _suggest_conversion(file, request, meant.target)
         raise
     if found:

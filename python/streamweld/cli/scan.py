@@ -220,7 +220,7 @@ class Parts:
             self.flush(after, totals)
 
     def flush(self, after: ScanPosition, totals: Totals) -> None:
-        """Complete a part, and then add it to the journal, which therefore lists only complete parts."""
+        """Complete a part and add it to the journal. The journal lists only complete parts."""
         write_part(self._part(self.count), self.rows, self.kind, self.task.columns)
         line = {"part": self.count, "file": after.file, "row": after.row, "totals": totals.to_dict()}
         with (self.folder / "journal.jsonl").open("a", encoding="ascii") as journal:

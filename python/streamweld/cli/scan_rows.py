@@ -122,7 +122,7 @@ def _raised(error: StreamError) -> dict[str, Any]:
 
 
 def _reported(response: Response) -> dict[str, Any] | None:
-    """Return the error that another policy would have raised: the error that the gateway sent, or the truncation."""
+    """Return the error that a stricter policy would have raised: the gateway's error, or the truncation."""
     sent = response.error
     if sent is not None:
         position = _place(response, "upstream_error")

@@ -12,8 +12,8 @@ __all__ = ["DENIED", "DENIED_OUTPUT", "REQUEST_DETAILS", "request_details"]
 # Members of an approval request that have the same name in UIMessages (`approval`) and ModelMessages
 # (`tool-approval-request`).
 REQUEST_DETAILS: Final = ("isAutomatic", "signature", "inputSchemaInput")
-# Default texts for a call that was denied without a reason: one for the `execution-denied` result, one for the
-# `output-denied` state.
+# Default texts for a call that was denied without a reason: `DENIED` for the `execution-denied` result,
+# `DENIED_OUTPUT` for the `output-denied` state.
 DENIED: Final = "Tool execution denied."
 DENIED_OUTPUT: Final = "Tool call execution denied."
 

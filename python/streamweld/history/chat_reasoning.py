@@ -49,7 +49,7 @@ _FORMATS: Final[Mapping[str | None, str]] = {
     "vertex": "google-gemini-v1",
 }
 _UNKNOWN: Final = "unknown"
-_SUMMARIZING: Final = frozenset({"openai", "azure", "xai"})  # issuers of summaries, which have no signature
+_SUMMARIZING: Final = frozenset({"openai", "azure", "xai"})  # vendors that send summaries, which have no signature
 _FRAGMENTS: Final = {"reasoning.text": "text", "reasoning.summary": "summary"}
 
 
@@ -118,7 +118,7 @@ def write_details(thoughts: Iterable[Reasoning], calls: Iterable[Call], *, every
 
 
 def detailed_proof(part: Reasoning) -> tuple[str, ...]:
-    """Return the members of a reasoning part, other than its text, for which its details have a place."""
+    """Return which proofs (`signature`, `encrypted`) of a reasoning part `write_details` can write."""
     return ("encrypted",) if part.issuer in _SUMMARIZING and not _has_details(part) else ("signature", "encrypted")
 
 

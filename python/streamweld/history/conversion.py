@@ -57,15 +57,15 @@ def convert(
         messages: the messages or items, the request that contains them, or a `Response`, which becomes the assistant's
             next turn. A list may mix messages, Responses and SDK objects. It is not modified. Other members of a
             request are kept if the target has a member with the same name and meaning; otherwise they are recorded as
-            losses. `streamweld.requests.convert` converts them too.
+            losses. To convert the other members too, call `streamweld.requests.convert`.
         source: `openai-chat`, `mistral`, `responses`, `anthropic`, `gemini`, `bedrock-converse`, `ai-sdk-ui`,
             `ai-sdk-model`, or `auto`.
         target: one of the same dialects (type `history.Target`); `chat` and `ai-sdk-parts` are aliases for
             `openai-chat` and `ai-sdk-model`.
         gateway: the profile whose constraints apply: a name, `name@date`, a `Profile`, or a mapping; None for the
             target's own API.
-        provider: the vendor or gateway that issued the signatures in the assistant's turns, for turns that do not name
-            it. Case does not matter; `_spec/gateways.json` lists the names under `providers`.
+        provider: the vendor or gateway that issued the signatures in the assistant's turns, for turns that do not
+            identify the issuer. Case does not matter; `_spec/gateways.json` lists the names under `providers`.
         policy: how broken histories are repaired.
         tools: the tools of the request: their names, a mapping keyed by name, or their definitions in any dialect.
         store: whether the target stores items between requests (Responses API only).
@@ -209,7 +209,7 @@ def _snapshot(
     """Return the state that a later call with `previous` is compared with, or None if the conversion cannot be
     continued.
 
-    It cannot be continued if the output for one turn depends on other turns.
+    A conversion cannot be continued if the output for one turn depends on other turns.
     """
     counted = context.facts("reasoning").get("max_replayed") is not None
     if isinstance(items, str | Response) or counted or context.family == "ai-sdk-ui":
@@ -265,7 +265,7 @@ def _is_several(value: object) -> TypeGuard[Iterable[Any]]:
 
 
 def _issuer(word: str | None, constraints: Mapping[str, Any]) -> str | None:
-    """Return the issuer for the `provider` argument, which may be a name in `providers` or an issuer in the profile."""
+    """Return the issuer for the `provider` argument, which is a name in `providers` or an issuer in the profile."""
     if word is None or word in (members_of(constraints.get("reasoning")).get("issuers") or ()):
         return word
     return profiles.provider(word)
@@ -283,7 +283,7 @@ def _constraints(family: str, constraints: Mapping[str, Any]) -> Mapping[str, An
 
 
 def tool_names(tools: Any) -> dict[str, Any]:
-    """Return the tools keyed by name, given as names, a mapping, or definitions in any dialect."""
+    """Return the tools keyed by name. `tools` contains names, a mapping, or definitions in any dialect."""
     if tools is None:
         return {}
     if isinstance(tools, Mapping):

@@ -3,8 +3,8 @@
 A replayed stream can leave extra messages in which empty reasoning has the `rs_` ids of earlier messages. The Responses
 API then rejects the next turn ("Duplicate item found with id rs_…"). Two passes run over AI SDK messages or Responses
 items; each Responses item counts as a message. The first removes parts that repeat the id and text of another part of
-the same message; the second removes parts of later messages that add no text to an earlier id. A different text with
-the same id is a separate summary and is kept. The result does not depend on a target or gateway.
+the same message. The second removes parts that have the id of an earlier message and no new text. New text with the
+same id is a separate summary and is kept. The result does not depend on a target or gateway.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ def dedupe_reasoning(
 ) -> _T:
     """Return the history without reasoning that repeats an earlier item.
 
-    Parts without an item id are never changed. A message is dropped only if at most step markers would remain. If
-    several parts have the same id and text, the first one is kept. If only a removed part has encrypted content, that
-    content moves to the kept part.
+    Parts without an item id are never changed. A message is dropped only if nothing or only step markers would remain.
+    If several parts have the same id and text, the first one is kept. If only a removed part has encrypted content,
+    that content moves to the kept part.
 
     Args:
         messages: AI SDK UIMessages or ModelMessages, Responses items, or the payload that contains them (`messages` or

@@ -49,7 +49,7 @@ class Loss:
 
 
 class _Ways:
-    """Lookup tables for an `IdMap`: target ids by source id, source ids by target id, and the renamed calls."""
+    """Lookup tables for an `IdMap`: target ids keyed by source id, source ids keyed by target id, and renamed calls."""
 
     __slots__ = ("back", "forth", "pairs")
 

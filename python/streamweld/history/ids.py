@@ -42,7 +42,7 @@ class IdForm:
         object.__setattr__(self, "_whole", _of_length(self.chars, self.low, self.high))
 
     def fits(self, text: str) -> bool:
-        """Return whether an id may remain unchanged. An id with embedded provider data may, unless it is banned."""
+        """Return whether an id may remain unchanged, which includes ids with provider data that are not banned."""
         if text in self.banned:
             return False
         return self._whole.fullmatch(text) is not None or self.carries(text)
@@ -141,7 +141,7 @@ class Minter:
         return self._made(plain)
 
     def nameless(self, sent: str) -> str:
-        """Return an id for a call that has none, derived from the content of the call, not its position."""
+        """Return an id for a call that has none. It is derived from the content of the call, not from its position."""
         return self._made("call", sent)
 
     def _made(self, text: str, whole: str | None = None) -> str:

@@ -34,7 +34,7 @@ _SHORT: Final = {
     "x-flac": "flac",
     "x-m4a": "m4a",
 }
-# The first bytes of a file -> its media type. WebP and WAV are containers with their type at byte 8.
+# Maps the first bytes of a file to its media type. WebP and WAV are containers that specify their type at byte 8.
 _SHORT_VIDEO: Final = {  # `video/mpeg` is not MP3
     "quicktime": "mov",
     "x-matroska": "mkv",
@@ -82,7 +82,8 @@ def detected(data: str) -> str | None:
 def takes(accepted: Collection[str], part: Media, *, written: bool) -> bool:
     """Return whether a target that accepts these formats (`text` for any text) accepts the data of a part.
 
-    `written`: whether the part is written as a new block, so that text can be given the form that the target requires.
+    `written`: whether the part is written as a new block, so that text can be written in the form that the target
+    requires.
     """
     if part.data is None or part.media_type is None or short_form(part.media_type, part.kind) in accepted:
         return True

@@ -116,8 +116,8 @@ class Origin:
 def _part(cls: type[_T]) -> type[_T]:
     """Create a slotted dataclass that only type checkers treat as frozen.
 
-    Freezing at run time would make creating a part take three times as long. For the same reason, readers pass fields
-    by position in hot paths.
+    If the class were frozen at run time, creating a part would take three times as long. Readers also pass fields by
+    position in hot paths, to save time.
     """
     return dataclass(slots=True, eq=False)(cls)
 
@@ -358,7 +358,7 @@ def arguments_object(call: Call) -> dict[str, Any] | None:
 
 
 def repeats_keys(call: Call) -> bool:
-    """Return whether the text of the arguments, which is JSON, has an object with a repeated key."""
+    """Return whether any object in the arguments (JSON text) has a repeated key."""
     if call.input is not MISSING or not call.arguments:
         return False
     found = False
@@ -368,7 +368,7 @@ def repeats_keys(call: Call) -> bool:
         found = found or len({name for name, _ in pairs}) < len(pairs)
 
     try:
-        # Numbers stay text, because `int` rejects numbers with many digits.
+        # Numbers are kept as text, because `int` raises an exception if there are too many digits.
         json.loads(call.arguments, object_pairs_hook=note, parse_int=str, parse_float=str, strict=False)
     except (ValueError, RecursionError):
         return False  # the text was accepted by a more lenient parser, which repaired it
@@ -415,7 +415,7 @@ def members_of(value: Any) -> Mapping[str, Any]:
 
 
 def removed_value(part: Part) -> Any:
-    """Return the value that an edit reports as removed: the source object or, if there is none, the part's text."""
+    """Return the value that an edit reports as removed: the source object if there is one, otherwise the text."""
     if part.raw is not None:
         return part.raw
     if isinstance(part, Text | Reasoning):

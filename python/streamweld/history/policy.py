@@ -32,8 +32,8 @@ class HistoryPolicy:
         reasoning: `auto` keeps the reasoning that the target's profile accepts and drops all other reasoning; `keep`
             keeps all reasoning that the target can represent; `drop` drops all reasoning; `text` is like `auto`, but
             turns the other reasoning into assistant text.
-        truncated_arguments: arguments that are not a JSON object are wrapped as `{"_raw": "…"}` (`wrap`), dropped with
-            their call and its result (`drop`), or replaced by `{}` (`empty`).
+        truncated_arguments: arguments that are not a JSON object are wrapped as `{"_raw": "…"}` (`wrap`) or replaced
+            by `{}` (`empty`), or the call is dropped together with its result (`drop`).
         on_unfixable: `raise` raises HistoryError if a violation cannot be repaired; `keep` leaves it unchanged.
 
     Raises:

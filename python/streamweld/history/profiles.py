@@ -1,5 +1,5 @@
-"""Gateway profiles, either bundled (`_spec/gateways.json`) or defined by the user: what a gateway accepts, since when,
-and why.
+"""Gateway profiles: what a gateway accepts, with dates and sources. Profiles are bundled (`_spec/gateways.json`) or
+defined by the user.
 
     profiles.load("vercel-ai-gateway")              # without a date: the newest profile
     profiles.load("vercel-ai-gateway@2026-01-29")
@@ -48,7 +48,7 @@ class Profile:
         targets: every target that the gateway offers.
         constraints: name -> value. A constraint that is absent does not apply.
         sources: name of a constraint -> a document and section, or an issue that quotes the server.
-        options: option -> value -> the constraints that then apply; `with_options` applies them.
+        options: option -> value -> the constraints that apply for that value. `with_options` selects the values.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Profile:
         An option that is None keeps its default. Options that the profile does not have are ignored.
 
         Raises:
-            UsageError: if an option does not have the value.
+            UsageError: if a value is not among the values of its option.
 
         >>> load("openai-responses").with_options(store=False).constraints["reasoning"]["needs_encrypted"]
         True

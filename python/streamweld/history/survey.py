@@ -1,8 +1,8 @@
-"""`Survey`: properties of a history, collected in one walk. Passes use them to return at once if there is nothing to
-do.
+"""`Survey`: properties of a history, collected in one pass over the turns. Passes with nothing to change use them to
+return at once.
 
-`plain`, `paired`, `trailing` and `ascii` are true only if the survey can prove the property. With unusual content, they
-are false, and the passes check the history.
+`plain`, `paired`, `trailing` and `ascii` are true only if the survey can prove the property. For unusual content they
+are false, and the passes check the history themselves.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class Survey:
         self.bare, self.plain, self.trailing, self.ascii = bare, plain, trailing, ascii_only
 
     def adopt(self, turns: list[Turn], calls: list[Call] | None = None) -> None:
-        """Use these properties for another list of turns to which they also apply.
+        """Make this survey describe another list of turns, without walking it. Its properties must be the same.
 
         `calls`: the list's calls, if they differ.
         """

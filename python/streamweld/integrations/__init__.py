@@ -1,1 +1,1 @@
-"""Repair streams in transit: in the official clients, in HTTP clients, or in front of a server."""
+"""Repair streams in transit: in the official clients, in HTTP clients, in ASGI applications, or in a proxy."""

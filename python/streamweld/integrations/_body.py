@@ -1,7 +1,7 @@
-"""Decide which responses to a client are repaired and in which dialect, and create the repair step.
+"""Select the responses that are repaired, and create the repair step for each.
 
-The decision depends on the endpoint, status, content type and request. This module is sans-I/O and is shared by all
-HTTP clients. `Body` turns the chunks of one response into repaired chunks; `StreamConverter` does the conversion.
+The selection and the dialect depend on the endpoint, status, content type and request. This module does no I/O and is
+used for all HTTP clients. `Body` turns the chunks of one response into repaired chunks, using `StreamConverter`.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ class RepairOptions(TypedDict, total=False):
     on_diagnostic: called with each `Diagnostic` and its `StreamContext` while the response is read; a function with one
         parameter receives only the diagnostic. If the stream ends with an error, the last diagnostic reports it: its
         code is the `rule` of the error. An exception that the function raises is logged, and the stream continues.
-    on_error: how a client learns that a stream is truncated, broken or exceeds a limit. `client`: through an error
-        event in the client's dialect, which the client raises as its own exception. `raise`: the loop that reads the
-        stream raises the `StreamError`, which has `.partial`.
+    on_error: how a stream that is truncated, is broken or exceeds a limit is reported. `client`: as an error event in
+        the client's dialect, which the client raises as its own exception. `raise`: the loop that reads the stream
+        raises the `StreamError`, which has `.partial`.
     record: a folder. Each stream is recorded before it is repaired, one file per stream: the bytes as they were read,
-        with their times. `streamweld.testing.recording` describes the format. Of the headers, only the content type is
-        recorded; of the request, only method and path.
+        with their times. `streamweld.testing.recording` describes the format. In addition to the body, only the
+        content type and the method and path of the request are recorded.
     """
 
     policy: Base | Policy
@@ -149,8 +149,8 @@ class Settings:
         Args:
             method, url: the method and URL of the request.
             status, headers: those of the response; header names are case-insensitive.
-            request: a function that returns the body of the request, if available. It is called only if the decision
-                depends on it.
+            request: a function that returns the body of the request, if available. It is called only if the result
+                depends on the body.
         """
         target = self._target(unquote(urlsplit(url).path).rstrip("/")) if method == "POST" else None
         content_type = headers.get("content-type", "")
@@ -201,8 +201,8 @@ class Settings:
         )
 
 
-# `_EVENT` matches the lines of an event with the blank lines after it, or one line of JSON. If the match starts at the
-# beginning of a line, it completes at most one event. `_LINE` matches one line.
+# `_EVENT` matches the lines of an event with the blank lines after it, or one line of JSON. A match that starts at the
+# beginning of a line completes at most one event. `_LINE` matches one line.
 _EVENT: Final = re.compile(rb"(?:[A-Za-z:][^\r\n]*(?:\r\n|\r|\n))*+[^\r\n]*+[\r\n]*+")
 _LINE: Final = re.compile(rb"[^\r\n]*[\r\n]*")
 
@@ -210,8 +210,8 @@ _LINE: Final = re.compile(rb"[^\r\n]*[\r\n]*")
 class Body(ChunkProcessor[bytes]):
     """The step that repairs the bytes of one response.
 
-    Exceptions from the connection are raised unchanged, because they describe the failure best. The converter is also
-    notified of the failure. Chunks should be small (for example, `_inflate.SLICE` bytes), because all output for a
+    Exceptions from the connection are raised unchanged, because they describe the failure best. The failure is also
+    passed to the converter. Chunks should be small (for example, `_inflate.SLICE` bytes), because all output for a
     chunk is in memory at once.
     """
 
@@ -240,8 +240,8 @@ class Body(ChunkProcessor[bytes]):
             given = self.converter.feed(chunk)
             self._tell.chunk()
             return self._looked(given)
-        # Feed event by event, so that everything before the fault is sent, but not the error ending, which would make
-        # the client raise its own exception before it receives the `StreamError`.
+        # Feed event by event, so that everything before the fault is sent but the error ending is not. With the error
+        # ending, the client would raise its own exception before the `StreamError` is raised.
         out: list[bytes] = []
         for event in _events(bytes(chunk)):
             out.append(self._looked(self.converter.feed(event)))
@@ -265,7 +265,7 @@ class Body(ChunkProcessor[bytes]):
         if isinstance(error, LimitExceeded):
             return self._looked(self.converter.exceed(error.limit_name))
         left = self.converter.close(broken=True)
-        if isinstance(error, BrokenBodyError):  # HTTP clients do not report this error, so the converter does
+        if isinstance(error, BrokenBodyError):  # HTTP clients do not report this error, so the converter reports it
             self.over = True
             return self._looked(left)
         self._tell()
@@ -310,7 +310,7 @@ def _requested_model(request: Callable[[], bytes | None], url: str) -> str | Non
 
 
 def _request_of(request: Callable[[], bytes | None]) -> dict[str, Any]:
-    """Return the request as an object if it may mention streams or tools, otherwise an empty object."""
+    """Return the parsed request if it may contain the members that `body` reads, otherwise an empty object."""
     body = request()
     if body is None or (b'"stream' not in body and b'tools"' not in body and b'functions"' not in body):
         return {}

@@ -18,8 +18,8 @@ class ConnectionWatch:
     """Watches the connection of a response until its body has ended.
 
     After malformed chunks, aiohttp closes the connection without notifying the reader, which would wait forever. This
-    class makes the reader raise an exception. If the connection is reset, aiohttp treats a body that is delimited by
-    the end of the connection as complete; in that case, `was_reset` returns True.
+    class makes the reader raise an exception. A body without a length ends with the connection, and aiohttp treats it
+    as complete even if the connection was reset; in that case, `was_reset` returns True.
     """
 
     def __init__(self, response: ClientResponse) -> None:

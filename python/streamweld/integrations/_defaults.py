@@ -25,13 +25,14 @@ LIMITS: Final = Limits(max_stream_bytes=MAX_STREAM_BYTES)
 
 KEEP_ALIVE: Final = b": keep-alive\n\n"
 KEEP_ALIVE_SECONDS: Final = 5.0
-"""Interval in seconds between keep-alive comments while input arrives but no output can be sent yet. Clients have a
-timeout for each read.
+"""Interval in seconds between keep-alive comments while input arrives but no output can be sent yet. Without comments,
+a read might time out in the client.
 """
 
 READS_ON: Final = (UpstreamError, UnknownDialect)
-"""Errors after which the rest of a body is still read. If the gateway sent an error, the connection can then be reused.
-A stream in an unknown dialect passes unchanged. After any other error, streamweld has written an ending.
+"""Errors after which the rest of a body is still read: after an error from the gateway, so that the connection can be
+reused, and for an unknown dialect, so that the stream passes unchanged. After any other error, streamweld has already
+written an ending.
 """
 
 

@@ -37,8 +37,8 @@ SLICE: Final = 65_536
 FREE_BYTES: Final = 16 * 1_048_576
 """`Limits.max_inflate_ratio` is not enforced until a body has inflated to this many bytes."""
 
-# Bytes of input per step. A step is small, because decoders copy their unused input, and a body may have many small
-# members.
+# Bytes of input per step. Steps are small, because decoders copy their unused input, and a body may have many small
+# members (compressed streams in sequence).
 _WINDOW: Final = 4096
 _GZIP: Final = frozenset({"gzip", "x-gzip"})
 _PLAIN: Final = frozenset({"", "identity"})
@@ -119,7 +119,7 @@ class Inflater:
 
     @property
     def is_complete(self) -> bool:
-        """Return True if the body may end here. An empty body may end."""
+        """Return True if the body may end here. An empty body is complete."""
         return not self._head and (self._decoder is None or self._decoder.is_done)
 
     def feed(self, data: bytes | bytearray | memoryview) -> Iterator[bytes]:
@@ -210,7 +210,7 @@ class _Zlib:
         try:
             out = self._state.decompress(data, SLICE)
         except zlib.error as fault:
-            # zlib discards its output for the bytes before the malformed one, so `_up_to_fault` decodes them again.
+            # zlib discards its output for the bytes before the fault, so `_up_to_fault` decodes them again.
             self._fault = fault
             self.has_more = True
             return _up_to_fault(before, data)

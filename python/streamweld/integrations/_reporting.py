@@ -51,7 +51,7 @@ class StreamContext:
     url: str | None
     """URL of the request, without credentials, query and fragment."""
     model: str | None
-    """Name of the model that the stream reports, otherwise of the model that the client requested."""
+    """Name of the model as reported by the stream; if the stream does not report it, the model that was requested."""
     request_id: str | None
     """Request id from the response headers: `x-request-id`, `request-id`, or the header of a cloud provider."""
     dialect: str | None
@@ -59,7 +59,7 @@ class StreamContext:
 
 
 class StreamWatch(Protocol):
-    """Interface of an object that measures one stream.
+    """Interface for objects that measure one stream.
 
     A callback may have a method `watch_stream` that returns such an object; see `otel.StreamMetrics`.
     """
@@ -132,7 +132,7 @@ def ending(error: StreamError | None, found: Iterable[Diagnostic]) -> Diagnostic
 
 
 def _label(code: str, detail: str) -> str:
-    """Return the code, with the detail in parentheses if it is one of a fixed set of values."""
+    """Return the code, with the detail in parentheses if the code has a fixed set of details."""
     return f"{code}({detail})" if code in CODES and detail in CODES[code].details else code
 
 

@@ -1,8 +1,9 @@
 """Repair the body of an httpx or httpx2 response while the client reads it.
 
-The two libraries have the same interface but different classes, and each checks for its own classes. Therefore, the
+The two libraries have the same interface but different classes, and each accepts only its own classes. Therefore, the
 stream classes are derived from those in the module that the response comes from, and neither library is imported. This
-module deals with how the libraries store a body (compressed, closed once, iterated twice), not with its contents.
+module deals with how the libraries read and store a body (decompression, closing, repeated iteration), not with its
+contents.
 
 This module decompresses the body in slices, because httpx would return all output for a chunk at once.
 """
@@ -137,7 +138,7 @@ def _class(ours: type[Any], base: type[Any]) -> Any:
 
 
 class _Held:
-    """Base of both stream classes. Delegates other attributes, such as `elapsed`, to the original stream."""
+    """Base class of both stream classes. Delegates other attributes, such as `elapsed`, to the original stream."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -176,8 +177,8 @@ class _Repaired(_Held):
 class _AsyncRepaired(_Held):
     """Like `_Repaired`, for `async for`.
 
-    It is not a generator, because an event loop closes all generators at once when it ends, and reports an error for
-    each one that is already closing another.
+    It is not a generator: when an event loop ends, it closes all generators at once, and reports an error for each
+    generator that is already being closed by another.
     """
 
     def __init__(self, body: Body, received: Any, inner: Any, inflater: Inflater) -> None:
@@ -235,7 +236,7 @@ class _AsyncRepaired(_Held):
     async def aclose(self) -> None:
         self._body.over, self._body.fault = True, None
         self._body.finish()
-        # Close the connection first, as the clients do, so that a generator that is being closed does not have to wait.
+        # Close the connection first, as the clients do, so that closing the generator does not wait for data.
         await self._received.aclose()
         with suppress(RuntimeError):  # a concurrent reader notices that the connection is closed
             await self._raw.aclose()

@@ -39,7 +39,7 @@ _LINE = 2**20  # maximum length of a line before aiohttp raises; a complete resp
 
 
 def repair_middleware(**options: Unpack[RepairOptions]) -> ClientMiddlewareType:
-    """Return a middleware for `ClientSession(middlewares=[…])`, or for one request.
+    """Return a middleware for `ClientSession(middlewares=[…])`, or for a single request.
 
     If there are other middlewares, put it last, next to the connection. Bodies that the session leaves compressed
     (`auto_decompress=False`) are not modified.
@@ -100,7 +100,7 @@ class _Repaired(StreamReader):
 
     def __init__(self, inner: StreamReader, body: Body, watch: ConnectionWatch) -> None:
         loop = asyncio.get_running_loop()
-        # The inner reader handles flow control for the connection, so this protocol is not connected.
+        # The inner reader handles flow control for the connection, so this reader gets an unconnected protocol.
         super().__init__(BaseProtocol(loop), _LINE, loop=loop)
         self._inner = inner
         self._watch = watch

@@ -25,9 +25,9 @@ def repair(client: _Client, **options: Unpack[RepairOptions]) -> _Client:
     """Repair every stream that this client reads from now on. Other responses are not modified.
 
     The hook is added to the client's HTTP client, so it applies to all clients that share it: `client.copy()`,
-    `client.with_options()`, and others that were given the same `http_client=`. To leave a client unchanged, create a
-    new one with `http_client=DefaultHttpxClient(event_hooks=…)` and `repair_hook`. A second call replaces the options
-    of the first.
+    `client.with_options()`, and others that were created with the same `http_client=`. To leave a client unchanged,
+    create a new one with `http_client=DefaultHttpxClient(event_hooks=…)` and `repair_hook`. A second call replaces the
+    options of the first.
 
     Args:
         client: `Anthropic`, `AsyncAnthropic`, or another client of that package, in releases based on httpx or on

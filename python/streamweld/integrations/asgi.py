@@ -3,8 +3,7 @@
     app.add_middleware(RepairMiddleware, policy="standard")        # Starlette, FastAPI
     app = RepairMiddleware(app)                                    # any ASGI application
 
-This module processes ASGI messages, and the status and two headers of a response; `StreamConverter` processes the
-stream.
+This module handles ASGI messages, and the status and two headers of a response. `StreamConverter` repairs the stream.
 """
 
 from __future__ import annotations
@@ -49,9 +48,9 @@ class RepairMiddleware:
 
     These responses pass through unchanged: those with a status other than 200 or a content type other than
     `text/event-stream`, responses to HEAD, and bodies in an encoding other than gzip and deflate. Event streams in an
-    unknown dialect also pass unchanged; their first events are held until detection gives up. For a stream,
-    `content-length` and `content-encoding` are removed. A stream that needs no repair passes through byte for byte.
-    Data is held back only until it can be determined whether it needs a repair.
+    unknown dialect also pass unchanged, but their first events are held back until detection ends without a result.
+    `content-length` and `content-encoding` are removed from streams. A stream that needs no repair passes through byte
+    for byte. Data is held back only until it can be determined whether it needs a repair.
 
     If a stream is truncated, is broken or exceeds a limit, the response ends at that point with the dialect's own
     error. If the application raises, is canceled or returns in the middle of a stream, the dialect's own error ending
@@ -63,7 +62,7 @@ class RepairMiddleware:
         app: the application.
         dialect: the dialect of the application's streams, or `auto` to detect it from the first payloads.
         policy: which faults are repaired, and which end the stream with an error.
-        limits: the limits for a stream. The default is the parser's limits, and at most 256 MiB for one response.
+        limits: the limits for a stream. The defaults are those of the parser, plus a limit of 256 MiB for one response.
         on_diagnostic: called with each `Diagnostic` and its `StreamContext`, in the task of the request; a function
             with one parameter receives only the diagnostic. An exception that it raises is logged, and the stream
             continues.

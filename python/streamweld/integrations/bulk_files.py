@@ -50,7 +50,7 @@ def check(kind: Format, columns: Sequence[str] = COLUMNS) -> None:
 
     Raises:
         MissingExtra: if the format needs pyarrow, and it is not installed.
-        UsageError: if the format needs the native backend, but the pure backend is in use.
+        UsageError: if the format needs the native backend and the pure backend is in use.
     """
     if kind != "jsonl":
         _schema(load_pyarrow(), columns)

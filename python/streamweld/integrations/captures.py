@@ -284,7 +284,7 @@ def _har_rows(path: str, data: bytes) -> Iterator[Capture]:
 
 
 def _is_answer(content_type: str, *, is_post: bool = True) -> bool:
-    """Return True if the body may be the response of a model. Plain JSON is accepted only in the response to a POST."""
+    """Return True if the body may be a model's response. Plain JSON is accepted only in the response to a POST."""
     kind = content_type.partition(";")[0].strip().lower()
     return kind in (_STREAMS if is_post else _STREAMS[:-1])
 

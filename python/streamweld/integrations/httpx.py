@@ -78,7 +78,7 @@ async def _nothing() -> None:
 def repair_hook(**options: Unpack[RepairOptions]) -> RepairHook:
     """Create a response event hook for `httpx.Client` and `httpx2.Client`.
 
-    Put it first, because a body that another hook has read can no longer be repaired.
+    Put this hook first, because a body that another hook has read can no longer be repaired.
 
     Args:
         **options: `RepairOptions`.
@@ -92,8 +92,8 @@ def repair_hook(**options: Unpack[RepairOptions]) -> RepairHook:
 def async_repair_hook(**options: Unpack[RepairOptions]) -> AsyncRepairHook:
     """Create a response event hook for `httpx.AsyncClient` and `httpx2.AsyncClient`.
 
-    If a task is canceled while it reads, the connection is closed at once. If it is canceled elsewhere, the connection
-    is closed together with the response, so use `async with`.
+    If a task is canceled while it reads, the connection is closed at once. If the task is canceled at any other point,
+    the connection is closed only when the response is closed, so use `async with`.
 
     Args:
         **options: `RepairOptions`.
@@ -170,8 +170,8 @@ def AsyncRepairTransport(transport: _Transport, **options: Unpack[RepairOptions]
 class _WrappedTransport:
     """Delegates all attributes to the wrapped transport, except for the methods that handle a request.
 
-    Otherwise, a transport that supports both kinds of client would return unrepaired responses through the other
-    method.
+    Both methods (for synchronous and asynchronous clients) are replaced, because a transport that supports both would
+    otherwise return unrepaired responses through one of them.
     """
 
     _handles: str

@@ -163,7 +163,7 @@ class StreamMetrics:
     async def ameasure(
         self, batches: AsyncEventIterator[list[Event]], *, started: float | None = None
     ) -> AsyncGenerator[Event]:
-        """Yield the events of `aiter_batches`, and record the stream's metrics in the same way."""
+        """Yield the events of an asynchronous stream (from `aiter_batches`), and record its metrics like `measure`."""
         watch = Watch(self, started)
         note, fault = watch.times.append, None
         try:
@@ -256,7 +256,7 @@ class Watch:
             self.first_token = self.times[-1]
 
     def chunk(self, read: _Read) -> None:
-        """Note a chunk of a stream that another component reads."""
+        """Note a chunk of a stream that the instrumented client reads."""
         self.times.append(perf_counter())
         # This search is cheap, because the response is small until it has content.
         if self.first_token is None:

@@ -147,7 +147,7 @@ def _overview(streams: list[Facts], linked: set[int], *, diff: bool) -> str:
     columns = ("file", "dialect", "completeness", "calls", "text", "findings")
     shown = table(columns, rows, numbers=("calls", "text"))
     head = '<section aria-labelledby="streams"><h2 id="streams">Streams</h2>'
-    # A comparison is of two streams, which the findings name; a table by gateway would repeat that.
+    # A comparison has only two streams, and the findings name both. A table by gateway would only repeat that.
     return f"{head}{'' if diff else _gateways(streams)}<h3>Findings</h3>{shown}{note}</section>"
 
 

@@ -56,7 +56,7 @@ def _call(call: object) -> str:
 
 
 def _text(one: Facts, other: Facts, kind: str) -> str:
-    """Return the text of one stream, with marks on words that are not in the other stream."""
+    """Return the text of one stream, in which words that are not in the other stream are marked."""
     mine, theirs = _words(one), _words(other)
     out: list[str] = []
     for tag, start, end, _, _ in SequenceMatcher(None, mine, theirs, autojunk=len(mine) > 2_000).get_opcodes():

@@ -75,8 +75,7 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Times in seconds: to the end, to the first content, and percentiles of the gaps between two chunks of the
-    body."""
+    """Times in seconds: until the end, until the first content, and percentiles of the gaps between chunks."""
 
     total: float
     first: float | None

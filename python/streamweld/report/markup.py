@@ -1,4 +1,4 @@
-"""Generate HTML from text in streams. All escaping happens in this module, and no other module removes escapes."""
+"""Generate HTML from text in streams. Only this module escapes text, and no other module removes escapes."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from streamweld.testing.recording import MARK, parse_recording
 
 __all__ = ["Recorded", "read"]
 
-_PIECES: Final = (b'{"at":', b'{"at" :')  # beginnings of the lines of a recording, except the first one
+_PIECES: Final = (b'{"at":', b'{"at" :')  # how every line of a recording starts, except the first line
 
 
 @dataclass(frozen=True, slots=True)

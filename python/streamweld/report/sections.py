@@ -134,7 +134,7 @@ def _finding(facts: Facts, found: Finding, prefix: str, number: int, shown: list
 
 
 def _excerpt(facts: Facts, offset: int) -> str:
-    """Return the marked bytes of the event at `offset`, preceded by the bytes before it."""
+    """Return the bytes of the event at `offset`, marked and preceded by the bytes before the event."""
     body = facts.recorded.body
     if not facts.blocks or offset >= len(body):
         return f"{raw(body[max(0, len(body) - _BEFORE * 3) :])}<mark>(end of the body)</mark>"

@@ -32,8 +32,8 @@ _PLACES = {
 }
 
 
-# Members of a format that do not exist in a target. `strict` is not listed, because Anthropic and Gemini are always
-# strict.
+# For each target, the members of a format that it does not have. `strict` is not listed, because Anthropic and Gemini
+# are always strict.
 _UNNAMED = {
     "anthropic": ("name", "description"),
     "gemini": ("name", "description"),

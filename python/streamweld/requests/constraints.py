@@ -1,6 +1,6 @@
 """Enforce constraints between options: required members, conflicts, and members that a stateless request needs.
 
-The constraints apply to every request, so even a request in the target's own format is repaired.
+The constraints also apply to requests in the target's own format.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _drop(work: Work, made: dict[str, Any], name: str, why: str, implied: Any = 
 
 
 def _origin(work: Work, word: str) -> tuple[str, ...]:
-    """Return the path of the option in the source request, or its name if the request does not contain it."""
+    """Return the path of the option in the source request, or only its name if the request does not contain it."""
     for option in options():
         if option.word == word:
             for path in option.paths.get(work.source, ()):

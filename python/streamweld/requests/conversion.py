@@ -74,8 +74,8 @@ def convert(
         target: one of the same names, except `auto`.
         gateway: the profile whose constraints apply: a name, `name@date`, a `Profile`, or a mapping; None for the
             target's own API.
-        provider: the vendor or gateway that issued the signatures in the assistant's turns, for turns that do not name
-            it.
+        provider: the vendor or gateway that issued the signatures in the assistant's turns, for turns that do not
+            identify the issuer.
         policy: how options that the target does not support are handled, and how broken histories are repaired. A
             `HistoryPolicy` is shorthand for `RequestPolicy(history=…)`.
 

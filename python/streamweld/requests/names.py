@@ -34,7 +34,7 @@ class Names:
         return self._form.fits(name) and (self._start is None or self._start.match(name) is not None)
 
     def fit(self, name: str, path: Sequence[str | int]) -> str:
-        """Return the name to use for the target. It is deterministic, and the same for a tool and its calls."""
+        """Return the name to use for the target. The same name always gives the same result, so calls match tools."""
         if self._form is None or self.fits(name):
             return name
         made = self._form.made(name)

@@ -55,9 +55,9 @@ def _path_in(option: Option, work: Work, path: str) -> str | None:
 
 
 def _excluded(option: Option, work: Work, made: dict[str, Any]) -> bool:
-    """Return whether the option conflicts with the tool choice: Anthropic rejects parallel calls with `none`.
+    """Return whether the option for parallel calls must be omitted, because Anthropic's tool choice `none` rejects it.
 
-    If there is no tool choice, add the choice `auto` to hold the option.
+    Anthropic's option is a member of the tool choice. If there is no tool choice, `auto` is added.
     """
     if option.word != "parallel" or work.target != "anthropic" or work.same:
         return False
@@ -119,7 +119,7 @@ def _found(option: Option, work: Work, made: dict[str, Any]) -> tuple[str, Any] 
 
 
 def _renamed(work: Work) -> Mapping[str, str]:
-    """Return the options for which the gateway has its own member."""
+    """Return the options for which the gateway has its own member, with the name of that member."""
     found: Mapping[str, str] = work.facts.get("renamed", {})
     return found
 
@@ -140,7 +140,7 @@ def _left_out(option: Option, work: Work, path: str, value: Any, value_sent: Any
 
 
 def _worded(option: Option, work: Work, path: str, value: Any) -> Any:
-    """Return the target's name for the value, or None if the target has no such value."""
+    """Return the value as the target spells it, or None if the target has no such value."""
     if option.kind == "texts" and isinstance(value, str):
         if work.same:
             return value
@@ -196,7 +196,7 @@ def _not_blank(option: Option, work: Work, path: str, value: Any) -> Any:
 
 
 def _texts(option: Option, work: Work, path: str, value: Any) -> Any:
-    """Return the metadata that have string values, or None if there are none."""
+    """Return the metadata entries with string values, or None if there are none."""
     kept = {name: text for name, text in object_of(value).items() if isinstance(text, str)}
     if len(kept) == len(value) or work.target == "mistral":
         return value

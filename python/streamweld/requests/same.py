@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["translate"]
 
-# For each API: the path of the schema in a tool definition. Gemini's `parameters` has types in upper case.
+# For each API: the path of the schema in a tool definition. Types in Gemini's `parameters` are in upper case.
 _SCHEMAS: Final = {
     "openai-chat": ("function", "parameters"),
     "mistral": ("function", "parameters"),

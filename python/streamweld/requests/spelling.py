@@ -29,7 +29,7 @@ def detect(request: Json, target: str) -> str:
     """Return the API that the request is for.
 
     It is detected from the member that contains the messages, then from the messages, then from other members. If all
-    of these are inconclusive, the result is the target's own API if the request may be for it, otherwise Chat
+    of these are inconclusive, the result is the target's own API if the request is also valid for it, otherwise Chat
     Completions.
     """
     for member, name in _CONTAINERS.items():

@@ -110,7 +110,7 @@ def gateway_facts(gateway: str, target: str) -> Json:
 
 
 def model_facts(family: str, model: object) -> Json:
-    """Return the table row for the version of a model. The name may include a vendor prefix and a date."""
+    """Return the table row for a model, by its version. The name may include a vendor prefix and a date."""
     table = spec("models")[family]
     found = _pattern(family).search(model) if isinstance(model, str) else None
     if found is None:
@@ -126,7 +126,7 @@ def _pattern(family: str) -> re.Pattern[str]:
 
 
 def reasons_by_default(model: object) -> bool:
-    """Return whether this Responses API model reasons if the request does not mention reasoning."""
+    """Return whether a Responses API model reasons even if the request has no reasoning options."""
     return isinstance(model, str) and _by_default().search(model) is not None
 
 

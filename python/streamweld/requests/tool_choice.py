@@ -48,7 +48,7 @@ class Choice:
 
 
 def forced(choice: Choice | None) -> bool:
-    """Return whether the model must call a tool."""
+    """Return whether the choice requires the model to call a tool."""
     return choice is not None and (choice.mode in ("required", "named") or choice.must)
 
 

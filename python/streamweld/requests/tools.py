@@ -112,7 +112,7 @@ def accepted(tools: Sequence[Tool], work: Work) -> list[Tool]:
 
 
 def takes(tool: Tool, work: Work) -> bool:
-    """Return whether the gateway accepts the tool unchanged, in a request for the same API."""
+    """Return whether the gateway accepts the tool unchanged, if source and target are the same API."""
     kinds = work.facts.get("tools")
     if tool.kind == "custom" and not _free_form(work):
         return False
@@ -268,7 +268,7 @@ def _of_anthropic(work: Work) -> list[Tool]:
 def _of_client(raw: Any, path: Path) -> Tool | None:
     """Return an Anthropic tool that the client runs, such as the text editor, or None for other tools.
 
-    It is treated as a function, because its calls are `tool_use` blocks, too.
+    It is treated as a function, because calls to it are `tool_use` blocks, like calls to functions.
     """
     given = object_of(raw)
     kind, name = given.get("type"), given.get("name")

@@ -23,7 +23,7 @@ __all__ = ["Work"]
 class Work:
     """One conversion in progress.
 
-    `source` and `target` are names of targets. `used`: the request paths that have been handled; `unused()` records all
+    `source` and `target` are target names. `used`: the request paths that have been handled; `unused()` records all
     other paths as losses. `done`: options that were translated together with another option.
     """
 
@@ -69,7 +69,7 @@ class Work:
         self.losses.append(Loss(feature, pointer(path), why, removed))
 
     def unused(self) -> None:
-        """Record every member of the request that has not been handled as a loss."""
+        """Record a loss for every request member that has not been handled."""
         for name, value in self.request.items():
             self._unused((name,), value)
 

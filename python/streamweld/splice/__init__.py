@@ -42,7 +42,7 @@ class _Joiner(ChunkProcessor[bytes]):
             self.fault = fault
             return b""
 
-    def end(self, *, broken: bool = False) -> bytes:  # noqa: ARG002 (the bytes of the joined stream show how it ended)
+    def end(self, *, broken: bool = False) -> bytes:  # noqa: ARG002 (the joined bytes already show how the stream ended)
         try:
             return self.splicer.close()
         except StreamError as fault:
@@ -73,9 +73,9 @@ def splice(
 
     Args:
         first: the truncated body, including an incomplete last event, if any.
-        second: the body of the reconnect. It may replay the first body from the start, repeat a part of it, or continue
-            right after it. It may be truncated, too; in that case, splice the result with the body of another
-            reconnect.
+        second: the body that the reconnect returned. It may replay the first body from the start, repeat a part of it,
+            or continue right after it. It may also be truncated; in that case, splice the result with the body of
+            another reconnect.
         second_starts: as for `StreamSplicer`; `"auto"` determines the position, and raises if the bytes do not prove
             it.
         limits: how much input to accept; only `max_event_bytes` and `max_field_bytes` apply.

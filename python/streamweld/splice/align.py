@@ -42,12 +42,12 @@ class Marks(Enum):
 
 
 class Continuation(Enum):
-    """Whether the second stream continues with the very next byte of the first one."""
+    """Whether the second stream starts exactly at the byte where the first one ended."""
 
     YES = "yes"
     NO = "no"
     LATER = "later"
-    """The bytes so far may continue a comment or a line of an event without data. A later event decides."""
+    """The bytes so far may continue a comment or a line of an event without data. The decision needs a later event."""
     INSIDE_LINE = "inside_line"
     """The second stream starts in the middle of a line, but the first does not end there."""
     TEXT = "text"
@@ -123,9 +123,9 @@ def _ascends(one: int | None, other: int | None) -> bool:
 
 
 def continuation(first: FirstStream, second: bytes) -> Continuation:
-    """Return whether the second stream continues with the very next byte.
+    """Return whether the second stream starts exactly at the byte where the first one ended.
 
-    `second` contains its bytes up to the end of a complete block.
+    `second` contains the bytes of the second stream up to the end of a complete block.
     """
     if starts_inside_line(second) and not _replays(first, second):
         return _continues_line(first, second) if first.tail else Continuation.INSIDE_LINE
@@ -249,7 +249,7 @@ def _after(first: FirstStream, last: int, found: int, name: str) -> Overlap:
 
 
 def _from_the_start(first: FirstStream, block: Block) -> Overlap:
-    """Handle a first stream without a complete event. The second stream must then be a replay."""
+    """Return the overlap for a first stream without a complete event. The second stream must then be a replay."""
     if block.number is not None and block.number > 1:
         raise SpliceError(rule="splice_gap", detail=f"the second stream starts at sequence_number {block.number}")
     if not first.is_only_comments_after and first.tail.lstrip(b"\xef\xbb\xbf\r\n") not in block.raw:

@@ -61,7 +61,7 @@ class Block:
 class BlockReader:
     """Reads chunks of any size and yields the blocks that each one completes.
 
-    Blocks are created one by one, because a chunk of blank lines contains as many blocks as bytes.
+    Blocks are yielded one by one, not as a list, because a chunk of blank lines contains as many blocks as bytes.
     """
 
     __slots__ = ("_buffer", "_last_id", "_line", "_max", "_offset", "_reader", "_scanned", "_start")
@@ -70,7 +70,7 @@ class BlockReader:
         caps = limits or Limits()
         self._max: Final = caps.max_event_bytes
         self._reader = FrameReader(limits=limits)
-        self._buffer = bytearray()  # the blocks that were not yielded yet, and the incomplete block
+        self._buffer = bytearray()  # the blocks that have not been yielded yet, and the incomplete block
         self._start: int = 0  # start of the next block, in the buffer
         self._offset: int = 0  # offset of the buffer in the body
         self._line: int = 0  # start of the incomplete line in the buffer
@@ -169,7 +169,7 @@ def _canonical(payload: dict[str, Any] | list[Any]) -> str:
 
 
 def blocks_of(reader: BlockReader, body: bytes) -> Iterator[Block]:
-    """Yield the complete blocks of a complete body. `reader` then has the bytes after them."""
+    """Yield the complete blocks of a body. The bytes after them are then in `reader.tail`."""
     yield from reader.feed(body)
     yield from reader.finish()
 
@@ -188,7 +188,7 @@ def is_event(data: bytes) -> bool:
 
 
 def is_text(data: bytes) -> bool:
-    """Return True if the bytes have no comment and no line of a field, but other text. The last line may be cut."""
+    """Return True if the bytes contain text, but no comment and no field. The last line may be cut."""
     *lines, last = _LINE_END.split(data.removeprefix(_BOM))
     if any(line.startswith(b":") or line.partition(b":")[0] in _FIELDS for line in lines if line):
         return False

@@ -19,8 +19,8 @@ __all__ = ["TEXT", "describe_error_page", "is_error_text"]
 
 TEXT: Final = "text that is not an event stream"
 _BLANKS: Final = b" \t\r\n"
-# Words that begin the text of a gateway without HTML: the reason of an HTTP status, with or without its number, or one
-# of the sentences of Envoy, Cloudflare, HAProxy and Go.
+# How a gateway's plain-text error begins: with the reason phrase of an HTTP status, with or without the status code, or
+# with one of the messages of Envoy, Cloudflare, HAProxy and Go.
 _REASONS: Final = "|".join([re.escape(status.phrase) for status in HTTPStatus if status >= HTTPStatus.BAD_REQUEST])
 _ERROR_TEXT: Final = re.compile(
     rf"(?:HTTP/[\d.]+ )?(?:[45]\d\d[ :-]+)?(?:{_REASONS}|page not found|upstream |no healthy upstream|stream timeout"
@@ -30,7 +30,7 @@ _ERROR_TEXT: Final = re.compile(
 
 
 def describe_error_page(body: bytes) -> str:
-    """Describe a complete body that is an error page, with the gateway's message. Return an empty string for others."""
+    """Describe an error page, including the gateway's message. Return an empty string if the body is not one."""
     if is_markup(body[:HEAD_BYTES]):
         return "a page of HTML or XML"
     if body.lstrip(_BLANKS)[:1] not in (b"{", b"["):
@@ -53,7 +53,7 @@ def describe_error_page(body: bytes) -> str:
 
 
 def is_error_text(body: bytes) -> bool:
-    """Return whether a body is the text of an error, such as `502 Bad Gateway`."""
+    """Return whether a body is the plain text of an error, such as `502 Bad Gateway`."""
     return _ERROR_TEXT.match(body[:HEAD_BYTES].strip(_BLANKS).decode("utf-8", "replace")) is not None
 
 

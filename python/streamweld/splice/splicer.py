@@ -183,8 +183,8 @@ class StreamSplicer:
     def _reject_page(self, page: bytes, tail: bytes = b"") -> None:
         """Raise if the gateway sent an error page instead of the second stream.
 
-        `tail`: the bytes of the second stream after its blocks so far. If the blocks and the tail complete an event of
-        the first stream, they are not a page.
+        `tail`: the bytes of the second stream after its last complete block. If the tail completes an event of the
+        first stream, `page` is not an error page.
         """
         found = describe_error_page(page)
         if not found:
@@ -194,7 +194,7 @@ class StreamSplicer:
             raise self._page_fault(found, page)
 
     def _page_fault(self, detail: str, page: bytes, rule: str = "splice_error_page") -> SpliceError:
-        """Return the error for a body that is not the rest of an event stream, with the response of the first one."""
+        """Return the error for a body that does not continue the event stream, with the response of the first body."""
         fault = SpliceError(rule=rule, detail=detail, byte_offset=0, raw=page)
         fault.partial = _response_of(self._first.body)
         return fault
@@ -204,9 +204,9 @@ class StreamSplicer:
         return joined + self._reader.tail
 
     def _continues(self) -> bool:
-        """Return True if the second stream continues with the very next byte.
+        """Return True if the second stream starts exactly at the byte where the first one ended.
 
-        This is decided once, at its first non-blank line.
+        This is determined once, at the first non-blank line of the second stream.
         """
         if self._is_aligned:
             if len(self._lead) > _MOST_LEAD:
@@ -296,7 +296,7 @@ class StreamSplicer:
 
 
 def _response_of(body: bytes) -> Response:
-    """Return everything that a truncated body contains."""
+    """Return the response that a truncated body contains."""
     parser = StreamParser(policy="salvage")
     with suppress(StreamError):
         parser.feed(body)

@@ -114,9 +114,9 @@ def random_parts(dialect: Dialect, seed: int) -> list[Part]:
 
 
 def _differ(one: Call, other: Call) -> bool:
-    """Return True if two calls with the same id cannot be confused.
+    """Return True if a reader cannot confuse two calls that have the same id.
 
-    A reader cannot then mistake either for a duplicate of the other, or for its placeholder.
+    Neither call can be mistaken for a duplicate of the other, or for a placeholder of it.
     """
     values = [value_of(one), value_of(other)]
     return one.name != other.name or (values[0] != values[1] and all(values))

@@ -31,7 +31,7 @@ __all__ = ["BrokenGateway", "Reply", "Request", "Script"]
 Source: TypeAlias = "Reply | Stream | Recording | bytes"
 How: TypeAlias = Literal["complete", "cut", "reset", "stall"]
 _ENDS: Final[tuple[str, ...]] = get_args(How)
-# Words that describe an end of a body, and the value that each may stand for.
+# Other words for how a body ends, and the valid values of `end` that each may mean.
 _CALLED: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("ok", "done", "normal", "end"), ("complete",)),
     **dict.fromkeys(("truncated", "truncate", "close", "closed", "failed", "broken"), ("cut",)),

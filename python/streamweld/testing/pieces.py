@@ -14,7 +14,7 @@ Entry = dict[str, Any]  # one element of delta.tool_calls
 
 @dataclass
 class Call:
-    """A tool call that a correct reader finds. If the stream has no usable id, `id` is None: any unique id is right."""
+    """A tool call that a correct reader finds. `id` is None if the stream has no usable id: any unique id is right."""
 
     id: str | None
     name: str
@@ -81,7 +81,7 @@ def fragments_of(rng: Random, text: str, most: int = 8) -> list[str]:
 
 
 def row_of(rng: Random, text: str) -> list[str]:
-    """Like `fragments_of`, but sometimes with so many pieces that consecutive events have the same form."""
+    """Split like `fragments_of`, but sometimes into so many pieces that consecutive events have the same form."""
     return fragments_of(rng, text, 8 if rng.random() < 0.8 else 80)
 
 

@@ -22,7 +22,7 @@ __all__ = ["broken_gateway"]
 
 @pytest.fixture
 def broken_gateway() -> Iterator[Callable[..., BrokenGateway]]:
-    """Return a function that takes a script and starts a `BrokenGateway`; all are closed after the test."""
+    """Return a function that starts a `BrokenGateway` with a script. All of them are closed after the test."""
     from streamweld.testing.gateway import BrokenGateway  # imported only by tests that use the fixture
 
     started: list[BrokenGateway] = []

@@ -5,8 +5,8 @@ A recording is one file of JSON lines in UTF-8. The first line is an object that
     {"streamweld_recording": 1, "method": "POST", "path": "/v1/chat/completions", "status": 200,
      "content_type": "text/event-stream", "started": "2026-01-02T03:04:05.678+00:00"}
 
-Every further line is one piece of the body, as it was read from the connection (after decompression): the seconds since
-the start, and the bytes, as text if they are valid UTF-8 and otherwise in base64:
+Each of the following lines is one piece of the body as it was read from the connection, after decompression. It has the
+seconds since the start, and the bytes: as text if they are valid UTF-8, otherwise in base64:
 
     {"at": 0.251, "text": "data: {}\\n\\n"}
     {"at": 0.252, "base64": "/w=="}

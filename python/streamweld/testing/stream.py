@@ -25,7 +25,7 @@ Role: TypeAlias = Literal["start", "open", "delta", "close", "finish", "usage", 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text of the response."""
+    """Text of the response."""
 
     text: str
 
@@ -49,7 +49,7 @@ class Call:
     """A tool call.
 
     `arguments` is JSON text, or empty. In a list of parts, the builder replaces an id of None. In `Expected.calls`,
-    None means that there is no id on the wire, so any unique id is correct.
+    None means that the stream does not contain an id, so any unique id is correct.
     """
 
     name: str
@@ -171,7 +171,7 @@ class Stream:
     def cut(self, count: int, ending: Ending) -> Stream:
         """Return a stream of the first `count` frames.
 
-        The expectation consists of the texts that were sent and the calls that were closed by then.
+        The expected contents are the texts and the complete calls in these frames.
         """
         frames = self.frames[:count]
         sent: dict[type, str] = {Text: "", Reasoning: "", Refusal: ""}

@@ -59,9 +59,9 @@ def check(
 
     Args:
         messages: the history in the target's own format: the list of messages (items or contents), or the request
-            payload that contains it. The check takes these members of a payload into account: the system prompt,
-            `store: false`, `thinking`, the tools, and `previous_response_id` (with it, results may belong to calls that
-            only the server stores).
+            payload that contains it. These members of a payload are also used: the system prompt, `store: false`,
+            `thinking`, the tools, and `previous_response_id` (with it, results may belong to calls that only the
+            server stores).
         target: `openai-chat` (or `chat`), `responses`, `anthropic`, `gemini`, `mistral`, `bedrock-converse`,
             `ai-sdk-ui` or `ai-sdk-model` (or `ai-sdk-parts`).
         gateway: the gateway's profile: a name, a Profile, or a mapping; None for the target's own API.

@@ -95,8 +95,8 @@ def _server_pairs(messages: list[Message], report: Report) -> None:
     """Check that server tool results, such as `web_search_tool_result`, follow the `server_tool_use` that they belong
     to.
 
-    If code that runs on the server calls a client tool, the code's result follows in a later message, after the result
-    of the client tool.
+    Code that runs on the server can call a client tool. In that case, the result of the code comes in a later message,
+    after the result of the client tool.
     """
     pending: set[str] = set()
     for message in messages:

@@ -59,7 +59,7 @@ def _message(raw: Json, path: Path, report: Report) -> Message:
         thought = raw.get(name)
         if isinstance(thought, str):
             blocks.append(Block("reasoning", (*path, name), raw, name, thought))
-    # Many servers send an empty text along with tool calls.
+    # Many servers send empty text along with tool calls.
     blocks += [] if plain and inner[0].text == "" and raw.get("tool_calls") else inner
     refusal = raw.get("refusal")
     if isinstance(refusal, str) and refusal:

@@ -84,7 +84,7 @@ def _kinds(message: Message, report: Report) -> None:
 
 
 def _medium(block: Block, report: Report) -> None:
-    """Check the form of a media block: its format, where its data is, and the level of detail of an image."""
+    """Check the format of a media block, how its data is specified, and the level of detail of an image."""
     raw = block.json
     accepted = report.facts("media_types").get(block.kind)
     form = _format(raw)
@@ -212,7 +212,7 @@ def _emptiness(message: Message, report: Report) -> None:
 
 
 def _check_empty_text(message: Message, report: Report) -> bool:
-    # If the target also rejects empty text blocks, a message that contains only an empty text counts as empty.
+    # If the target also rejects empty text blocks, a message whose only content is empty text counts as empty.
     silent = report.fact("empty_message") == "drop_silent" and message.role == "assistant"
     empty = message.plain and message.bare and (silent or report.fact("empty_text") is not None)
     return not message.blocks or empty
@@ -263,8 +263,8 @@ def _result(block: Block, report: Report) -> None:
             report.add("result_empty", block.path, block.id or "", "result_empty")
 
 
-# The checks that run on each message. A check for which constraints are listed runs only if the target has at least one
-# of them.
+# The checks that run on each message, with their constraints. A check with constraints runs only if the target has at
+# least one of them.
 _MESSAGE_CHECKS: Final[Sequence[tuple[Callable[[Message, Report], None], Sequence[str]]]] = (
     (_kinds, ()),
     (_members, ("strip_fields", "not_null", "members", "annotations")),

@@ -1,6 +1,6 @@
 """Check reasoning.
 
-Its issuer is not checked, because it cannot be determined from a request. Constraint: `reasoning`.
+The issuer of reasoning is not checked, because it cannot be determined from a request. Constraint: `reasoning`.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _fields(view: View, facts: Mapping[str, Any], report: Report) -> None:
 
 
 def _thinks(payload: Mapping[str, Any]) -> bool:
-    """Return whether thinking is enabled. These models think unless the request disables it."""
+    """Return whether thinking is enabled, which is the default for these models."""
     thinking = payload.get("thinking")
     return not (isinstance(thinking, dict) and thinking.get("type") == "disabled")  # pyright: ignore[reportUnknownMemberType]
 

@@ -106,7 +106,7 @@ def is_list(value: Any) -> bool:
 def blocks_of(
     content: Any, path: Path, report: Report, read: Callable[[Json, Path], Block | None]
 ) -> tuple[list[Block], bool]:
-    """Return the blocks of a message's content, and whether the content is a string. Null has no blocks."""
+    """Return the blocks of a message's content, and whether the content is a string. Null gives no blocks."""
     if content is None:
         return [], False
     if isinstance(content, str):

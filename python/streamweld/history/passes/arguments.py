@@ -21,7 +21,7 @@ _FORMS: Final = {True: "a JSON string", False: "a JSON object"}
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with objects as the arguments of all calls. `policy.truncated_arguments` selects the repair."""
+    """Return the turns with all arguments converted to objects. `policy.truncated_arguments` selects the repair."""
     objects, free = context.fact("arguments") == "object", bool(context.fact("free_form_tools"))
     text_of = context.fact("text_input_of") or ()
     turns = _spelled(turns, context)

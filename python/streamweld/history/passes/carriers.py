@@ -28,7 +28,7 @@ _BEGINNING: Final = "eyJzdHJlYW13ZWxkIjox"  # {"streamweld":1
 _STANDARD: Final = str.maketrans("-_", "+/")  # google-genai writes bytes in the URL-safe alphabet
 _FAMILIES: Final = {"chat": "openai-chat"}
 _ISSUERS: Final = {"responses": "openai", "anthropic": "anthropic", "gemini": "google"}
-_UNREADABLE: Final = "streamweld"  # issuer of a carrier that was changed, which no target accepts
+_UNREADABLE: Final = "streamweld"  # the issuer for a carrier that was modified; no target accepts it
 _KINDS: Final = ("summary", "raw", "thinking", "redacted")
 
 
@@ -113,7 +113,7 @@ def _with_signatures(parts: list[Part], signed: list[_SignedText], context: Cont
             out.append(_piece(part, at - start, len(part.text), None))
         start = end
     for one in waiting:
-        if one.start == one.end:  # an empty text with only a signature, which Gemini sends last
+        if one.start == one.end:  # empty text with only a signature, which Gemini sends last
             out.append(Text(path=one.carrier.path, origin=one.carrier.origin, signature=one.signature, touched=True))
         else:
             why = "the message no longer contains the text that this signature belongs to"
@@ -122,7 +122,7 @@ def _with_signatures(parts: list[Part], signed: list[_SignedText], context: Cont
 
 
 def _piece(part: Text, start: int, end: int, signature: str | None) -> Text:
-    """Return these characters of a text. The first piece keeps the members for which the model has no field."""
+    """Return a part with these characters of the text. The first piece keeps the members in `extra`."""
     extra = EMPTY if start else part.extra
     return changed(part, text=part.text[start:end], signature=signature, extra=extra)
 
@@ -171,7 +171,7 @@ def _reasoning(part: Reasoning, held: Mapping[str, Any], context: Context) -> li
 
 
 def _issuer(dialect: str, context: Context) -> str | None:
-    """Return the issuer. If the reasoning is in the target's dialect, the target is assumed to be the issuer."""
+    """Return the issuer. If the reasoning is in the target's dialect, its issuer is assumed to be the target."""
     usual = _ISSUERS.get(dialect)
     issuers: Any = context.facts("reasoning").get("issuers") or ()
     same = _FAMILIES.get(dialect, dialect) == context.family
@@ -196,7 +196,7 @@ class _Copies:
 
     def __init__(self) -> None:
         self.found: set[int] = set()
-        self._shown: list[tuple[int, str]] = []  # plain reasoning not matched to a carrier yet
+        self._shown: list[tuple[int, str]] = []  # plain reasoning that has not been matched to a carrier yet
         self._unmatched = ""
 
     def see(self, place: int, part: Part) -> None:

@@ -1,5 +1,5 @@
-"""Fix content that the target rejects, such as empty text, documents without text, or kinds of content that a role may
-not have.
+"""Fix content that the target rejects, such as empty text, documents without text, or content that is not allowed for
+a role.
 
 Constraints: `content`, `inline`, `file_types`, `empty_text`, `blank_text`, `empty_message`, `trailing_space`,
 `result_empty`, `document_needs_text`, `document_name`, `media_types`, `text_files`, `file_ids`, `image_details`,
@@ -108,7 +108,7 @@ def _content(
         context.lose(part.kind, part.path, "only the source's own format can represent this part", gone)
         return None
     if isinstance(part, Text):
-        if part.signature:  # an empty text may exist only to carry its signature
+        if part.signature:  # empty text may be sent only for its signature
             return part
         if drop_empty and not part.text:
             context.edit("text_empty", part.path, "dropped an empty text part", part.text)
@@ -142,7 +142,7 @@ def _content(
         if foreign:
             _lose_names(part, context)
         part = _with_known_detail(part, context)
-        if not other:  # for changed parts, the writer generates a valid name
+        if not other:  # the writer generates a valid name for changed parts
             return part if foreign or _is_named(part, context) else changed(part)
         context.edit("file_type", part.path, "moved the media to a block form that the target accepts")
         return changed(part)
@@ -181,7 +181,7 @@ def _is_named(part: Media, context: Context) -> bool:
 
 
 def _is_plain(part: Media) -> bool:
-    """Return whether the media in the block are a string instead of an object, as Mistral allows."""
+    """Return whether the media value in the block is a string instead of an object, as Mistral allows."""
     raw = members_of(part.raw)
     return any(isinstance(raw.get(name), str) for name in ("image_url", "input_audio"))
 

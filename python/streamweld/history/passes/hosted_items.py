@@ -3,10 +3,10 @@
 A call that the client ran (shell, apply_patch, computer) becomes a function call with its output. An item created by
 the server becomes assistant text if the target is another Responses gateway. Constraint: `items`.
 
-xAI sends calls that it runs itself as `custom_tool_call` (vectors `responses/plain_calls`, `xai-*`). Such a call has no
-output. If the history contains an output, or the request declares the tool, the client ran the call. xAI receives its
-own calls unchanged (constraint `server_calls`). Other Responses targets reject a call without a result, so a
-placeholder result is added for them.
+When xAI runs a call itself, it sends the call as `custom_tool_call` without an output (vectors `xai-*` in
+`responses/plain_calls`). If the history contains an output, or the request declares the tool, the client ran the call.
+xAI receives its own calls unchanged (constraint `server_calls`). Other Responses targets reject a call without a
+result, so a placeholder result is added for them.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -61,7 +61,7 @@ _OUTPUTS: Final = frozenset(
         "tool_search_output",
     }
 )
-# Items without content for the model, and items that only the server that stored them can resolve.
+# Items without content for the model, and items that only the server that stores them can resolve.
 _UNREADABLE: Final = frozenset(
     {
         *("item_reference", "None", "compaction", "compaction_trigger", "mcp_list_tools", "additional_tools"),
@@ -73,7 +73,7 @@ _HEAD: Final = frozenset({"id", "type", "status", "result", "caller"})  # member
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns. Items that the target does not accept are replaced with function calls, results and texts."""
+    """Return the turns, with items that the target does not accept replaced by function calls, results and texts."""
     turns = _with_server_calls(turns, context)
     if not context.survey(turns).opaque:
         return turns
@@ -100,7 +100,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _with_server_calls(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns. Calls that the server ran are replaced with opaque items."""
+    """Return the turns, with calls that the server ran replaced by opaque items."""
     if context.family == _RESPONSES and not context.fact("server_calls"):
         return turns
     found = context.survey(turns)
@@ -172,8 +172,9 @@ def _item(call: Part) -> Opaque:
 
 
 def _converted(part: Part, accepted: Collection[str], context: Context) -> tuple[Role | None, Part] | None:
-    """Return the replacement for a part and the role of its turn (None if the role does not change), or None if the
-    part is dropped.
+    """Return the role of the turn and the replacement for a part, or None if the part is dropped.
+
+    The role is None if it does not change.
     """
     if not isinstance(part, Opaque):
         return None, part

@@ -51,7 +51,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         return turns
     found = context.survey(turns)
     if context.family not in found.dialects and not found.reasoned and not _have_ids(found.calls, found.results):
-        return turns  # the neutral model represents every member, so there is nothing to remove
+        return turns  # the neutral model has a field for every member, so there is nothing to remove
     cleaner = _Cleaner(context)
     only_members = not any(context.fact(name) for name in names if name != "members")
     if only_members and found.bare and cleaner.allows_all(turns, found.calls):
@@ -156,7 +156,7 @@ class _Cleaner:
                 inner = tuple([one if isinstance(one, Opaque) else self._content(one) for one in part.parts])
                 part = part if all(map(is_, inner, part.parts)) else changed(part, parts=inner)
             origin = part.origin
-            # The message may contain only such parts, so its rejected members are removed here, too.
+            # A message may consist of only these parts, so the message's rejected members are also removed here.
             whole = isinstance(part, Call) or bool(self.members)
             if whole and origin is not None and origin.dialect == self.context.family:
                 return self._message(part, origin, turn)
@@ -176,7 +176,7 @@ class _Cleaner:
         return own and not part.touched and isinstance(part.raw, Mapping) and part.raw.get("type") is None
 
     def _opaque(self, part: Opaque) -> Opaque:
-        """Return an opaque item, without its id if the target rejects that."""
+        """Return an opaque item, without its id if the target rejects that id."""
         raw = members_of(part.raw)
         item_id = raw.get("id")
         if part.kind == "item_reference" or item_id is None or not self.item_id:

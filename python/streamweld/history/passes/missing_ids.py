@@ -1,8 +1,8 @@
 """If only a call or only its result has an id, copy the id to the other. Constraint: `tool_id.optional`.
 
-Gemini's ids are optional, and some clients add them on only one side:
-https://github.com/google-gemini/gemini-cli/issues/6974. Results are paired by name and order with the calls of the most
-recent turn that has calls; equal ids take precedence.
+Gemini's ids are optional, and some clients add them only to calls or only to results:
+https://github.com/google-gemini/gemini-cli/issues/6974. Calls and results with equal ids are paired first. The other
+results are paired by name and order with the calls of the most recent turn that has calls.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -24,7 +24,7 @@ __all__ = ["run"]
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with an id on both sides of each pair in which at least one side has one."""
+    """Return the turns with the same id on the call and the result of each pair in which at least one has an id."""
     found = context.survey(turns)
     if found.paired or (all(call.call_id for call in found.calls) and all(result.call_id for result in found.results)):
         return turns
@@ -34,7 +34,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     optional = bool((context.fact("tool_id") or {}).get("optional"))
     new: dict[int, Part] = {}
     for part, call_id, name in given:
-        if optional and part.name == name:  # the target pairs them by name, so the source object is kept
+        if optional and part.name == name:  # the target pairs by name, so the source object needs no id and stays valid
             new[id(part)] = copied(part, call_id=call_id)
         else:
             context.edit("call_id_missing", part.path, f"added the id {call_id!r} of the matching call or result")
@@ -89,7 +89,7 @@ class _Step:
 
 
 def _missing(turns: list[Turn]) -> list[tuple[Call | Result, str, str]]:
-    """Return each call or result that lacks an id, with the id of the other side of its pair and the call's name.
+    """Return each call or result that lacks an id, with the id of its result or call and the name of the call.
 
     An id identifies a call only within its turn, because clients that number their calls reuse the same ids in every
     turn.
@@ -110,7 +110,7 @@ def _missing(turns: list[Turn]) -> list[tuple[Call | Result, str, str]]:
                 called[result.call_id] -= 1  # its call belongs to another step
                 continue
             if result.call_id in given:
-                continue  # this is another result of the same call
+                continue  # this is a repeated result of a paired call
             call_records = waiting.take(result.name, nameless=bool(result.call_id))
             if call_records is None:
                 continue

@@ -72,9 +72,9 @@ def run_field(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 class _Keeper:
-    """Decides for each reasoning part whether it is kept.
+    """Selects the reasoning parts that are kept.
 
-    If reasoning is dropped, the parts that follow it lose the item ids that the server assigned.
+    If reasoning is dropped, the item ids that the server assigned are removed from the parts that follow it.
     """
 
     def __init__(self, context: Context, fact: Mapping[str, Any]) -> None:

@@ -144,8 +144,8 @@ def _followed(turns: list[Turn], context: Context) -> list[Turn]:
 def _earliest(turns: list[Turn], most: int, context: Context) -> list[Turn]:
     """Keep only the first `most` reasoning items.
 
-    The first ones are kept so that a later turn does not change messages that were already sent. Calls after a dropped
-    item keep their call ids but lose their item ids.
+    The first ones are kept so that a later turn does not change messages that were already sent. Item ids, but not
+    call ids, are removed from the calls after a dropped item.
     """
     found = [(n, part) for n, turn in enumerate(turns) for part in turn.parts if isinstance(part, Reasoning)]
     surplus = found[most:]

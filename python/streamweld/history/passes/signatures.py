@@ -24,8 +24,8 @@ _SIGNED_TEXTS: Final = frozenset({"gemini", "ai-sdk-model", "ai-sdk-ui"})  # dia
 def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns with a signature, or a placeholder for a missing one, on the first call of each step.
 
-    Not only the steps of the current turn get a signature; otherwise, a later turn would change messages that were
-    already sent.
+    This includes the steps of earlier turns: if only the current turn were signed, a later turn would change messages
+    that were already sent.
     """
     dummy = context.facts("reasoning").get("dummy_signature")
     if dummy is None:

@@ -1,7 +1,7 @@
 """Replace lone surrogates. They cannot be encoded as UTF-8, so clients fail on them or servers reject the JSON.
 
-Clients produce them by splitting a text inside a character ("no low surrogate in string"). This pass runs before calls
-and results are converted to text.
+Clients produce them by splitting text in the middle of a character ("no low surrogate in string"). This pass runs
+before calls and results are converted to text.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false

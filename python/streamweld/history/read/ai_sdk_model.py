@@ -134,7 +134,7 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
 def _medium(raw: Json, origin: Origin, path: Path) -> Media | None:
     media_type = as_optional_text(raw.get("mediaType") or raw.get("mimeType"), path)
     data = raw.get("image") if raw.get("type") == "image" else raw.get("data")
-    if isinstance(data, dict):  # since AI SDK 7, an object whose `type` is the kind of data
+    if isinstance(data, dict):  # since AI SDK 7, `data` can be an object whose `type` names the kind of data
         entry = as_mapping(data, path)
         data = entry.get(entry["type"]) if entry.get("type") in ("url", "data", "text") else None
         if entry.get("type") == "text" and isinstance(data, str):

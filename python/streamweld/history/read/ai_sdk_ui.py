@@ -70,7 +70,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
         raise unknown_role(role, _ROLES, DIALECT, path)
     origin = new_origin(DIALECT, path, message, _MESSAGE)
     raws = message.get("parts")
-    if raws is None:  # no other member of a UIMessage contains content
+    if raws is None:  # only `parts` contains content
         raise HistoryError("unreadable", pointer((*path, "parts")), detail="a UI message must have parts")
     raws = as_list(raws, (*path, "parts"))
     steps: list[list[tuple[int, Json]]] = [[]]

@@ -175,7 +175,7 @@ def _result(message: Json, path: Path) -> Turn:
         given = _content(content, new_origin(DIALECT, path, None, _MESSAGE), (*path, "content"))
         inner = tuple([part for part in given if isinstance(part, Text | Media | Opaque)])
     call_id, name, extra = message.get("tool_call_id"), None, EMPTY
-    if len(message) > 3 or call_id is None or content is None:  # it has more than a role, an id and content
+    if len(message) > 3 or call_id is None or content is None:  # members other than role, id and content
         name = as_text(message.get("name"), path) or None
         extra = extra_members(message, _RESULT)
     if not isinstance(call_id, str):

@@ -108,7 +108,7 @@ def _texts(value: Any, path: Path) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class _Item:
-    """The details of one reasoning item: first its summaries, then its encrypted content."""
+    """The `reasoning_details` entries of one reasoning item: first its summaries, then its encrypted content."""
 
     path: Path
     issuer: str | None

@@ -61,7 +61,7 @@ def locate(origin: Origin, path: Path, raw: Any = None, known: frozenset[str] | 
     """Return the common fields of the next part of a message."""
     at = origin.count
     origin.count = at + 1
-    if known is None or (raw.__class__ is dict and known.issuperset(raw)):  # nearly always true, and saves a call
+    if known is None or (raw.__class__ is dict and known.issuperset(raw)):  # nearly always true; avoids a call
         return origin, at, path, raw, EMPTY
     return origin, at, path, raw, extra_members(raw, known)
 

@@ -44,7 +44,7 @@ DIALECT: Final = "response"
 def read_as_it_was(
     response: Response, path: Path, issuer: str | None, readers: Mapping[str, Reader], family: str
 ) -> list[Turn]:
-    """Return the turns of the first choice, read from the messages that its own API would accept.
+    """Return the turns of the first choice, read from the messages that the response's own API would accept.
 
     `readers`: the reader for each dialect; `family`: the dialect of the surrounding messages.
     """
@@ -175,7 +175,7 @@ def _part(item: Item, origin: Origin, path: Path, issuer: str | None, model: str
 
 
 def _unknown(item: Unknown, origin: Origin, path: Path) -> Opaque:
-    """Return an item that no event represents. It is not changed, because its own dialect accepts it."""
+    """Return an item for which there is no event type. It is unchanged, because its own dialect accepts it."""
     try:
         raw = loads_raw(item.raw.decode("utf-8", "replace"))
     except (JsonFault, ValueError):

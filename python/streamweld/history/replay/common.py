@@ -26,7 +26,7 @@ class Message:
 
 @dataclass(slots=True)
 class Replay:
-    """A response as messages of its own dialect. `beside`: indexes of the items that no message can represent."""
+    """A response as messages of its own dialect. `beside`: indexes of items that are in no message."""
 
     messages: list[Message] = field(default_factory=list[Message])
     beside: list[int] = field(default_factory=list[int])
@@ -50,12 +50,12 @@ def arguments_of(call: ToolCall) -> dict[str, Any] | None:
 
 
 def extra_metadata(metadata: Mapping[str, Any] | None, *but: str) -> dict[str, Any]:
-    """Return the wire members in the metadata, except those listed in `but`."""
+    """Return the members in the metadata that came from the stream, except those listed in `but`."""
     return {name: value for name, value in (metadata or {}).items() if name not in but}
 
 
 def parsed(item: Unknown) -> dict[str, Any] | None:
-    """Return the JSON object of an item that no event represents, or None if it is not a JSON object."""
+    """Return an item for which there is no event type as a JSON object, or None if it is not a JSON object."""
     try:
         raw: Any = loads_raw(item.raw.decode("utf-8", "replace"))
     except (JsonFault, ValueError):

@@ -23,7 +23,7 @@ _CLIENTS: Final = frozenset({"function_call", "custom_tool_call"})
 _OWN_RESULTS: Final = {kind: members for kind, members in _FACTS["call_results"].items() if len(members) > 1}
 _RESULT_MEMBERS: Final[dict[str, str]] = _FACTS["result_members"]
 _OF_TEXT: Final = frozenset({"logprobs"})  # members of a text block; all other members belong to its message
-_UNPAIRED: Final = frozenset({"tool_search_call"})  # its call_id is not the item's id
+_UNPAIRED: Final = frozenset({"tool_search_call"})  # the call_id of such a call differs from the item's id
 
 
 def replay(response: Response, *, items: bool) -> Replay:
@@ -102,7 +102,7 @@ def _text(item: TextDone | RefusalDone) -> dict[str, Any]:
 
 
 def _think(raw: dict[str, Any], item: ReasoningDone) -> None:
-    """Add a part to a reasoning item: a summary, or a text of its content."""
+    """Add a part to a reasoning item, as a summary or as text in its content."""
     if item.kind == "raw":
         if item.text:
             raw.setdefault("content", []).append({"type": "reasoning_text", "text": item.text})

@@ -88,7 +88,7 @@ def _message(turn: Turn, writer: Writer) -> dict[str, Any]:
 
 
 def _plain_reasoning(thoughts: Sequence[Reasoning], message: dict[str, Any], writer: Writer, *, chunks: bool) -> None:
-    """Write the text of reasoning into its member, and record signatures, encrypted content and item ids as losses."""
+    """Write the text of the reasoning, and record its signatures, encrypted content and item ids as losses."""
     for part in thoughts:
         for name, value in (("signature", part.signature), ("encrypted", part.encrypted), ("item_id", part.item_id)):
             if value:

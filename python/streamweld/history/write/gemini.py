@@ -1,5 +1,6 @@
-"""Write Gemini contents. A function response contains the name of its function. If it has no id, Gemini pairs it by
-order.
+"""Write Gemini contents.
+
+Every function response contains the name of its function. Gemini pairs responses without an id by order.
 """
 
 from __future__ import annotations

@@ -248,7 +248,7 @@ def _item(part: Part, turn: Turn, writer: Writer, custom: set[str]) -> Any:
 
 
 def _is_misformed(part: Result) -> bool:
-    """Return whether the output is neither text nor a list (an object or null)."""
+    """Return whether the output is not text or a list, but an object or null."""
     return part.value is not MISSING or members_of(part.raw).get("output") is None
 
 

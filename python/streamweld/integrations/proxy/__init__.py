@@ -1,5 +1,5 @@
-"""A proxy in front of one gateway. It repairs every stream, and converts requests and responses for clients of other
-APIs (extra `proxy`).
+"""A proxy for one gateway (extra `proxy`). It repairs every stream, and converts requests and responses for clients
+of other APIs.
 
     streamweld proxy --upstream https://gateway.example/v1 --upstream-dialect chat
 
@@ -53,7 +53,7 @@ def create_app(config: ProxyConfig) -> Starlette:
 
 
 def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Callable[[str], object]) -> None:
-    """Serve on an address until SIGINT or SIGTERM; open streams then have `grace` seconds to finish.
+    """Serve on an address until SIGINT or SIGTERM. After the signal, open streams have `grace` seconds to finish.
 
     Streams that do not finish in time end with an error in the format of their API, like truncated streams. Afterwards,
     the signal is raised again, so an interrupt results in a `KeyboardInterrupt`. A second signal ends the process at

@@ -86,8 +86,8 @@ class _Own(Route):
 class _Rest(Route):
     """The route for all other requests.
 
-    A pattern would not match a line feed, or a request target that is not a path (RFC 9112 3.2), and the framework
-    would respond to such requests itself. With this route, they are refused, logged and counted like all others.
+    A path pattern would not match a line feed, or a request target that is not a path (RFC 9112 3.2). The framework
+    would then respond to such requests itself. With this route, they are refused, logged and counted like all others.
     """
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:

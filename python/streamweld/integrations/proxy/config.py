@@ -74,12 +74,12 @@ class ProxyConfig:
     """The notations to recognize, as in `Policy.text_call_families`. Empty: those of `policy`."""
 
     gateway: str | None = None
-    """The upstream's gateway profile of `streamweld.history`. Requests, including those in the upstream's dialect, are
+    """The upstream's gateway profile in `streamweld.history`. Requests, including those in the upstream's dialect, are
     converted to what this gateway accepts. None: converted requests follow the rules of the API in `to`, and requests
     in the upstream's dialect pass through unchanged."""
 
     max_body_bytes: int = 32 * _MEBI
-    """Maximum size in bytes of a request, and of a response that is not streamed."""
+    """Maximum size in bytes of a request body, and of a response that is not streamed."""
 
     max_stream_bytes: int = MAX_STREAM_BYTES
     """Maximum size in bytes of a response, after decompression."""
@@ -88,11 +88,11 @@ class ProxyConfig:
     """Seconds to wait for a connection to the upstream."""
 
     idle_timeout: float = 300.0
-    """Maximum time in seconds without any bytes from the upstream, including the time until the head of its response. A
-    response may take longer than this in total."""
+    """Maximum time in seconds without any bytes from the upstream, including the wait for the head of its response. The
+    total duration of a response is not limited."""
 
     event_timeout: float = 600.0
-    """Maximum time in seconds between two events, even if other bytes arrive, such as comments."""
+    """Maximum time in seconds between two events, even if other bytes, such as comments, arrive in between."""
 
     client_timeout: float = 60.0
     """Seconds a client may stall before it is dropped."""
@@ -194,7 +194,7 @@ class ProxyConfig:
 
     @property
     def reads_on(self) -> bool:
-        """Return True if the policy reports a truncated or unterminated stream as data instead of raising."""
+        """Return True if the policy reports a truncated or unterminated stream in the response instead of raising."""
         policy = self.reading
         return policy.action("truncated") != "raise" or policy.missing_terminal == "assume"
 

@@ -1,4 +1,4 @@
-"""Handle one request, from its head to the last byte of the response, and decide how to respond.
+"""Handle one request, from its head to the last byte of the response.
 
 Separate modules handle paths, headers, bodies and the transfer loops.
 """
@@ -47,11 +47,11 @@ __all__ = ["LAST", "METHODS", "Conversation"]
 METHODS: Final = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 _TICK: Final = 5.0
 _SLOWEST: Final = 1024
-"""Bytes of a request's body that must arrive per second on average, once `idle_timeout` has passed. Without a minimum,
-a client could keep any number of connections open by sending one byte from time to time.
+"""Minimum average rate, in bytes per second, at which a request body must arrive; enforced after `idle_timeout`.
+Without a minimum, a client could keep any number of connections open by sending one byte from time to time.
 """
 LAST: Final = 2.0
-"""Number of seconds in which the proxy must send the error ending of a response that the server cancels."""
+"""Maximum number of seconds to send the error ending of a response that the server cancels."""
 
 
 class Conversation:
@@ -115,7 +115,7 @@ class Conversation:
     async def _received(self) -> bytes:
         """Return the request's body.
 
-        Refuses the request without reading the body if the head is invalid or announces a body that is too long.
+        Refuses the request without reading the body if the head is invalid or declares a body that is too long.
         """
         given = self._request.headers
         if "transfer-encoding" in given and "content-length" in given:
@@ -262,7 +262,7 @@ class Conversation:
         )
 
     async def _whole(self, answer: ClientResponse, requested: Prepared, headers: dict[str, str], *, good: bool) -> None:
-        """Send a response that is not streamed, or an error, in the format of the client's API."""
+        """Send an error or a response that is not streamed, in the format of the client's API."""
         done, config = self._done, self._config
         body = await whole_body(answer, config, done)
         dialect = cast("ProxyDialect", done.dialect)
@@ -298,7 +298,7 @@ class Conversation:
         """Add the diagnostics of the response to the exchange, the log and the span."""
         done = self._done
         done.diagnostics.update(note.code for note in converter.diagnostics)
-        last = ending(converter.error, converter.diagnostics)  # the access log has it as `fault`
+        last = ending(converter.error, converter.diagnostics)  # in the access log, this is `fault`
         for note in (*converter.diagnostics, *([] if last is None else [last])):
             log_diagnostic(note, done.model, done.request_id)
             if self._span is not None:

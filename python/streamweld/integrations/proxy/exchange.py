@@ -1,4 +1,4 @@
-"""The record of one request and its response, for metrics, log and span.
+"""The record of one request and its response, for the metrics, the log and the span.
 
 It does not contain headers, queries, body bytes or model output.
 """
@@ -35,8 +35,8 @@ class Exchange:
     """Name of the exception, or code of the refusal."""
 
     model: str | None = None
-    """Name of the requested model. To read the name from the response would take time proportional to the response's
-    length.
+    """Name of the requested model. The model in the response is not used, because reading it would take time
+    proportional to the length of the response.
     """
 
     request_id: str | None = None

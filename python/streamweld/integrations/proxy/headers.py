@@ -29,7 +29,7 @@ STREAM: Final = {
 
 
 def plain(value: str | None) -> str:
-    """Return a header value if it is printable ASCII, which all servers and clients interpret alike; otherwise `""`."""
+    """Return a header value if it is printable ASCII, which every server and client reads the same; otherwise `""`."""
     return value if value is not None and value.isascii() and value.isprintable() else ""
 
 
@@ -71,9 +71,9 @@ def received(headers: Iterable[tuple[str, str]]) -> tuple[dict[str, str], tuple[
     that list. Headers that are not in the allow-list are dropped without a report.
 
     Raises:
-        Refusal: 400 if a single-value header is repeated, or if servers may interpret its value differently. The proxy
-            cannot decide, for example, which of two keys to use. Informational headers are dropped instead. If there
-            are two `traceparent` headers, both are dropped (W3C Trace Context).
+        Refusal: 400 if a single-value header is repeated, or if servers may interpret its value differently. For
+            example, the proxy cannot choose between two keys. Informational headers are dropped instead of refused; if
+            there are two `traceparent` headers, both are dropped (W3C Trace Context).
     """
     lines: dict[str, list[str]] = {}
     for name, value in _passing(headers, _REQUEST):
@@ -105,8 +105,8 @@ def via(given: Iterable[str], pseudonym: str) -> str:
         Refusal: 508 if the request has already passed through this proxy, which means that the upstream forwards to it.
     """
     lines = tuple(given)
-    # The dropped values are searched too, because a relay may have added a character that is not printable. A relay may
-    # also have changed the case, because the name takes the place of a host name (RFC 9110 7.6.3).
+    # Values that are not printable ASCII are searched too, because a relay may have added such a character. A relay may
+    # also have changed the case, because the pseudonym replaces a host name (RFC 9110 7.6.3).
     if any(pseudonym in value.lower() for value in lines):
         text = "the request already passed through this proxy: the proxy's upstream forwards to the proxy"
         raise Refusal(508, "loop_detected", text)
@@ -154,5 +154,5 @@ def answered(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def of_stream(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers for a stream, selected from those that `answered` returned."""
+    """Return the headers for a stream. `headers`: those that `answered` returned."""
     return {**headers, **STREAM}

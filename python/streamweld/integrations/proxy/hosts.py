@@ -1,7 +1,7 @@
 """Parse, normalize and classify host names, addresses and origins. No other module resolves names.
 
-`ProxyConfig` validates its options with it, `admission` compares the hosts and origins of requests, and `serve`
-determines whether an address is reachable from other machines, or is the proxy's own address.
+`ProxyConfig` uses these functions to validate its options, `admission` to compare the hosts and origins of requests,
+and `serve` to determine whether an address is reachable from other machines or is the proxy's own.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ def _foreign(dialect: str) -> re.Pattern[bytes]:
     facts = DIALECTS[dialect]
     known = [name for location in _LISTS for name in facts.get(location, ())] + list(_OWN[dialect])
     words = "|".join([re.escape(name).replace(r"\*", r"[\w.]*") for name in known])
-    # Lines end with LF, CR or CRLF, as in event streams, and a BOM may precede the first line. The pattern starts with
-    # a literal that `re` can search for quickly; the lookbehinds are checked only where the literal is found.
+    # In event streams, lines end with LF, CR or CRLF, and a BOM may precede the first line. The pattern starts with a
+    # literal that `re` can search for quickly; the lookbehinds are checked only where the literal is found.
     start = r"event:(?:(?<=[\r\n]event:)|(?<=\Aevent:)|(?<=\A\xef\xbb\xbfevent:))"
     line = rf"{start}[ ]?+(?!(?:{words})[\r\n])[^\r\n]*(?:\r\n|\r|\n)"
     return re.compile(line.encode("latin-1"), re.ASCII)

@@ -1,4 +1,4 @@
-"""Read a request's body once, to get the body for the upstream and the facts needed to read and write the response.
+"""Parse a request body once, and return the body for the upstream and the facts needed to handle the response.
 
 This is a pure function of the body, so a large body can be processed in a worker thread.
 """
@@ -27,7 +27,7 @@ __all__ = ["Prepared", "prepared"]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A request that is ready to be sent. It keeps only these facts, not the parsed body."""
+    """A request that is ready to be sent. The parsed body is not stored."""
 
     body: bytes
     stream: bool = False
@@ -62,7 +62,7 @@ def prepared(body: bytes, dialect: str | None, path: str, query: str, config: Pr
         raise Refusal(400, "invalid_body", "the request's body must be a JSON object")
     requested = cast("dict[str, Any]", request)
     stream = routes.is_stream(dialect, requested, path, query)
-    named = routes.model_of(path)  # this includes Claude on Vertex AI, whose bodies contain an API version instead
+    named = routes.model_of(path)  # also for Claude on Vertex AI, whose bodies do not contain the model
     model = requested.get("model") if named is None else named
     model = model if isinstance(model, str) else None
     tools: Tools | None = declared_tools(requested) if config.reading.text_calls == "promote" else _names(requested)

@@ -26,7 +26,7 @@ _SHOWN: Final = 1000
 class Refusal(Exception):
     """Raised to end a request before a response has started.
 
-    It has a status, a streamweld code, a message without payload data, and headers.
+    It has a status, a code that streamweld defines, a message without payload data, and headers.
     """
 
     def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
@@ -61,7 +61,7 @@ def converted_error(dialect: str, status: int, body: bytes | bytearray) -> bytes
         given_value: Any = orjson.loads(body)
     except orjson.JSONDecodeError:
         given_value = None
-    if isinstance(given_value, list):  # the Gemini API sends the error of a stream in an array
+    if isinstance(given_value, list):  # for a stream, the Gemini API sends the error in an array
         given_value = next(iter(cast("list[object]", given_value)), None)
     error: object = object_of(given_value).get("error", given_value)
     message, code = _text(error, "message"), _text(error, "code")

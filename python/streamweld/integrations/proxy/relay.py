@@ -67,8 +67,8 @@ class Relay:
         the transport is reported to the converter.
 
         Raises:
-            Refusal: if the response does not contain any part of a stream and nothing was sent. The client then
-                receives an error status, which it retries or reports, unlike an empty stream.
+            Refusal: if the response does not contain any part of a stream and nothing was sent. An error status makes
+                the client retry or report the failure; an empty stream would not.
         """
         inflater, pace = inflater_of(self._answer, self._config.limits), Pace()
         pieces = _recorded(plain_pieces(self._answer, inflater, self._exchange, pace), recorder)
@@ -201,7 +201,7 @@ async def _recorded(pieces: AsyncGenerator[bytes], recorder: Recorder | None) ->
 
 
 async def _converted(pieces: AsyncGenerator[bytes], work: Work, pace: Pace) -> AsyncGenerator[bytes]:
-    """Yield the converter's output for each piece or, at the latest, after a few milliseconds of work.
+    """Yield the converter's output after each piece and, for long pieces, after every few milliseconds of work.
 
     Stops after the first error.
     """
@@ -228,7 +228,7 @@ def _outcome(converter: StreamConverter, config: ProxyConfig) -> tuple[Outcome, 
         return "fault", type(fault).__name__
     if not config.reads_on:
         return "complete", None
-    # The policy reports a truncation as data instead of raising.
+    # The policy reports a truncation in the response instead of raising.
     match converter.response.completeness:
         case "complete":
             return "complete", None

@@ -73,7 +73,7 @@ def model_of(path: str) -> str | None:
 def is_safe(path: str) -> bool:
     """Return True if an unescaped path does not contain `..`, another host or invisible characters.
 
-    Such a path stays within the upstream's path.
+    The URL for such a path is always below the upstream's URL.
 
     >>> is_safe("/v1/models"), is_safe("/v1/../admin"), is_safe("//evil.example/"), is_safe("http://evil.example/")
     (True, False, False, False)
@@ -133,8 +133,8 @@ def target_of(upstream: str, path: str, query: str = "") -> str:
 def is_stream(dialect: str, request: object, path: str, query: str) -> bool:
     """Return True if a request asks for an event stream.
 
-    In the Gemini API, this depends on path and query: without `alt=sse`, the response is an array, which passes through
-    unchanged.
+    In the Gemini API, this depends on the path and the query: without `alt=sse`, the response is an array, which passes
+    through unchanged.
     """
     if dialect == "gemini":
         return path.endswith(":streamGenerateContent") and "sse" in parse_qs(query).get("alt", ())

@@ -134,8 +134,8 @@ class HeadTimeout(H11Protocol):
     arrived.
 
     uvicorn limits only the idle time after a response. A client could keep any number of connections open by never
-    sending a request, or by sending a body that nothing reads. While a body is being read, the
-    timeouts of `ProxyConfig` apply instead.
+    sending a request, or by sending a body that nothing reads. While a body is being read, the timeouts of
+    `ProxyConfig` apply instead.
     """
 
     _timer: asyncio.TimerHandle | None = None

@@ -42,8 +42,8 @@ __all__ = ["UpstreamCutError", "ask", "inflater_of", "open_session", "plain_piec
 _BROKEN: Final = (ClientError, OSError, TimeoutError, HttpProcessingError)
 _READ: Final = 65_536
 
-# How many seconds an idle connection may be reused. Servers close idle connections after five seconds by default
-# (uvicorn and Node), and a POST must not be sent while they do so.
+# For how many seconds an idle connection may be reused. By default, uvicorn and Node close idle connections after five
+# seconds, and a POST that is sent while the server closes the connection is lost.
 _IDLE: Final = 4
 
 

@@ -1,4 +1,4 @@
-"""Preload the modules of backends and converters, which the first requests would otherwise import."""
+"""Preload the modules of backends and converters, so that the first requests do not have to import them."""
 
 from __future__ import annotations
 

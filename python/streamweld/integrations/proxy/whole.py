@@ -32,7 +32,7 @@ def converted(converter: StreamConverter, body: bytes | bytearray, dialect: str)
 
 
 def folded(stream: bytes, dialect: str) -> bytes:
-    """Fold a stream in `dialect`, which must not contain a fault, into the JSON body."""
+    """Fold a stream in `dialect` into the JSON body. The stream must not contain a fault."""
     payloads = _payloads(stream)
     match dialect:
         case "chat":
@@ -56,7 +56,7 @@ def _payloads(stream: bytes) -> Iterator[dict[str, Any]]:
 
 
 class _Texts:
-    """Texts that arrive in pieces; each text is a member of an object. They are joined once, at the end."""
+    """Texts that arrive in pieces, each of which belongs to a member of an object. They are joined once, at the end."""
 
     def __init__(self) -> None:
         self._pieces: dict[tuple[int, str], tuple[dict[str, Any], list[str]]] = {}
@@ -66,7 +66,7 @@ class _Texts:
         found = self._pieces.get((id(owner), name))
         if found is None:
             found = self._pieces[id(owner), name] = (owner, [owner.get(name) or ""])
-            owner[name] = ""  # keeps the members in the order in which they began
+            owner[name] = ""  # this adds the member now, so that members stay in the order in which their texts began
         found[1].append(piece)
 
     def join(self) -> None:

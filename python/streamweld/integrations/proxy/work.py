@@ -25,7 +25,7 @@ async def aside(size: int, work: Callable[[], _T]) -> _T:
     """Return the result of `work`, which runs in a worker thread if its input is large.
 
     If the task is canceled in the meantime, it still waits for the thread, so that the task and the thread never use
-    the same objects at once.
+    the same objects at the same time.
 
     Args:
         size: the size of the input, in bytes.
@@ -55,7 +55,7 @@ class Work:
 
     def __init__(self, converter: StreamConverter) -> None:
         self.converter: StreamConverter = converter
-        self._pending = 0  # upper bound of the number of bytes since the last complete event
+        self._pending = 0  # upper bound on the number of bytes since the last complete event
         self._total = 0  # number of bytes
 
     async def feed(self, part: bytes) -> bytes:
@@ -78,6 +78,6 @@ class Work:
 
     async def _ended(self, end: Callable[[], bytes]) -> bytes:
         def work() -> tuple[bytes, StreamError | None]:
-            return end(), self.converter.error  # reading `error` builds the partial response, so do it in the thread
+            return end(), self.converter.error  # reading `error` builds the partial response, so read it in the thread
 
         return (await aside(self._total, work))[0]

@@ -4,8 +4,8 @@
     broken = OPERATORS["index_is_a_string"](stream)
     broken = chain(stream, ["index_is_a_string", "success_envelope", "comments"])
 
-An operator returns a new stream, including the contents that a correct reader finds in it, or None if the operator does
-not apply.
+An operator returns a new stream, which includes the contents that a correct reader finds in it. It returns None if it
+does not apply.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def operators_for(dialect: Dialect) -> tuple[Operator, ...]:
 
 
 def chain(stream: Stream, names: Iterable[str], seed: int = 0) -> Stream | None:
-    """Apply several operators, at most one for each aspect, in the order of `ASPECTS`.
+    """Apply several operators, in the order of their aspects in `ASPECTS`. Each aspect can be changed only once.
 
     Returns:
         The new stream, or None if one of the operators does not apply.
@@ -78,8 +78,8 @@ def every_operator(*streams: Stream, seed: int = 0, keep_calls: bool = False) ->
     Args:
         *streams: conformant streams of one dialect.
         seed: the seed for the operators' random choices.
-        keep_calls: skip operators that replace names or arguments, or that add calls of other tools. An agent that
-            runs the calls then only runs those of the given streams; after a truncation, it runs fewer.
+        keep_calls: skip operators that replace names or arguments, or that add calls of other tools. An agent
+            then runs only calls that are in the given streams, or fewer if a stream is truncated.
     """
     for operator in operators_for(streams[0].dialect):
         for stream in streams:

@@ -539,8 +539,9 @@ def _finish(
 ) -> None:
     """Register an operator that changes the finish reason.
 
-    `change` receives the frames and the position of the finish reason. `calls`: True applies it only to streams with
-    calls, False only to streams without calls. `alone`: it applies only to a stream that no other operator has changed.
+    `change` receives the frames and the position of the finish reason. `calls`: True applies the operator only to
+    streams with calls, False only to streams without calls. `alone`: the operator applies only to streams that no other
+    operator has changed.
     """
 
     def run(_: Random, stream: Stream) -> Stream | None:

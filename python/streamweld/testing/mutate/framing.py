@@ -164,7 +164,7 @@ def event_cut_and_glued(rng: Random, stream: Stream) -> Stream | None:
     texts = [at for at, f in enumerate(stream.frames) if f.part is not None and isinstance(stream.parts[f.part], Text)]
     if not texts:
         return None
-    at = rng.choice(texts)  # after a truncated event, only text, finish reason and usage are salvaged
+    at = rng.choice(texts)  # only text, finish reason and usage are salvaged from an event after a truncated one
     cut = Frame("", raw=b'data: {"choices":[{"index":0,"delta":{"con')
     return stream.but(inserted(stream, at, cut))
 

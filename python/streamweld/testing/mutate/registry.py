@@ -32,7 +32,7 @@ class Operator:
         about: a one-sentence description.
         dialects: the dialects that it applies to.
         aspect: the aspect of the stream that it changes.
-        effect: its effect on what a correct reader finds: `nothing`, `calls`, `ids`, `truncated`, …
+        effect: what it changes in the contents that a correct reader finds: `nothing`, `calls`, `ids`, `truncated`, …
         opaque: True if the contents that remain after a truncation cannot be derived from the frames.
         certain: False if the bytes do not determine the correct result. A reader may then return another result if it
             reports the ambiguity.

@@ -36,8 +36,10 @@ def _each(
     aspect: Any = "items",
     effect: str = "nothing",
 ) -> None:
-    """Register an operator that changes each event of a stream without repeated call ids. If `calls` is not None, it
-    applies only to streams with calls."""
+    """Register an operator that changes each event of a stream without repeated call ids.
+
+    If `calls` is not None, the operator applies only to streams with calls.
+    """
 
     def run(_: Random, stream: Stream) -> Stream | None:
         ids = [call.id for call in stream.calls]

@@ -86,6 +86,8 @@ def of_chat(turn: int) -> list[bytes]:
     ]
     for index, (word, name, arguments) in enumerate(calls):
         made += [call(index, word, name, arguments[:4]), call(index, None, None, arguments[4:])]
+    # openai-python joins the roles of all chunks.
+    made[1:] = [one.replace(b'"role":"assistant",', b"").replace(b'"role": "assistant", ', b"") for one in made[1:]]
     return [*made, chunk({}, "tool_calls" if calls else "stop"), DONE]
 
 

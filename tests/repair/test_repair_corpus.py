@@ -34,9 +34,9 @@ SHARE = 23  # test one in this many vectors, unless all are run
 CUT_STREAMS = 12
 CUT_SHARE = 7 if FULL else 97
 CUT_SIZE = 2_500
-# Diagnostics that remain after repair, because the text was written before the conflict was detected, and the dialect
-# cannot retract it.
-STAYS = {"conflict"}
+# Diagnostics that remain after repair: `conflict`, because the text was written before it was detected and the dialect
+# cannot retract it; `late_delta`, if a call was closed without arguments before its arguments arrived.
+STAYS = {"conflict", "late_delta"}
 # Rules about blocks. Official Messages clients have one open block, and address it by its position among all blocks.
 BLOCKS = {f"anthropic.{rule}" for rule in ("block_open", "block_unstopped", "index", "delta_unknown", "stop_unknown")}
 
@@ -81,14 +81,13 @@ def written(call: sw.ToolCall) -> str | None:
 def reason_written(choice: sw.Choice, dialect: str) -> str | None:
     """Return the finish reason that repair writes.
 
-    A derived reason must not make a client run an incomplete call, so it is written as a truncation. A Responses stream
+    A reason must not make a client run an incomplete call, so it is written as a truncation. A Responses stream
     that is rewritten ends with `response.incomplete` and the reason `invalid_tool_call` if a call is invalid.
     """
     if dialect == "responses" and any(call.state == "invalid" for call in choice.tool_calls):
         return "other"
-    is_derived = choice.finish_reason is not None and choice.raw_finish_reason is None
     is_cut = any(call.state == "incomplete" for call in choice.tool_calls)
-    return "length" if is_derived and is_cut else choice.finish_reason
+    return "length" if choice.finish_reason in ("stop", "tool_calls") and is_cut else choice.finish_reason
 
 
 def has_lost_all(response: sw.Response) -> bool:
@@ -136,7 +135,10 @@ def hold(body: bytes, dialect: Any, made: Repaired) -> None:
     again, second = repair(out, spoken)
     assert again == out
     still = {d.code for d in second.diagnostics if CODES[d.code].mends}
-    assert not second.repaired or still & STAYS or converter.error is not None
+    # A client that parses strictly reads no stream in which a call follows a broken one, so the rewriting is not stable.
+    is_mixed = any(d.code == "rewritten" and d.detail == "calls_mixed" for d in second.diagnostics)
+    stays = still & STAYS or (is_mixed and any(call.state != "complete" for call in converter.response.tool_calls))
+    assert not second.repaired or stays or converter.error is not None
     if converter.error is not None:
         before, after = read(body, dialect), read(out, spoken)
         assert before.is_success or not after.is_success

@@ -9,6 +9,7 @@ from inspect import Parameter, iscoroutinefunction, signature
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 from urllib.parse import urlsplit
 
+from streamweld._messages import code_text
 from streamweld._show import printable
 from streamweld._spec import CODES
 from streamweld.errors import UpstreamError, UsageError
@@ -139,13 +140,14 @@ def _label(code: str, detail: str) -> str:
 def log_diagnostic(diagnostic: Diagnostic, model: str | None, request: str | None) -> None:
     """Write one DEBUG record that identifies the stream by its model and request id.
 
-    The text of the record may contain model output.
+    The text of the record may contain model output, but not a gateway's error message, which may repeat the request.
     """
     if not LOGGER.isEnabledFor(logging.DEBUG):
         return
     location = (diagnostic.code, diagnostic.severity, diagnostic.byte_offset, diagnostic.event_ordinal)
     stream = _words({"model": model, "request_id": request})
-    message = printable(diagnostic.message, _CHARS)
+    is_from_gateway = diagnostic.code == "upstream_error"
+    message = code_text(diagnostic.code) if is_from_gateway else printable(diagnostic.message, _CHARS)
     LOGGER.debug("%s (%s) at byte %s, event %s: %s%s", *location, message, f" [{stream}]" if stream else "")
 
 

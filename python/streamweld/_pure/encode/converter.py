@@ -71,7 +71,7 @@ class Converter:
         self._encoder = load_encoder(target)(self._context)
         self._carriers = Carriers(target) if target in CARRYING else None
         # The held calls, if the server may run calls of this source itself.
-        self._held = HeldCalls() if holds(source, target) else None
+        self._held = HeldCalls() if holds(source) else None
         self._reported: Fault | None = None  # error that the upstream sent, if the policy continues after it
         self._over = False
         self.error: StreamError | None = None
@@ -185,7 +185,7 @@ class Converter:
     def _detected(self) -> None:
         """Handle the detection of the source's dialect."""
         self._context.source = self._parser.dialect
-        if self._held is None and holds(self._context.source, self._target):
+        if self._held is None and holds(self._context.source):
             self._held = HeldCalls()
 
     def _write(self, event: Event, opening: Opening = (False, False)) -> None:

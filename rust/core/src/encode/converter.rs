@@ -129,13 +129,13 @@ impl Sink for EncoderSink {
     fn dialect_detected(&mut self, dialect: &'static str) {
         self.context.source = dialect;
         self.same = dialect == self.target.name();
-        self.held = held_calls(dialect, self.target);
+        self.held = held_calls(dialect);
     }
 }
 
 /// Creates the store for held calls, if the conversion needs one.
-fn held_calls(source: &str, target: Dialect) -> Option<HeldCalls> {
-    holds(source, target.name()).then(HeldCalls::default)
+fn held_calls(source: &str) -> Option<HeldCalls> {
+    holds(source).then(HeldCalls::default)
 }
 
 impl EncoderSink {
@@ -314,7 +314,7 @@ impl Converter {
             target,
             same: false,
             encoder: encoder(target.name()).ok_or(Refusal::NoEncoder)?,
-            held: source.and_then(|source| held_calls(source.name(), target)),
+            held: source.and_then(|source| held_calls(source.name())),
             context,
             position: (0, 0),
             lost: LossLog::default(),

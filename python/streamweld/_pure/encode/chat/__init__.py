@@ -332,8 +332,9 @@ class Chat:
         for element in elements:
             self._chunk(choice, f'{{"tool_calls":[{element}]}}')
 
-    def _result(self, _: ToolResult) -> None:
+    def _result(self, event: ToolResult) -> None:
         self._context.losses.note("server_tool")
+        self._choice(event.choice).answered(event.call_id)
 
     # Ending
 
@@ -364,8 +365,10 @@ class Chat:
         calls, reason = self._choices[index], self._finished[index]
         if reason in SUCCESS and calls.has_empty_cut_call:
             return finish_word(_TARGET, "length")
-        if reason in SUCCESS:  # also if a written call has a result, which is lost
+        if reason == "tool_calls":
             return finish_word(_TARGET, "tool_calls" if calls.written else "stop")
+        if reason == "stop":
+            return finish_word(_TARGET, "tool_calls" if calls.has_unanswered else "stop")
         return self._sent[index] or finish_word(_TARGET, reason)
 
     def _write_usage(self) -> None:

@@ -99,6 +99,7 @@ class Calls:
         "_late",
         "_next",
         "_turns",
+        "_unanswered",
         "contradicted",
         "has_empty_cut_call",
         "written",
@@ -115,9 +116,15 @@ class Calls:
         self._indexes: set[int] = set()
         self._next = 0  # one more than the highest index of a started call
         self.written = 0
+        self._unanswered: set[str] = set()  # ids of the written calls for which the stream contains no result
         self.contradicted = False
         # True if a truncated call was written without arguments (see `is_empty_cut`).
         self.has_empty_cut_call = False
+
+    @property
+    def has_unanswered(self) -> bool:
+        """True if the client must run a call that was written, because the stream contains no result for it."""
+        return bool(self._unanswered)
 
     @property
     def has_unwritten(self) -> bool:
@@ -128,6 +135,10 @@ class Calls:
     def has_lost(self) -> bool:
         """True if a call that could have been written waits for its turn."""
         return any(call.state in (_State.WAITING, _State.WHOLE) for call in self._calls.values())
+
+    def answered(self, call_id: str) -> None:
+        """Record that the stream contains the result of a call."""
+        self._unanswered.discard(call_id)
 
     def is_begun(self, part: int) -> bool:
         return part in self._calls and self._calls[part].state in (_State.BEGUN, _State.RESET)
@@ -329,6 +340,7 @@ class Calls:
         self._indexes.add(call.index)
         self._next = max(self._next, call.index + 1)
         self.written += 1
+        self._unanswered.add(call.call_id)
         self._current = part
         if call.state is _State.WHOLE:
             self._current = None

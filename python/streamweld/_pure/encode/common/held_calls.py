@@ -1,10 +1,9 @@
 """Holds tool calls that the server may run itself, until it is known whether it does.
 
-A Responses stream may contain a `function_call` together with its `function_call_output`, and a UI message continues
-after the output of its calls. A client that receives such a call in another dialect would run it again. Therefore, each
-call waits until its result arrives, or until a part of another kind or the end of the response shows that the client
-has to run it. Whatever follows a held call and concerns a call waits behind it, so that the order stays the same. The
-parser's limits also limit how much waits.
+A Responses stream may contain a `function_call` together with its `function_call_output`. A client that receives such a
+call in another dialect would run it again. Therefore, each call waits until its result arrives, or until a part of
+another kind or the end of the response shows that the client has to run it. Whatever follows a held call and concerns
+a call waits behind it, so that the order stays the same. The parser's limits also limit how much waits.
 """
 
 from __future__ import annotations
@@ -38,12 +37,9 @@ Opening: TypeAlias = tuple[bool, bool]  # for the start of a call: custom, and e
 _NOT_OPENING: Final = (False, False)
 
 
-def holds(source: str | None, target: str) -> bool:
-    """Return whether the server of the source may send the result of a call that looks like a call for the client.
-
-    The targets with sequential blocks hold the calls of UI messages themselves, and the other ones have results.
-    """
-    return source == "responses" or (source == "ai-sdk-ui" and target in ("chat", "gemini"))
+def holds(source: str | None) -> bool:
+    """Return whether the server of the source may send the result of a call that looks like a call for the client."""
+    return source == "responses"
 
 
 class _Pieces(NamedTuple):

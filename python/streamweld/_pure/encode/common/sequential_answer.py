@@ -110,8 +110,6 @@ class SequentialAnswer:
                 # No call is left to run, because every call has a result or lacks a name.
                 reason = "other" if self.blocks.answered else "error"
                 word = finish_word(self.target, reason)
-            elif reason == "stop" and self.blocks.result_lost:
-                sent, word = None, finish_word(self.target, "tool_calls")  # the client has an unanswered call
         if word is None:
             self._fail(fault_of("finish"))
             return

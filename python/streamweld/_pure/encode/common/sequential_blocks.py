@@ -183,7 +183,6 @@ class Blocks:
         "_writer",
         "answered",
         "client_calls",
-        "result_lost",
     )
 
     def __init__(self, context: EncodeContext, writer: Writer) -> None:
@@ -201,8 +200,6 @@ class Blocks:
         self._unanswered: dict[str, Block] = {}
         self.client_calls = 0
         self.answered = False  # a call was omitted because its result arrived
-        # The result of a written call cannot be written, so that the client still has to answer the call.
-        self.result_lost = False
 
     def event(self, event: Event) -> None:
         """Handle the next event of a part, and ignore other events."""
@@ -421,7 +418,7 @@ class Blocks:
             self.client_calls += 1
         self._take_turn(block)
         for result in block.results:
-            self._write_result(result, call)
+            self._writer.write_standalone(result, call)
 
     def _forget(self, block: Block) -> None:
         if self._ids.get(block.call_id) is block:
@@ -448,14 +445,7 @@ class Blocks:
     def _write_standalone(self, event: StandalonePart) -> None:
         if not isinstance(event, Source):  # a citation, which belongs to a position in its text
             self._give_way()
-        if isinstance(event, ToolResult):
-            self._write_result(event, self._calls.get(event.call_id))
-        else:
-            self._writer.write_standalone(event, None)
-
-    def _write_result(self, result: ToolResult, call: ToolCall | None) -> None:
-        self.result_lost |= not self._writer.runs_calls and call is not None and not call.provider_executed
-        self._writer.write_standalone(result, call)
+        self._writer.write_standalone(event, self._calls.get(event.call_id) if isinstance(event, ToolResult) else None)
 
     # The queue
 

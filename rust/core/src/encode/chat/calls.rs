@@ -85,6 +85,8 @@ pub(crate) struct Calls {
     indexes: Set<i64>,
     /// Number of started calls.
     pub(crate) written: usize,
+    /// Ids of the written calls for which the stream contains no result, so that the client must run them.
+    pub(crate) unanswered: Set<String>,
     /// True if a call was written without arguments although its arguments may be missing.
     pub(crate) has_empty_cut_call: bool,
 }
@@ -423,6 +425,7 @@ impl Calls {
         self.indexes.insert(position);
         self.next = self.next.max(position + 1);
         self.written += 1;
+        self.unanswered.insert(call.call_id.clone());
         let text = call.take_waiting();
         to.head(call, &text);
         self.current = Some(part);

@@ -201,7 +201,10 @@ impl Encoder for Chat {
                     calls.retract(&mut to, mark.part);
                 }
             }
-            Event::ToolResult { .. } => context.losses.note("server_tool"),
+            Event::ToolResult { call_id, .. } => {
+                self.choice(choice).calls.unanswered.remove(call_id);
+                context.losses.note("server_tool");
+            }
             Event::Source {
                 url: Some(url),
                 title,
@@ -442,7 +445,7 @@ impl Chat {
                     Some("length")
                 }
                 "tool_calls" if choice.calls.written == 0 => Some("stop"),
-                "stop" if choice.calls.written > 0 => Some("tool_calls"), // even if a result followed, which is lost
+                "stop" if !choice.calls.unanswered.is_empty() => Some("tool_calls"),
                 "stop" => Some("stop"),
                 _ => None,
             };

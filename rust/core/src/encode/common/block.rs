@@ -142,8 +142,3 @@ pub(crate) trait BlockWriter: Debug + Send {
     /// Handles a response that ended inside the block.
     fn broken_off(&mut self, context: &mut EncodeContext, block: &mut Block);
 }
-
-/// Returns true if the result of a call that the client received cannot be written.
-pub(crate) fn loses_result<F: BlockWriter>(call: Option<CallRef<'_>>) -> bool {
-    !F::RUNS_CALLS && call.is_some_and(|call| !call.provider_executed)
-}

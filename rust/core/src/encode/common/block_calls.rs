@@ -6,7 +6,6 @@
 use crate::encode::common::block::Block;
 use crate::encode::common::block::BlockOutput;
 use crate::encode::common::block::BlockWriter;
-use crate::encode::common::block::loses_result;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::part_details::Call;
 use crate::encode::common::part_details::Kind;
@@ -157,7 +156,6 @@ impl Blocks {
         self.client_calls += usize::from(!call.provider_executed);
         let results = mem::take(&mut self.blocks.slot(part).results);
         for result in results {
-            self.result_lost |= loses_result::<F>(Some(call.ran()));
             to.form.write_standalone(
                 to.context,
                 &StandalonePart::Result(result),

@@ -83,11 +83,6 @@ impl Order {
         matches!(self, Order::Row(blocks) if blocks.answered)
     }
 
-    /// Returns true if the result of a written call cannot be written.
-    pub(crate) fn result_lost(&self) -> bool {
-        matches!(self, Order::Row(blocks) if blocks.result_lost)
-    }
-
     /// Returns true if written text was retracted, which the target cannot express.
     pub(crate) fn contradicted(&self) -> bool {
         match self {

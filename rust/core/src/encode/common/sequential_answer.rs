@@ -176,7 +176,6 @@ impl<A: Answer> Encoder for SequentialAnswer<A> {
             // No call is left to run, because every call has a result or lacks a name.
             "tool_calls" if !runs && self.blocks.answered() => "other",
             "tool_calls" if !runs => "error",
-            "stop" if self.blocks.result_lost() => "tool_calls", // the client has an unanswered call
             reason => reason,
         };
         let is_set = reason == finish.reason;

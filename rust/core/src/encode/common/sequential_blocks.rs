@@ -8,7 +8,6 @@
 use crate::encode::common::block::Block;
 use crate::encode::common::block::BlockOutput;
 use crate::encode::common::block::BlockWriter;
-use crate::encode::common::block::loses_result;
 use crate::encode::common::part_details::Call;
 use crate::encode::common::part_details::CallRef;
 use crate::encode::common::part_details::Done;
@@ -51,8 +50,6 @@ pub(crate) struct Blocks {
     pub(crate) client_calls: usize,
     /// True if a call was omitted because its result arrived.
     pub(crate) answered: bool,
-    /// True if the result of a written call cannot be written, so that the client still has to answer the call.
-    pub(crate) result_lost: bool,
     /// True if the upstream retracted written text. The target cannot express that, so the stream ends.
     pub(crate) contradicted: bool,
 }
@@ -260,9 +257,6 @@ impl Blocks {
                     provider_executed: *provider_executed,
                 });
             }
-        }
-        if matches!(what, StandalonePart::Result(_)) {
-            self.result_lost |= loses_result::<F>(ran);
         }
         to.form.write_standalone(to.context, what, ran);
     }

@@ -434,7 +434,7 @@ class Assembler(ItemSurface, AttachedSurface):
         return None if self._over else self._choice(choice)
 
     def call_misses_arguments(self, choice: int, address: Address) -> None:
-        """Mark the call at this address, because a member that was not read may contain its arguments."""
+        """Mark the call at this address as possibly lacking arguments: a member that was not read may contain them."""
         state = self._choices.get(choice)
         item = None if state is None else state.item_index.find("call", address, "delta")
         if item is not None and item.call is not None:

@@ -434,8 +434,7 @@ class ItemSurface:
         """Close a call, creating it first if it was not announced.
 
         If `arguments` is missing, the streamed arguments are final. `ending`: what the event states about the end of
-        the call. `refused`: the sender reports that the
-        arguments are invalid for the tool.
+        the call. `refused`: the sender reports that the arguments are invalid for the tool.
         """
         state = self._item_choice(choice)
         if state is None:

@@ -105,7 +105,8 @@ class Anthropic(SequentialAnswer):
     def write_fault(self, fault: Fault, counts: Counts | None) -> None:  # noqa: ARG002
         """Write the error.
 
-        Open blocks stay open, because some clients run a call when they receive its `content_block_stop`.
+        The error ends the stream. Open blocks stay open, because some clients run a call when they receive its
+        `content_block_stop`.
         """
         kind = fault.sent_type if self.context.passed.own else None
         sent = None if fault.sent is None else quoted(fault.sent)

@@ -1,7 +1,7 @@
 """Split a body that is one JSON array (Gemini without `alt=sse`) into its elements, each as soon as it is complete.
 
 Accepts bytes in reads of any size, and returns elements with their offsets. The first bytes show whether the body is an
-array. Until that is decided, they are held; if the body is not an array, they are returned. Tracks only brackets and
+array. These bytes are held until then; if the body is not an array, they are returned. Tracks only brackets and
 strings, so the caller must check whether an element is valid JSON.
 """
 

@@ -173,7 +173,7 @@ class Other:
 class DialectWatch:
     """Detects the dialect even though the caller specified one.
 
-    The error message reports it if no payload can be decoded.
+    The error message reports the detected dialect if no payload can be decoded.
     """
 
     __slots__ = ("_given", "_waiting", "found")

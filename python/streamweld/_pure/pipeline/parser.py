@@ -292,7 +292,7 @@ class Parser:
         except FramerLimit as hit:
             for item in hit.items:
                 self._item(item)
-            # A comment cannot exceed a limit, so the line that did is not one.
+            # A comment cannot exceed a limit, so the line that exceeded it is not a comment.
             self._stage.reject_joined_head(hit.offset, is_open=False, end=hit.offset + hit.limit)
             self._stage.set_position(hit.offset, self._stage.ordinal)
             raise self._out.limit(hit.limit_name, hit.limit) from None

@@ -55,7 +55,7 @@ BODY_HEAD = 512  # number of body bytes that a fault shows if the body is not an
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    """Where a text stands in the payload from which it is salvaged."""
+    """The position of a text in the payload from which it is salvaged."""
 
     event: str
     first: bool  # no payload with content preceded this one
@@ -395,8 +395,8 @@ class PayloadPipeline:
     def _joined_line(self, text: bytes, at: int, here: _Rest) -> None:
         """Handle a line that contains a document and other fields.
 
-        Before the first complete payload, it means that the caller removed the line endings. Later, one is missing, and
-        the document before it shows where.
+        Before the first complete payload, such a line means that the caller removed the line endings. Later, it means
+        that a single line ending is missing, which belongs directly after the document.
         """
         if here.first or here.joins == MOST_JOINS:
             raise self._joined_fault(at + here.start)
@@ -639,5 +639,5 @@ class PayloadPipeline:
 
 
 def _leading(data: bytes) -> int:
-    """Return the number of white space bytes at the start of a payload."""
+    """Return the number of whitespace bytes at the start of a payload."""
     return len(data) - len(data.lstrip(WHITE))

@@ -143,7 +143,9 @@ def joined_field(text: bytes, max_depth: int | None) -> int | None:
 
 
 def _document_end(text: bytes, max_depth: int | None) -> int | None:
-    """Return the position after the document or marker at the start of a text, and after the blanks behind it."""
+    """Return the position after the document or marker at the start of a text, and after the whitespace that follows
+    it.
+    """
     if text.startswith(MARKER):
         at = len(MARKER)
         while text[at : at + 1] in (b" ", b"\t"):

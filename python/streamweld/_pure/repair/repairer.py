@@ -71,8 +71,8 @@ _UNNUMBERED: Final = {
 _UNMARKED: Final = frozenset({"gemini"})  # dialects without a terminal marker
 _DATA_LINES: Final = frozenset({"gemini"})  # dialects in which a client (google-genai) parses every other line as JSON
 _RUNS_AT_CLOSE: Final = frozenset({"anthropic"})  # dialects whose clients run a call when its item is closed
-# Dialects whose clients parse truncated arguments, so that only an unsuccessful finish reason keeps them from running
-# the call.
+# Dialects whose clients parse truncated arguments, so that only an unsuccessful finish reason keeps the clients from
+# running the call.
 _PARSES_PARTIAL: Final = frozenset({"anthropic"})
 _WHOLE_CALLS: Final = frozenset({"gemini"})  # dialects in which a call that has partly passed cannot be continued
 
@@ -80,7 +80,8 @@ _WHOLE_CALLS: Final = frozenset({"gemini"})  # dialects in which a call that has
 class FurtherInput(Enum):
     """What happens to further input.
 
-    `PASSED`: it passes unchanged, because the dialect is unknown. A client reads what it would read without the repair.
+    `PASSED`: it passes unchanged, because the dialect is unknown. A client receives the same bytes as without the
+    repair.
     """
 
     REPAIRED = auto()
@@ -386,7 +387,7 @@ class Repairer:
     @property
     def _holds_calls(self) -> bool:
         """Whether blocks are held, because calls are written only when complete and a call is open, or because clients
-        would run a call of which more may arrive.
+        would run a call that may not be complete yet.
         """
         if not self._calls:
             return False
@@ -496,7 +497,9 @@ class Repairer:
         self._render()
 
     def _mended(self, block: bytes) -> bytes:
-        """Return the block to pass through, with what clients require inside it and before it."""
+        """Return the block to pass through, with the missing members, event name and preceding events that clients
+        require.
+        """
         out = self._parser.out
         block = self._with_object(block)
         if out.name:
@@ -720,7 +723,8 @@ class Repairer:
         encoder = self._encoder or self._load()
         out = self._parser.out
         if isinstance(fault, UpstreamError | UnknownDialect) and encoder is None:
-            # Nothing can be rewritten, because the dialect is unknown. If an error came first, its dialect is unknown.
+            # Nothing can be rewritten, because the dialect is unknown. The dialect is also unknown if the stream begins
+            # with an upstream error.
             self._pass(b"".join(self._block))
             self._further_input = FurtherInput.PASSED
             return

@@ -54,7 +54,7 @@ enum Outcome {
 /// The reason for closing all choices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Closing {
-    /// The terminal marker arrived, which also ends choices without a finish reason.
+    /// The terminal marker arrived. It also ends choices without a finish reason.
     Marked,
     /// Every choice has a finish reason.
     Reasoned,

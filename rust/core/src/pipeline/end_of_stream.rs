@@ -193,8 +193,8 @@ impl PayloadPipeline {
         self.assembler.end(out, rest, input)
     }
 
-    /// Returns how much of an unfinished event can be read. The rest is treated as truncated.
-    /// `joins`: the number of missing line endings before it.
+    /// Returns how much of an unfinished event can be read. The rest is treated as truncated. `joins`: the number of
+    /// missing line endings before the unfinished event.
     fn usable(&self, out: &Output<'_>, data: &[u8], text: &str, joins: usize) -> Usable {
         let lenient = out.config.policy.base != Base::Strict;
         if text == MARKER {

@@ -237,7 +237,7 @@ impl PayloadPipeline {
                 let document_context = DocumentContext {
                     stray,
                     first: payload.first,
-                    // Used only for a document that is both.
+                    // Read only if `first` and `stray` are both true.
                     one_line: payload.first && stray && memchr(b'\n', arrival.data).is_none(),
                 };
                 let alone = payload.first
@@ -346,8 +346,8 @@ impl PayloadPipeline {
 
     /// Handles a line that contains a document and other fields.
     ///
-    /// Before the first complete payload, it means that the caller removed the line endings. Later, one is missing, and
-    /// the document before it shows where.
+    /// Before the first complete payload, such a line means that the caller removed the line endings. Later, it means
+    /// that a single line ending is missing, which belongs directly after the document.
     fn joined_line(
         &mut self,
         out: &mut Output<'_>,
@@ -486,7 +486,7 @@ impl PayloadPipeline {
         }
         let mut head = self.head.clone();
         head.extend(next.flatten().take(HEAD.saturating_sub(head.len())));
-        // The sizes of the reads determine how much was read beyond the limit, so cut there.
+        // How much was read beyond the limit depends on the sizes of the reads, so cut the text at the limit.
         let end = fault.byte_offset.saturating_add(limit);
         head.truncate(usize::try_from(end).unwrap_or(usize::MAX));
         let reader = Reader {
@@ -494,7 +494,7 @@ impl PayloadPipeline {
             max_depth: limits.max_json_depth,
             max_values: None,
         };
-        // A comment cannot exceed a limit, so the line that did is not one.
+        // A comment cannot exceed a limit, so the line that exceeded it is not a comment.
         if !has_joined_lines(&head, false, reader) {
             return fault;
         }

@@ -11,7 +11,8 @@ use crate::json::ScanError;
 use crate::json::members;
 use crate::sse::decode_utf8;
 
-/// Maximum number of line endings that may be missing in one payload. If more are missing, they were removed on purpose.
+/// Maximum number of line endings that may be missing in one payload. If more are missing, they were removed on
+/// purpose.
 pub(crate) const MOST_JOINS: usize = 16;
 
 /// Maximum number of `data:` positions to try when looking for a second document glued to a broken one.
@@ -60,7 +61,7 @@ fn is_white(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{c}')
 }
 
-/// Strips ASCII white space at both ends.
+/// Strips ASCII whitespace at both ends.
 pub(crate) fn trim(text: &str) -> &str {
     text.trim_matches(is_white)
 }

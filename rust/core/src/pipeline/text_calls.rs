@@ -83,7 +83,7 @@ pub(crate) struct TextCalls {
     /// Call ids used in this stream and in earlier turns.
     ids: HashSet<String>,
     choices: List<Choice>,
-    /// Number of deltas to process one by one before several are processed at once again.
+    /// Number of deltas to process one by one before several are processed together again.
     singles: usize,
     /// Position in `choices` of the choice whose text was read last.
     last: usize,
@@ -140,7 +140,7 @@ struct Part {
     /// Offset up to which text has been released.
     released: usize,
     length: usize,
-    /// Offset of the first held character that is not white space.
+    /// Offset of the first held character that is not whitespace.
     solid: Option<usize>,
     done: Option<Done>,
 }
@@ -555,7 +555,7 @@ impl TextCalls {
         Some(Shown::Text(number, part.channel, done))
     }
 
-    /// Strips white space and end-of-turn literals that follow a block.
+    /// Strips whitespace and end-of-turn literals that follow a block.
     fn without_ends<'t>(&self, text: &'t str) -> &'t str {
         let mut text = text.trim_start_matches(is_blank);
         let ends = &self.settings.end_of_turn;
@@ -1119,9 +1119,9 @@ fn position_of(choices: &List<Choice>, index: i32) -> Option<usize> {
     choices.position(index)
 }
 
-/// Minimum number of deltas to process at once.
+/// Minimum number of deltas to process together.
 const WORTHWHILE: usize = 6;
-/// Number of deltas to process one by one after fewer than `WORTHWHILE` deltas could be processed at once.
+/// Number of deltas to process one by one after fewer than `WORTHWHILE` deltas could be processed together.
 const SINGLES: usize = 16;
 /// Number of deltas to process one by one after a delta was held: that delta, and the one that releases it.
 const HELD: usize = 2;

@@ -117,7 +117,8 @@ impl UndetectedPayloads {
     }
 }
 
-/// Detects the dialect even though the caller specified one. The error message reports it if no payload can be decoded.
+/// Detects the dialect even though the caller specified one. The error message reports the detected dialect if no
+/// payload can be decoded.
 #[derive(Debug)]
 pub(crate) struct DialectWatch {
     given: Dialect,

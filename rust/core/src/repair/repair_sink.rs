@@ -40,8 +40,8 @@ const WHOLE_CALLS: [&str; 1] = ["gemini"];
 /// Dialects whose clients run a call when its item is closed.
 const RUNS_AT_CLOSE: [&str; 1] = ["anthropic"];
 
-/// Dialects whose clients parse truncated arguments, so that only an unsuccessful finish reason keeps them from running
-/// the call.
+/// Dialects whose clients parse truncated arguments, so that only an unsuccessful finish reason keeps the clients from
+/// running the call.
 const PARSES_PARTIAL: [&str; 1] = ["anthropic"];
 
 /// Diagnostic codes that repair itself reports.
@@ -87,7 +87,7 @@ pub(crate) struct RepairSink {
     stopped: bool,
     /// Calls that are still open.
     calls: Set<u32>,
-    /// Those of the open calls whose item the wire closed.
+    /// Open calls whose item the stream has closed.
     closed_calls: Set<u32>,
     /// Total size of the payloads that ended items, and the maximum total up to which they are stored.
     items_size: usize,
@@ -486,8 +486,8 @@ impl RepairSink {
         Err(arrival.locate(Fault::of_code(code, detail)))
     }
 
-    /// Returns true if calls are written only when complete and a call is open, or if clients would run a call of which
-    /// more may arrive.
+    /// Returns true if calls are written only when complete and a call is open, or if clients would run a call that may
+    /// not be complete yet.
     pub(crate) fn holds(&self) -> bool {
         if !self.closed_calls.is_empty() && RUNS_AT_CLOSE.contains(&self.context.source) {
             return true;

@@ -34,7 +34,7 @@ __all__ = ["ArgumentText", "Change", "Push"]
 
 _NOTHING = (b"", b"null", b'""')
 _PLACEHOLDERS = (b"{}", b"null", b'""', b'"{}"')
-_LONGEST_PLACEHOLDER = 16  # maximum length in bytes, including the white space around it
+_LONGEST_PLACEHOLDER = 16  # maximum length in bytes, including the whitespace around it
 _WHITE = b" \t\n\r"
 
 
@@ -151,7 +151,7 @@ class ArgumentText:
         return self.has_no_arguments() or self._last == 0
 
     def has_no_arguments(self) -> bool:
-        """Return True if the text represents no arguments: white space, null or ""."""
+        """Return True if the text represents no arguments: whitespace, null or ""."""
         return not self.overflow and bytes(self.data).strip(_WHITE) in _NOTHING
 
     def is_blank(self) -> bool:

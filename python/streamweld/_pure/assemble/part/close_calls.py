@@ -162,7 +162,7 @@ def _join_fragments(choice: Choice) -> None:
     calls = _undecided(choice)
     if not any(call.text.unfinished and not call.empty for call in calls):
         return
-    # Limits the work to a multiple of the total text size, so that the search stays linear on hostile streams.
+    # Maximum work of the search, as a multiple of the total text size. Keeps the search linear even on hostile streams.
     budget = _JOIN_COST * sum(call.text.size for call in calls)
     by_index: dict[int | None, list[Call]] = {}
     for call in calls:
@@ -269,7 +269,7 @@ def _merge_call(choice: Choice, call: Call, other: Call) -> None:
 
 
 def unwrap(choice: Choice, call: Call) -> None:
-    """Treat white space, null and "" as no arguments, and replace a JSON string with the JSON that it contains."""
+    """Treat whitespace, null and "" as no arguments, and replace a JSON string with the JSON that it contains."""
     text = call.text
     if text.empty:
         return
@@ -374,8 +374,8 @@ def _classify(
 ) -> Verdict:
     """Return the final state of a call.
 
-    `owners`: for each id, how many calls have it as their first id. Aliases that are another call's id are dropped.
-    `unclosed`: the stream closed other calls explicitly, but not this one.
+    `owners`: for each id, the number of calls that received this id as their first id. Aliases that are another call's
+    id are dropped. `unclosed`: the stream closed other calls explicitly, but not this one.
     """
     text = call.text
     reason: str | None = None

@@ -44,7 +44,7 @@ __all__ = [
     "settle_text",
 ]
 
-_SHORT = 64  # maximum length in bytes of an empty object that contains white space
+_SHORT = 64  # maximum length in bytes of an empty object that contains whitespace
 _LOST = b'{"'  # bytes that a gateway loses when it drops the first fragment
 
 
@@ -314,6 +314,6 @@ def end_call(choice: Choice, item: Item) -> None:
         return
     if not call.custom and call.text.has_no_arguments():
         unwrap(choice, call)
-    # Close a provider-executed call at once: only the provider needs its arguments, and often there are none.
+    # Close a provider-executed call immediately: only the provider needs its arguments, and often there are none.
     if call.provider_executed or not call.text.is_blank() or (call.custom and not call.empty):
         close_call(choice, call)

@@ -1,9 +1,9 @@
 """Text, reasoning and refusal parts that the stream opens and closes explicitly.
 
-Finds the part for a delta, and updates its text. Several parts may be open at once. A part begins with its opening
-event or with its first text. Text in the opening event is held back until the deltas show whether they repeat or
-continue it. Authoritative text replaces the streamed text. A reasoning part of an item with an id closes with the item,
-because encrypted content may still arrive.
+Finds the part for a delta, and updates its text. Several parts may be open at the same time. A part begins with its
+opening event or with its first text. Text in the opening event is held back until the deltas show whether they repeat
+or continue it. Authoritative text replaces the streamed text. A reasoning part of an item with an id closes with the
+item, because encrypted content may still arrive.
 """
 
 from __future__ import annotations
@@ -291,7 +291,7 @@ def finish_item(
 
 
 def take_back(choice: Choice, item: Item) -> None:
-    """Close the open parts of an item with empty text, because the response restarts."""
+    """Clear the text of an item's open parts and close them, because the response restarts."""
     for one in item.parts:
         if one.part.open:
             part = one.part

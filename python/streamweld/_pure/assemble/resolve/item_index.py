@@ -6,7 +6,7 @@ other id that led to it becomes an alias.
     a   `item_id` is known, or one half of an id `call|item` is; a call is also found if `item_id` is its call id
     b   `call_id` is the id of a call (if several calls have it, the one that the index is bound to)
     c   `index` is bound to an open item of the kind; for a close, also to a closed one
-    d   for a call whose address is unknown: the latest open call, unless an id shows that it is another one
+    d   for a call whose address is unknown: the latest open call, unless an id shows that another call is meant
     e   otherwise there is no such item
 """
 
@@ -221,7 +221,8 @@ class ItemIndex:
         if kind == "call":
             return self._latest_call(address, bound)
         if address.item_id is None and (address.index is None or bound is None):
-            # Text that has no usable address, or the index of an item of another kind, continues the latest open item.
+            # Text continues the latest open item if its address is unusable, or if its index belongs to an item of
+            # another kind.
             return self.latest(kind) if address.index is None or address.index in self._at_index else None
         return None
 

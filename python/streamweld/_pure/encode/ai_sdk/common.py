@@ -128,7 +128,7 @@ class AiSdk(SequentialAnswer):
         return provider_metadata(self.context, done) is not None
 
     def _hung(self, block: Block) -> str | None:
-        """Return the metadata of a finished part, on the first call only."""
+        """Return the metadata of a finished part the first time, then `None`."""
         done = block.done
         if done is None or block.metadata_written:
             return None

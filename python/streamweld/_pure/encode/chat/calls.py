@@ -29,7 +29,7 @@ _BLANK: Final = " \t\r\n"
 
 
 class _State(Enum):
-    """How much of a call was written. Calls go from top to bottom, and may skip states."""
+    """How much of a call has been written. A call moves through these states from top to bottom, and may skip some."""
 
     HELD = auto()  # nothing; the call can be written only when it is closed
     LATE = auto()  # nothing; the call can be written only when its arguments are complete
@@ -244,7 +244,7 @@ class Calls:
         return ([_piece(call, rest)] if rest else []) + self._go_on()
 
     def _at_once(self, call: ToolCall) -> list[str]:
-        """Write a call that has not begun, when it is its turn."""
+        """Write a call that has not begun, as soon as no other call has to be written first."""
         if not self._is_written(call):
             self._calls.pop(call.part, None)
             return self._go_on()
@@ -294,12 +294,12 @@ class Calls:
             heappush(self._late, part)
 
     def _is_free(self) -> bool:
-        """Return True if another call than the current one can be written."""
+        """Return True if a call other than the current one can be written."""
         call = None if self._current is None else self._calls.get(self._current)
         return call is None or call.gives_way()
 
     def _go_on(self) -> list[str]:
-        """Write what waits, until a call is being written that does not give way."""
+        """Write the waiting text and calls in order, until a call that is being written does not give way."""
         elements: list[str] = []
         while self.has_unwritten and self._is_free():
             part = self._late_call()

@@ -3,8 +3,8 @@
 A Responses stream may contain a `function_call` together with its `function_call_output`, and a UI message continues
 after the output of its calls. A client that receives such a call in another dialect would run it again. Therefore, each
 call waits until its result arrives, or until a part of another kind or the end of the response shows that the client
-has to run it. Whatever follows a held call and concerns a call waits behind it, so that the order stays the same. The
-parser's limits also limit how much waits.
+has to run it. Every later event that concerns a call is held too, so that the order stays the same. The parser's limits
+also limit how much is held.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ _NOT_OPENING: Final = (False, False)
 def holds(source: str | None, target: str) -> bool:
     """Return whether the server of the source may send the result of a call that looks like a call for the client.
 
-    The targets with sequential blocks hold the calls of UI messages themselves, and the other ones have results.
+    For a UI message, only the targets `chat` and `gemini` need this: other targets with sequential blocks hold its
+    calls themselves, or can represent the results.
     """
     return source == "responses" or (source == "ai-sdk-ui" and target in ("chat", "gemini"))
 

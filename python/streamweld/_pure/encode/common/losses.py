@@ -48,7 +48,7 @@ class Losses:
             self.note("metadata")
 
     def forget(self) -> None:
-        """Discard the losses that have not been reported yet, because the output that they concern was discarded."""
+        """Discard the losses that have not been reported yet, because the output that caused them was discarded."""
         self._reported.difference_update(self._fresh)
         self._fresh = []
 

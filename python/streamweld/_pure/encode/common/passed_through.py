@@ -23,11 +23,11 @@ __all__ = ["PassedThrough"]
 
 @dataclass(slots=True)
 class PassedThrough:
-    """What passed through in one stream."""
+    """The parts, items and events of one stream that passed through."""
 
     own: bool = False  # source and target dialect are equal, so the source's ids and indexes stay valid
-    # Wire index of the part that the current start event opens, and the index inside its item. The index can be kept as
-    # long as nothing was omitted or inserted.
+    # Wire index of the part that the current start event opens, and the index of the part inside its item. The index
+    # can be kept as long as nothing was omitted or inserted.
     at: int | None = None
     index: int | None = None
     sub: int | None = None

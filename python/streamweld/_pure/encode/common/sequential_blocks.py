@@ -95,7 +95,7 @@ class Block:
     item: str | None = None
     members: Raw = field(default_factory=dict[str, str])  # in the same dialect: unknown members of the block's start
     cited: int = 0  # number of annotations that were already written
-    cites_late: bool = False  # annotations arrived before they could be written; the rest is written at the close
+    cites_late: bool = False  # an annotation arrived while the block was not open
     unmodelled: UnmodelledBlock | None = None  # a block without a part
 
 
@@ -127,7 +127,7 @@ class Writer(Protocol):
     def close(self, block: Block) -> None:
         """Write the end of a block.
 
-        Without `block.done` or `block.call`, the block is only interrupted by another part.
+        If neither `block.done` nor `block.call` is set, the part has not ended: another part interrupts the block.
         """
         ...
 

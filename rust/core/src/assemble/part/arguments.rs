@@ -43,7 +43,7 @@ use crate::model::spec::Code;
 use std::borrow::Cow;
 
 const PLACEHOLDERS: [&[u8]; 4] = [b"{}", b"null", b"\"\"", b"\"{}\""];
-/// Maximum length of a placeholder in bytes, including the white space around it.
+/// Maximum length of a placeholder in bytes, including the whitespace around it.
 const LONGEST_PLACEHOLDER: usize = 16;
 
 /// The argument text of one call.

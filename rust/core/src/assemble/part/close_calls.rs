@@ -110,7 +110,7 @@ pub fn close_calls(
 /// Closes one call that the stream closed explicitly. A client-side call without text stays open until its choice ends,
 /// because the finish reason determines whether it is complete.
 pub fn close_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> ParseResult {
-    // Close a provider-executed call at once: only the provider needs its arguments, and often there are none.
+    // Close a provider-executed call immediately: only the provider needs its arguments, and often there are none.
     let waits = |call: &Call| call.text.is_blank() && !call.provider_executed;
     if choice.get(slot).is_none_or(waits) {
         return Ok(());
@@ -281,7 +281,7 @@ fn pair(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
         .diagnose(Code::ARGS_PAIRED, Some(part), &other.to_string())
 }
 
-/// Replaces text that stands for other arguments: white space, null and "" stand for no arguments, and a JSON string
+/// Replaces text that stands for other arguments: whitespace, null and "" stand for no arguments, and a JSON string
 /// stands for the JSON that it contains.
 fn unwrap(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> ParseResult {
     let Some(call) = choice.get_mut(slot) else {

@@ -12,7 +12,7 @@ use crate::assemble::rule_context::RuleContext;
 use crate::model::spec::Code;
 use std::collections::HashMap;
 
-/// Limits the work to a multiple of the total text size, so that the search stays linear on hostile streams.
+/// Maximum work of the search, as a multiple of the total text size. Keeps the search linear even on hostile streams.
 const COST: usize = 8;
 
 pub fn join_fragments(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {

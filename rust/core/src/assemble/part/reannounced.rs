@@ -51,7 +51,8 @@ pub fn is_own_close(choice: &Choice, item: usize, address: &Address<'_>) -> bool
     }
 }
 
-/// Returns true if a close has the item id, name and arguments of the open item's call, but a call id that no call has.
+/// Returns true if a close matches the item id, name and arguments of the open item's call, but has a call id that is
+/// not used by any call.
 pub fn is_close_under_another_id(
     choice: &mut Choice,
     item: usize,

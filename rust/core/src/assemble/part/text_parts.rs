@@ -381,8 +381,8 @@ impl TextParts {
         open && self.mode.is_none() && !joiner.is_pending()
     }
 
-    /// Adds `count` non-empty pieces at once without emitting them; returns the number of the open part. Returns `None`
-    /// and changes nothing if they cannot all be added; the caller then adds them one by one.
+    /// Adds `count` non-empty pieces in one step without emitting them; returns the number of the open part. Returns
+    /// `None` and changes nothing if they cannot all be added; the caller then adds them one by one.
     pub fn go_on_by(
         &mut self,
         ctx: &mut RuleContext<'_, '_>,

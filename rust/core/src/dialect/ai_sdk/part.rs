@@ -460,7 +460,7 @@ pub(crate) fn data_url(url: &str) -> Option<(&str, &str)> {
 }
 
 fn is_blank(text: &Text<'_>) -> bool {
-    // Python treats four separator characters as white space, but Unicode does not.
+    // Python treats four separator characters as whitespace, but Unicode does not.
     let blank = |c: char| c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}');
     text.lead_low.is_none() && text.tail_high.is_none() && text.body.chars().all(blank)
 }

@@ -297,7 +297,7 @@ impl<P: Protocol> AiSdk<P> {
     }
 }
 
-/// Returns the metadata of a finished part, on the first call only.
+/// Returns the metadata of a finished part the first time, then `None`.
 fn take_part_metadata(
     context: &mut EncodeContext,
     block: &mut Block,

@@ -50,7 +50,7 @@ pub(crate) struct Chat {
 pub(crate) struct Choice {
     index: i32,
     finish: Option<Finish>,
-    /// The source's own finish reason, if the written one is less specific.
+    /// The source's own finish reason, if the written finish reason is less specific.
     native: Option<String>,
     /// Citations in the text of this choice, as JSON.
     citations: String,
@@ -288,7 +288,7 @@ impl Chat {
         })
     }
 
-    /// Returns the calls of a choice, and what they are written with.
+    /// Returns the calls of a choice, and the output that they are written to.
     fn calls<'c>(
         &'c mut self,
         context: &'c mut EncodeContext,
@@ -442,7 +442,7 @@ impl Chat {
                     Some("length")
                 }
                 "tool_calls" if choice.calls.written == 0 => Some("stop"),
-                "stop" if choice.calls.written > 0 => Some("tool_calls"), // even if a result followed, which is lost
+                "stop" if choice.calls.written > 0 => Some("tool_calls"), // even if a result followed: it is lost
                 "stop" => Some("stop"),
                 _ => None,
             };

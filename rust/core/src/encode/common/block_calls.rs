@@ -145,7 +145,7 @@ impl Blocks {
         }
     }
 
-    /// Records that the call was written, and writes the results that arrived before that.
+    /// Records that the call was written, and writes the results that arrived before the call was written.
     pub(crate) fn write_down<F: BlockWriter>(
         &mut self,
         to: &mut BlockOutput<'_, F>,

@@ -97,7 +97,8 @@ fn object(to: &mut Writer, scanner: &mut Scanner<'_>, spelling: Spelling) -> Sca
     Ok(())
 }
 
-/// Writes an integer as its digits, and a float as Python formats it. JSON cannot represent infinity.
+/// Writes an integer as its digits, and a float as Python formats it. A float too large for Python becomes null,
+/// because JSON cannot represent infinity.
 fn number(to: &mut Writer, number: Number<'_>, spelling: Spelling) {
     if number.is_integer() {
         let long = number.raw.trim_start_matches('-').len() > MAX_INTEGER_DIGITS;

@@ -67,7 +67,7 @@ pub(crate) struct EncodeContext {
     pub(crate) broken: bool,
     /// Ids of calls in earlier turns. A call with such an id is written with another id once it is complete.
     known: Set<String>,
-    /// Ids of the calls in this response, for the same purpose.
+    /// Ids of the calls in this response. A second call with such an id is also written with another id.
     taken: Set<String>,
     /// Choices with a truncated call that the client would have to run.
     unfinished: Set<i32>,
@@ -95,9 +95,9 @@ impl EncodeContext {
         }
     }
 
-    /// Replaces the finish reason of a choice with a truncated call if it would make a client run that call: an inferred
-    /// reason, or one that means success and has not been sent yet, in a target that does not mark the call itself.
-    /// Returns `None` for any other event.
+    /// Replaces the finish reason of a choice that has a truncated call, if the reason would make a client run that
+    /// call. Such a reason is inferred, or it means success, has not been sent yet, and the target does not mark the
+    /// call itself as truncated. Returns `None` for any other event.
     pub(crate) fn as_written<'e>(&mut self, event: &Event<'e>) -> Option<Event<'e>> {
         match *event {
             Event::ToolCall {
@@ -311,8 +311,8 @@ impl<'a> Call<'a> {
 
     /// Returns true for a truncated call without arguments, which a client might run.
     ///
-    /// That happens in targets that cannot mark a call as incomplete: once the call is announced, only an unsuccessful
-    /// ending of the response shows that the call is incomplete.
+    /// A client might run it in targets that cannot mark a call as incomplete: once the call is announced, only an
+    /// unsuccessful ending of the response shows that the call is incomplete.
     pub(crate) fn is_empty_cut(&self) -> bool {
         self.is_cut() && !self.provider_executed && is_blank(self.arguments)
     }

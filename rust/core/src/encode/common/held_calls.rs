@@ -1,10 +1,10 @@
 //! Holds tool calls that the server may run itself, until it is known whether it does.
 //!
-//! A Responses stream may contain a `function_call` together with its `function_call_output`, and a UI message continues
-//! after the output of its calls. A client that receives such a call in another dialect would run it again. Therefore,
-//! each call waits until its result arrives, or until a part of another kind or the end of the response shows that the
-//! client has to run it. Whatever follows a held call and concerns a call waits behind it, so that the order stays the
-//! same. The parser's limits also limit how much waits.
+//! A Responses stream may contain a `function_call` together with its `function_call_output`, and a UI message
+//! continues after the output of its calls. A client that receives such a call in another dialect would run it again.
+//! Therefore, each call waits until its result arrives, or until a part of another kind or the end of the response
+//! shows that the client has to run it. Every later event that concerns a call is held too, so that the order stays the
+//! same. The parser's limits also limit how much is held.
 
 use crate::model::event::Delta;
 use crate::model::event::Event;
@@ -18,7 +18,8 @@ use std::sync::Arc;
 
 /// Returns true if the server of the source may send the result of a call that looks like a call for the client.
 ///
-/// The targets with sequential blocks hold the calls of UI messages themselves, and the other ones have results.
+/// For a UI message, only the targets `chat` and `gemini` need this: other targets with sequential blocks hold its
+/// calls themselves, or can represent the results.
 pub(crate) fn holds(source: &str, target: &str) -> bool {
     match source {
         "responses" => true,
@@ -203,7 +204,7 @@ pub(crate) struct Started {
     metadata: Option<String>,
 }
 
-/// Consecutive deltas of a call, without metadata. `ends` holds the end offset of each.
+/// Consecutive deltas of a call, without metadata. `ends` contains the end offset of each delta.
 #[derive(Debug)]
 pub(crate) struct Pieces {
     part: u32,

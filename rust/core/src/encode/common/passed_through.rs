@@ -1,8 +1,8 @@
 //! Records which parts of a response passed through unchanged, so that an encoder for the same dialect can continue the
 //! response.
 //!
-//! Empty if another dialect is written, because then nothing passes through. Each encoder decides how to use these
-//! facts.
+//! The record is empty if another dialect is written, because nothing passes through in that case. Each encoder decides
+//! how to use these facts.
 
 use crate::model::small_map::Map;
 use crate::model::small_map::Set;
@@ -15,12 +15,12 @@ pub(crate) struct AddedItem {
     pub(crate) id: Option<String>,
 }
 
-/// What passed through in one stream.
+/// The parts, items and events of one stream that passed through.
 #[derive(Debug, Default)]
 pub(crate) struct PassedThrough {
     /// True if the source has the target's dialect, so that its ids, indexes and metadata stay valid.
     pub(crate) own: bool,
-    /// Wire index of the part that the current start event opens, and the index inside its item.
+    /// Wire index of the part that the current start event opens, and the index of the part inside its item.
     pub(crate) at: Option<i64>,
     pub(crate) sub: Option<i64>,
     /// Same as `at` as long as nothing was omitted or inserted, so that the index can be kept.

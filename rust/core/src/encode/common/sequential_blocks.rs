@@ -36,7 +36,8 @@ pub(crate) struct Blocks {
     /// Blocks that are not finished or not yet fully written.
     pub(crate) blocks: Map<u32, Block>,
     pub(crate) row: VecDeque<Item>,
-    /// Calls that have not been written yet. No call starts before those that were announced earlier.
+    /// Announced calls that have not been written yet. A call starts only after all calls that were announced before
+    /// it.
     pub(crate) announced: BTreeSet<u32>,
     /// Calls that were announced with an id and are not finished.
     pub(crate) ids: Map<String, u32>,

@@ -273,7 +273,7 @@ impl Counts {
             Placeholder::Both => true,
         };
         if input == Some(0) && is_placeholder {
-            // The member is required, and its value was not counted, because every request has input.
+            // The value 0 is only a placeholder for a required member, because every request has input.
             input = None;
             output = output.filter(|_| is_counted);
             total = total.filter(|total| *total > 0);

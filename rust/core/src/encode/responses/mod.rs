@@ -332,7 +332,7 @@ impl Responses {
         position
     }
 
-    /// Opens a part where a source in the same dialect opened it.
+    /// Opens a part in the item in which a source in the same dialect opened it.
     fn own_part(&mut self, context: &mut EncodeContext, part: u32, body: Body) {
         if !context.passed.own {
             return;
@@ -343,7 +343,7 @@ impl Responses {
         }
     }
 
-    /// Writes a piece of text; the first piece opens its item.
+    /// Writes a piece of text. The first piece of a part opens the part's item.
     #[inline]
     fn write_text(
         &mut self,

@@ -189,8 +189,8 @@ impl Items {
         }
     }
 
-    /// Writes a second done event for each resumed item. These events are written only once, at the end, because an
-    /// item can be resumed once for each of its parts.
+    /// Writes a second `output_item.done` event for each resumed item. This is done only at the end, because an item
+    /// can be resumed once for each of its parts.
     pub(crate) fn end_resumed(&mut self, context: &mut EncodeContext) {
         for item in mem::take(&mut self.resumed) {
             let Some(record) = self.all.get_mut(item) else {
@@ -205,7 +205,7 @@ impl Items {
         }
     }
 
-    /// Writes an item's done event, unless the source's own event passed through.
+    /// Writes an item's `output_item.done` event, unless the source's own event passed through.
     fn end_item(&mut self, context: &mut EncodeContext, item: usize) {
         if !self.all.get(item).is_some_and(|item| item.has_ended) {
             self.item(context, "response.output_item.done", item);

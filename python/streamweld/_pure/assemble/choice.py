@@ -176,11 +176,11 @@ class Choice:
             insort(self._owners.setdefault(identity, []), call, key=_slot)
 
     def owned(self, identity: str) -> Iterator[Call]:
-        """Return the calls whose first received id is `identity`, without dropped calls, in order of creation."""
+        """Return the calls that are not dropped and whose first received id is `identity`, in order of creation."""
         return (call for call in self._owners.get(identity, ()) if call.id == identity and not call.dropped)
 
     def owners(self, call: Call) -> dict[str | None, int]:
-        """For each id of this call, return how many calls received this id as their first id: 0, 1, or 2 for several."""
+        """For each id of this call, return how many calls received this id first: 0, 1, or 2 for several."""
         names = [identity for identity in (call.id, *call.aliases) if identity is not None]
         return {identity: sum(1 for _ in islice(self.owned(identity), 2)) for identity in names}
 

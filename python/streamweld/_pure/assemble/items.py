@@ -539,9 +539,9 @@ def _whole(
 
 
 def _is_over(item: Item, address: Address) -> bool:
-    """Return True if the item is closed and neither it nor the address has an id.
+    """Return True if the item is closed and neither the item nor the address has an id.
 
-    A delta at its index then belongs to a new item, because no id links it to the closed one.
+    A delta at the item's index then belongs to a new item, because no id links the delta to the closed item.
     """
     return not item.open and item.item_id is None and address.item_id is None
 

@@ -121,8 +121,8 @@ def _read(choice: Choice, fragment: Fragment) -> Incoming | None:
 def _match(
     choice: Choice, incoming: Incoming, at_index: Call | None, by_id: Mapping[str, Iterator[Call]], met: set[int]
 ) -> Call | None:
-    """Return the streamed call that a call in the message refers to, found by its id, by a changed id, or by its
-    position in the list.
+    """Return the streamed call that a call in the message repeats: the call with the same first id, or else with the
+    same id among its other ids, or else at the same position in the list.
     """
     if incoming.id is not None:
         for named in by_id[incoming.id]:

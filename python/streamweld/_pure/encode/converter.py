@@ -97,7 +97,7 @@ class Converter:
         return self._parser.snapshot()
 
     def fold(self, _choice: object, /) -> None:
-        """Return None, because `response` folds the snapshot itself."""
+        """Return None, because `response` builds the response from the snapshot itself."""
 
     def feed(self, data: bytes | bytearray | memoryview) -> bytes:
         """Read the next bytes and return output bytes in the target dialect. Returns no bytes after the ending."""
@@ -166,7 +166,7 @@ class Converter:
         parser.feed(data[room:])
 
     def _take(self, event: Event) -> None:
-        """Handle one event from the parser while its payload is current."""
+        """Handle one event from the parser, before the parser goes on to the next payload."""
         context, out = self._context, self._parser.out
         if context.source is None:
             self._detected()

@@ -1,4 +1,4 @@
-"""Detect the dialect of a stream, and hold payloads until it is known.
+"""Detect the dialect of a stream, and hold payloads until the dialect is known.
 
 Defines the decoder interface and lists the decoders. Uses dialects only by name; `dialect.detect` examines the
 payloads.

@@ -60,7 +60,7 @@ class _Rest:
     event: str
     first: bool  # no payload with content preceded this one
     start: int = 0  # offset of the text in the trimmed text of the payload
-    joins: int = 0  # number of line endings that were missing before it
+    joins: int = 0  # number of line endings that were missing before the text
 
 
 class PayloadPipeline:
@@ -621,8 +621,8 @@ class PayloadPipeline:
         """Raise the fault for lines without line endings if the beginning of the body shows them.
 
         Covers a line that never ends and is not a data line. `offset`: where its event begins. `is_open`: the last line
-        of the beginning never ends. `end`: where the line exceeds a limit; how much was read beyond it depends on the
-        sizes of the reads.
+        of the beginning never ends. `end`: the offset at which the line exceeds a limit; how much was read beyond this
+        offset depends on the sizes of the reads.
         """
         head = self.head[:end]
         if not self.seen and has_joined_lines(head, self._max_depth, is_open=is_open):

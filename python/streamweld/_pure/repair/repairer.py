@@ -163,7 +163,7 @@ class Repairer:
         self._rendering = False  # whether the encoder's output is sent
         self._explained = False  # whether a diagnostic has reported why the stream is rewritten
         self._reported_reasons: set[str] = set()  # reasons that were reported; each is reported once per stream
-        self._ended = False  # whether the end of the response was written or passed
+        self._ended = False  # whether the end of the response was written or passed through
         self._further_input = FurtherInput.REPAIRED
         self._begin_block()
         self._is_first = True  # whether the current block is the first one
@@ -195,7 +195,7 @@ class Repairer:
         return self._parser.snapshot()
 
     def fold(self, _choice: object, /) -> None:
-        """Return None, because `response` folds the snapshot itself."""
+        """Return None, because `response` builds the response from the snapshot itself."""
 
     def feed(self, data: bytes | bytearray | memoryview) -> bytes:
         """Feed the next bytes and return the repaired bytes that are ready.
@@ -335,7 +335,7 @@ class Repairer:
     def _read_inside(self) -> None:
         """Feed the pieces of an incomplete block to the parser.
 
-        If they must be rewritten, send the encoder's output without waiting for the end of the block.
+        If the pieces must be rewritten, send the encoder's output without waiting for the end of the block.
         """
         self._read()
         if self._parser.out.misread:
@@ -386,7 +386,7 @@ class Repairer:
 
     @property
     def _holds_calls(self) -> bool:
-        """Whether blocks are held, because calls are written only when complete and a call is open, or because clients
+        """Whether blocks must be held: a call is open and calls are written only when they are complete, or clients
         would run a call that may not be complete yet.
         """
         if not self._calls:

@@ -471,7 +471,7 @@ impl Choice {
         self.owners = Some(Box::new(owners));
     }
 
-    /// Returns the calls whose first received id is `id`, without dropped calls, in order of creation and starting at
+    /// Returns the calls that are not dropped and whose first received id is `id`, in order of creation, starting at
     /// slot `from`.
     pub fn owned(&self, id: &str, from: usize) -> impl Iterator<Item = usize> + '_ {
         let owned = self.owners.as_ref().and_then(|owners| owners.get(id));

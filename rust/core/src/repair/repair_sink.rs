@@ -486,8 +486,8 @@ impl RepairSink {
         Err(arrival.locate(Fault::of_code(code, detail)))
     }
 
-    /// Returns true if calls are written only when complete and a call is open, or if clients would run a call that may
-    /// not be complete yet.
+    /// Returns true if blocks must be held: a call is open and calls are written only when they are complete, or
+    /// clients would run a call that may not be complete yet.
     pub(crate) fn holds(&self) -> bool {
         if !self.closed_calls.is_empty() && RUNS_AT_CLOSE.contains(&self.context.source) {
             return true;

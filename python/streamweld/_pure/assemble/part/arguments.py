@@ -98,7 +98,7 @@ class ArgumentText:
         self._last = 0  # byte offset at which the last fragment begins
         self._cumulative = True  # A4': every fragment began with the previous one
         self._grown = False  # A4': at least one fragment was longer than the previous one
-        self._follows_growth = False  # A4 applied: a later fragment that begins with the text replaces it
+        self._follows_growth = False  # A4 applied: from now on, a fragment that begins with the text replaces it
         self._cumulative_reported = False
         self._doubles = True  # A5': every fragment arrived twice
         self._doubled: _Single | None = None  # text built from one fragment per pair, after the first pair
@@ -345,7 +345,9 @@ class ArgumentText:
         return _GREW
 
     def _take_singles(self, single: _Single, piece: bytes) -> bool:
-        """A5': use the text of one fragment per pair if it can continue where the full text would break."""
+        """A5': called when the piece would make the full text invalid JSON. Use the text of one fragment per pair if
+        the piece can continue it.
+        """
         if len(single.data) == len(self.data):
             return False  # the second fragment of the only pair: A5 drops it
         second = self._count % 2 == 0

@@ -252,7 +252,7 @@ def _pair(choice: Choice) -> None:
 
 
 def _merge_call(choice: Choice, call: Call, other: Call) -> None:
-    """Merge the call `other` into `call`, because `other` was only a fragment of that call."""
+    """Merge the call `other` into `call`, because `other` was only a fragment of `call`."""
     call_events.retract(choice, other)
     for identity in (other.id, *other.aliases):
         if identity is not None and call.id is None:

@@ -89,7 +89,7 @@ def find_whole(item: Item, channel: Channel, kind: ReasoningKind, sub: int | Non
 
 
 def _latest(found: list[ItemPart | None], check: Callable[[ItemPart], bool]) -> ItemPart | None:
-    """Of the given parts that pass the check, return the one that was opened last."""
+    """Return the part that was opened last, among the given parts that pass the check."""
     return max([one for one in found if one is not None and check(one)], key=lambda one: one.part.part, default=None)
 
 

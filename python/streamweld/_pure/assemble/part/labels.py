@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Labels"]
 
-_MAX_RUNS = 64  # maximum number of runs of deltas with the same label; a part with more has meaningless labels
+_MAX_RUNS = 64  # maximum number of runs (consecutive deltas with one label); with more runs, labels are meaningless
 
 
 class Labels:

@@ -115,7 +115,7 @@ def begin_reannounced(
 
 
 def decide(choice: Choice, item: Item, address: Address) -> None:
-    """Decide whether a repeated announcement meant the same call or another one.
+    """Decide whether a repeated announcement meant the same call or another call.
 
     Called when the item closes or the choice ends.
     """

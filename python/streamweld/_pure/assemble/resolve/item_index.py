@@ -126,7 +126,7 @@ class ItemIndex:
     def learn(self, item: Item, address: Address) -> str | None:
         """Record the ids of an address that led to the item.
 
-        If an id differs from the item's own, return it the first time that it occurs.
+        If an id differs from the item's own id, return the differing id the first time that it occurs.
         """
         other = None
         for identity in (address.item_id, address.call_id, address.public_id):

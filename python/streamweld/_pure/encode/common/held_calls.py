@@ -124,7 +124,7 @@ class HeldCalls:
                 pass
 
     def _wait(self, part: int, call_id: str) -> None:
-        """Add a waiting call, or replace the id of one."""
+        """Add a waiting call, or replace the id of a waiting call."""
         heappush(self._parts.setdefault(call_id, []), -part)
         self._undecided[part] = call_id
 

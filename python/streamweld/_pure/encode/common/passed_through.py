@@ -1,8 +1,8 @@
 """Records which parts of a response passed through unchanged, so that an encoder for the same dialect can continue the
 response.
 
-The record is empty if another dialect is written, because then nothing passes through. Each encoder decides how to use
-these facts.
+The record is empty if another dialect is written, because nothing passes through in that case. Each encoder decides how
+to use these facts.
 """
 
 from __future__ import annotations

@@ -77,8 +77,8 @@ class Block:
     gone: bool = False  # still in the queue, but without anything left to write
     over: bool = False  # a call that was written or dropped
     passed: bool = False  # a call that was removed from the queue, because an earlier call has not been written yet
-    turn: int = 0  # calls only: the part number, which is the order of the first fragments
-    has_turn: bool = False  # calls only: calls that were announced later wait for this one
+    turn: int = 0  # calls only: the part number; calls are ordered by it
+    has_turn: bool = False  # calls only: calls that were announced later wait for this call
     frozen: bool = False  # its deltas were retracted, so only the close is authoritative
     done: Done | None = None
     call: ToolCall | None = None
@@ -480,7 +480,7 @@ class Blocks:
             heappush(self._turns, (part, block))
 
     def _take_turn(self, block: Block) -> None:
-        """Finish the call, so that the next unfinished one may be written."""
+        """Finish the call, so that the next unfinished call may be written."""
         block.over = True
         turns = self._turns
         while turns and turns[0][1].over:

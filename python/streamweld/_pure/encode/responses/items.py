@@ -104,7 +104,7 @@ class Holder:
         self.numbers: set[int] = set()  # numbers of the item's parts, if it can have several
         self.open: set[int] = set()  # numbers of the open parts
         self.ended = False  # the close was already written
-        self.resumed = False  # the item continued after its close; the encoder writes the close again at the end
+        self.resumed = False  # the item continued after its close; the encoder writes a second close at the end
         self.status: ItemStatus = "completed"  # status in the last close
         self.key: Key = (index, True, 0)  # set by the encoder: the key, and when the item got that key
         self.turn = 0
@@ -135,7 +135,7 @@ class Holder:
         return lambda: self._item(status)
 
     def done(self) -> None:
-        """Write the item's done event, unless the source's own event passed through."""
+        """Write the item's `output_item.done` event, unless the source's own event passed through."""
         if not self.ended:
             self.wire.event_later("response.output_item.done", lambda: f'{self.at},"item":{self._item(self.status)}')
 

@@ -120,7 +120,7 @@ fn is_open(call: &Call) -> bool {
     !call.custom && !call.is_empty() && call.text.is_unfinished()
 }
 
-/// Merges the call `other` into `slot`, because `other` was only a fragment of that call.
+/// Merges the call `other` into the call `slot`, because `other` was only a fragment of `slot`.
 pub fn merge_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize, other: usize) {
     call_events::retract(ctx.out, choice, other);
     let Some(gone) = choice.get_mut(other) else {

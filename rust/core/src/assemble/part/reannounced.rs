@@ -146,7 +146,7 @@ pub fn begin_reannounced(
     Ok(())
 }
 
-/// Decides whether a repeated announcement meant the same call or another one. Called when the item closes or the
+/// Decides whether a repeated announcement meant the same call or another call. Called when the item closes or the
 /// choice ends.
 pub fn decide(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> ParseResult {
     let Some(record) = choice.item_index.get_mut(item) else {

@@ -96,8 +96,8 @@ impl EncodeContext {
     }
 
     /// Replaces the finish reason of a choice that has a truncated call, if the reason would make a client run that
-    /// call. Such a reason is inferred, or it means success, has not been sent yet, and the target does not mark the
-    /// call itself as truncated. Returns `None` for any other event.
+    /// call. An inferred reason is always replaced. A reason from the source is replaced if it means success, has not
+    /// passed through, and the target does not mark the call itself as truncated. Returns `None` for any other event.
     pub(crate) fn as_written<'e>(&mut self, event: &Event<'e>) -> Option<Event<'e>> {
         match *event {
             Event::ToolCall {

@@ -123,7 +123,7 @@ impl HeldCalls {
         }
     }
 
-    /// Adds a waiting call, or replaces the id of one.
+    /// Adds a waiting call, or replaces the id of a waiting call.
     fn wait(&mut self, part: u32, call_id: &str) {
         let call_id: Arc<str> = call_id.into();
         self.parts.entry(call_id.clone()).or_default().push(part);

@@ -194,7 +194,7 @@ impl SourceBlocks {
         !(self.unseen == Some(part) || self.open.contains(&part)) && self.is_taken::<F>(context)
     }
 
-    /// Returns true if a block is open and no second one may be opened. A block whose stop has passed through is no
+    /// Returns true if a block is open and no second block may be opened. A block whose stop has passed through is no
     /// longer open.
     fn is_taken<F: BlockWriter>(&mut self, context: &EncodeContext) -> bool {
         if F::SIDE_BY_SIDE || self.unseen.is_some() {

@@ -39,7 +39,7 @@ const NAMES: [&str; 10] = [
     "output",
     "total",
 ];
-/// Each of the first seven counts is normally part of the input (0) or of the output (1).
+/// For each of the first seven counts: 0 if it is normally part of the input, 1 if it is normally part of the output.
 const SIDES: [usize; 7] = [1, 0, 0, 0, 1, 0, 1];
 const REASONING: usize = 0;
 const CACHED_READ: usize = 1;

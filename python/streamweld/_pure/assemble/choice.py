@@ -100,7 +100,7 @@ class Choice:
         self.restatement: Restatement | None = None  # lookup tables for the terminal list in progress
         self.calls: list[Call] = []  # calls in order of creation
         self._owners: dict[str, list[Call]] = {}  # by first received id (current or former), in order of creation
-        self.changed: dict[int, Call] = {}  # calls changed since a complete message last omitted them, by slot
+        self.changed: dict[int, Call] = {}  # by slot: changed since the last complete message that omitted them
         self.by_id: dict[str, Call] = {}  # the latest call with each id
         self.by_index: dict[int, Call] = {}  # the last call addressed through each index
         self.latest: Call | None = None  # the call that was addressed last

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Group", "grouped"]
 
-_MAX_LISTS = 16  # maximum number of lists per item; applying one takes time proportional to the item's text
+_MAX_LISTS = 16  # maximum number of lists per item; applying a list takes time proportional to the item's text
 
 
 class Group:

@@ -146,7 +146,7 @@ class ItemSurface:
         if item is None and not text:
             return
         if item is None and not state.shared.ids_optional:
-            state.shared.out.mark_misread("not_opened")  # the opening event is missing; Gemini has none
+            state.shared.out.mark_misread("not_opened")  # the opening event is missing
         item = known_item(state, kind, address, item)
         one = find_part(item, channel, reasoning_kind, address.sub)
         if one is None and not item.open:

@@ -51,7 +51,7 @@ class Decoder(Protocol):
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Return True if a payload outside any event is a complete response, or an error sent instead of one."""
+        """Return True if a payload outside any event is a complete response, or an error sent instead of a response."""
         ...
 
     @staticmethod
@@ -163,7 +163,7 @@ class UndetectedPayloads:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """A dialect that differs from the specified one, and the payload that identifies it."""
+    """A dialect that differs from the specified dialect, and the payload that identifies it."""
 
     dialect: str
     seen: tuple[str, ...]

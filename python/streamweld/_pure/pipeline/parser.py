@@ -97,7 +97,7 @@ class Parser:
 
     @property
     def assumed_ends(self) -> list[Event]:
-        """The `Finished` events of choices without a finish reason, for targets that require one.
+        """The `Finished` events of choices without a finish reason, for targets that require a finish reason.
 
         Used for a response that is assumed to be complete.
         """

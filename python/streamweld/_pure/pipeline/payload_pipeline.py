@@ -137,7 +137,7 @@ class PayloadPipeline:
 
     @property
     def waits(self) -> bool:
-        """Whether a payload is held until a later one determines how to interpret it."""
+        """Whether a payload is held until a later payload determines how to interpret it."""
         return self._undecided is not None or (self.decoder is None and self.ordinal > 0)
 
     def set_position(self, offset: int, ordinal: int, event: str = "message", data: bytes = b"") -> None:
@@ -375,7 +375,7 @@ class PayloadPipeline:
             self._rest(text[found.rest :], replace(here, start=here.start + found.rest))
 
     def _rest(self, text: bytes, here: _Rest) -> None:
-        """Handle the text after a payload's complete lines: a document that spans several lines, or a broken one."""
+        """Handle the text after a payload's complete lines: a document on several lines, or a broken document."""
         here = replace(here, start=here.start + _leading(text))
         text = text.strip(WHITE)
         if not text:
@@ -497,7 +497,7 @@ class PayloadPipeline:
         self.set_position(*here)
 
     def _several(self, first: HeldPayload) -> None:
-        """Report JSON Lines if a second document follows one that could have been the complete response."""
+        """Report JSON Lines if a second document follows a document that could have been the complete response."""
         self._undecided = None
         self._lines = True
         self._report_at(first, "json_lines_body")

@@ -166,7 +166,7 @@ class Repairer:
         self._ended = False  # whether the end of the response was written or passed through
         self._further_input = FurtherInput.REPAIRED
         self._begin_block()
-        self._is_first = True  # whether the current block is the first one
+        self._is_first = True  # whether the current block is the first block
         self.error: StreamError | None = None
         self.repaired = False
         self._parser.out.sink = self._take
@@ -402,7 +402,9 @@ class Repairer:
 
     @property
     def _has_waiting_calls(self) -> bool:
-        """Whether the encoder has not written a call that was sent between the pieces of another one."""
+        """Whether there is a call that was sent between the pieces of another call and that the encoder has not written
+        yet.
+        """
         encoder: object = self._encoder
         return isinstance(encoder, WritesCallsInTurn) and encoder.has_waiting_calls()
 
@@ -531,7 +533,7 @@ class Repairer:
         return after_opening(block, roles, is_first=self._is_first)
 
     def _passes_after_repair(self) -> bool:
-        """Return True if a block after a rewritten one can be sent unchanged."""
+        """Return True if a block after a rewritten block can be sent unchanged."""
         out = self._parser.out
         if self._parser.payloads == self._ordinal:
             return True
@@ -707,7 +709,7 @@ class Repairer:
         self._end(encoder, Ending(completeness, self._reported))
 
     def _end(self, encoder: Encoder, ending: Ending) -> None:
-        # Every chunk may contain running token counts, so only the last ones are final.
+        # Every chunk may contain running token counts, so only the last counts are final.
         out, passed = self._parser.out, self._context.passed
         passed.counted = 0 < self._counted == out.counted
         passed.payload = out.payload  # even if this payload ended the response without an event

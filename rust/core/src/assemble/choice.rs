@@ -173,8 +173,8 @@ pub struct Choice {
     /// Calls that are not dropped, keyed by the first id that each call received. `None` until `list_owners` is called.
     #[allow(clippy::box_collection)] // few choices need it
     owners: Option<Box<HashMap<Id, BTreeSet<usize>>>>,
-    /// Calls that have changed since a complete message last omitted them. Empty until the first complete message
-    /// arrives.
+    /// Calls that have changed since the last complete message that omitted them. Empty until the first complete
+    /// message arrives.
     pub changed: BTreeSet<usize>,
     pub message_seen: bool,
     /// A call has been emitted as final.
@@ -352,7 +352,7 @@ impl Choice {
     }
 
     /// R3c2: returns an unfinished call of the given type: the last addressed call if it is unfinished, otherwise the
-    /// one that became unfinished last.
+    /// call that became unfinished last.
     pub fn latest_unfinished(&self, custom: bool) -> Option<usize> {
         let latest = self.latest.and_then(|slot| self.get(slot));
         let open = |call: &&Call| call.custom == custom && !call.is_complete() && !call.dropped;

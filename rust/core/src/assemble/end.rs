@@ -58,7 +58,8 @@ enum Closing {
     Marked,
     /// Every choice has a finish reason.
     Reasoned,
-    /// The policy treats the response as complete: nothing is open, and choices without a finish reason do not get one.
+    /// The policy treats the response as complete: nothing is open, and no finish reason is added to choices without
+    /// one.
     Unstated,
     /// The stream was truncated; only choices with a finish reason have ended.
     Cut,

@@ -147,7 +147,7 @@ impl Assembler {
             return Ok(());
         }
         if found.is_none() && !ctx.shared.ids_optional {
-            ctx.out.mark_misread("not_opened"); // the opening event is missing; Gemini has none
+            ctx.out.mark_misread("not_opened"); // the opening event is missing
         }
         let item = known_item(&mut ctx, choice, at.kind, &at.address, found)?;
         let spot = match known_part(choice, item, &at) {

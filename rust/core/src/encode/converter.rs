@@ -133,7 +133,7 @@ impl Sink for EncoderSink {
     }
 }
 
-/// Creates the store for held calls, if the conversion needs one.
+/// Creates the store for held calls, if the conversion may have to hold calls.
 fn held_calls(source: &str, target: Dialect) -> Option<HeldCalls> {
     holds(source, target.name()).then(HeldCalls::default)
 }
@@ -392,7 +392,7 @@ impl Converter {
         let total = usize::try_from(self.parser.total()).unwrap_or(usize::MAX);
         let mut rest: Vec<_> = up_to(unread, self.most.saturating_sub(total)).collect();
         if let Some(first) = rest.first_mut() {
-            // This many bytes are enough to detect an array body.
+            // `WINDOW` bytes are enough to detect an array body.
             let (head, tail) = first.split_at_checked(WINDOW).unwrap_or((first, &[]));
             *first = tail;
             self.parser.feed(head, &mut self.flow)?;

@@ -223,7 +223,7 @@ impl Cursor {
         Some((piece, over))
     }
 
-    /// Advances to the next element. Returns false if these bytes do not contain one.
+    /// Advances to the next element. Returns false if no further element starts in these bytes.
     fn between(&mut self, data: &mut &[u8]) -> bool {
         while let Some((&byte, rest)) = data.split_first() {
             match byte {

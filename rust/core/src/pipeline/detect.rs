@@ -145,8 +145,8 @@ impl PayloadPipeline {
         }
     }
 
-    /// Reports, at the end of the stream, that the detected dialect differs from the specified one. Does so only if no
-    /// payload could be decoded.
+    /// Reports, at the end of the stream, that the detected dialect differs from the specified dialect. Does so only if
+    /// no payload could be decoded.
     pub(crate) fn report_other_dialect(&mut self, out: &mut Output<'_>) -> ParseResult {
         let found = self.watch.take().and_then(|watch| watch.found);
         let Some((dialect, fault)) = found.filter(|_| self.assembler.is_blank()) else {
@@ -159,7 +159,7 @@ impl PayloadPipeline {
         out.diagnose_at(position, Code::OTHER_DIALECT, dialect.name())
     }
 
-    /// Reports JSON Lines if a second document follows one that could have been the complete response.
+    /// Reports JSON Lines if a second document follows a document that could have been the complete response.
     pub(crate) fn several(&mut self, out: &mut Output<'_>, first: &HeldPayload) -> ParseResult {
         self.lines = true;
         report_at(out, first, Code::JSON_LINES_BODY)

@@ -250,7 +250,7 @@ fn rest(cut: bool, mid_utf8: bool) -> UnfinishedInput {
     }
 }
 
-/// Adds a place to a fault that has none.
+/// Adds the place to a fault that does not have a place yet.
 fn put(fault: Fault, (offset, ordinal): (u64, u64)) -> Fault {
     if fault.placed {
         return fault;

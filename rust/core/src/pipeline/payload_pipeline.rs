@@ -81,7 +81,7 @@ pub(crate) struct PayloadPipeline {
     pub(crate) fast_path: bool,
     /// Payloads that arrived before the dialect was detected.
     pub(crate) waiting: LazyBox<UndetectedPayloads>,
-    /// Watches for other dialects if the caller specified one.
+    /// Watches for other dialects if the caller specified the dialect.
     pub(crate) watch: Option<Box<DialectWatch>>,
     /// A lone document that may be the complete response or the first of several lines.
     pub(crate) undecided: Option<Box<HeldPayload>>,
@@ -403,7 +403,8 @@ impl PayloadPipeline {
         out.taken(result).map_err(|fault| arrival.locate(fault))
     }
 
-    /// Handles the text after the complete lines of a payload: a document that spans several lines, or a broken one.
+    /// Handles the text after the complete lines of a payload: a document that spans several lines, or a broken
+    /// document.
     fn rest(&mut self, out: &mut Output<'_>, payload: Payload<'_>, start: usize) -> ParseResult {
         let sent = payload.text.get(start..).unwrap_or_default();
         let text = trim(sent);

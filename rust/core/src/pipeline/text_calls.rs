@@ -306,7 +306,7 @@ impl TextCalls {
             .any(|part| part.part == delta.part);
         let is_free = free == choice.scanner.text.len();
         if !holds && is_free {
-            // If this part has no held content, earlier parts have none either.
+            // If this part has no held content, earlier parts have no held content either.
             choice.release(out, usize::MAX);
             out.emit(event);
             return;
@@ -693,8 +693,8 @@ impl Choice {
         }
     }
 
-    /// After a piece was scanned, records whether the text ends at the start of a line or within one; `None` while text
-    /// is held.
+    /// After a piece was scanned, records whether the text ends at the start of a line or inside a line. The position
+    /// is `None` while text is held.
     fn record_text_position(&mut self, part: u32, settings: &Settings) {
         self.text_position = match self.parts.is_empty() && self.scanner.is_idle(settings) {
             false => TextPosition::None,
@@ -1123,7 +1123,7 @@ fn position_of(choices: &List<Choice>, index: i32) -> Option<usize> {
 const WORTHWHILE: usize = 6;
 /// Number of deltas to process one by one after fewer than `WORTHWHILE` deltas could be processed together.
 const SINGLES: usize = 16;
-/// Number of deltas to process one by one after a delta was held: that delta, and the one that releases it.
+/// Number of deltas to process one by one after a delta was held: the held delta, and the delta that releases it.
 const HELD: usize = 2;
 
 /// Emits a snapshot of the response with its parts replaced. Added parts come after all parts of the assembler.

@@ -419,8 +419,8 @@ impl Repairer {
         Ok(())
     }
 
-    /// Returns true if the block has fields but no data. openai-python and the AI SDK would parse the empty data as
-    /// JSON, and no client needs such a block.
+    /// Returns true if the block has fields but no data. No client needs a block without data, and openai-python and
+    /// the AI SDK would parse the empty data as JSON.
     fn is_read_empty(&mut self, read: &mut Read<'_, '_>) -> bool {
         if self.parser.payloads() != self.ordinal {
             return false;
@@ -493,7 +493,7 @@ impl Repairer {
         self.held.instead(&mut self.sink.context.writer.bytes);
     }
 
-    /// Returns true if a block after a rewritten one can be sent unchanged.
+    /// Returns true if a block after a rewritten block can be sent unchanged.
     fn passes_after_repair(&self) -> bool {
         let sink = &self.sink;
         if self.parser.payloads() == self.ordinal {

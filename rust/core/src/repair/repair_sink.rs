@@ -57,7 +57,7 @@ pub(crate) struct RepairSink {
     pieces: PendingDeltas,
     /// Facts about the current block.
     pub(crate) block: Verdict,
-    /// The opening event that the encoder wrote for a response that has none.
+    /// The opening event that the encoder wrote for a response without an opening event.
     pub(crate) opening: Vec<u8>,
     /// Reasons that were already reported; each is reported once per stream.
     reported_reasons: Vec<&'static str>,
@@ -445,7 +445,8 @@ impl RepairSink {
         self.report(Code::REWRITTEN, why, block)
     }
 
-    /// Reports the losses of the written events. If the policy raises on losses, reports only the first one.
+    /// Reports the losses of the written events. If the policy raises an exception for losses, reports only the first
+    /// loss.
     pub(crate) fn report_losses(&mut self, block: &[u8]) -> ParseResult {
         while let Some(id) = self.context.losses.next() {
             let reported = self.report(Code::NOT_CARRIED, id, block);
@@ -497,7 +498,7 @@ impl RepairSink {
         shows_whole && !self.calls.is_empty()
     }
 
-    /// Returns true if the encoder has not written a call that was sent between the pieces of another one.
+    /// Returns true if the encoder has not written a call that was sent between the pieces of another call.
     pub(crate) fn has_waiting_calls(&mut self) -> bool {
         let waits = |sink: &RepairSink| {
             let encoder = sink.encoder.as_ref();
@@ -571,7 +572,7 @@ impl RepairSink {
     }
 
     pub(crate) fn end(&mut self, ending_error: Option<EndingError>) {
-        // Every chunk may contain running token counts, so only the last ones are final.
+        // Every chunk may contain running token counts, so only the last counts are final.
         self.write_pieces();
         self.context.passed.payload.clone_from(&self.payload);
         self.context.passed.counted = self.wire_facts.counts_have_passed();

@@ -1,5 +1,5 @@
 """Closes the tool calls of a choice: joins fragments, drops duplicates and empty calls, and classifies, orders and
-emits the rest.
+emits the remaining calls.
 
     join       join neighbors that are valid JSON only when joined
     echo       drop a nameless call that only repeats the arguments of a named one
@@ -320,7 +320,7 @@ def _dedupe(choice: Choice) -> None:
     for (kind, _, _), group in by_key.items():
         if len(group) == 1:
             continue
-        # Closed calls are final and therefore kept. Of the other calls, each one that repeats a kept call is dropped.
+        # Closed calls are final and therefore kept. Each other call that repeats a kept call is dropped.
         contents: set[str] = set()
         for call in sorted(group, key=lambda call: call.verdict is None):
             content = call.canonical() if call.complete else call.text.text()
@@ -375,7 +375,7 @@ def _classify(
     """Return the final state of a call.
 
     `owners`: for each id, the number of calls that received this id as their first id. Aliases that are another call's
-    id are dropped. `unclosed`: the stream closed other calls explicitly, but not this one.
+    id are dropped. `unclosed`: the stream closed other calls explicitly, but not this call.
     """
     text = call.text
     reason: str | None = None

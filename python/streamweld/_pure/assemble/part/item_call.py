@@ -107,8 +107,8 @@ def name_call(choice: Choice, call: Call, name: str | None) -> None:
 
 
 def note_ids(choice: Choice, item: Item, address: Address, other: str | None) -> None:
-    """Store the ids of an event that addressed the item. The first ones become the item's own ids; different ones
-    become aliases.
+    """Store the ids of an event that addressed the item. The first ids become the item's own ids; ids that differ from
+    them become aliases.
 
     `other`: an unexpected id to report.
     """

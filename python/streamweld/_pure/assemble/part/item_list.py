@@ -76,7 +76,7 @@ class TextList:
         close_part(choice, self._item, one, entry.metadata, alone=not self._item.open)
 
     def end(self, choice: Choice) -> None:
-        """Correct the parts that remain at the end of the list."""
+        """At the end of the list, corrects the parts that have not been corrected yet."""
         for position in range(len(self._parts)):
             self._correct(choice, position)
 

@@ -110,7 +110,7 @@ class Calls:
         self._calls: dict[int, _Call] = {}  # calls by part, until they are completely written
         self._current: int | None = None  # the call that was written last, until it ends
         # Heap of the calls that have not begun, by part number, that is, in the order of their first fragments. A
-        # removed call stays in the heap until it is the first one there.
+        # removed call stays in the heap until it is the first in the heap.
         self._turns: list[int] = []
         self._late: list[int] = []  # heap of calls that have begun and whose text waits for another call
         self._indexes: set[int] = set()

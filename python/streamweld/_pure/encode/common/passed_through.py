@@ -46,5 +46,5 @@ class PassedThrough:
     # Items whose close passed through, as sent, by index.
     items: dict[int, Mapping[str, Any]] = field(default_factory=dict[int, Any])
     created: tuple[str | None] | None = None  # id of the response, once the event that opens it passed through
-    unopened: bool = False  # the source has no opening, so one is written before its first event
+    unopened: bool = False  # the source has no opening, so an opening is written before the source's first event
     payload: bytes = b""  # the payload of the current event

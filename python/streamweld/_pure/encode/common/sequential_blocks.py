@@ -111,7 +111,7 @@ class UnmodelledBlock:
 class Writer(Protocol):
     """How a target writes blocks. A block is opened only after the previous one was closed."""
 
-    corrects: bool  # the close of a call repeats its arguments and replaces the streamed ones
+    corrects: bool  # the close of a call repeats its arguments and replaces the streamed arguments
     runs_calls: bool  # the target can represent calls that the client does not run, and their results
     # Clients of the dialect accept several open blocks, which a source of the same dialect may send.
     side_by_side: bool
@@ -136,7 +136,7 @@ class Writer(Protocol):
         ...
 
     def is_worth(self, block: Block) -> bool:
-        """Return True if a part that ended without an open block still needs one."""
+        """Return True if a part that ended without an open block still needs a block."""
         ...
 
     def close_call(self, call: ToolCall, text: str) -> bool:
@@ -242,7 +242,7 @@ class Blocks:
     def has_empty_cut_call(self) -> bool:
         """Return True if `finish` would close a call that clients would run although its arguments may be missing.
 
-        Here, a call is opened with the first piece of its arguments, so there is no such call.
+        Here, a call is opened only with the first piece of its arguments, so this method always returns False.
         """
         return False
 

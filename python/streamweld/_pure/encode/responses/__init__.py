@@ -466,7 +466,7 @@ class Responses:
         if carries and event.encrypted_content:
             if event.kind == "summary":
                 self._kinds[event.part] = SUMMARY
-            self._text_item(event)  # without text, a carrier still needs an item
+            self._text_item(event)  # a carrier without text also needs an item
         kept = self._context.passed.own or carries
         item = self._items.get(event.part)
         holder = item.holder if isinstance(item, TextItem) else self._bare.get(event.part)
@@ -556,7 +556,7 @@ class Responses:
             self._called = True
             self._close(call.part, "completed")
         else:
-            # An incomplete item must be the last one, so it stays open until the end.
+            # Only the last item may be incomplete, so an incomplete call stays open until the end.
             self._unfinished.append((call.part, _INVALID_REASON if call.state == "invalid" else _CUT_REASON))
 
     def _result(self, _: ToolResult) -> None:

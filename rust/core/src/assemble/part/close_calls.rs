@@ -1,5 +1,5 @@
 //! Closes the tool calls of a choice: joins fragments, drops duplicates and empty calls, and classifies, orders and
-//! emits the rest.
+//! emits the remaining calls.
 //!
 //! join       join neighbors that are valid JSON only when joined: `join_fragments`
 //! echo       drop a nameless call that only repeats the arguments of a named one
@@ -354,7 +354,7 @@ fn dedupe(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
         }
     }
     for group in groups.into_iter().filter(|group| group.len() > 1) {
-        // Closed calls are final, so they are kept. Of the other calls, each one that repeats a kept call is dropped.
+        // Closed calls are final, so they are kept. Each other call that repeats a kept call is dropped.
         let judged = |slot: &usize| choice.get(*slot).is_some_and(|call| call.verdict.is_some());
         let (judged, others): (Vec<usize>, Vec<usize>) = group.into_iter().partition(judged);
         let mut contents: HashSet<String> = HashSet::new();

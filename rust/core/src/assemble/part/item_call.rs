@@ -159,8 +159,8 @@ pub fn name_call(
     Ok(())
 }
 
-/// Stores the ids of an event that addressed the item. The first ones become the item's own ids; different ones become
-/// aliases. `other`: an unexpected id to report.
+/// Stores the ids of an event that addressed the item. The first ids become the item's own ids; ids that differ from
+/// them become aliases. `other`: an unexpected id to report.
 pub fn note_ids(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -123,7 +123,7 @@ impl TextList {
         self.close(ctx, choice, spot, metadata)
     }
 
-    /// Corrects the parts that remain at the end of the list.
+    /// At the end of the list, corrects the parts that have not been corrected yet.
     pub fn end(mut self, ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
         for position in 0..self.spots.len() {
             self.correct(ctx, choice, position)?;

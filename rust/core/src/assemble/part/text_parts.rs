@@ -330,8 +330,8 @@ impl TextParts {
         Ok(left)
     }
 
-    /// Returns true if the parts already have these signatures and this encrypted content, because a terminal message
-    /// repeated them.
+    /// Returns true if the parts already have the `waiting` signatures and encrypted content, that is, if a terminal
+    /// message only repeated them.
     fn have_attached(&self, waiting: &[Attributes]) -> bool {
         let among = |field: fn(&Attributes) -> &Option<String>| {
             let known = self.parts.iter().map(|part| field(&part.attributes));

@@ -61,7 +61,7 @@ fn make_room(
         if !record.open || record.item_id.is_some() {
             continue;
         }
-        // A partly streamed call stays open: the rest of it may still arrive, with its call id.
+        // A partly streamed call stays open: more of its arguments may still arrive, with its call id.
         let half = choice.call_of(before).is_some_and(|call| {
             record.first.is_some() || (call.text.is_unfinished() && !call.is_empty())
         });
@@ -207,7 +207,7 @@ pub fn addressed_call(
         return Ok(None);
     }
     if !ctx.shared.ids_optional {
-        ctx.out.mark_misread("not_opened"); // the opening event is missing; Gemini has none
+        ctx.out.mark_misread("not_opened"); // the opening event is missing
     }
     call_of_delta(ctx, choice, address, Traits::default()).map(Some)
 }

@@ -94,7 +94,7 @@ pub(crate) struct BlockOutput<'a, F> {
 
 /// How a target writes blocks. A block is opened only after the previous one was closed.
 pub(crate) trait BlockWriter: Debug + Send {
-    /// True if the close of a call repeats its arguments and replaces the streamed ones.
+    /// True if the close of a call repeats its arguments and replaces the streamed arguments.
     const CORRECTS: bool;
     /// True if the target can represent calls that the client does not run, and their results.
     const RUNS_CALLS: bool;

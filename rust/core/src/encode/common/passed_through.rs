@@ -29,7 +29,7 @@ pub(crate) struct PassedThrough {
     pub(crate) item_id: Option<String>,
     /// Unknown members at the start of the block with this index, as a JSON object.
     pub(crate) members: Option<(i64, String)>,
-    /// Set by the encoder: true if a position was already in use, so that content was written at another one.
+    /// Set by the encoder: true if a position was already in use, so that content was written at another position.
     pub(crate) moved: bool,
     /// Choices that contain a part that passed through.
     pub(crate) choices: Set<i32>,
@@ -43,7 +43,7 @@ pub(crate) struct PassedThrough {
     pub(crate) items: BTreeMap<i64, String>,
     /// The id of the response, once the event that opens the response passed through.
     pub(crate) created: Option<Option<String>>,
-    /// True if the source has no opening event, so that one is written before its first event.
+    /// True if the source has no opening event, so that an opening is written before the source's first event.
     pub(crate) unopened: bool,
     /// Parts whose close passed through.
     pub(crate) closed: Set<u32>,

@@ -301,7 +301,7 @@ impl Blocks {
         self.take_turn(part);
     }
 
-    /// Allows the next announced call to be written, after this one was written or dropped.
+    /// Allows the next announced call to be written, after the call with the number `part` was written or dropped.
     pub(crate) fn take_turn(&mut self, part: u32) {
         if self.announced.first() != Some(&part) {
             self.announced.remove(&part);

@@ -50,7 +50,7 @@ pub(crate) enum Sort {
 /// One output item.
 #[derive(Debug)]
 pub(crate) struct Item {
-    /// The item's id; `None` if the source's own item has none.
+    /// The item's id; `None` if the source's own item has no id.
     pub(crate) id: Option<String>,
     /// The item's output index.
     pub(crate) index: i64,

@@ -54,7 +54,7 @@ pub(crate) struct Responses {
     pages: Vec<(String, String)>,
     /// The only choice that is written.
     choice: Option<i32>,
-    /// The finish word, or the error if there is none.
+    /// The finish word, or the error if there is no finish word.
     finish: Option<Result<String, EndingError>>,
     /// True if at least one call is complete.
     called: bool,
@@ -132,7 +132,7 @@ impl Encoder for Responses {
                 let sealed = encrypted_content.filter(|content| !content.is_empty());
                 let carries = context.carries();
                 if carries && sealed.is_some() && !self.part_indexes.contains_key(&part) {
-                    self.begin(context, part, body.clone()); // without text, a carrier still needs an item
+                    self.begin(context, part, body.clone()); // a carrier without text also needs an item
                 }
                 let position = self.part_indexes.get(&part);
                 let item = position.and_then(|position| self.items.item_of(*position));

@@ -195,7 +195,8 @@ impl Sent {
         response.map(|response| Sent(response.raw.text.to_owned()))
     }
 
-    /// Writes all members as the source sent them, except those that describe the outcome, then adds the missing ones.
+    /// Writes all members as the source sent them, except those that describe the outcome, then adds the missing
+    /// members.
     pub(crate) fn write(
         &self,
         context: &mut EncodeContext,

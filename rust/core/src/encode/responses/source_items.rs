@@ -72,7 +72,7 @@ impl Items {
         let item = match self.held.get(&key) {
             Some(item) => *item,
             None => {
-                // An item that ended because another one followed may continue; it is then resumed.
+                // An item that ended because another item followed may continue. It is then resumed.
                 let again = index.and_then(|_| self.left.get(&key).copied());
                 if let Some(item) = again {
                     self.resume(item);
@@ -105,7 +105,7 @@ impl Items {
         (item, Some(self.begin(context, item, number, body, free)))
     }
 
-    /// Adds a part to an item that had none.
+    /// Adds a part to an item that had no part.
     pub(crate) fn fill(
         &mut self,
         context: &mut EncodeContext,

@@ -203,7 +203,7 @@ class Assembler(ItemSurface, AttachedSurface):
             self._choice(choice).textual.attribute(signature, encrypted_content, details)
 
     def annotations(self, choice: int, raw_list: str) -> None:
-        """Add annotations to the open text part, or else to the next text part. `raw_list`: the text of a JSON array."""
+        """Add annotations to the open text part, or else to the next text part. `raw_list`: a JSON array, as text."""
         if not self._over:
             self._choice(choice).textual.annotate(raw_list)
 

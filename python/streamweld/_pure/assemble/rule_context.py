@@ -21,7 +21,7 @@ _ENTRY_BYTES = 640
 # fits within a small `max_text_bytes`.
 _FREE_ENTRIES = 512
 # Bytes counted for each part in addition to its text: for its state, its copy in a converter, and the events that close
-# it at the end of the stream.
+# the part at the end of the stream.
 _PART_BYTES = 2560
 # Bytes counted for each item that contains parts.
 _ITEM_BYTES = 1024

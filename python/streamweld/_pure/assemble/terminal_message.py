@@ -107,7 +107,9 @@ def _was_streamed(call: Call) -> bool:
 
 
 def _read(choice: Choice, fragment: Fragment) -> Incoming | None:
-    """Read one call of the message. Its index is ignored, because it can only repeat the position in the list."""
+    """Read one call of the message. The call's index is ignored, because the index can only repeat the position in the
+    list.
+    """
     payload = replace_lone_surrogates(fragment.object_arguments or fragment.arguments or "")
     if fragment.id is None and fragment.name is None and not payload:
         return None

@@ -72,7 +72,7 @@ class Parser:
 
     @property
     def out(self) -> Output:
-        """The event output. A converter attaches its sink to it and reports losses through it."""
+        """The event output. A converter attaches its sink to this output and reports losses through it."""
         return self._out
 
     @property

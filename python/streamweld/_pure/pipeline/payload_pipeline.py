@@ -206,14 +206,14 @@ class PayloadPipeline:
         if self._is_ignored(text, one.event):
             return True
         if self.done:
-            return False  # the marker ends the stream in every dialect; the caller reports any data after it
+            return False  # the marker ends the stream in every dialect; the caller reports later data
         if text == MARKER or (one.stray and not self.seen and text[:1] == b"<"):
             if text == MARKER and waiting.held:
                 raise self._unknown_dialect(waiting)
             return False
         payload = self._document_of(text)
         if payload is None:
-            # Plain text, or data that may be salvaged. Detection cannot use it, so the held payloads stay held.
+            # Plain text, or data that may be salvaged. Detection cannot use such data, so the held payloads stay held.
             return False
         event = "error" if self._is_error_body(payload, stray=one.stray) else one.event
         dialect = waiting.identifies(payload.value, event)
@@ -396,7 +396,7 @@ class PayloadPipeline:
         """Handle a line that contains a document and other fields.
 
         Before the first complete payload, such a line means that the caller removed the line endings. Later, it means
-        that a single line ending is missing, which belongs directly after the document.
+        that a single line ending is missing, directly after the document.
         """
         if here.first or here.joins == MOST_JOINS:
             raise self._joined_fault(at + here.start)

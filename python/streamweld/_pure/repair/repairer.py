@@ -148,7 +148,7 @@ class Repairer:
         self._max_stream: int | None = config["limits"]["max_stream_bytes"]
         self._at = 0  # number of bytes received
         self._begin = 0  # byte offset at which the current block begins
-        self._block: list[bytes] = []  # pieces of the current block, empty once it needs rewriting
+        self._block: list[bytes] = []  # pieces of the current block; empty once the block needs rewriting
         self._size = 0  # total size of these pieces
         self._unread: list[bytes] = []  # pieces not parsed yet, because the parser would buffer a second copy
         self._held = bytearray()  # held blocks; either all of them pass through, or all are rewritten
@@ -275,7 +275,7 @@ class Repairer:
     def _is_one_block(self, piece: bytes) -> bool:
         """Return whether several comments and blank lines can be handled as one block, with the same result.
 
-        Each of them may exceed a limit or show what kind of body it is, and the first comment may be reported.
+        Each of them may exceed a limit or show the kind of the body, and the first comment may be reported.
         """
         if self._parser.is_body_undecided:
             return False

@@ -348,8 +348,8 @@ fn conclude(out: &mut Output<'_>, choice: &mut Choice) -> ParseResult {
     Ok(())
 }
 
-/// Returns how complete the choice is. Without a finish reason it is at best `Closed`, even if all of its items were
-/// closed.
+/// Returns how complete the choice is. A choice without a finish reason is at best `Closed`, even if all of its items
+/// were closed.
 fn end_of(choice: &Choice) -> ChoiceEnd {
     let mut calls = choice
         .shown()

@@ -26,7 +26,7 @@ const ENTRY_BYTES: i64 = 640;
 const FREE_ENTRIES: i64 = 512;
 
 /// Bytes counted for each part in addition to its text: for its state, its copy in a converter, and the events that
-/// close it at the end of the stream.
+/// close the part at the end of the stream.
 const PART_BYTES: i64 = 2560;
 /// Bytes counted for each item that contains parts.
 const ITEM_BYTES: i64 = 1024;

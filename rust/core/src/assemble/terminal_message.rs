@@ -143,7 +143,8 @@ fn calls(
     Ok(())
 }
 
-/// Reads one call of the message. Its index is ignored, because it can only repeat the position in the list.
+/// Reads one call of the message. The call's index is ignored, because the index can only repeat the position in the
+/// list.
 fn read<'a>(
     ctx: &RuleContext<'_, '_>,
     fragment: &'a Fragment<'_>,

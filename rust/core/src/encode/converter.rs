@@ -70,7 +70,7 @@ struct EncoderSink {
     /// True if the policy raises an exception for conversion losses.
     raises: bool,
     /// Fault that ends the conversion, because the policy raises an exception for a loss or because written text turned
-    /// out to be wrong. Stored until the parser raises it.
+    /// out to be wrong. The fault is stored until the parser raises it.
     refusal: Option<Fault>,
     stopped: bool,
     /// The upstream's error, if the policy continues after it.
@@ -173,7 +173,7 @@ impl EncoderSink {
     }
 
     /// Writes an event with a carrier in place of the data that only its provider can use. Returns false, and writes
-    /// nothing, if the event has no such data or the target has a member for it.
+    /// nothing, if the event has no such data or the target has a member for such data.
     fn carried(&mut self, event: &Event<'_>) -> bool {
         let target = self.target.name();
         if !CARRYING.contains(&target) {

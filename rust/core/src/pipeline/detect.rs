@@ -34,7 +34,7 @@ impl PayloadPipeline {
             return Ok(true);
         }
         if self.done {
-            // The marker ends the stream in every dialect. The caller reports any data after it.
+            // The marker ends the stream in every dialect. The caller reports any data after the marker.
             return Ok(false);
         }
         if text == MARKER && !self.waiting.is_empty() {
@@ -44,7 +44,7 @@ impl PayloadPipeline {
             return Ok(false);
         }
         let Ok(Read::Undecided(document)) = self.reader(out).read(text) else {
-            // Plain text, or data that may be salvaged. Detection cannot use it, so the held payloads stay held.
+            // Plain text, or data that may be salvaged. Detection cannot use such data, so the held payloads stay held.
             return Ok(false);
         };
         let is_error_body = || {

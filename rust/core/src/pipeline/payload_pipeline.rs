@@ -347,7 +347,7 @@ impl PayloadPipeline {
     /// Handles a line that contains a document and other fields.
     ///
     /// Before the first complete payload, such a line means that the caller removed the line endings. Later, it means
-    /// that a single line ending is missing, which belongs directly after the document.
+    /// that a single line ending is missing, directly after the document.
     fn joined_line(
         &mut self,
         out: &mut Output<'_>,

@@ -640,8 +640,8 @@ impl TextCalls {
     }
 }
 
-/// Reports a diagnostic about a block. If the policy raises a fault for it, the fault is stored until the caller
-/// retrieves it.
+/// Reports a diagnostic about a block. If the policy raises a fault for this diagnostic, the fault is stored until the
+/// caller retrieves it.
 fn diagnose(out: &mut Output<'_>, code: Code, span: &Span, part: Option<u32>, why: &str) {
     let [start, end] = span.characters;
     let gap = if why.is_empty() { "" } else { " " };

@@ -123,7 +123,7 @@ impl UndetectedPayloads {
 pub(crate) struct DialectWatch {
     given: Dialect,
     waiting: Option<Box<UndetectedPayloads>>,
-    /// The detected dialect and the fault to raise, if it differs from the specified one and no payload could be
+    /// The detected dialect, if it differs from the specified dialect, and the fault to raise if no payload could be
     /// decoded.
     pub(crate) found: Option<(Dialect, Fault)>,
 }

@@ -529,7 +529,7 @@ impl Repairer {
         read.begin_block();
     }
 
-    /// Reports why the block cannot pass, if it is the first such block.
+    /// Reports why the block cannot pass, if it is the first block that cannot pass.
     fn explain(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         if self.sink.explained {
             return Ok(());

@@ -398,7 +398,8 @@ impl RepairSink {
         self.context.writer.bytes.split_off(start)
     }
 
-    /// Restores the payload of a block that the fast path recognized and did not buffer, so that an error can show it.
+    /// Restores the payload of a block that the fast path recognized and did not buffer, so that an error can show the
+    /// payload.
     fn keep_payload(&mut self, block: &[u8]) {
         if self.payload.is_empty() {
             let mut keep = |item: Item<'_>| {

@@ -361,8 +361,8 @@ class ArgumentText:
         return True
 
     def _whole_with(self, after: Automaton) -> int:
-        """Return the number of bytes at the start of the fragment that complete the object or array. Returns 0 unless
-        only the bytes after them make the text invalid.
+        """Return the number of bytes at the start of the fragment that complete the object or array. The result is 0
+        unless only the bytes after them make the text invalid.
         """
         closed = after.depth == 0 and after.reason == "syntax" and after.root in ("object", "array")
         return after.pos - len(self.data) if closed else 0

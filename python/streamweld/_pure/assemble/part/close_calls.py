@@ -295,8 +295,8 @@ def unwrap(choice: Choice, call: Call) -> None:
 
 
 def _ignore_placeholder(choice: Choice, call: Call) -> None:
-    """Ignore a placeholder if the response has no finish reason, because the arguments after it may have been
-    truncated.
+    """Ignore a placeholder if the response has no finish reason, because arguments that follow the placeholder may have
+    been truncated.
 
     If token counts show that the response was complete, the placeholder is kept.
     """

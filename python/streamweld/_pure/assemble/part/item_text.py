@@ -196,9 +196,9 @@ def _show(choice: Choice, one: ItemPart, text: str, metadata: str | None) -> Non
 def set_whole_text(choice: Choice, one: ItemPart, sub: int | None, text: str | None) -> None:
     """Set the complete text from an authoritative event.
 
-    Replaces the streamed text. If it only adds text at the end, that text is emitted as one more delta. If the deltas
-    of the part had several sub-indexes, the value may be the text of `sub` alone; it is then stored until the part
-    ends.
+    Replaces the streamed text. If the complete text only adds text at the end, the added text is emitted as one more
+    delta. If the deltas of the part had several sub-indexes, the complete text may be the text of `sub` alone; it is
+    then stored until the part ends.
     """
     if not text:
         return

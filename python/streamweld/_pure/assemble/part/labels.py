@@ -74,8 +74,8 @@ class Labels:
     def closed_text(self, text: str) -> str | None:
         """Return the text of the part with the closing texts inserted.
 
-        If there is only one closing text and it differs from the streamed text of its label, it is the text of the
-        whole part.
+        If there is only one closing text and it differs from the streamed text of its label, this closing text is the
+        text of the whole part.
         """
         closes = self._closes
         if not closes:

@@ -97,7 +97,7 @@ class TextParts:
         return 0 if length is None else length.length
 
     def whole(self, channel: Channel) -> str:
-        """Return all text received in a channel. The cost is proportional to its length."""
+        """Return all text received in a channel. The cost is proportional to the length of that text."""
         return "".join([part.text() for part in self.parts if part.channel == channel and not part.void])
 
     def annotate(self, raw: str) -> None:

@@ -115,7 +115,7 @@ def known_item(state: Choice, kind: ItemKind, address: Address, item: Item | Non
 
 
 def addressed_call(state: Choice, address: Address, brings: str | None) -> Item | None:
-    """Return the item that a call's delta addresses. If no event opened it and the delta has content, create it."""
+    """Return the item that a call's delta addresses. Create it if it was not opened and the delta has content."""
     address = state.item_index.usable(address)
     item = state.item_index.find("call", address, "delta")
     if item is None:

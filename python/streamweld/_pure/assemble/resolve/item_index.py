@@ -98,7 +98,7 @@ class ItemIndex:
         self._items[item.number] = item
         self._order.add(item.number)
         self._open[kind].add(item.number)
-        # If an id was in use, it refers to the new item from now on.
+        # An id that was already in use refers to the new item from now on.
         if address.item_id is not None:
             self._by_id.pop((kind, address.item_id), None)
         if address.call_id is not None:
@@ -186,8 +186,8 @@ class ItemIndex:
     def _unanswered(self, call_id: str) -> Item | None:
         """Return a call of an earlier step that has no result yet.
 
-        Until its result arrives, its id cannot refer to another call. After the result, the id can be reused, like the
-        ids of text parts, because the next step is a new model response.
+        Until the result of such a call arrives, the call's id cannot refer to another call. After the result, the id
+        can be reused, like the ids of text parts, because the next step is a new model response.
         """
         item = _resolve_alias(self._earlier.get(call_id))
         call = None if item is None else item.call

@@ -2,7 +2,7 @@
 the end.
 
 Written deltas cannot be retracted. If a close contradicts the written arguments of a call, the stream ends with an
-error; if it corrects text, a loss is recorded. An unfinished response ends with `data: {"error":…}` and without
+error; if a close corrects text, a loss is recorded. An unfinished response ends with `data: {"error":…}` and without
 `[DONE]`.
 """
 

@@ -110,7 +110,7 @@ def is_whole(call: ToolCall) -> bool:
 def is_empty_cut(call: ToolCall) -> bool:
     """Return True for a truncated call without arguments, which a client might run.
 
-    A client might run it in targets that cannot mark a call as incomplete: once the call is announced, only an
+    A client might run such a call in targets that cannot mark a call as incomplete: once the call is announced, only an
     unsuccessful ending of the response shows that the call is incomplete.
     """
     return call.state == "incomplete" and not call.provider_executed and not call.arguments.strip(_BLANK)

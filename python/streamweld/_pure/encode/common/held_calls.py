@@ -1,4 +1,4 @@
-"""Holds tool calls that the server may run itself, until it is known whether it does.
+"""Holds tool calls that the server may run itself, until it is known whether the server runs them.
 
 A Responses stream may contain a `function_call` together with its `function_call_output`, and a UI message continues
 after the output of its calls. A client that receives such a call in another dialect would run it again. Therefore, each

@@ -2,7 +2,7 @@
 
 The kinds are in `_spec/conversions.json`.
 
-An encoder records a loss while it handles an event. The converter reports it afterwards as the diagnostic
+An encoder records a loss while it handles an event. The converter reports the loss afterwards as the diagnostic
 `not_carried`, when the encoder's state is consistent again.
 """
 

@@ -411,7 +411,7 @@ class Blocks:
     @property
     def _renames(self) -> bool:
         """Return True if a changed name is acceptable: the close repeats it and the source has the same dialect, so
-        clients may already have received it.
+        clients may already have received the new name.
         """
         return self._writer.corrects and self._context.passed.own
 

@@ -32,7 +32,7 @@ class SourceBlocks(Blocks):
         self._open_blocks: set[Block] = set()
         self._holding: dict[int, Block] = {}  # open blocks whose stop has not passed through, by part
         self._open_calls: Counter[str] = Counter()  # number of open calls with each id
-        self._unseen: Block | None = None  # a part treated as the open block, although it has nothing to write yet
+        self._unseen: Block | None = None  # a part treated as the open block, although it has no content to write yet
         self._late: list[Block] = []  # incomplete calls; only the end shows whether they may be closed
 
     def event(self, event: Event) -> None:

@@ -224,8 +224,8 @@ class Responses:
         # delivered.
         if self._context.cut_ending == "incomplete":
             self._close_all()
-        # OpenResponses puts the code and message in `error`; OpenAI puts them next to it. Clients of either kind find
-        # them.
+        # OpenResponses puts the code and message in `error`; OpenAI puts them next to `error`. Clients of either kind
+        # find them.
         code, message = quoted(fault.code), quoted(fault.message)
         error_object = members(type=quoted(fault.type), code=code, message=message, param="null")
         self._wire.event("error", f'"error":{error_object},"code":{code},"message":{message},"param":null')
@@ -580,7 +580,7 @@ class Responses:
 
 
 def _word(finished: Finished) -> str | None:
-    """Return `completed`, or the reason why the response is incomplete, or None if it failed."""
+    """Return `completed`, or the reason why the response is incomplete, or None if the response failed."""
     word = finish_word(_TARGET, finished.finish_reason)
     return word if word == _DONE else sent_word(_TARGET, finished) or word
 

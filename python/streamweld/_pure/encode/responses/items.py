@@ -101,7 +101,7 @@ class Holder:
         self.wire = wire
         self.identity = "null" if identity is None else quoted(identity)
         self.index = index
-        self.numbers: set[int] = set()  # numbers of the item's parts, if it can have several
+        self.numbers: set[int] = set()  # numbers of the item's parts, if the item can have several
         self.open: set[int] = set()  # numbers of the open parts
         self.ended = False  # the close was already written
         self.resumed = False  # the item continued after its close; the encoder writes a second close at the end
@@ -128,7 +128,7 @@ class Holder:
         self._next[member] = max(sub + 1, self._next.get(member, 0))
 
     def close(self, status: ItemStatus) -> Callable[[], str]:
-        """Return the final item, created on demand because it may have many parts and may continue after this."""
+        """Return the final item, created on demand, because the item may have many parts and may still continue."""
         self.status = status
         if not self.resumed:
             self.done()

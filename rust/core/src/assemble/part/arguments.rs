@@ -394,8 +394,8 @@ impl ArgumentText {
         plainly(Change::Grew)
     }
 
-    /// Returns the number of bytes at the start of the fragment that complete the object or array. Returns 0 unless
-    /// only the bytes after them make the text invalid.
+    /// Returns the number of bytes at the start of the fragment that complete the object or array. The result is 0
+    /// unless only the bytes after them make the text invalid.
     fn whole_with(&self, after: &Automaton) -> usize {
         let Status::Broken { pos, problem } = after.status() else {
             return 0;

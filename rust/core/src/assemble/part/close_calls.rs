@@ -314,8 +314,8 @@ fn unwrap(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> Pa
     ctx.report(code, part)
 }
 
-/// Ignores a placeholder if the response has no finish reason, because the arguments after it may have been truncated.
-/// If token counts show that the response was complete, the placeholder is kept.
+/// Ignores a placeholder if the response has no finish reason, because arguments that follow the placeholder may have
+/// been truncated. If token counts show that the response was complete, the placeholder is kept.
 fn ignore_placeholder(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) {
     let runs = ctx.switches().empty_call_without_reason == EmptyCall::Run;
     if runs || ctx.shared.is_counted() {

@@ -1,6 +1,6 @@
 //! State of an output item: its text parts or its one call. Contains only state and queries.
 //!
-//! `item_index` finds the item for an address; `item_text` and `item_call` change it.
+//! `item_index` finds the item for an address; `item_text` and `item_call` change the item.
 
 use crate::assemble::part::call::Id;
 use crate::assemble::part::call::MAX_ALIASES;

@@ -368,11 +368,11 @@ fn show(
     }
 }
 
-/// Sets the complete text from an authoritative event. Replaces the streamed text. If it only adds text at the end,
-/// that text is emitted as one more delta.
+/// Sets the complete text from an authoritative event. Replaces the streamed text. If the complete text only adds text
+/// at the end, the added text is emitted as one more delta.
 ///
-/// If the deltas of the part had several sub-indexes, the value may be the text of `sub` alone; it is then stored until
-/// the part ends.
+/// If the deltas of the part had several sub-indexes, the complete text may be the text of `sub` alone; it is then
+/// stored until the part ends.
 pub fn set_whole_text(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

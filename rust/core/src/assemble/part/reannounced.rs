@@ -107,7 +107,7 @@ pub fn is_closed(choice: &Choice, item: usize) -> bool {
     !open || reported
 }
 
-/// Reports, once per call, that it was announced again.
+/// Reports, once per call, that the call was announced again.
 pub fn report_reannounced(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

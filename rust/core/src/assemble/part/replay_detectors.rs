@@ -100,8 +100,8 @@ impl Doubling {
         self.single = None;
     }
 
-    /// At the end, returns the text of one fragment per pair, if it is a complete object and there were at least two
-    /// pairs.
+    /// At the end, returns the text of one fragment per pair, if that text is a complete object and there were at least
+    /// two pairs.
     pub fn whole_at_the_end(&self, count: usize) -> Option<Vec<u8>> {
         let single = self.single.as_deref()?;
         let whole = count % 2 == 0 && single.pairs > 1 && single.automaton.is_complete_object();

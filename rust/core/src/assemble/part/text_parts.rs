@@ -111,7 +111,7 @@ impl TextParts {
         }
     }
 
-    /// Adds one piece as received. Returns false if its metadata was not emitted with any event.
+    /// Adds one piece as received. Returns false if the metadata of the piece was not emitted with any event.
     #[inline]
     pub fn push(
         &mut self,
@@ -196,7 +196,7 @@ impl TextParts {
         self.length_of(channel).length
     }
 
-    /// Returns all text received in a channel. The cost is proportional to its length.
+    /// Returns all text received in a channel. The cost is proportional to the length of that text.
     pub fn whole(&self, channel: Channel) -> String {
         let parts = self.parts.iter();
         let parts = parts.filter(|part| part.channel == channel && !part.void);

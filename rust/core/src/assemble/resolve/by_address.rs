@@ -44,8 +44,8 @@ pub fn restatement(choice: &mut Choice) -> Box<Restatement> {
     }
 }
 
-/// Closes the item that is open at the index of the address, unless it has an item id by which later deltas may address
-/// it.
+/// Closes the item that is open at the index of the address, unless this item has an item id by which later deltas may
+/// address it.
 fn make_room(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -185,7 +185,7 @@ pub fn known_item(
     }
 }
 
-/// Returns the item that a call's delta addresses. If no event opened it and the delta has content, creates it.
+/// Returns the item that a call's delta addresses. Creates the item if no event opened it and the delta has content.
 pub fn addressed_call(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -97,7 +97,7 @@ impl ItemIndex {
         self.last_kind = Some(kind);
         self.open.add(number);
         self.call_list_mut(kind).add(number);
-        // If an id was in use, it refers to the new item from now on.
+        // An id that was already in use refers to the new item from now on.
         if let (Some(ids), Some(item_id)) = (self.by_id.get_mut(&kind), address.item_id) {
             ids.remove(item_id);
         }
@@ -258,8 +258,8 @@ impl ItemIndex {
 
     /// Returns a call of an earlier step that has no result yet.
     ///
-    /// Until its result arrives, its id cannot refer to another call. After the result, the id can be reused, like the
-    /// ids of text parts, because the next step is a new model response.
+    /// Until the result of such a call arrives, the call's id cannot refer to another call. After the result, the id
+    /// can be reused, like the ids of text parts, because the next step is a new model response.
     fn unanswered(&self, calls: &[Call], call_id: &str) -> Option<usize> {
         let item = self.resolve_alias(*self.earlier.get(call_id)?);
         let call = self.call(calls, item)?;

@@ -1,8 +1,8 @@
 //! Writes Chat Completions chunks (`chat.completion.chunk`), including tool calls.
 //!
 //! The events of each choice are written in order, and calls have consecutive indexes. Written deltas cannot be
-//! retracted. If a close contradicts the written arguments of a call, the stream ends with an error; if it corrects
-//! text, a loss is recorded.
+//! retracted. If a close contradicts the written arguments of a call, the stream ends with an error; if a close
+//! corrects text, a loss is recorded.
 //!
 //! `calls` decides when a call is written.
 

@@ -198,7 +198,7 @@ pub(crate) fn settle<F: BlockWriter>(
     call: &Call<'_>,
 ) -> Option<bool> {
     // A changed name is acceptable if the close repeats it and the source has the same dialect, because clients may
-    // already have received it.
+    // already have received the new name.
     let renames = F::CORRECTS && to.context.passed.own;
     let mut right = call.call_id == block.call_id && (renames || call.name == block.name);
     let mut text: &str = &call.arguments;

@@ -181,7 +181,7 @@ impl EncodeContext {
         self.options.carry_reasoning && !self.passed.own && !self.source.starts_with("ai-sdk-")
     }
 
-    /// Records a loss for each value of a reasoning part that only its own provider can read.
+    /// Records a loss for each value of a reasoning part that only the provider of the part can read.
     pub(crate) fn sealed(
         &mut self,
         kind: &str,
@@ -311,8 +311,8 @@ impl<'a> Call<'a> {
 
     /// Returns true for a truncated call without arguments, which a client might run.
     ///
-    /// A client might run it in targets that cannot mark a call as incomplete: once the call is announced, only an
-    /// unsuccessful ending of the response shows that the call is incomplete.
+    /// A client might run such a call in targets that cannot mark a call as incomplete: once the call is announced,
+    /// only an unsuccessful ending of the response shows that the call is incomplete.
     pub(crate) fn is_empty_cut(&self) -> bool {
         self.is_cut() && !self.provider_executed && is_blank(self.arguments)
     }
@@ -339,7 +339,7 @@ impl<'a> Call<'a> {
         Cow::Borrowed(self.text())
     }
 
-    /// Returns the arguments for a target that requires an object; free-form text becomes a member of it.
+    /// Returns the arguments for a target that requires an object; free-form text becomes a member of an object.
     pub(crate) fn object_text(&self) -> Cow<'a, str> {
         if !self.custom {
             return self.final_text("");

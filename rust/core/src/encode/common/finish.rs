@@ -106,7 +106,7 @@ impl EndingError {
         }
     }
 
-    /// Creates the error from the upstream's own text, if it sent any.
+    /// Creates the error from the upstream's own text, if the upstream sent a text.
     pub(crate) fn upstream(code: Option<&str>, kind: Option<&str>, message: &str) -> EndingError {
         let mut ending_error = EndingError::named(Class::Upstream.name());
         let set_text = |text: Option<&str>, own: &mut String| {

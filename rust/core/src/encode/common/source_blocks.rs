@@ -36,7 +36,7 @@ pub(crate) struct SourceBlocks {
     unstopped: BTreeSet<u32>,
     /// Number of open calls for each id.
     open_ids: Map<String, usize>,
-    /// A part that is treated as the open block, although it has nothing to write yet.
+    /// A part that is treated as the open block, although no content of the part can be written yet.
     unseen: Option<u32>,
     /// Parts that wait to be written, in order.
     row: VecDeque<u32>,

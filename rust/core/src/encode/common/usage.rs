@@ -152,8 +152,8 @@ impl Shape {
     /// Returns which counts the gateway reports separately from the input and the output.
     ///
     /// The API's documentation determines this unless the numbers contradict it. A part that is larger than the whole
-    /// is not included in it. A total that exceeds the sum by exactly one part shows that this part is counted
-    /// separately.
+    /// cannot be included in the whole. A total that exceeds the sum by exactly one part shows that this part is
+    /// counted separately.
     fn excluded_counts(&self, found: &Found) -> [Vec<usize>; 2] {
         let known = |parts: &Vec<usize>| -> Vec<usize> {
             let parts = parts.iter().copied();

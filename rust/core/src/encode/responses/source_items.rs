@@ -31,7 +31,8 @@ fn sent_item<'a>(passed: &'a PassedThrough, kind: &str) -> Option<(usize, &'a Ad
         .or_else(|| of_kind().next_back())
 }
 
-/// Returns the current item as clients store it, if it is of that kind, and its index if its opening passed through.
+/// Returns the current item, as clients store it, if the item is of that kind; and the item's index, if the item's
+/// opening passed through.
 pub(crate) fn as_added(context: &EncodeContext, kind: &str) -> (Option<AddedItem>, Option<i64>) {
     let passed = &context.passed;
     let Some((before, known)) = sent_item(passed, kind) else {

@@ -58,7 +58,8 @@ class Converter:
         if source == target:
             raise UsageError(_SAME.format(target))
         self._target = target
-        # Maximum number of input bytes before the dialect is detected, because the caller may have to keep them.
+        # Maximum number of bytes to read before the dialect is detected. The number is limited because the caller may
+        # have to keep these bytes.
         self._cap: int | None = config["limits"]["max_event_bytes"]
         self._taken = 0  # number of bytes read before the dialect was detected
         self._parser = Parser(source, config)
@@ -70,7 +71,7 @@ class Converter:
         self._tool_ids = None if form is None else ToolIds(self._context.mint, *form)
         self._encoder = load_encoder(target)(self._context)
         self._carriers = Carriers(target) if target in CARRYING else None
-        # The held calls, if the server may run calls of this source itself.
+        # The held calls; set if the server of this source may run calls itself.
         self._held = HeldCalls() if holds(source, target) else None
         self._reported: Fault | None = None  # error that the upstream sent, if the policy continues after it
         self._over = False

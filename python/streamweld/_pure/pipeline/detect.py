@@ -66,7 +66,7 @@ class Decoder(Protocol):
 
     @staticmethod
     def has_usable_data(value: object) -> bool:
-        """Return True if a document after a broken one contains usable data."""
+        """Return True if a document after a broken document contains usable data."""
         ...
 
     @staticmethod

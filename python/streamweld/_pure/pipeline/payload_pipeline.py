@@ -437,7 +437,7 @@ class PayloadPipeline:
             self._document(payload, event, recovered=found.kind == "recovered_tail")
 
     def has_usable_data(self, value: object) -> bool:
-        """Return True if a document after a broken one contains usable data."""
+        """Return True if a document after a broken document contains usable data."""
         if self.decoder is not None:
             return self.decoder.has_usable_data(value)
         return any(decoder.has_usable_data(value) for decoder in DECODERS.values())

@@ -46,7 +46,7 @@ class Salvaged:
 def salvage(text: bytes, caps: Caps, has_usable_data: Callable[[object], bool], *, finished: bool = True) -> Salvaged:
     """Try the kinds of salvage in order on trimmed text that is not JSON. An unfinished event is never plain text.
 
-    `has_usable_data` returns whether a document after a broken one contains usable data.
+    `has_usable_data` returns whether a document after a broken document contains usable data.
     """
     lines = text.split(b"\n")
     if len(lines) > 1:

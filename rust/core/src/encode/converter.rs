@@ -50,7 +50,8 @@ pub struct Converter {
     over: bool,
     error: Option<Fault>,
     max_diagnostics: usize,
-    /// Maximum number of bytes before the dialect is detected, because the caller may have to keep them.
+    /// Maximum number of bytes to read before the dialect is detected. The number is limited because the caller may
+    /// have to keep these bytes.
     most: usize,
 }
 
@@ -61,7 +62,7 @@ struct EncoderSink {
     /// True if the detected dialect of the source is also the target's dialect.
     same: bool,
     encoder: Box<dyn Encoder>,
-    /// The held calls, for a source whose server may run calls itself.
+    /// The held calls; set if the server of the source may run calls itself.
     held: Option<HeldCalls>,
     context: EncodeContext,
     /// Byte offset and ordinal of the current payload.

@@ -508,7 +508,7 @@ impl RepairSink {
         if !waits(self) {
             return false;
         }
-        self.write_pieces(); // they may complete the other call
+        self.write_pieces(); // the buffered deltas may complete the other call
         waits(self)
     }
 

@@ -168,7 +168,7 @@ class TextParts:
         """Close the parts at the end of the choice and emit a pending half of a surrogate pair, even if no part is
         open.
 
-        Return the annotations or details that belong to no part, as a member name and a raw array.
+        Return the annotations or details that do not belong to any part, as a member name and a raw array.
         """
         self.close_open()
         for channel in _CHANNELS:

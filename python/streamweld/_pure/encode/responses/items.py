@@ -111,7 +111,7 @@ class Holder:
         self.at = f'"output_index":{index}'
         self.is_message = shape.holder is None
         self.encrypted: str | None = None
-        self.parts: dict[str, dict[int, str]] = {shape.holder or "content": {}}  # by the member that holds them
+        self.parts: dict[str, dict[int, str]] = {shape.holder or "content": {}}  # parts, by the member that has them
         self._next: dict[str, int] = {}  # one more than the highest part index, by the same member
         if not announced:
             wire.event("response.output_item.added", f'{self.at},"item":{self._item("in_progress")}')

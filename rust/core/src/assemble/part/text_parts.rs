@@ -292,7 +292,7 @@ impl TextParts {
     }
 
     /// Closes the parts at the end of the choice and emits a pending half of a surrogate pair, even if no part is open.
-    /// Returns the annotations or details that belong to no part, as a member name and a raw array.
+    /// Returns the annotations or details that do not belong to any part, as a member name and a raw array.
     pub fn end(
         &mut self,
         ctx: &mut RuleContext<'_, '_>,

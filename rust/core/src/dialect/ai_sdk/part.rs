@@ -403,7 +403,7 @@ pub(crate) fn once<'a>(members: &[Member<'a>]) -> Vec<Member<'a>> {
     out.members
 }
 
-/// Returns true if a document after a broken one contains usable data.
+/// Returns true if a document after a broken document contains usable data.
 pub(crate) fn has_usable_data(object: &Object<'_>, schema: &Schema) -> bool {
     let kind = object.string("type");
     kind.is_some_and(|kind| schema.of_type(&kind).recovered) || reports_error(object)

@@ -392,7 +392,7 @@ impl Responses {
         !found.others
     }
 
-    /// Adds log probabilities that arrived after the text to the close of the text.
+    /// Adds log probabilities to the close of a text if they arrived after that text.
     fn late_logprobs(&mut self, context: &mut EncodeContext, part: u32, position: Option<usize>) {
         let Some(tokens) = self.chances.get_mut(&part).map(mem::take) else {
             return;

@@ -55,7 +55,7 @@ impl Outcome<'_> {
     }
 }
 
-/// Members of the request in three groups: before the output, after the error, and after the usage.
+/// Members that repeat the request, in three groups: before the output, after the error, and after the usage.
 const BEFORE_OUTPUT: [(&str, &str); 2] =
     [("previous_response_id", "null"), ("instructions", "null")];
 const REQUEST: [(&str, &str); 11] = [

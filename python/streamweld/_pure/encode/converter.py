@@ -98,7 +98,7 @@ class Converter:
         return self._parser.snapshot()
 
     def fold(self, _choice: object, /) -> None:
-        """Return None, because `response` builds the response from the snapshot itself."""
+        """Return None: this backend has no folded response, so the caller builds one from `snapshot`."""
 
     def feed(self, data: bytes | bytearray | memoryview) -> bytes:
         """Read the next bytes and return output bytes in the target dialect. Returns no bytes after the ending."""

@@ -198,7 +198,7 @@ class Parser:
             self._lock.release()
 
     def fold(self, _choice: object, /) -> None:
-        """Return None, because `response` builds the response from the snapshot itself."""
+        """Return None: this backend has no folded response, so the caller builds one from `snapshot`."""
 
     def shown_arguments(self, part: int) -> str | None:
         """Return the arguments emitted so far for the call with the number `part`, or None if there is no such call."""

@@ -195,7 +195,7 @@ class Repairer:
         return self._parser.snapshot()
 
     def fold(self, _choice: object, /) -> None:
-        """Return None, because `response` builds the response from the snapshot itself."""
+        """Return None: this backend has no folded response, so the caller builds one from `snapshot`."""
 
     def feed(self, data: bytes | bytearray | memoryview) -> bytes:
         """Feed the next bytes and return the repaired bytes that are ready.
@@ -467,7 +467,7 @@ class Repairer:
                 self._pass(block)
 
     def _open_choices(self) -> None:
-        """Write the roles of the choices that begin in the block, in case the block does not pass."""
+        """Make the encoder write the roles of the choices that begin in the block, in case the block does not pass."""
         out = self._parser.out
         if not out.begun:
             return

@@ -365,7 +365,8 @@ impl RepairSink {
         }
     }
 
-    /// Writes the roles of the choices that begin in the current block, in case the block does not pass.
+    /// Makes the encoder write the roles of the choices that begin in the current block, in case the block does not
+    /// pass.
     pub(crate) fn open_choices(&mut self) {
         if self.begun.is_empty() {
             return;

@@ -39,7 +39,7 @@ _NOT_OPENING: Final = (False, False)
 
 
 def holds(source: str | None, target: str) -> bool:
-    """Return whether the server of the source may send the result of a call that looks like a call for the client.
+    """Return whether the server of the source may itself send the result of a call that clients would otherwise run.
 
     For a UI message, only the targets `chat` and `gemini` need this: other targets with sequential blocks hold its
     calls themselves, or can represent the results.

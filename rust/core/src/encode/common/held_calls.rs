@@ -16,7 +16,7 @@ use std::iter;
 use std::mem;
 use std::sync::Arc;
 
-/// Returns true if the server of the source may send the result of a call that looks like a call for the client.
+/// Returns true if the server of the source may itself send the result of a call that clients would otherwise run.
 ///
 /// For a UI message, only the targets `chat` and `gemini` need this: other targets with sequential blocks hold its
 /// calls themselves, or can represent the results.

@@ -135,7 +135,7 @@ def hold(body: bytes, dialect: Any, made: Repaired) -> None:
     again, second = repair(out, spoken)
     assert again == out
     still = {d.code for d in second.diagnostics if CODES[d.code].mends}
-    # A client that parses strictly reads no stream in which a call follows a broken one, so the rewriting is not stable.
+    # No strict client reads a stream in which a call follows a broken one, so the rewriting is not stable.
     is_mixed = any(d.code == "rewritten" and d.detail == "calls_mixed" for d in second.diagnostics)
     stays = still & STAYS or (is_mixed and any(call.state != "complete" for call in converter.response.tool_calls))
     assert not second.repaired or stays or converter.error is not None

@@ -151,7 +151,7 @@ event!(
     ///
     /// `custom` is true for a call to a free-form tool: its `arguments` are text, not JSON, and `complete` means that
     /// all of the text has arrived. `origin` is "text" if the model wrote the call into its text
-    /// (`Policy(text_calls="promote")`), with that text in `raw_text`, and None for other calls.
+    /// (`Policy(text_calls="promote")`); `raw_text` then contains that text. For other calls, `origin` is None.
     ToolCall = "tool_call",
     (part: u32, call_id: Str, name: Str, arguments: Str, state: Str, item_id: OptStr, reason: OptStr, raw_arguments: OptStr, provider_executed: bool, aliases: Tuple, custom: bool, origin: OptStr, raw_text: OptStr, choice: i32, provider_metadata: Json),
     (part, call_id, name, arguments, state, item_id=None, reason=None, raw_arguments=None, provider_executed=false, aliases=no_items(), custom=false, origin=None, raw_text=None, choice=0, provider_metadata=None) as "(part, call_id, name, arguments, state, item_id=None, reason=None, raw_arguments=None, provider_executed=False, aliases=(), custom=False, origin=None, raw_text=None, choice=0, provider_metadata=None)",

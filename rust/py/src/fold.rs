@@ -453,7 +453,8 @@ impl Fold {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the members. If two threads collect the values at once, both get the values that were stored first.
+    /// Returns the members. If two threads collect the values at the same time, both get the values that were stored
+    /// first.
     fn get(&self, py: Python<'_>) -> PyResult<&Members> {
         if let Some(members) = self.members.get(py) {
             return Ok(members);

@@ -62,7 +62,7 @@ impl Lazy {
     }
 
     /// Returns the value. The lock is not held while the value is built, because that runs Python code. If two threads
-    /// build the value at once, both get the value that was stored first.
+    /// build the value at the same time, both get the value that was stored first.
     fn get<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let pending = match &*self.locked() {
             State::Built(value) => return Ok(value.bind(py).clone()),

@@ -1,4 +1,4 @@
-//! `_native.Parser`: parses one stream from bytes to event objects.
+//! `_native.Parser`: parses the bytes of one stream into event objects.
 //!
 //! The class is frozen, and its state is protected by a lock that no call waits for, so concurrent calls raise
 //! `ParserBusy` and never race. A panic never reaches Python.

@@ -1,5 +1,5 @@
 //! Collects the events from one call in a list. The core passes events one by one; several consecutive deltas may be
-//! passed at once.
+//! passed together.
 //!
 //! Creates exactly one object per event. If that fails (out of memory, or `streamweld._json` cannot be used), the error
 //! is stored, and the caller raises it. Deltas, the most frequent events, are built here; `objects` builds all other

@@ -196,12 +196,14 @@ class Assembler(ItemSurface, AttachedSurface):
     def reasoning_attributes(
         self, choice: int, signature: str | None, encrypted_content: str | None, details: str | None
     ) -> None:
-        """Add attributes to the open reasoning part, or to the next one. `details` is the text of a JSON array."""
+        """Add attributes to the open reasoning part, or else to the next reasoning part. `details` is the text of a
+        JSON array.
+        """
         if not self._over:
             self._choice(choice).textual.attribute(signature, encrypted_content, details)
 
     def annotations(self, choice: int, raw_list: str) -> None:
-        """Add annotations to the open text part, or to the next one. `raw_list` is the text of a JSON array."""
+        """Add annotations to the open text part, or else to the next text part. `raw_list`: a JSON array, as text."""
         if not self._over:
             self._choice(choice).textual.annotate(raw_list)
 
@@ -434,7 +436,7 @@ class Assembler(ItemSurface, AttachedSurface):
         return None if self._over else self._choice(choice)
 
     def call_misses_arguments(self, choice: int, address: Address) -> None:
-        """Mark the call at this address, because a member that was not read may contain its arguments."""
+        """Mark the call at this address as possibly lacking arguments: a member that was not read may contain them."""
         state = self._choices.get(choice)
         item = None if state is None else state.item_index.find("call", address, "delta")
         if item is not None and item.call is not None:

@@ -1,6 +1,6 @@
 """Assembles the content of a response other than text and calls: files, sources, tool results and unmodeled items.
 
-Each one is emitted once and kept for the snapshot. If a call has several results, the last one is used.
+Each of them is emitted once, and stored for the snapshot. If a call has several results, the last one is used.
 """
 
 from __future__ import annotations

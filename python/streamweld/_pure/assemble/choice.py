@@ -99,8 +99,8 @@ class Choice:
         self.item_index = ItemIndex(shared)  # items that the stream opens and closes explicitly
         self.restatement: Restatement | None = None  # lookup tables for the terminal list in progress
         self.calls: list[Call] = []  # calls in order of creation
-        self._owners: dict[str, list[Call]] = {}  # calls by first id, current or former, in order of creation
-        self.changed: dict[int, Call] = {}  # calls changed since a complete message last omitted them, by slot
+        self._owners: dict[str, list[Call]] = {}  # by first received id (current or former), in order of creation
+        self.changed: dict[int, Call] = {}  # by slot: changed since the last complete message that omitted them
         self.by_id: dict[str, Call] = {}  # the latest call with each id
         self.by_index: dict[int, Call] = {}  # the last call addressed through each index
         self.latest: Call | None = None  # the call that was addressed last
@@ -170,22 +170,22 @@ class Choice:
         return call
 
     def own(self, call: Call, identity: str | None) -> None:
-        """Set the first id of the call."""
+        """Set `id`, the first id that the call received."""
         call.id = identity
         if identity is not None:
             insort(self._owners.setdefault(identity, []), call, key=_slot)
 
     def owned(self, identity: str) -> Iterator[Call]:
-        """Return the calls with the given first id that are not dropped, in order of creation."""
+        """Return the calls that are not dropped and whose first received id is `identity`, in order of creation."""
         return (call for call in self._owners.get(identity, ()) if call.id == identity and not call.dropped)
 
     def owners(self, call: Call) -> dict[str | None, int]:
-        """For each id of this call, return how many calls have it as their first id: 0, 1, or 2 for several."""
+        """For each id of this call, return how many calls received this id first: 0, 1, or 2 for several."""
         names = [identity for identity in (call.id, *call.aliases) if identity is not None]
         return {identity: sum(1 for _ in islice(self.owned(identity), 2)) for identity in names}
 
     def take_changed(self, count: int) -> list[Call]:
-        """Remove the changed calls among the first `count` calls and return them in order."""
+        """Remove the first `count` calls from the changed calls, and return those that were removed, in order."""
         taken = sorted([slot for slot in self.changed if slot < count])
         return [self.changed.pop(slot) for slot in taken]
 
@@ -241,7 +241,7 @@ class Choice:
         """Return True if a `function_call` call repeats one of the last calls from `tool_calls`.
 
         A call with the same name is treated as different only if its complete arguments differ, because no gateway
-        distributes its calls over both forms.
+        sends some calls in `tool_calls` and others as `function_call`.
         """
         whole = is_whole(arguments)
         for call in reversed(self.calls[-_MIRRORED:]):

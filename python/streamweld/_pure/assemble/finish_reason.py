@@ -24,7 +24,7 @@ class CallsEnd(Enum):
     SUCCESS = auto()  # the finish reason means success, so a call without arguments is complete
     UNSTATED = auto()  # no finish reason was sent, but the stream has ended
     UNFINISHED = auto()  # the finish reason means an incomplete response, so an unfinished call is not an anomaly
-    FAILED = auto()  # the response failed, so even complete JSON does not show that a call is meant to run
+    FAILED = auto()  # the response failed, so a call may not be meant to run even if its JSON is complete
     CUT = auto()  # the input ended too early
 
 

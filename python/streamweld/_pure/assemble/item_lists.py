@@ -1,6 +1,6 @@
 """Applies the list of parts from the close of an item or from a terminal list.
 
-All listed parts of one kind are matched with the item's parts at once, in `resolve/listed_parts`.
+`resolve/listed_parts` matches all listed parts of one kind with the item's parts in a single step.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Group", "grouped"]
 
-_MAX_LISTS = 16  # maximum number of lists per item; applying one takes time proportional to the item's text
+_MAX_LISTS = 16  # maximum number of lists per item; applying a list takes time proportional to the item's text
 
 
 class Group:
@@ -70,10 +70,11 @@ def _list_of(choice: Choice, first: ListedPart, texts: Sequence[str], *, again: 
 
 
 def _same_text(choice: Choice, entry: ListedPart, address: Address, texts: Sequence[str]) -> Item | None:
-    """Return the item at the index of the list, or the latest open item, if its parts have the text of the listed
-    parts.
+    """Return the item whose parts have exactly the text of the listed parts: the item at the listed index, or else the
+    latest open item.
 
-    The item's id may differ from the listed one. Requires several listed parts or several parts in the item.
+    Return None if neither item has this text. The item's id may differ from the listed id. Requires several listed
+    parts or several parts in the item.
     """
     item_index = choice.item_index
     length = sum(map(len, texts))

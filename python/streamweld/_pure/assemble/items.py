@@ -146,7 +146,7 @@ class ItemSurface:
         if item is None and not text:
             return
         if item is None and not state.shared.ids_optional:
-            state.shared.out.mark_misread("not_opened")  # the opening event is missing; Gemini has none
+            state.shared.out.mark_misread("not_opened")  # the opening event is missing
         item = known_item(state, kind, address, item)
         one = find_part(item, channel, reasoning_kind, address.sub)
         if one is None and not item.open:
@@ -434,8 +434,7 @@ class ItemSurface:
         """Close a call, creating it first if it was not announced.
 
         If `arguments` is missing, the streamed arguments are final. `ending`: what the event states about the end of
-        the call. `refused`: the sender reports that the
-        arguments are invalid for the tool.
+        the call. `refused`: the sender reports that the arguments are invalid for the tool.
         """
         state = self._item_choice(choice)
         if state is None:
@@ -540,9 +539,9 @@ def _whole(
 
 
 def _is_over(item: Item, address: Address) -> bool:
-    """Return True if the item is closed and neither it nor the address has an id.
+    """Return True if the item is closed and neither the item nor the address has an id.
 
-    A delta at its index then belongs to a new item, because no id links it to the closed one.
+    A delta at the item's index then belongs to a new item, because no id links the delta to the closed item.
     """
     return not item.open and item.item_id is None and address.item_id is None
 

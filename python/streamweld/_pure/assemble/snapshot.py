@@ -34,7 +34,7 @@ def client_calls(choice: Choice) -> list[Call]:
 
 
 def part_events(choices: Iterable[Choice], attached: Mapping[int, Event]) -> list[Event]:
-    """Return the close event of every part. For a text part with an item id, a start event precedes it."""
+    """Return the close event of every part. For a text part with an item id, its start event comes first."""
     events: list[tuple[int, Event]] = list(attached.items())
     for choice in choices:
         named = [part for part in choice.textual.parts if part.item_id is not None and part.channel == "text"]

@@ -2,9 +2,9 @@
 corrects and completes the streamed content instead of being appended to it.
 
 If a gateway responds to a streaming request with a complete body, the message is the only content. Content that the
-message omits is kept. Where the message differs, it takes precedence, unless its arguments are empty, shrink to `{}`,
-or are not a JSON object although the streamed arguments are one. Each call in the message is complete, so the identity
-rules for deltas are not used.
+message omits is kept. If the message differs from the streamed content, the message takes precedence. The exceptions
+are arguments that are empty, shrink to `{}`, or are not a JSON object although the streamed arguments are an object.
+Each call in the message is complete, so the identity rules for deltas are not used.
 """
 
 from __future__ import annotations
@@ -107,7 +107,9 @@ def _was_streamed(call: Call) -> bool:
 
 
 def _read(choice: Choice, fragment: Fragment) -> Incoming | None:
-    """Read one call of the message. Its index is ignored, because it can only repeat the position in the list."""
+    """Read one call of the message. The call's index is ignored, because the index can only repeat the position in the
+    list.
+    """
     payload = replace_lone_surrogates(fragment.object_arguments or fragment.arguments or "")
     if fragment.id is None and fragment.name is None and not payload:
         return None
@@ -121,8 +123,8 @@ def _read(choice: Choice, fragment: Fragment) -> Incoming | None:
 def _match(
     choice: Choice, incoming: Incoming, at_index: Call | None, by_id: Mapping[str, Iterator[Call]], met: set[int]
 ) -> Call | None:
-    """Return the streamed call that a call in the message refers to, found by its id, by a changed id, or by its
-    position in the list.
+    """Return the streamed call that a call in the message repeats: the call with the same first id, or else with the
+    same id among its other ids, or else at the same position in the list.
     """
     if incoming.id is not None:
         for named in by_id[incoming.id]:

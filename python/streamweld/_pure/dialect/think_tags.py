@@ -162,7 +162,7 @@ def split_whole(text: str) -> tuple[str, str]:
 
 
 class _DuplicateReasoning:
-    """Compares the text of a block with the reasoning in a separate field, ignoring white space at both ends.
+    """Compares the text of a block with the reasoning in a separate field, ignoring whitespace at both ends.
 
     It takes linear time, because each character on either side is examined once. While a block's text equals the
     field's text, the block is held back; at the first difference, all of it is released.
@@ -174,7 +174,7 @@ class _DuplicateReasoning:
         self._expected: deque[str] = deque()  # text of the field that no block has repeated yet
         self._offset = 0  # number of repeated characters in the first of these texts
         self._held: list[str] = []  # text of the block that repeats the field so far
-        self._matched = False  # anything other than white space was repeated
+        self._matched = False  # anything other than whitespace was repeated
         self._parted = False  # this block differs from the field
 
     def expect(self, text: str) -> None:
@@ -208,7 +208,7 @@ class _DuplicateReasoning:
             self._skip_white()
         while at < len(text):
             if not self._expected:
-                # Only white space may follow the repeated text; any other text makes the block different.
+                # Only whitespace may follow the repeated text; any other text makes the block different.
                 return not text[at:].strip() and self._matched
             first = self._expected[0]
             size = min(len(text) - at, len(first) - self._offset)

@@ -67,7 +67,7 @@ class Anthropic(SequentialAnswer):
         self._at: dict[int, int] = {}  # index of each open block, by part
         # Index of the latest block in the source and in the output; None once the block is stopped.
         self._latest: tuple[int | None, int] | None = None
-        self._bare: int | None = None  # index of the latest block if it has no part and is open
+        self._bare: int | None = None  # index of the latest block, if that block has no part and is open
         self._waiting = 0  # number of characters in deltas that were queued
         self._members: dict[MembersOf, Raw] = {}  # unknown members that have not been written yet
 
@@ -105,7 +105,8 @@ class Anthropic(SequentialAnswer):
     def write_fault(self, fault: Fault, counts: Counts | None) -> None:  # noqa: ARG002
         """Write the error.
 
-        Open blocks stay open, because some clients run a call when they receive its `content_block_stop`.
+        The error ends the stream. Open blocks stay open, because some clients run a call when they receive its
+        `content_block_stop`.
         """
         kind = fault.sent_type if self.context.passed.own else None
         sent = None if fault.sent is None else quoted(fault.sent)
@@ -366,7 +367,9 @@ class Anthropic(SequentialAnswer):
         known.update(extra)
 
     def _taken(self, of: MembersOf, written: frozenset[str] = frozenset()) -> Raw:
-        """Return the members of an event that is about to be written, except those that it already has."""
+        """Return the stored members for an event that is about to be written, except members that the event already
+        has.
+        """
         return {name: raw for name, raw in self._members.pop(of, {}).items() if name not in written}
 
 

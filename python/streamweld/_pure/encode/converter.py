@@ -58,7 +58,8 @@ class Converter:
         if source == target:
             raise UsageError(_SAME.format(target))
         self._target = target
-        # Maximum number of input bytes before the dialect is detected, because the caller may have to keep them.
+        # Maximum number of bytes to read before the dialect is detected. The number is limited because the caller may
+        # have to keep these bytes.
         self._cap: int | None = config["limits"]["max_event_bytes"]
         self._taken = 0  # number of bytes read before the dialect was detected
         self._parser = Parser(source, config)
@@ -97,7 +98,7 @@ class Converter:
         return self._parser.snapshot()
 
     def fold(self, _choice: object, /) -> None:
-        """Return None, because `response` folds the snapshot itself."""
+        """Return None: this backend has no folded response, so the caller builds one from `snapshot`."""
 
     def feed(self, data: bytes | bytearray | memoryview) -> bytes:
         """Read the next bytes and return output bytes in the target dialect. Returns no bytes after the ending."""
@@ -166,7 +167,7 @@ class Converter:
         parser.feed(data[room:])
 
     def _take(self, event: Event) -> None:
-        """Handle one event from the parser while its payload is current."""
+        """Handle one event from the parser, before the parser goes on to the next payload."""
         context, out = self._context, self._parser.out
         if context.source is None:
             self._detected()

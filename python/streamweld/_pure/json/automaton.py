@@ -52,7 +52,7 @@ class Automaton:
         # is too big, this is the byte after the number, because more digits could follow until there.
         self.pos: int = 0
         self.reason: Reason | None = None
-        self.root: Root | None = None  # None until something other than white space has been seen
+        self.root: Root | None = None  # None until something other than whitespace has been seen
         self.depth: int = 0
         self.big_integer: bool = False  # an integer outside [-2^63, 2^64-1] has been seen
         self.lone_surrogate: bool = False  # an unpaired escaped surrogate has been seen

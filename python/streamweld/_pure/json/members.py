@@ -55,5 +55,5 @@ def as_object(members: Mapping[str, str]) -> str | None:
 
 
 def compact(raw: str) -> str:
-    """Return a JSON text without the white space between its tokens."""
+    """Return a JSON text without the whitespace between its tokens."""
     return _TOKEN.sub(lambda found: found[0] if found[0][0] == '"' else "", raw)

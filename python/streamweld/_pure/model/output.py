@@ -209,7 +209,9 @@ class Output:
         self.name = name
 
     def miss_opening(self) -> None:
-        """Record that clients would interpret the current payload correctly after the missing opening event."""
+        """Record that clients would interpret the current payload correctly if the missing opening event came before
+        it.
+        """
         self.unopened = True
         self.why = self.why or "start_missing"
 

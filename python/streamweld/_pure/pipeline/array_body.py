@@ -1,7 +1,7 @@
 """Split a body that is one JSON array (Gemini without `alt=sse`) into its elements, each as soon as it is complete.
 
 Accepts bytes in reads of any size, and returns elements with their offsets. The first bytes show whether the body is an
-array. Until that is decided, they are held; if the body is not an array, they are returned. Tracks only brackets and
+array. These bytes are held until then; if the body is not an array, they are returned. Tracks only brackets and
 strings, so the caller must check whether an element is valid JSON.
 """
 
@@ -119,7 +119,7 @@ class ArrayBody:
                 yield element, self._start
 
     def _pieces(self, data: bytes) -> Iterator[tuple[int, int, bool]]:
-        """Yield the start and end of each piece of an element in these bytes, and whether it ends the element."""
+        """Yield the start and end of each piece of an element in these bytes, and whether the element ends there."""
         base, at, end = self._at, 0, len(data)
         self._at += end
         while at < end:
@@ -150,7 +150,7 @@ class ArrayBody:
         return at
 
     def _inside(self, data: bytes, at: int) -> tuple[int, bool]:
-        """Return up to which position these bytes belong to the element, and whether the element ends there."""
+        """Return the position up to which these bytes belong to the element, and whether the element ends there."""
         if self._plain:
             found = _PLAIN_END.search(data, at)
             return (len(data), False) if found is None else (found.start(), True)

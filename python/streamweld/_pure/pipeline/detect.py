@@ -1,4 +1,4 @@
-"""Detect the dialect of a stream, and hold payloads until it is known.
+"""Detect the dialect of a stream, and hold payloads until the dialect is known.
 
 Defines the decoder interface and lists the decoders. Uses dialects only by name; `dialect.detect` examines the
 payloads.
@@ -51,7 +51,7 @@ class Decoder(Protocol):
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Return True if a payload outside any event is a complete response, or an error sent instead of one."""
+        """Return True if a payload outside any event is a complete response, or an error sent instead of a response."""
         ...
 
     @staticmethod
@@ -66,7 +66,7 @@ class Decoder(Protocol):
 
     @staticmethod
     def has_usable_data(value: object) -> bool:
-        """Return True if a document after a broken one contains usable data."""
+        """Return True if a document after a broken document contains usable data."""
         ...
 
     @staticmethod
@@ -163,7 +163,7 @@ class UndetectedPayloads:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """A dialect that differs from the specified one, and the payload that identifies it."""
+    """A dialect that differs from the specified dialect, and the payload that identifies it."""
 
     dialect: str
     seen: tuple[str, ...]
@@ -173,7 +173,7 @@ class Other:
 class DialectWatch:
     """Detects the dialect even though the caller specified one.
 
-    The error message reports it if no payload can be decoded.
+    The error message reports the detected dialect if no payload can be decoded.
     """
 
     __slots__ = ("_given", "_waiting", "found")

@@ -34,7 +34,7 @@ class Ending:
     def of_events(self, pending: Pending) -> Rest:
         """Return the kind of unfinished input that is left.
 
-        An unfinished event with a complete payload is used, so it is not left.
+        An unfinished event with a complete payload is used, so it is not part of what is left.
         """
         cut = pending.open and not pending.data and not pending.stray
         is_joined = pending.is_joined
@@ -82,7 +82,7 @@ class Ending:
     def _usable(self, text: bytes, joins: int = 0) -> int:
         """Return how many bytes of an unfinished event can be read: all of them, those of its complete lines, or 0.
 
-        The rest was truncated. `joins`: the number of missing line endings before the text.
+        The rest was truncated. `joins`: the number of missing line endings before the unfinished event.
         """
         if text == MARKER:
             return len(text)

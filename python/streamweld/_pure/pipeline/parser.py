@@ -72,7 +72,7 @@ class Parser:
 
     @property
     def out(self) -> Output:
-        """The event output. A converter attaches its sink to it and reports losses through it."""
+        """The event output. A converter attaches its sink to this output and reports losses through it."""
         return self._out
 
     @property
@@ -97,7 +97,7 @@ class Parser:
 
     @property
     def assumed_ends(self) -> list[Event]:
-        """The `Finished` events of choices without a finish reason, for targets that require one.
+        """The `Finished` events of choices without a finish reason, for targets that require a finish reason.
 
         Used for a response that is assumed to be complete.
         """
@@ -198,7 +198,7 @@ class Parser:
             self._lock.release()
 
     def fold(self, _choice: object, /) -> None:
-        """Return None, because `response` folds the snapshot itself."""
+        """Return None: this backend has no folded response, so the caller builds one from `snapshot`."""
 
     def shown_arguments(self, part: int) -> str | None:
         """Return the arguments emitted so far for the call with the number `part`, or None if there is no such call."""
@@ -292,7 +292,7 @@ class Parser:
         except FramerLimit as hit:
             for item in hit.items:
                 self._item(item)
-            # A comment cannot exceed a limit, so the line that did is not one.
+            # A comment cannot exceed a limit, so the line that exceeded it is not a comment.
             self._stage.reject_joined_head(hit.offset, is_open=False, end=hit.offset + hit.limit)
             self._stage.set_position(hit.offset, self._stage.ordinal)
             raise self._out.limit(hit.limit_name, hit.limit) from None

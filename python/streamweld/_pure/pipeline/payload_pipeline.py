@@ -55,12 +55,12 @@ BODY_HEAD = 512  # number of body bytes that a fault shows if the body is not an
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    """Where a text stands in the payload from which it is salvaged."""
+    """The position of a text in the payload from which it is salvaged."""
 
     event: str
     first: bool  # no payload with content preceded this one
     start: int = 0  # offset of the text in the trimmed text of the payload
-    joins: int = 0  # number of line endings that were missing before it
+    joins: int = 0  # number of line endings that were missing before the text
 
 
 class PayloadPipeline:
@@ -137,7 +137,7 @@ class PayloadPipeline:
 
     @property
     def waits(self) -> bool:
-        """Whether a payload is held until a later one determines how to interpret it."""
+        """Whether a payload is held until a later payload determines how to interpret it."""
         return self._undecided is not None or (self.decoder is None and self.ordinal > 0)
 
     def set_position(self, offset: int, ordinal: int, event: str = "message", data: bytes = b"") -> None:
@@ -206,14 +206,14 @@ class PayloadPipeline:
         if self._is_ignored(text, one.event):
             return True
         if self.done:
-            return False  # the marker ends the stream in every dialect; the caller reports any data after it
+            return False  # the marker ends the stream in every dialect; the caller reports later data
         if text == MARKER or (one.stray and not self.seen and text[:1] == b"<"):
             if text == MARKER and waiting.held:
                 raise self._unknown_dialect(waiting)
             return False
         payload = self._document_of(text)
         if payload is None:
-            # Plain text, or data that may be salvaged. Detection cannot use it, so the held payloads stay held.
+            # Plain text, or data that may be salvaged. Detection cannot use such data, so the held payloads stay held.
             return False
         event = "error" if self._is_error_body(payload, stray=one.stray) else one.event
         dialect = waiting.identifies(payload.value, event)
@@ -375,7 +375,7 @@ class PayloadPipeline:
             self._rest(text[found.rest :], replace(here, start=here.start + found.rest))
 
     def _rest(self, text: bytes, here: _Rest) -> None:
-        """Handle the text after a payload's complete lines: a document that spans several lines, or a broken one."""
+        """Handle the text after a payload's complete lines: a document on several lines, or a broken document."""
         here = replace(here, start=here.start + _leading(text))
         text = text.strip(WHITE)
         if not text:
@@ -395,8 +395,8 @@ class PayloadPipeline:
     def _joined_line(self, text: bytes, at: int, here: _Rest) -> None:
         """Handle a line that contains a document and other fields.
 
-        Before the first complete payload, it means that the caller removed the line endings. Later, one is missing, and
-        the document before it shows where.
+        Before the first complete payload, such a line means that the caller removed the line endings. Later, it means
+        that a single line ending is missing, directly after the document.
         """
         if here.first or here.joins == MOST_JOINS:
             raise self._joined_fault(at + here.start)
@@ -437,7 +437,7 @@ class PayloadPipeline:
             self._document(payload, event, recovered=found.kind == "recovered_tail")
 
     def has_usable_data(self, value: object) -> bool:
-        """Return True if a document after a broken one contains usable data."""
+        """Return True if a document after a broken document contains usable data."""
         if self.decoder is not None:
             return self.decoder.has_usable_data(value)
         return any(decoder.has_usable_data(value) for decoder in DECODERS.values())
@@ -497,7 +497,7 @@ class PayloadPipeline:
         self.set_position(*here)
 
     def _several(self, first: HeldPayload) -> None:
-        """Report JSON Lines if a second document follows one that could have been the complete response."""
+        """Report JSON Lines if a second document follows a document that could have been the complete response."""
         self._undecided = None
         self._lines = True
         self._report_at(first, "json_lines_body")
@@ -621,8 +621,8 @@ class PayloadPipeline:
         """Raise the fault for lines without line endings if the beginning of the body shows them.
 
         Covers a line that never ends and is not a data line. `offset`: where its event begins. `is_open`: the last line
-        of the beginning never ends. `end`: where the line exceeds a limit; how much was read beyond it depends on the
-        sizes of the reads.
+        of the beginning never ends. `end`: the offset at which the line exceeds a limit; how much was read beyond this
+        offset depends on the sizes of the reads.
         """
         head = self.head[:end]
         if not self.seen and has_joined_lines(head, self._max_depth, is_open=is_open):
@@ -639,5 +639,5 @@ class PayloadPipeline:
 
 
 def _leading(data: bytes) -> int:
-    """Return the number of white space bytes at the start of a payload."""
+    """Return the number of whitespace bytes at the start of a payload."""
     return len(data) - len(data.lstrip(WHITE))

@@ -27,7 +27,7 @@ _BOM = b"\xef\xbb\xbf"
 
 # Maximum number of line endings that may be missing in one payload. If more are missing, they were removed on purpose.
 MOST_JOINS = 16
-# A broken line may contain many candidates for such a document. This is the maximum number of candidates to try.
+# Maximum number of `data:` positions to try when looking for a second document glued to a broken document.
 _TAIL_TRIES = 16
 
 
@@ -38,13 +38,15 @@ class Salvaged:
     kind: Literal["json_lines", "lines_joined", "recovered_tail", "text", "none"]
     lines: tuple[bytes, ...] = ()  # json_lines: the trimmed lines, without comments and blank lines
     rest: int | None = None  # json_lines: offset of the first broken line, from which other kinds of salvage start
-    documents: tuple[Payload, ...] = ()  # lines_joined: one document; recovered_tail: those after the broken one
+    documents: tuple[
+        Payload, ...
+    ] = ()  # lines_joined: one document; recovered_tail: documents after the broken document
 
 
 def salvage(text: bytes, caps: Caps, has_usable_data: Callable[[object], bool], *, finished: bool = True) -> Salvaged:
     """Try the kinds of salvage in order on trimmed text that is not JSON. An unfinished event is never plain text.
 
-    `has_usable_data` returns whether a document after a broken one contains usable data.
+    `has_usable_data` returns whether a document after a broken document contains usable data.
     """
     lines = text.split(b"\n")
     if len(lines) > 1:
@@ -84,7 +86,7 @@ def count_documents(lines: tuple[bytes, ...]) -> int:
 
 
 def _tails(lines: list[bytes], caps: Caps) -> tuple[Payload, ...]:
-    """Return the complete documents after a broken one: on later lines, and after a `data:` inside a line."""
+    """Return the complete documents after a broken document: on later lines, and after a `data:` inside a line."""
     found: list[Payload] = []
     broken = False
     for line in lines:
@@ -143,7 +145,9 @@ def joined_field(text: bytes, max_depth: int | None) -> int | None:
 
 
 def _document_end(text: bytes, max_depth: int | None) -> int | None:
-    """Return the position after the document or marker at the start of a text, and after the blanks behind it."""
+    """Return the position after the document or marker at the start of a text, and after the whitespace that follows
+    it.
+    """
     if text.startswith(MARKER):
         at = len(MARKER)
         while text[at : at + 1] in (b" ", b"\t"):

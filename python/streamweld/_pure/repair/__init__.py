@@ -1,1 +1,1 @@
-"""Repair a stream in its dialect: correct bytes pass through unchanged, and the rest is rewritten."""
+"""Repair a stream in its own dialect: correct bytes pass through unchanged, and all other bytes are rewritten."""

@@ -71,8 +71,8 @@ _UNNUMBERED: Final = {
 _UNMARKED: Final = frozenset({"gemini"})  # dialects without a terminal marker
 _DATA_LINES: Final = frozenset({"gemini"})  # dialects in which a client (google-genai) parses every other line as JSON
 _RUNS_AT_CLOSE: Final = frozenset({"anthropic"})  # dialects whose clients run a call when its item is closed
-# Dialects whose clients parse truncated arguments, so that only an unsuccessful finish reason keeps them from running
-# the call.
+# Dialects whose clients parse truncated arguments, so that only an unsuccessful finish reason keeps the clients from
+# running the call.
 _PARSES_PARTIAL: Final = frozenset({"anthropic"})
 _WHOLE_CALLS: Final = frozenset({"gemini"})  # dialects in which a call that has partly passed cannot be continued
 
@@ -80,7 +80,8 @@ _WHOLE_CALLS: Final = frozenset({"gemini"})  # dialects in which a call that has
 class FurtherInput(Enum):
     """What happens to further input.
 
-    `PASSED`: it passes unchanged, because the dialect is unknown. A client reads what it would read without the repair.
+    `PASSED`: it passes unchanged, because the dialect is unknown. A client receives the same bytes as without the
+    repair.
     """
 
     REPAIRED = auto()
@@ -147,7 +148,7 @@ class Repairer:
         self._max_stream: int | None = config["limits"]["max_stream_bytes"]
         self._at = 0  # number of bytes received
         self._begin = 0  # byte offset at which the current block begins
-        self._block: list[bytes] = []  # pieces of the current block, empty once it needs rewriting
+        self._block: list[bytes] = []  # pieces of the current block; empty once the block needs rewriting
         self._size = 0  # total size of these pieces
         self._unread: list[bytes] = []  # pieces not parsed yet, because the parser would buffer a second copy
         self._held = bytearray()  # held blocks; either all of them pass through, or all are rewritten
@@ -162,10 +163,10 @@ class Repairer:
         self._rendering = False  # whether the encoder's output is sent
         self._explained = False  # whether a diagnostic has reported why the stream is rewritten
         self._reported_reasons: set[str] = set()  # reasons that were reported; each is reported once per stream
-        self._ended = False  # whether the end of the response was written or passed
+        self._ended = False  # whether the end of the response was written or passed through
         self._further_input = FurtherInput.REPAIRED
         self._begin_block()
-        self._is_first = True  # whether the current block is the first one
+        self._is_first = True  # whether the current block is the first block
         self.error: StreamError | None = None
         self.repaired = False
         self._parser.out.sink = self._take
@@ -194,7 +195,7 @@ class Repairer:
         return self._parser.snapshot()
 
     def fold(self, _choice: object, /) -> None:
-        """Return None, because `response` folds the snapshot itself."""
+        """Return None: this backend has no folded response, so the caller builds one from `snapshot`."""
 
     def feed(self, data: bytes | bytearray | memoryview) -> bytes:
         """Feed the next bytes and return the repaired bytes that are ready.
@@ -274,7 +275,7 @@ class Repairer:
     def _is_one_block(self, piece: bytes) -> bool:
         """Return whether several comments and blank lines can be handled as one block, with the same result.
 
-        Each of them may exceed a limit or show what kind of body it is, and the first comment may be reported.
+        Each of them may exceed a limit or show the kind of the body, and the first comment may be reported.
         """
         if self._parser.is_body_undecided:
             return False
@@ -334,7 +335,7 @@ class Repairer:
     def _read_inside(self) -> None:
         """Feed the pieces of an incomplete block to the parser.
 
-        If they must be rewritten, send the encoder's output without waiting for the end of the block.
+        If the pieces must be rewritten, send the encoder's output without waiting for the end of the block.
         """
         self._read()
         if self._parser.out.misread:
@@ -385,8 +386,8 @@ class Repairer:
 
     @property
     def _holds_calls(self) -> bool:
-        """Whether blocks are held, because calls are written only when complete and a call is open, or because clients
-        would run a call of which more may arrive.
+        """Whether blocks must be held: a call is open and calls are written only when they are complete, or clients
+        would run a call that may not be complete yet.
         """
         if not self._calls:
             return False
@@ -401,7 +402,9 @@ class Repairer:
 
     @property
     def _has_waiting_calls(self) -> bool:
-        """Whether the encoder has not written a call that was sent between the pieces of another one."""
+        """Whether there is a call that was sent between the pieces of another call and that the encoder has not written
+        yet.
+        """
         encoder: object = self._encoder
         return isinstance(encoder, WritesCallsInTurn) and encoder.has_waiting_calls()
 
@@ -464,7 +467,7 @@ class Repairer:
                 self._pass(block)
 
     def _open_choices(self) -> None:
-        """Write the roles of the choices that begin in the block, in case the block does not pass."""
+        """Make the encoder write the roles of the choices that begin in the block, in case the block does not pass."""
         out = self._parser.out
         if not out.begun:
             return
@@ -496,7 +499,9 @@ class Repairer:
         self._render()
 
     def _mended(self, block: bytes) -> bytes:
-        """Return the block to pass through, with what clients require inside it and before it."""
+        """Return the block to pass through, with the missing members, event name and preceding events that clients
+        require.
+        """
         out = self._parser.out
         block = self._with_object(block)
         if out.name:
@@ -528,7 +533,7 @@ class Repairer:
         return after_opening(block, roles, is_first=self._is_first)
 
     def _passes_after_repair(self) -> bool:
-        """Return True if a block after a rewritten one can be sent unchanged."""
+        """Return True if a block after a rewritten block can be sent unchanged."""
         out = self._parser.out
         if self._parser.payloads == self._ordinal:
             return True
@@ -704,7 +709,7 @@ class Repairer:
         self._end(encoder, Ending(completeness, self._reported))
 
     def _end(self, encoder: Encoder, ending: Ending) -> None:
-        # Every chunk may contain running token counts, so only the last ones are final.
+        # Every chunk may contain running token counts, so only the last counts are final.
         out, passed = self._parser.out, self._context.passed
         passed.counted = 0 < self._counted == out.counted
         passed.payload = out.payload  # even if this payload ended the response without an event
@@ -720,7 +725,8 @@ class Repairer:
         encoder = self._encoder or self._load()
         out = self._parser.out
         if isinstance(fault, UpstreamError | UnknownDialect) and encoder is None:
-            # Nothing can be rewritten, because the dialect is unknown. If an error came first, its dialect is unknown.
+            # Nothing can be rewritten, because the dialect is unknown. The dialect is also unknown if the stream begins
+            # with an upstream error.
             self._pass(b"".join(self._block))
             self._further_input = FurtherInput.PASSED
             return

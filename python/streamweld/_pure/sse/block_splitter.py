@@ -1,9 +1,9 @@
 """Split an event stream into blocks. A block ends with a blank line and need not contain an event.
 
-A comment line before the first field of an event is a separate block, so that it can be forwarded at once. The splitter
-handles only line endings (LF, CR, CRLF), comments and the field names that it needs, but no other SSE rules. The result
-does not depend on how the input is split: the LF of a CRLF that ends a block belongs to that block, even if it arrives
-later.
+A comment line before the first field of an event is a separate block, so that it can be forwarded immediately. The
+splitter handles only line endings (LF, CR, CRLF), comments and the field names that it needs, but no other SSE rules.
+The result does not depend on how the input is split: the LF of a CRLF that ends a block belongs to that block, even if
+it arrives later.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CLOSING: Final = frozenset(b"}]")
 _LF, _CR, _COLON, _SPACE = b"\n\r: "
 _FIELDS: Final = frozenset({b"data", b"retry"})
 _WORDS: Final = frozenset({b"event", b"id"})
-_LINES: Final = 4096  # number of bytes that are split into lines at once; the last line may extend beyond them
+_LINES: Final = 4096  # number of bytes that are split into lines at a time; the last line may extend beyond them
 
 # Where a piece ends. inside: inside a block. ready: inside a block, after a payload that can pass through before its
 # block ends. end: at the end of a block. between: at the end of several blocks, each of which is a comment or a blank

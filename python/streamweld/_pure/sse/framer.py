@@ -7,9 +7,9 @@ Stray lines (only with `keep_stray`) have no known field, are not comments, and 
 and tabs. All further lines without a known field up to the next blank line are stray lines, too.
  - They are joined and emitted at the blank line or at the end: after the frame of the block, or instead of it if its
    data is empty.
- - The first stray line is emitted at once if it ends in `}` or `]` and the block has no data so far, because a document
-   on one line, `[DONE]` and newline-delimited JSON are not followed by a blank line. The next stray line then counts as
-   the first.
+ - The first stray line is emitted immediately if it ends in `}` or `]` and the block has no data so far, because a
+   document on one line, `[DONE]` and newline-delimited JSON are not followed by a blank line. The next stray line then
+   counts as the first.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Framer:
         self._max_field: Final = _cap(limits.get("max_field_bytes"))
         self._keep_stray: Final = keep_stray
         self.last_event_id: str = last_event_id
-        self.reconnection_time: int | None = None  # last valid `retry` value, which applies at once
+        self.reconnection_time: int | None = None  # last valid `retry` value, which applies immediately
         self.total: int = 0  # number of bytes received so far
         self._fault: FramerLimit | None = None
         # Bytes of a byte order mark so far; None once the start of the input has been checked.
@@ -370,7 +370,7 @@ class Framer:
         self._space = False
 
     def _give_stray(self, items: list[Frame | Stray]) -> None:
-        """Emit the first stray line of its block at once, because it ends like a document."""
+        """Emit the first stray line of its block immediately, because it ends like a document."""
         if self._data.length:  # the frame is emitted first, at the blank line
             return
         if self._block_offset == self._stray_offset:

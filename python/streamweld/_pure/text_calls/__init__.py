@@ -24,7 +24,7 @@ determines whether a call may begin there:
   item or other line that contains a marker (except a markerless one) is a quotation. A fence that is indented by four
   columns or more may also be code. Both interpretations are tracked, and a call is allowed only if neither has an open
   fence.
-- A `tag` marker must begin its line. Only white space, a reasoning closer, or another pending block may precede it; a
+- A `tag` marker must begin its line. Only whitespace, a reasoning closer, or another pending block may precede it; a
   refused block counts as prose. A reasoning closer in a list item, a quotation or a table row does not begin a line.
 - A `token` marker may also follow prose, unless its line is a quotation, a list item, a table row, part of a diff or a
   numbered line, or the character before it is a quotation mark or an opening bracket.
@@ -37,7 +37,7 @@ A marker at an allowed position opens a block. All families with this marker par
 that reaches the end of its grammar is used. A family is dropped at the first character that its grammar does not allow.
 If no family remains, the block is `malformed`. Its end is then unknown, so everything up to the end of the choice is
 text. There are two exceptions, in which the search continues after the marker. First, a `token` marker after prose is
-only a mention if no family matched more than white space and a name, and no object or list begins. Second, a
+only a mention if no family matched more than whitespace and a name, and no object or list begins. Second, a
 `markerless` opener is ordinary text unless a family matched a whole object or list.
 
 An object of calls must begin with a quotation mark, an array of calls with an object, and a Python list of calls with a
@@ -47,12 +47,12 @@ no duplicate keys, and a depth of at most 128 (64 for Python and braces). A valu
 that literal has been read. A name has at most 256 characters. A block that is interrupted by the end of its part or
 choice is `cut`, and everything up to the end of the choice is text.
 
-An optional closer (`maybe_close`) belongs to the block if only white space precedes it in the same part. It cannot
-close a block of another family.
+An optional closer (`maybe_close`) belongs to the block if only whitespace precedes it in the same part. It cannot close
+a block of another family.
 
 A complete block is checked. Each name must be the name of a tool (otherwise `unknown_name`, or `never` if the tool is
 never promoted), each value must match its schema (`bad_value`), and markerless arguments must match the schema
-completely (`bad_arguments`). A block that passes these checks is pending. White space, `end_of_turn` literals and
+completely (`bad_arguments`). A block that passes these checks is pending. Whitespace, `end_of_turn` literals and
 further blocks may follow it. Anything else is text, including a refused block. If text follows, pending blocks are
 refused (`text_follows`):
 
@@ -64,7 +64,7 @@ as `limit`, and everything up to the end of the choice is text.
 
 Holding and releasing (`stage`), mode `promote`
 -----------------------------------------------
-The stage holds back: white space at the beginning of a part, with the part's `Started` event; the longest suffix of the
+The stage holds back: whitespace at the beginning of a part, with the part's `Started` event; the longest suffix of the
 text that is a proper prefix of a marker at an allowed position; an open block; pending blocks and what follows them.
 Text that no longer belongs to any of these is released. Each held piece of a delta becomes a separate delta, in order;
 the first piece carries the metadata of the original event. A delta without held text passes through as the same event.
@@ -85,7 +85,7 @@ ends or fails without a `Finished` event, the blocks are refused as `cut`. Other
   (all arguments) and `ToolCall`, with the next free part number. Its id is `call_sw_<part>` (or `call_<seed>_<part>` if
   there is a seed), made unique like every generated id. Its state is `complete`, its `origin` is `"text"`, and its
   `raw_text` is the block.
-- White space and end-of-turn tokens after a block are dropped together with the block. With `anywhere`, text after them
+- Whitespace and end-of-turn tokens after a block are dropped together with the block. With `anywhere`, text after them
   continues in a new part.
 - `Finished` has the reason `tool_calls` if a call was promoted; `raw_reason` does not change.
 

@@ -42,7 +42,7 @@ class Cursor:
         self.buffer = ""
         self.at = 0
         self.passed = 0  # number of characters that were read and removed from the buffer
-        self.matched = False  # more than white space and a name has been read; any word in a sentence could be a name
+        self.matched = False  # more than whitespace and a name has been read; any word in a sentence could be a name
         self.began = False  # the bracket of an object or a list has been read
 
     def feed(self, text: str) -> None:
@@ -61,7 +61,7 @@ class Cursor:
         return self.passed + self.at
 
     def skip_space(self) -> Steps[str]:
-        """Skip white space, and return the next character without consuming it."""
+        """Skip whitespace, and return the next character without consuming it."""
         while True:
             found = _NOT_WHITE.search(self.buffer, self.at)
             if found is not None:
@@ -89,14 +89,14 @@ class Cursor:
         return found
 
     def expect(self, *literals: str) -> Steps[None]:
-        """Read literals, each with optional white space before it."""
+        """Read literals, each with optional whitespace before it."""
         for literal in literals:
             yield from self.skip_space()
             if not (yield from self.take(literal)):
                 raise Malformed
 
     def name(self) -> Steps[str]:
-        """Read a name: everything up to white space, a quotation mark, a bracket or a separator."""
+        """Read a name: everything up to whitespace, a quotation mark, a bracket or a separator."""
         return self._run(_NAME)
 
     def word(self) -> Steps[str]:

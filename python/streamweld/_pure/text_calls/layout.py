@@ -39,15 +39,15 @@ class MarkerPosition(Enum):
     """Which markers are allowed at a position."""
 
     NOWHERE = "nowhere"
-    START = "start"  # preceded on its line only by white space, the end of reasoning, or a block
+    START = "start"  # preceded on its line only by whitespace, the end of reasoning, or a block
     AFTER_PROSE = "after_prose"  # only special tokens are allowed
 
 
 class _Before(Enum):
     """What precedes a position on its line."""
 
-    NOTHING = "nothing"  # at most white space
-    BLOCK = "block"  # a block or the end of reasoning, followed by at most white space
+    NOTHING = "nothing"  # at most whitespace
+    BLOCK = "block"  # a block or the end of reasoning, followed by at most whitespace
     PROSE = "prose"
 
 
@@ -120,7 +120,7 @@ class Layout:
 
     @property
     def is_line_open(self) -> bool:
-        """True if a block ended on this line and only white space follows it."""
+        """True if a block ended on this line and only whitespace follows it."""
         return self._before is _Before.BLOCK and not self._tail
 
     def end_block(self) -> None:
@@ -330,7 +330,7 @@ class _Tags:
 
 
 def _indent(head: str) -> int:
-    """Return the number of columns of white space at the start of a line."""
+    """Return the number of columns of whitespace at the start of a line."""
     columns = 0
     for mark in head:
         if mark == " ":

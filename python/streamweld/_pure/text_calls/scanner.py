@@ -25,7 +25,7 @@ _NOT_WHITE: Final = re.compile(r"[^ \t\r\n]")
 class _State(Enum):
     TEXT = "text"  # outside blocks
     BLOCK = "block"  # inside a block
-    AFTER = "after"  # only white space since the last block
+    AFTER = "after"  # only whitespace since the last block
     REST = "rest"  # everything up to the end is text
 
 
@@ -60,7 +60,7 @@ class Block:
         self.after_prose = after_prose
         self.has_matched = False  # a family that no longer matches had matched more than a name
         self.closer = ""  # optional closer that may still follow
-        self.gap = ""  # white space before that closer
+        self.gap = ""  # whitespace before that closer
         self.line = 0
         self.part = 0
         self.part_start = 0
@@ -356,7 +356,7 @@ class Scanner:
         return None
 
     def _after_block(self, work: str, at: int) -> tuple[str, int] | None:
-        """Read white space, the optional closer, end-of-turn tokens and further blocks after a block."""
+        """Read whitespace, the optional closer, end-of-turn tokens and further blocks after a block."""
         settings, block = self._settings, self.pending[-1]
         again = block.family if block.family.again else None
         markers = block.family.again or settings.markers

@@ -234,7 +234,7 @@ class _Part:
         self.start = _NO_TEXT  # position in the choice's text, known from the first delta on
         self.end = end  # position in the choice's text up to which the part has been read
         self.shown = False  # the start event has been emitted
-        self.solid: int | None = None  # position of the first character that is not white space
+        self.solid: int | None = None  # position of the first character that is not whitespace
         self.done: TextDone | ReasoningDone | None = None
 
 
@@ -572,7 +572,7 @@ class _ChoiceText:
             self._stage.pass_on(kind(number, text, choice=self._index, provider_metadata=metadata))
 
     def _after_ends(self, text: str, at: int) -> int:
-        """Return the position after the white space and end-of-turn tokens that follow a block."""
+        """Return the position after the whitespace and end-of-turn tokens that follow a block."""
         while True:
             rest = text[at:]
             at += len(rest) - len(rest.lstrip(WHITE))

@@ -196,7 +196,7 @@ impl ArgumentText {
         true
     }
 
-    /// Appends `count` pieces at once. They contain only plain string characters (no quotes, escapes or control
+    /// Appends `count` pieces in one step. They contain only plain string characters (no quotes, escapes or control
     /// characters), and the last piece has `last` bytes. Returns false and changes nothing if the text so far does not
     /// end inside a string.
     #[inline(always)]

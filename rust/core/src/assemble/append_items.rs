@@ -1,9 +1,9 @@
 //! Fast paths for items: append plain text to the part or call that received the previous piece with the same address.
 //!
-//! `Assembler::turn` is incremented by every change to a choice except such a piece. While it is unchanged, an address
-//! still identifies the same part or call. Each method either does exactly what the rules in `items` and
-//! `item_deltas_calls` would do with the piece, or changes nothing and reports that the piece must go through the
-//! rules. The fast paths add no rules.
+//! `Assembler::turn` is incremented by every change to a choice, except when such a piece is appended. While `turn` is
+//! unchanged, an address still identifies the same part or call. Each method either does exactly what the rules in
+//! `items` and `item_deltas_calls` would do with the piece, or changes nothing and reports that the piece must go
+//! through the rules. The fast paths add no rules.
 
 use crate::assemble::Assembler;
 use crate::assemble::append::is_shown;
@@ -91,15 +91,15 @@ impl Assembler {
         }
     }
 
-    /// Returns true if a plain piece was appended along this route and nothing has changed since then that could route
-    /// the next piece elsewhere.
+    /// Returns true if the next piece can be appended along the cached route: a plain piece was appended there, and no
+    /// change since then could route the next piece elsewhere.
     #[inline]
     pub fn leads(&self, route_cache: &RouteCache) -> bool {
         route_cache.rules == self.turn.rules
     }
 
-    /// Appends a run of pieces to a part along the cached route. Appends all of them, or none if any piece may do more
-    /// than continue the text.
+    /// Appends consecutive pieces to a part along the cached route. Appends all of them, or none if any piece may do
+    /// more than continue the text.
     #[inline]
     pub fn more_of_part(
         &mut self,
@@ -128,9 +128,9 @@ impl Assembler {
         }
     }
 
-    /// Appends a run of argument pieces to a call along the cached route. Returns how many were appended; it stops at
-    /// the first piece that may do more than continue the text. `bare`: the pieces were already scanned and contain
-    /// only plain string characters (no quotes, escapes or control characters).
+    /// Appends consecutive argument pieces to a call along the cached route. Stops at the first piece that may do more
+    /// than continue the text, and returns how many pieces were appended. `bare`: the pieces were already scanned and
+    /// contain only plain string characters (no quotes, escapes or control characters).
     #[inline]
     pub fn more_of_call(
         &mut self,
@@ -189,10 +189,10 @@ impl Assembler {
         gone
     }
 
-    /// Appends runs of pieces to several calls in turn, each along its cached route. Returns how many pieces were
-    /// appended; it stops at the first run with a piece that may do more than continue its text. All pieces were
-    /// already scanned and contain only plain string characters (no quotes, escapes or control characters). Writes the
-    /// part number of each piece to `parts`.
+    /// For each of several calls in turn, appends a run of consecutive pieces along the call's cached route. Stops at
+    /// the first run with a piece that may do more than continue the call's text, and returns how many pieces were
+    /// appended. All pieces were already scanned and contain only plain string characters (no quotes, escapes or
+    /// control characters). Writes the part number of each piece to `parts`.
     #[inline]
     pub fn more_of_calls<'t>(
         &mut self,
@@ -301,7 +301,7 @@ impl Choice {
     }
 }
 
-/// Returns true if a piece with the label `sub` can only continue the part.
+/// Returns true if a piece with the sub-index `sub` can only continue the part.
 #[inline]
 fn goes_on(one: &ItemPart, sub: Option<i64>) -> bool {
     one.sub_is_reliable

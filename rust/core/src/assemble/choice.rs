@@ -170,11 +170,11 @@ pub struct Choice {
     pub item_index: LazyBox<ItemIndex>,
     /// Item parts with accepted text that no event has shown yet.
     partly: LazyBox<Set<Spot>>,
-    /// Calls that are not dropped, keyed by first id. `None` until `list_owners` is called.
+    /// Calls that are not dropped, keyed by the first id that each call received. `None` until `list_owners` is called.
     #[allow(clippy::box_collection)] // few choices need it
     owners: Option<Box<HashMap<Id, BTreeSet<usize>>>>,
-    /// Calls that have changed since a complete message last omitted them. Empty until the first complete message
-    /// arrives.
+    /// Calls that have changed since the last complete message that omitted them. Empty until the first complete
+    /// message arrives.
     pub changed: BTreeSet<usize>,
     pub message_seen: bool,
     /// A call has been emitted as final.
@@ -352,7 +352,7 @@ impl Choice {
     }
 
     /// R3c2: returns an unfinished call of the given type: the last addressed call if it is unfinished, otherwise the
-    /// one that became unfinished last.
+    /// call that became unfinished last.
     pub fn latest_unfinished(&self, custom: bool) -> Option<usize> {
         let latest = self.latest.and_then(|slot| self.get(slot));
         let open = |call: &&Call| call.custom == custom && !call.is_complete() && !call.dropped;
@@ -379,7 +379,7 @@ impl Choice {
     /// Returns true if a `function_call` call repeats one of the last calls from `tool_calls`.
     ///
     /// A call with the same name is treated as different only if its complete arguments differ, because no gateway
-    /// distributes its calls over both forms.
+    /// sends some calls in `tool_calls` and others as `function_call`.
     pub fn mirrors(&mut self, name: &str, arguments: &[u8]) -> bool {
         let whole = is_whole(arguments);
         let last = self.calls.iter_mut().rev().take(MIRRORED);
@@ -430,7 +430,7 @@ impl Choice {
             .contains(&(key.clone(), name.to_owned(), canonical))
     }
 
-    /// Sets the first id of the call.
+    /// Sets `id`, the first id that the call received.
     pub fn set_id(&mut self, slot: usize, id: Id) {
         let Some(call) = self.calls.get_mut(slot) else {
             return;
@@ -471,7 +471,8 @@ impl Choice {
         self.owners = Some(Box::new(owners));
     }
 
-    /// Returns the calls with the given first id that are not dropped, in order of creation, starting at slot `from`.
+    /// Returns the calls that are not dropped and whose first received id is `id`, in order of creation, starting at
+    /// slot `from`.
     pub fn owned(&self, id: &str, from: usize) -> impl Iterator<Item = usize> + '_ {
         let owned = self.owners.as_ref().and_then(|owners| owners.get(id));
         owned
@@ -479,7 +480,7 @@ impl Choice {
             .flat_map(move |owned| owned.range(from..).copied())
     }
 
-    /// Removes the changed calls among the first `count` calls and returns them in order.
+    /// Removes the first `count` calls from the changed calls, and returns those that were removed, in order.
     pub fn take_changed(&mut self, count: usize) -> Vec<usize> {
         let later = self.changed.split_off(&count);
         let taken = std::mem::replace(&mut self.changed, later);

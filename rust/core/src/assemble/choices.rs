@@ -40,7 +40,7 @@ impl Choices {
         self.all.position(index)
     }
 
-    /// Selects the choice with this index for changes.
+    /// Selects the choice with this index, so that it can be changed.
     #[inline]
     pub fn turn_to(&mut self, index: i32) -> Option<&mut Choice> {
         let position = self.all.position(index)?;
@@ -52,7 +52,7 @@ impl Choices {
         self.all.push(choice)
     }
 
-    /// Selects the choice at this position for changes.
+    /// Selects the choice at this position, so that it can be changed.
     #[inline]
     pub fn turn(&mut self, position: usize) -> Option<&mut Choice> {
         if position != self.at || self.ended.is_some() {

@@ -54,11 +54,12 @@ enum Outcome {
 /// The reason for closing all choices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Closing {
-    /// The terminal marker arrived, which also ends choices without a finish reason.
+    /// The terminal marker arrived. It also ends choices without a finish reason.
     Marked,
     /// Every choice has a finish reason.
     Reasoned,
-    /// The policy treats the response as complete: nothing is open, and choices without a finish reason do not get one.
+    /// The policy treats the response as complete: nothing is open, and no finish reason is added to choices without
+    /// one.
     Unstated,
     /// The stream was truncated; only choices with a finish reason have ended.
     Cut,
@@ -347,8 +348,8 @@ fn conclude(out: &mut Output<'_>, choice: &mut Choice) -> ParseResult {
     Ok(())
 }
 
-/// Returns how complete the choice is. Without a finish reason it is at best `Closed`, even if all of its items were
-/// closed.
+/// Returns how complete the choice is. A choice without a finish reason is at best `Closed`, even if all of its items
+/// were closed.
 fn end_of(choice: &Choice) -> ChoiceEnd {
     let mut calls = choice
         .shown()

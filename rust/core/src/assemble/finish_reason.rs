@@ -29,8 +29,8 @@ pub enum CallsEnd {
     Unstated,
     /// The finish reason means that the response is incomplete, so an unfinished call is not an anomaly.
     Unfinished,
-    /// The finish reason means that the response failed, so even complete JSON does not show that a call is meant to
-    /// run.
+    /// The finish reason means that the response failed, so a call may not be meant to run even if its JSON is
+    /// complete.
     Failed,
     /// The input ended too early.
     Cut,

@@ -140,7 +140,7 @@ impl Assembler {
         add_arguments(&mut ctx, choice, item, &text, address.index)
     }
 
-    /// Marks the call at this address, because a member that was not read may contain its arguments.
+    /// Marks the call at this address as possibly lacking arguments: a member that was not read may contain them.
     pub fn call_misses_arguments(&mut self, choice: i32, address: Address<'_>) {
         let Some(choice) = self.choices.turn_to(choice) else {
             return;

@@ -1,6 +1,6 @@
 //! Applies the list of parts from the close of an item or from a terminal list.
 //!
-//! All listed parts of one kind are matched with the item's parts at once, in `resolve/listed_parts`.
+//! `resolve/listed_parts` matches all listed parts of one kind with the item's parts in a single step.
 
 use crate::assemble::Assembler;
 use crate::assemble::At;
@@ -163,8 +163,9 @@ fn list_of(
     Ok(Some(TextList::new(choice, item, first, &texts)))
 }
 
-/// Returns the item at the index of the list, or the latest open item, if its parts have exactly the text of the listed
-/// parts. The item's id may differ from the listed one. Requires several parts, in the list or in the item.
+/// Returns the item whose parts have exactly the text of the listed parts: the item at the listed index, or else the
+/// latest open item. Returns `None` if neither item has this text. The item's id may differ from the listed id.
+/// Requires several parts, in the list or in the item.
 fn same_text(choice: &Choice, entry: &ListedPart<'_>, texts: &[&str]) -> Option<usize> {
     let item_index = &choice.item_index;
     let here = [

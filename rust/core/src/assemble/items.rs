@@ -147,7 +147,7 @@ impl Assembler {
             return Ok(());
         }
         if found.is_none() && !ctx.shared.ids_optional {
-            ctx.out.mark_misread("not_opened"); // the opening event is missing; Gemini has none
+            ctx.out.mark_misread("not_opened"); // the opening event is missing
         }
         let item = known_item(&mut ctx, choice, at.kind, &at.address, found)?;
         let spot = match known_part(choice, item, &at) {
@@ -404,8 +404,8 @@ pub(crate) fn find(choice: &Choice, at: &PartAt<'_>, purpose: Purpose) -> Option
     choice.item_index.find(calls, at.kind, &at.address, purpose)
 }
 
-/// Returns true if the item is closed and neither it nor the address has an id. A delta at its index then belongs to a
-/// new item, because no id links it to the closed one.
+/// Returns true if the item is closed and neither the item nor the address has an id. A delta at the item's index then
+/// belongs to a new item, because no id links the delta to the closed item.
 pub(crate) fn is_over(choice: &Choice, item: usize, address: &Address<'_>) -> bool {
     let ids = |item: &Item| item.item_id.is_some() || address.item_id.is_some();
     let item = choice.item_index.get(item);

@@ -289,8 +289,8 @@ impl Assembler {
         choice.textual.retype(&mut ctx)
     }
 
-    /// Adds attributes to the open reasoning part of the choice, or to the next one. `details` is the text of a JSON
-    /// array.
+    /// Adds attributes to the open reasoning part of the choice, or else to its next reasoning part. `details` is the
+    /// text of a JSON array.
     pub fn reasoning_attributes(
         &mut self,
         out: &mut Output<'_>,
@@ -311,7 +311,7 @@ impl Assembler {
         choice.textual.attribute(&mut ctx, attributes)
     }
 
-    /// Adds annotations to the open text part, or to the next one. `list` is the text of a JSON array.
+    /// Adds annotations to the open text part, or else to the next text part. `list` is the text of a JSON array.
     pub fn annotations(&mut self, out: &mut Output<'_>, index: i32, list: &str) -> ParseResult {
         if self.over {
             return Ok(());

@@ -21,16 +21,17 @@ pub type ParseResult = Result<(), Fault>;
 /// Bytes counted in addition to the text for each value that is stored separately, such as a member of merged metadata
 /// or an annotation.
 const ENTRY_BYTES: i64 = 640;
-/// Number of such values for which only the text is counted, so that ordinary metadata fits within a small
-/// `max_text_bytes`.
+/// The first separately stored values, up to this number, are counted without a fixed cost, so that ordinary metadata
+/// fits within a small `max_text_bytes`.
 const FREE_ENTRIES: i64 = 512;
 
 /// Bytes counted for each part in addition to its text: for its state, its copy in a converter, and the events that
-/// close it at the end of the stream.
+/// close the part at the end of the stream.
 const PART_BYTES: i64 = 2560;
 /// Bytes counted for each item that contains parts.
 const ITEM_BYTES: i64 = 1024;
-/// Number of parts, and of items, for which only the text is counted.
+/// The first parts and the first items, up to this number each, are counted without a fixed cost: only their text is
+/// counted.
 const FREE_PARTS: u32 = 256;
 
 /// State shared by all choices. One per stream.

@@ -17,7 +17,7 @@ use crate::model::event::Sink;
 
 enum SnapshotPart<'a> {
     Attachments(&'a Record),
-    /// The start event of a text part. It has the item id and precedes the close event.
+    /// The start event of a text part. This event contains the item id and precedes the close event.
     Named(&'a TextPart, i32),
     Text(&'a TextPart, i32),
     Call(&'a Call, i32),

@@ -2,9 +2,9 @@
 //! corrects and completes the streamed content instead of being appended to it.
 //!
 //! If a gateway responds to a streaming request with a complete body, the message is the only content. Content that the
-//! message omits is kept. Where the message differs, it takes precedence, unless its arguments are empty, shrink to
-//! `{}`, or are not a JSON object although the streamed arguments are one. Each call in the message is complete, so the
-//! identity rules for deltas are not used.
+//! message omits is kept. If the message differs from the streamed content, the message takes precedence. The
+//! exceptions are arguments that are empty, shrink to `{}`, or are not a JSON object although the streamed arguments
+//! are an object. Each call in the message is complete, so the identity rules for deltas are not used.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::append_arguments::give;
@@ -143,7 +143,8 @@ fn calls(
     Ok(())
 }
 
-/// Reads one call of the message. Its index is ignored, because it can only repeat the position in the list.
+/// Reads one call of the message. The call's index is ignored, because the index can only repeat the position in the
+/// list.
 fn read<'a>(
     ctx: &RuleContext<'_, '_>,
     fragment: &'a Fragment<'_>,
@@ -195,8 +196,8 @@ fn named(
     })
 }
 
-/// Returns the streamed call that the incoming call refers to, although the two have different first ids. The streamed
-/// call is found by an id that changed or by its position.
+/// Returns the streamed call that the incoming call repeats, if `named` did not find one: a call that has the incoming
+/// id as one of its other ids, or else the call at the same position.
 fn find(
     choice: &mut Choice,
     incoming: &Incoming<'_>,

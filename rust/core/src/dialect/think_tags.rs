@@ -2,7 +2,7 @@
 //!
 //! Opt-in. A tag may be split across deltas. A `</think>` before any other tag is an orphan: the opening tag was in the
 //! prompt template, so all text before the orphan is reasoning. A block is dropped if it repeats the text of a separate
-//! reasoning field (white space at both ends is ignored).
+//! reasoning field (whitespace at both ends is ignored).
 
 use crate::json::Text;
 use std::collections::VecDeque;
@@ -173,7 +173,7 @@ pub(crate) fn split_whole(text: &str) -> (String, String) {
     (thought, shown)
 }
 
-/// Returns true for white space as Python's `str.strip` defines it, so that both backends compare the same text.
+/// Returns true for whitespace as Python's `str.strip` defines it, so that both backends compare the same text.
 pub(crate) fn is_white(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }
@@ -190,7 +190,7 @@ struct DuplicateReasoning {
     offset: usize,
     /// Text of the block that repeats the field so far.
     held: String,
-    /// True if anything other than white space was repeated.
+    /// True if anything other than whitespace was repeated.
     matched: bool,
     /// True if this block differs from the field.
     parted: bool,
@@ -236,7 +236,7 @@ impl DuplicateReasoning {
         }
         while !rest.is_empty() {
             let Some(first) = self.expected.front() else {
-                // Only white space may follow the repeated text; any other text makes the block different.
+                // Only whitespace may follow the repeated text; any other text makes the block different.
                 return rest.chars().all(is_white) && self.matched;
             };
             let left = first.get(self.offset..).unwrap_or_default();

@@ -52,7 +52,7 @@ pub(crate) struct Message {
     at: Map<u32, i64>,
     /// Index of the latest block in the source and in the output; `None` once the block is stopped.
     latest: Option<(Option<i64>, i64)>,
-    /// Index of the latest block if it has no part and is open.
+    /// Index of the latest block, if that block has no part and is open.
     bare: Option<i64>,
     /// Number of bytes in deltas that were queued.
     waiting: usize,
@@ -214,7 +214,8 @@ impl Answer for Message {
         }
     }
 
-    /// Open blocks stay open, because some clients run a call when they receive its `content_block_stop`.
+    /// The error ends the stream. Open blocks stay open, because some clients run a call when they receive its
+    /// `content_block_stop`.
     fn fail(
         &mut self,
         context: &mut EncodeContext,
@@ -533,8 +534,8 @@ impl Message {
         }
     }
 
-    /// Keeps members of a `message_start` that came after the message was opened. `message_delta` has a usage and some
-    /// of the other members; the rest is lost.
+    /// Keeps the members of a `message_start` that arrived after the message was opened. The usage and some other
+    /// members can still be written in `message_delta`; all other members are lost.
     fn keep_late_members(
         &mut self,
         context: &mut EncodeContext,
@@ -590,7 +591,7 @@ fn frame<'j>(context: &'j mut EncodeContext, kind: &str) -> &'j mut Writer {
     to.raw("\ndata: {\"type\":\"").raw(kind).raw("\"")
 }
 
-/// Adds members to the object that is being written, except those that it already has.
+/// Adds members to the object that is being written, except members that the object already has.
 fn join(to: &mut Writer, extra: &ExtraMembers, written: &[&str]) {
     let is_new = |name: &String| !written.contains(&name.as_str());
     for (name, text) in extra.iter().filter(|(name, _)| is_new(name)) {

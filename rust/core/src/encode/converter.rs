@@ -50,7 +50,8 @@ pub struct Converter {
     over: bool,
     error: Option<Fault>,
     max_diagnostics: usize,
-    /// Maximum number of bytes before the dialect is detected, because the caller may have to keep them.
+    /// Maximum number of bytes to read before the dialect is detected. The number is limited because the caller may
+    /// have to keep these bytes.
     most: usize,
 }
 
@@ -61,7 +62,7 @@ struct EncoderSink {
     /// True if the detected dialect of the source is also the target's dialect.
     same: bool,
     encoder: Box<dyn Encoder>,
-    /// The held calls, for a source whose server may run calls itself.
+    /// The held calls; set if the server of the source may run calls itself.
     held: Option<HeldCalls>,
     context: EncodeContext,
     /// Byte offset and ordinal of the current payload.
@@ -70,7 +71,7 @@ struct EncoderSink {
     /// True if the policy raises an exception for conversion losses.
     raises: bool,
     /// Fault that ends the conversion, because the policy raises an exception for a loss or because written text turned
-    /// out to be wrong. Stored until the parser raises it.
+    /// out to be wrong. The fault is stored until the parser raises it.
     refusal: Option<Fault>,
     stopped: bool,
     /// The upstream's error, if the policy continues after it.
@@ -173,7 +174,7 @@ impl EncoderSink {
     }
 
     /// Writes an event with a carrier in place of the data that only its provider can use. Returns false, and writes
-    /// nothing, if the event has no such data or the target has a member for it.
+    /// nothing, if the event has no such data or the target has a member for such data.
     fn carried(&mut self, event: &Event<'_>) -> bool {
         let target = self.target.name();
         if !CARRYING.contains(&target) {
@@ -392,7 +393,7 @@ impl Converter {
         let total = usize::try_from(self.parser.total()).unwrap_or(usize::MAX);
         let mut rest: Vec<_> = up_to(unread, self.most.saturating_sub(total)).collect();
         if let Some(first) = rest.first_mut() {
-            // This many bytes are enough to detect an array body.
+            // `WINDOW` bytes are enough to detect an array body.
             let (head, tail) = first.split_at_checked(WINDOW).unwrap_or((first, &[]));
             *first = tail;
             self.parser.feed(head, &mut self.flow)?;

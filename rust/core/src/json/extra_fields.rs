@@ -77,7 +77,7 @@ impl<'a> ExtraFields<'a> {
         positions.get(name.as_ref()).copied()
     }
 
-    /// Adds the members of an inner level.
+    /// Adds the members of a nested object.
     pub(crate) fn extend(&mut self, members: &[Member<'a>]) {
         if members.iter().all(|member| member.raw.kind == Kind::Null) {
             return;

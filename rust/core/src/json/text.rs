@@ -271,7 +271,7 @@ pub fn write_string(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Removes insignificant white space from a valid JSON text.
+/// Removes insignificant whitespace from a valid JSON text.
 pub fn compact(raw: &str) -> Cow<'_, str> {
     let bytes = raw.as_bytes();
     let mut out = String::new();

@@ -12,8 +12,8 @@ pub(crate) fn string_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
     string_end_at(bytes, end, false)
 }
 
-/// Like `string_end`, but faster for short strings. `no_control_chars`: the strings in the text are known to have no control
-/// characters.
+/// Like `string_end`, but faster for short strings. `no_control_chars`: the strings in the text are known to have no
+/// control characters.
 #[inline(always)]
 pub(crate) fn string_end_in(
     bytes: &[u8],
@@ -49,7 +49,7 @@ pub(crate) fn has_no_control_chars(bytes: &[u8]) -> bool {
         .fold(false, |found, byte| found | (*byte < 0x20))
 }
 
-/// Number of bytes examined at once.
+/// Number of bytes examined at a time.
 const WIDE: usize = 16;
 
 /// Returns the end of a string's content if it is ASCII without escapes, as in most strings. Returns `None` for other

@@ -25,7 +25,7 @@ pub enum Kind {
     Null,
 }
 
-/// Text of one value as sent, without surrounding white space.
+/// Text of one value as sent, without surrounding whitespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Raw<'a> {
     pub text: &'a str,

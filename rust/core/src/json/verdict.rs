@@ -26,7 +26,7 @@ pub enum Status {
     /// Valid so far, but not a complete value. This includes empty text. A number at the root is complete only when the
     /// text ends.
     Prefix,
-    /// One complete value, possibly followed by white space.
+    /// One complete value, possibly followed by whitespace.
     Complete,
     /// Not the beginning of any JSON text. `pos` is the first invalid byte; for a number that is too big, the byte
     /// after it.

@@ -407,13 +407,13 @@ pub trait Sink {
     fn event(&mut self, event: &Event<'_>);
 
     /// Returns a fault, once, if the sink rejects further input. Called after each payload, except for payloads that
-    /// are processed at once because they differ only in their text.
+    /// are processed together because they differ only in their text.
     fn refusal(&mut self) -> Option<Fault> {
         None
     }
 
-    /// Sets the place of the payload that the next events belong to. Not called for payloads that are processed at once
-    /// because they differ only in their text.
+    /// Sets the place of the payload that the next events belong to. Not called for payloads that are processed
+    /// together because they differ only in their text.
     fn at(&mut self, _offset: u64, _ordinal: u64) {}
 
     /// Reports that the input was truncated. Parts and calls that close from now on close for this reason.

@@ -95,11 +95,11 @@ pub trait EventFilter {
     /// Reads several consecutive deltas that `passes` has accepted. Returns true if they can be emitted unchanged.
     fn passes_row_unchanged(&mut self, deltas: &Deltas<'_>) -> bool;
 
-    /// Returns how many of the next pieces of a text can be emitted unchanged and all at once. `ends` contains the end
+    /// Returns how many of the next pieces of text can be emitted unchanged and together. `ends` contains the end
     /// offset of each piece in `texts`.
     fn passes(&mut self, kind: DeltaKind, choice: i32, texts: &str, ends: &[usize]) -> usize;
 
-    /// Returns true if consecutive pieces should be combined and passed on at once.
+    /// Returns true if consecutive pieces should be combined and passed on together.
     fn takes_rows(&self) -> bool;
 }
 
@@ -169,7 +169,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Returns true if consecutive pieces should be combined and passed on at once.
+    /// Returns true if consecutive pieces should be combined and passed on together.
     #[inline]
     pub fn takes_rows(&self) -> bool {
         self.filter

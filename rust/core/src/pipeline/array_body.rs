@@ -1,8 +1,8 @@
 //! Splits a body that is one JSON array (Gemini without `alt=sse`) into its elements, each as soon as it is complete.
 //!
 //! Accepts bytes in reads of any size, and returns elements with their offsets. The first bytes show whether the body
-//! is an array. Until that is decided, they are held; if the body is not an array, they are returned. Tracks only
-//! brackets and strings, so the caller must check whether an element is valid JSON.
+//! is an array. These bytes are held until then; if the body is not an array, they are returned. Tracks only brackets
+//! and strings, so the caller must check whether an element is valid JSON.
 
 use crate::model::fault::Fault;
 use crate::model::limits::LimitName;
@@ -58,7 +58,7 @@ pub(crate) struct ArrayBody {
     /// The first bytes of the body, held while its kind is undecided.
     held: Vec<u8>,
     read: Cursor,
-    /// Position at which `ends_in` stopped. It may lie before `read` if those bytes have been consumed since.
+    /// Position at which `ends_in` stopped. It may lie before `read`, if `read` has advanced since then.
     ahead: Cursor,
     /// Bytes of the unfinished element from earlier reads.
     element: Vec<u8>,
@@ -188,8 +188,8 @@ impl ArrayBody {
         }))
     }
 
-    /// Returns how many of these next bytes belong to elements that end within them. Later calls resume where this one
-    /// stopped.
+    /// Returns how many of these next bytes belong to elements that end within these bytes. The next call resumes where
+    /// this call stopped.
     pub(crate) fn ends_in(&mut self, next: &[u8]) -> usize {
         if self.ahead.at < self.read.at {
             self.ahead = self.read;
@@ -223,7 +223,7 @@ impl Cursor {
         Some((piece, over))
     }
 
-    /// Advances to the next element. Returns false if these bytes do not contain one.
+    /// Advances to the next element. Returns false if no further element starts in these bytes.
     fn between(&mut self, data: &mut &[u8]) -> bool {
         while let Some((&byte, rest)) = data.split_first() {
             match byte {

@@ -34,7 +34,7 @@ impl PayloadPipeline {
             return Ok(true);
         }
         if self.done {
-            // The marker ends the stream in every dialect. The caller reports any data after it.
+            // The marker ends the stream in every dialect. The caller reports any data after the marker.
             return Ok(false);
         }
         if text == MARKER && !self.waiting.is_empty() {
@@ -44,7 +44,7 @@ impl PayloadPipeline {
             return Ok(false);
         }
         let Ok(Read::Undecided(document)) = self.reader(out).read(text) else {
-            // Plain text, or data that may be salvaged. Detection cannot use it, so the held payloads stay held.
+            // Plain text, or data that may be salvaged. Detection cannot use such data, so the held payloads stay held.
             return Ok(false);
         };
         let is_error_body = || {
@@ -145,8 +145,8 @@ impl PayloadPipeline {
         }
     }
 
-    /// Reports, at the end of the stream, that the detected dialect differs from the specified one. Does so only if no
-    /// payload could be decoded.
+    /// Reports, at the end of the stream, that the detected dialect differs from the specified dialect. Does so only if
+    /// no payload could be decoded.
     pub(crate) fn report_other_dialect(&mut self, out: &mut Output<'_>) -> ParseResult {
         let found = self.watch.take().and_then(|watch| watch.found);
         let Some((dialect, fault)) = found.filter(|_| self.assembler.is_blank()) else {
@@ -159,7 +159,7 @@ impl PayloadPipeline {
         out.diagnose_at(position, Code::OTHER_DIALECT, dialect.name())
     }
 
-    /// Reports JSON Lines if a second document follows one that could have been the complete response.
+    /// Reports JSON Lines if a second document follows a document that could have been the complete response.
     pub(crate) fn several(&mut self, out: &mut Output<'_>, first: &HeldPayload) -> ParseResult {
         self.lines = true;
         report_at(out, first, Code::JSON_LINES_BODY)

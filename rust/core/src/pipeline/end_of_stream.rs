@@ -193,8 +193,8 @@ impl PayloadPipeline {
         self.assembler.end(out, rest, input)
     }
 
-    /// Returns how much of an unfinished event can be read. The rest is treated as truncated.
-    /// `joins`: the number of missing line endings before it.
+    /// Returns how much of an unfinished event can be read. The rest is treated as truncated. `joins`: the number of
+    /// missing line endings before the unfinished event.
     fn usable(&self, out: &Output<'_>, data: &[u8], text: &str, joins: usize) -> Usable {
         let lenient = out.config.policy.base != Base::Strict;
         if text == MARKER {
@@ -250,7 +250,7 @@ fn rest(cut: bool, mid_utf8: bool) -> UnfinishedInput {
     }
 }
 
-/// Adds a place to a fault that has none.
+/// Adds the place to a fault that does not have a place yet.
 fn put(fault: Fault, (offset, ordinal): (u64, u64)) -> Fault {
     if fault.placed {
         return fault;

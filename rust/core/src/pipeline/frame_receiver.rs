@@ -1,7 +1,8 @@
-//! Adapts the payload pipeline to the framer's callback trait, and adds the place to each payload.
+//! Adapts the payload pipeline to the framer's callback trait, and adds the place (byte offset and event ordinal) to
+//! each payload.
 //!
-//! Matches a complete event against the known templates before the event is split into lines. Matches several events at
-//! once if they only continue the same text.
+//! Matches a complete event against the known templates before the event is split into lines. Matches several events in
+//! one step if they only continue the same text.
 
 use crate::dialect::decode_context::DATA;
 use crate::dialect::decode_context::DecodeContext;

@@ -1,4 +1,4 @@
-//! Parses one stream from bytes to events: framing, payloads, wire deltas, assembly.
+//! Parses the bytes of one stream into events: framing, payloads, wire deltas, assembly.
 //!
 //! Stores the state that must survive between reads, passes it to the stages (`payload_pipeline`, `end_of_stream`), and
 //! enforces the limits for the whole stream. Input after a fault or after the end is ignored.
@@ -248,7 +248,7 @@ impl Parser {
         }
     }
 
-    /// Returns how many of these next bytes belong to array elements that end within them.
+    /// Returns how many of these next bytes belong to array elements that end within these bytes.
     pub(crate) fn elements_in(&mut self, next: &[u8]) -> usize {
         self.array.as_mut().map_or(0, |array| array.ends_in(next))
     }
@@ -369,7 +369,8 @@ impl Parser {
         self.ledger.dropped()
     }
 
-    /// Returns the completeness of the response. It is open until the terminal marker, the end of the input or a fault.
+    /// Returns the completeness of the response. The completeness is `open` until the terminal marker, the end of the
+    /// input or a fault.
     pub fn completeness(&self) -> Completeness {
         match self.stage.assembler.completeness() {
             Completeness::Open if self.over => Completeness::Truncated,

@@ -81,7 +81,7 @@ pub(crate) struct PayloadPipeline {
     pub(crate) fast_path: bool,
     /// Payloads that arrived before the dialect was detected.
     pub(crate) waiting: LazyBox<UndetectedPayloads>,
-    /// Watches for other dialects if the caller specified one.
+    /// Watches for other dialects if the caller specified the dialect.
     pub(crate) watch: Option<Box<DialectWatch>>,
     /// A lone document that may be the complete response or the first of several lines.
     pub(crate) undecided: Option<Box<HeldPayload>>,
@@ -237,7 +237,7 @@ impl PayloadPipeline {
                 let document_context = DocumentContext {
                     stray,
                     first: payload.first,
-                    // Used only for a document that is both.
+                    // Read only if `first` and `stray` are both true.
                     one_line: payload.first && stray && memchr(b'\n', arrival.data).is_none(),
                 };
                 let alone = payload.first
@@ -346,8 +346,8 @@ impl PayloadPipeline {
 
     /// Handles a line that contains a document and other fields.
     ///
-    /// Before the first complete payload, it means that the caller removed the line endings. Later, one is missing, and
-    /// the document before it shows where.
+    /// Before the first complete payload, such a line means that the caller removed the line endings. Later, it means
+    /// that a single line ending is missing, directly after the document.
     fn joined_line(
         &mut self,
         out: &mut Output<'_>,
@@ -403,7 +403,8 @@ impl PayloadPipeline {
         out.taken(result).map_err(|fault| arrival.locate(fault))
     }
 
-    /// Handles the text after the complete lines of a payload: a document that spans several lines, or a broken one.
+    /// Handles the text after the complete lines of a payload: a document that spans several lines, or a broken
+    /// document.
     fn rest(&mut self, out: &mut Output<'_>, payload: Payload<'_>, start: usize) -> ParseResult {
         let sent = payload.text.get(start..).unwrap_or_default();
         let text = trim(sent);
@@ -486,7 +487,7 @@ impl PayloadPipeline {
         }
         let mut head = self.head.clone();
         head.extend(next.flatten().take(HEAD.saturating_sub(head.len())));
-        // The sizes of the reads determine how much was read beyond the limit, so cut there.
+        // How much was read beyond the limit depends on the sizes of the reads, so cut the text at the limit.
         let end = fault.byte_offset.saturating_add(limit);
         head.truncate(usize::try_from(end).unwrap_or(usize::MAX));
         let reader = Reader {
@@ -494,7 +495,7 @@ impl PayloadPipeline {
             max_depth: limits.max_json_depth,
             max_values: None,
         };
-        // A comment cannot exceed a limit, so the line that did is not one.
+        // A comment cannot exceed a limit, so the line that exceeded it is not a comment.
         if !has_joined_lines(&head, false, reader) {
             return fault;
         }

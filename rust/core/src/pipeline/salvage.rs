@@ -11,10 +11,11 @@ use crate::json::ScanError;
 use crate::json::members;
 use crate::sse::decode_utf8;
 
-/// Maximum number of line endings that may be missing in one payload. If more are missing, they were removed on purpose.
+/// Maximum number of line endings that may be missing in one payload. If more are missing, they were removed on
+/// purpose.
 pub(crate) const MOST_JOINS: usize = 16;
 
-/// Maximum number of `data:` positions to try when looking for a second document glued to a broken one.
+/// Maximum number of `data:` positions to try when looking for a second document glued to a broken document.
 const TAILS: usize = 16;
 
 pub(crate) const MARKER: &str = "[DONE]";
@@ -36,7 +37,7 @@ pub(crate) enum Salvaged<'t> {
     Lines(WholeLines<'t>),
     /// One document that had to be joined from several lines.
     Joined(String),
-    /// Whole documents after a broken one.
+    /// Complete documents after a broken document.
     Tail(Vec<&'t str>),
     /// Text that is not the beginning of a document.
     Text,
@@ -60,7 +61,7 @@ fn is_white(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{c}')
 }
 
-/// Strips ASCII white space at both ends.
+/// Strips ASCII whitespace at both ends.
 pub(crate) fn trim(text: &str) -> &str {
     text.trim_matches(is_white)
 }
@@ -120,7 +121,7 @@ pub(crate) fn classify<'t>(
     }
 }
 
-/// Returns the lines before the first one that is not a complete document, the marker, null or a comment. Returns
+/// Returns the lines before the first line that is not a complete document, the marker, null or a comment. Returns
 /// `None` if no document precedes the first broken line.
 fn whole_lines(text: &str, reader: Reader) -> Option<WholeLines<'_>> {
     if !text.contains('\n') {
@@ -151,7 +152,7 @@ fn whole_lines(text: &str, reader: Reader) -> Option<WholeLines<'_>> {
     })
 }
 
-/// Returns the usable complete documents after a broken one: on later lines, and after a `data:` inside a line.
+/// Returns the usable complete documents after a broken document: on later lines, and after a `data:` inside a line.
 fn tails(text: &str, reader: Reader) -> Vec<&str> {
     let mut out = Vec::new();
     let mut broken = false;

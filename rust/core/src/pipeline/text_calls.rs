@@ -83,7 +83,7 @@ pub(crate) struct TextCalls {
     /// Call ids used in this stream and in earlier turns.
     ids: HashSet<String>,
     choices: List<Choice>,
-    /// Number of deltas to process one by one before several are processed at once again.
+    /// Number of deltas to process one by one before several are processed together again.
     singles: usize,
     /// Position in `choices` of the choice whose text was read last.
     last: usize,
@@ -140,7 +140,7 @@ struct Part {
     /// Offset up to which text has been released.
     released: usize,
     length: usize,
-    /// Offset of the first held character that is not white space.
+    /// Offset of the first held character that is not whitespace.
     solid: Option<usize>,
     done: Option<Done>,
 }
@@ -306,7 +306,7 @@ impl TextCalls {
             .any(|part| part.part == delta.part);
         let is_free = free == choice.scanner.text.len();
         if !holds && is_free {
-            // If this part has no held content, earlier parts have none either.
+            // If this part has no held content, earlier parts have no held content either.
             choice.release(out, usize::MAX);
             out.emit(event);
             return;
@@ -555,7 +555,7 @@ impl TextCalls {
         Some(Shown::Text(number, part.channel, done))
     }
 
-    /// Strips white space and end-of-turn literals that follow a block.
+    /// Strips whitespace and end-of-turn literals that follow a block.
     fn without_ends<'t>(&self, text: &'t str) -> &'t str {
         let mut text = text.trim_start_matches(is_blank);
         let ends = &self.settings.end_of_turn;
@@ -640,8 +640,8 @@ impl TextCalls {
     }
 }
 
-/// Reports a diagnostic about a block. If the policy raises a fault for it, the fault is stored until the caller
-/// retrieves it.
+/// Reports a diagnostic about a block. If the policy raises a fault for this diagnostic, the fault is stored until the
+/// caller retrieves it.
 fn diagnose(out: &mut Output<'_>, code: Code, span: &Span, part: Option<u32>, why: &str) {
     let [start, end] = span.characters;
     let gap = if why.is_empty() { "" } else { " " };
@@ -693,8 +693,8 @@ impl Choice {
         }
     }
 
-    /// After a piece was scanned, records whether the text ends at the start of a line or within one; `None` while text
-    /// is held.
+    /// After a piece was scanned, records whether the text ends at the start of a line or inside a line. The position
+    /// is `None` while text is held.
     fn record_text_position(&mut self, part: u32, settings: &Settings) {
         self.text_position = match self.parts.is_empty() && self.scanner.is_idle(settings) {
             false => TextPosition::None,
@@ -1119,11 +1119,11 @@ fn position_of(choices: &List<Choice>, index: i32) -> Option<usize> {
     choices.position(index)
 }
 
-/// Minimum number of deltas to process at once.
+/// Minimum number of deltas to process together.
 const WORTHWHILE: usize = 6;
-/// Number of deltas to process one by one after fewer than `WORTHWHILE` deltas could be processed at once.
+/// Number of deltas to process one by one after fewer than `WORTHWHILE` deltas could be processed together.
 const SINGLES: usize = 16;
-/// Number of deltas to process one by one after a delta was held: that delta, and the one that releases it.
+/// Number of deltas to process one by one after a delta was held: the held delta, and the delta that releases it.
 const HELD: usize = 2;
 
 /// Emits a snapshot of the response with its parts replaced. Added parts come after all parts of the assembler.

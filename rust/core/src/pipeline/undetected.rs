@@ -117,12 +117,13 @@ impl UndetectedPayloads {
     }
 }
 
-/// Detects the dialect even though the caller specified one. The error message reports it if no payload can be decoded.
+/// Detects the dialect even though the caller specified one. The error message reports the detected dialect if no
+/// payload can be decoded.
 #[derive(Debug)]
 pub(crate) struct DialectWatch {
     given: Dialect,
     waiting: Option<Box<UndetectedPayloads>>,
-    /// The detected dialect and the fault to raise, if it differs from the specified one and no payload could be
+    /// The detected dialect, if it differs from the specified dialect, and the fault to raise if no payload could be
     /// decoded.
     pub(crate) found: Option<(Dialect, Fault)>,
 }

@@ -74,7 +74,8 @@ impl Repairer {
         }
         self.error = Some(fault);
         if (is_upstream || is_unknown) && self.sink.encoder.is_none() {
-            // Nothing can be rewritten, because the dialect is unknown. If an error came first, its dialect is unknown.
+            // Nothing can be rewritten, because the dialect is unknown. The dialect is also unknown if the stream
+            // begins with an upstream error.
             self.pass(read);
             self.further_input = FurtherInput::Passed;
             return;

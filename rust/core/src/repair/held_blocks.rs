@@ -9,7 +9,7 @@ use crate::repair::read_buffer::Read;
 #[derive(Debug, Default)]
 pub(crate) struct HeldBlocks {
     any: bool,
-    /// Blocks from earlier reads. Blocks from the current read are still in its buffer.
+    /// Blocks from earlier reads. Blocks from the current read are still in the input buffer of that read.
     blocks: Vec<u8>,
     scratch: Vec<u8>,
 }
@@ -31,8 +31,8 @@ impl HeldBlocks {
         self.blocks.len() + read.held() + self.scratch.len()
     }
 
-    /// Holds the current block, or the rest of the last one. `begun`: its bytes from earlier reads, which precede those
-    /// from the current read.
+    /// Holds the current block, or the rest of the last held block. `begun`: the bytes of this block from earlier
+    /// reads, which precede its bytes from the current read.
     pub(crate) fn block(&mut self, begun: &mut Vec<u8>, read: &mut Read<'_, '_>) {
         self.any = true;
         if !begun.is_empty() {

@@ -3,10 +3,10 @@
 //!
 //! The parser checks every block (`block`), and the encoder of the same dialect writes the same events into a buffer.
 //! As long as blocks pass unchanged, their original bytes are sent and the buffer is discarded. From the first block
-//! that cannot pass until the end of the stream, the buffer is sent instead. If a block lacks only the right event name,
-//! the `object` of a Chat chunk, or a preceding opening event, the missing bytes are added, the block passes, and later blocks are checked as usual.
-//! This file decides what happens to blocks and in which order output is written. It does not parse frames or interpret
-//! events.
+//! that cannot pass until the end of the stream, the buffer is sent instead. If a block lacks only the right event
+//! name, the `object` of a Chat chunk, or a preceding opening event, the missing bytes are added and the block passes.
+//! Later blocks are then checked as usual. This file decides what happens to blocks and in which order output is
+//! written. It does not parse frames or interpret events.
 //!
 //! A block and the blocks after it are held while their interpretation is undecided, for example because an announced
 //! call may still be retracted. `encode::common::passed_through` stores the facts about blocks that passed through. The
@@ -57,7 +57,7 @@ use std::sync::Arc;
 pub(crate) enum FurtherInput {
     /// It is parsed, and repaired where necessary.
     Repaired,
-    /// It passes unchanged, because the dialect is unknown: a client reads what it would read without the repair.
+    /// It passes unchanged, because the dialect is unknown: a client receives the same bytes as without the repair.
     Passed,
     /// It is ignored, because the ending was written.
     Ignored,
@@ -368,7 +368,8 @@ impl Repairer {
         Ok(())
     }
 
-    /// Decides what happens to a block whose misreadable comments were already removed. `dropped`: their size.
+    /// Decides what happens to a block whose misreadable comments were already removed. `dropped`: the size of the
+    /// removed comments.
     fn decide_rest(&mut self, read: &mut Read<'_, '_>, dropped: usize) -> ParseResult {
         self.sink.open_choices();
         if self.parser.body() == Body::Array {
@@ -418,8 +419,8 @@ impl Repairer {
         Ok(())
     }
 
-    /// Returns true if the block has fields but no data. openai-python and the AI SDK would parse the empty data as
-    /// JSON, and no client needs such a block.
+    /// Returns true if the block has fields but no data. No client needs a block without data, and openai-python and
+    /// the AI SDK would parse the empty data as JSON.
     fn is_read_empty(&mut self, read: &mut Read<'_, '_>) -> bool {
         if self.parser.payloads() != self.ordinal {
             return false;
@@ -428,7 +429,8 @@ impl Repairer {
         has_fields(&self.block)
     }
 
-    /// Adds what clients need to a block that is about to pass: members and a name inside it, then events before it.
+    /// Adds the missing bytes that clients need to a block that is about to pass: first members and an event name
+    /// inside the block, then events before the block.
     fn mend(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         self.put_object(read)?;
         if let Some(name) = self.sink.block.name {
@@ -491,7 +493,7 @@ impl Repairer {
         self.held.instead(&mut self.sink.context.writer.bytes);
     }
 
-    /// Returns true if a block after a rewritten one can be sent unchanged.
+    /// Returns true if a block after a rewritten block can be sent unchanged.
     fn passes_after_repair(&self) -> bool {
         let sink = &self.sink;
         if self.parser.payloads() == self.ordinal {
@@ -527,7 +529,7 @@ impl Repairer {
         read.begin_block();
     }
 
-    /// Reports why the block cannot pass, if it is the first such block.
+    /// Reports why the block cannot pass, if it is the first block that cannot pass.
     fn explain(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         if self.sink.explained {
             return Ok(());

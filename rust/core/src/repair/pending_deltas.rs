@@ -83,7 +83,7 @@ impl PendingDeltas {
         }
     }
 
-    /// Passes the deltas to the encoder, which stores those that have passed and writes the others.
+    /// Passes the deltas to the encoder. The encoder stores the deltas that have passed and writes the others.
     pub(crate) fn give_to_encoder(
         &mut self,
         encoder: &mut dyn Encoder,

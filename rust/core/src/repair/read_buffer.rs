@@ -50,7 +50,7 @@ impl<'i, 'o> Read<'i, 'o> {
         self.block == self.at
     }
 
-    /// Returns the bytes of the current block in this read.
+    /// Returns the part of the current block that arrived in this read.
     pub(crate) fn block(&self) -> &'i [u8] {
         self.input.get(self.block..self.at).unwrap_or_default()
     }
@@ -61,15 +61,15 @@ impl<'i, 'o> Read<'i, 'o> {
         self.block = self.at;
     }
 
-    /// Sends the bytes of the current block in this read unchanged.
+    /// Sends, unchanged, the part of the current block that arrived in this read.
     #[inline]
     pub(crate) fn pass(&mut self) {
         self.send(self.block..self.at);
         self.block = self.at;
     }
 
-    /// Holds the bytes of the current block in this read. If the range held so far is not adjacent, it is first moved
-    /// to `kept`.
+    /// Holds the part of the current block that arrived in this read. If the bytes held so far are not directly before
+    /// this part, they are first moved to `kept`.
     pub(crate) fn hold(&mut self, kept: &mut Vec<u8>) {
         if self.held.end != self.block {
             self.keep(kept);

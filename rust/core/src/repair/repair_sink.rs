@@ -40,8 +40,8 @@ const WHOLE_CALLS: [&str; 1] = ["gemini"];
 /// Dialects whose clients run a call when its item is closed.
 const RUNS_AT_CLOSE: [&str; 1] = ["anthropic"];
 
-/// Dialects whose clients parse truncated arguments, so that only an unsuccessful finish reason keeps them from running
-/// the call.
+/// Dialects whose clients parse truncated arguments, so that only an unsuccessful finish reason keeps the clients from
+/// running the call.
 const PARSES_PARTIAL: [&str; 1] = ["anthropic"];
 
 /// Diagnostic codes that repair itself reports.
@@ -57,7 +57,7 @@ pub(crate) struct RepairSink {
     pieces: PendingDeltas,
     /// Facts about the current block.
     pub(crate) block: Verdict,
-    /// The opening event that the encoder wrote for a response that has none.
+    /// The opening event that the encoder wrote for a response without an opening event.
     pub(crate) opening: Vec<u8>,
     /// Reasons that were already reported; each is reported once per stream.
     reported_reasons: Vec<&'static str>,
@@ -87,7 +87,7 @@ pub(crate) struct RepairSink {
     stopped: bool,
     /// Calls that are still open.
     calls: Set<u32>,
-    /// Those of the open calls whose item the wire closed.
+    /// Open calls whose item the stream has closed.
     closed_calls: Set<u32>,
     /// Total size of the payloads that ended items, and the maximum total up to which they are stored.
     items_size: usize,
@@ -365,7 +365,8 @@ impl RepairSink {
         }
     }
 
-    /// Writes the roles of the choices that begin in the current block, in case the block does not pass.
+    /// Makes the encoder write the roles of the choices that begin in the current block, in case the block does not
+    /// pass.
     pub(crate) fn open_choices(&mut self) {
         if self.begun.is_empty() {
             return;
@@ -398,7 +399,8 @@ impl RepairSink {
         self.context.writer.bytes.split_off(start)
     }
 
-    /// Restores the payload of a block that the fast path recognized and did not buffer, so that an error can show it.
+    /// Restores the payload of a block that the fast path recognized and did not buffer, so that an error can show the
+    /// payload.
     fn keep_payload(&mut self, block: &[u8]) {
         if self.payload.is_empty() {
             let mut keep = |item: Item<'_>| {
@@ -445,7 +447,8 @@ impl RepairSink {
         self.report(Code::REWRITTEN, why, block)
     }
 
-    /// Reports the losses of the written events. If the policy raises on losses, reports only the first one.
+    /// Reports the losses of the written events. If the policy raises an exception for losses, reports only the first
+    /// loss.
     pub(crate) fn report_losses(&mut self, block: &[u8]) -> ParseResult {
         while let Some(id) = self.context.losses.next() {
             let reported = self.report(Code::NOT_CARRIED, id, block);
@@ -486,8 +489,8 @@ impl RepairSink {
         Err(arrival.locate(Fault::of_code(code, detail)))
     }
 
-    /// Returns true if calls are written only when complete and a call is open, or if clients would run a call of which
-    /// more may arrive.
+    /// Returns true if blocks must be held: a call is open and calls are written only when they are complete, or
+    /// clients would run a call that may not be complete yet.
     pub(crate) fn holds(&self) -> bool {
         if !self.closed_calls.is_empty() && RUNS_AT_CLOSE.contains(&self.context.source) {
             return true;
@@ -497,7 +500,7 @@ impl RepairSink {
         shows_whole && !self.calls.is_empty()
     }
 
-    /// Returns true if the encoder has not written a call that was sent between the pieces of another one.
+    /// Returns true if the encoder has not written a call that was sent between the pieces of another call.
     pub(crate) fn has_waiting_calls(&mut self) -> bool {
         let waits = |sink: &RepairSink| {
             let encoder = sink.encoder.as_ref();
@@ -506,7 +509,7 @@ impl RepairSink {
         if !waits(self) {
             return false;
         }
-        self.write_pieces(); // they may complete the other call
+        self.write_pieces(); // the buffered deltas may complete the other call
         waits(self)
     }
 
@@ -571,7 +574,7 @@ impl RepairSink {
     }
 
     pub(crate) fn end(&mut self, ending_error: Option<EndingError>) {
-        // Every chunk may contain running token counts, so only the last ones are final.
+        // Every chunk may contain running token counts, so only the last counts are final.
         self.write_pieces();
         self.context.passed.payload.clone_from(&self.payload);
         self.context.passed.counted = self.wire_facts.counts_have_passed();

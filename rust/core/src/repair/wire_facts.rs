@@ -40,7 +40,7 @@ impl WireFacts {
         self.announced.insert(index)
     }
 
-    /// Records the finish reason of a choice. Returns false if the choice already had one.
+    /// Records the finish reason of a choice. Returns false if the choice already had a finish reason.
     pub(crate) fn reason(&mut self, choice: i32) -> bool {
         let is_new = self.reasons.insert(choice);
         if is_new {

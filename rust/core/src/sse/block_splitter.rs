@@ -1,5 +1,5 @@
 //! Splits an event stream into blocks. A block ends with a blank line and need not contain an event. A comment line
-//! before the first field of an event is a separate block, so that it can be forwarded at once.
+//! before the first field of an event is a separate block, so that it can be forwarded immediately.
 //!
 //! The splitter handles only line endings (LF, CR, CRLF), comments and the field names that it needs, but no other SSE
 //! rules. The result does not depend on how the input is split: the LF of a CRLF that ends a block belongs to that

@@ -229,7 +229,7 @@ impl Mark<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MarkerPosition {
     Nowhere,
-    /// Only white space, the end of reasoning, or a block precedes it on its line.
+    /// Only whitespace, the end of reasoning, or a block precedes it on its line.
     Start,
     /// Only special tokens are allowed.
     AfterProse,
@@ -238,10 +238,10 @@ pub(crate) enum MarkerPosition {
 /// What precedes a position on its line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Before {
-    /// At most white space.
+    /// At most whitespace.
     #[default]
     Nothing,
-    /// A block or the end of reasoning, followed by at most white space.
+    /// A block or the end of reasoning, followed by at most whitespace.
     Block,
     Prose,
 }
@@ -352,7 +352,7 @@ impl Layout {
         MarkerPosition::AfterProse
     }
 
-    /// Returns true if a block ended on this line and only white space follows up to the position.
+    /// Returns true if a block ended on this line and only whitespace follows up to the position.
     pub fn is_line_open(&self, text: &str, position: usize) -> bool {
         self.before == Before::Block && text.get(self.at..position).is_none_or(str::is_empty)
     }

@@ -104,7 +104,7 @@ pub(crate) struct Reading {
     scan: Scan,
     /// Number of literals that `expect_all` has read so far.
     step: usize,
-    /// True if more than white space and a name has been read. Any word in a sentence could be a name.
+    /// True if anything other than whitespace and a name has been read. Any word in a sentence could be a name.
     pub has_matched: bool,
     pub calls: Vec<Found>,
     /// Name of the current call.
@@ -157,7 +157,7 @@ impl Reading {
         self.at += rest.len() - rest.trim_start_matches(is_blank).len();
     }
 
-    /// Skips white space and returns the next character.
+    /// Skips whitespace and returns the next character.
     pub fn next(&mut self, text: &str) -> Parse<char> {
         self.skip_blank(text);
         self.peek(text)
@@ -197,13 +197,13 @@ impl Reading {
         }
     }
 
-    /// Reads the literal with optional white space before it.
+    /// Reads the literal with optional whitespace before it.
     pub fn expect_next(&mut self, text: &str, literal: &str) -> Parse<()> {
         self.next(text)?;
         self.expect(text, literal)
     }
 
-    /// Reads the literals, each with optional white space before it. If the text ends early, the next attempt skips the
+    /// Reads the literals, each with optional whitespace before it. If the text ends early, the next attempt skips the
     /// literals that have already been read.
     pub fn expect_all(&mut self, text: &str, literals: &[String]) -> Parse<()> {
         while let Some(literal) = literals.get(self.step) {
@@ -237,7 +237,7 @@ impl Reading {
         Ok(run)
     }
 
-    /// Reads a name: everything up to white space, a quotation mark, a bracket or a separator.
+    /// Reads a name: everything up to whitespace, a quotation mark, a bracket or a separator.
     pub fn name<'t>(&mut self, text: &'t str) -> Parse<&'t str> {
         self.run(text, in_name)
     }

@@ -39,7 +39,7 @@ pub(crate) struct Span {
     pub characters: [usize; 2],
 }
 
-/// Number of bytes that a scanner reserves for text at once, to avoid many small reallocations.
+/// Number of bytes that a scanner reserves for text at a time, to avoid many small reallocations.
 const ROOM: usize = 4096;
 
 /// A complete block whose calls may be promoted.
@@ -82,7 +82,7 @@ enum State {
     #[default]
     Text,
     Block(Open),
-    /// Only white space and end-of-turn literals since the last block.
+    /// Only whitespace and end-of-turn literals since the last block.
     After,
     /// All remaining content of the choice is text.
     Off,
@@ -189,10 +189,10 @@ impl Scanner {
         }
     }
 
-    /// Returns true if only white space separates the position from the start of its line, or from a literal that is
+    /// Returns true if only whitespace separates the position from the start of its line, or from a literal that is
     /// treated as a line end.
     fn begins_line(&self, position: usize, settings: &Settings) -> bool {
-        // Search backwards over white space only, because the text may be long and contain no line end.
+        // Search backwards over whitespace only, because the text may be long and contain no line end.
         let before = self.text.as_bytes().get(..position).unwrap_or_default();
         let mut before = before.iter().rev();
         let last = before.find(|byte| !is_indent(**byte));
@@ -323,8 +323,8 @@ impl Scanner {
         })
     }
 
-    /// Reads white space, end-of-turn literals and further blocks after a block. Any other text means that the block
-    /// was quoted.
+    /// Reads whitespace, end-of-turn literals and further blocks after a block. Any other text means that the block was
+    /// quoted.
     fn follow(&mut self, context: &Context<'_>, over: bool) -> Option<usize> {
         let settings = context.settings;
         loop {
@@ -609,7 +609,7 @@ impl Pieces<'_> {
     }
 }
 
-/// Returns true for white space within a line.
+/// Returns true for whitespace within a line.
 fn is_indent(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r')
 }

@@ -326,7 +326,7 @@ fn text_of<'a>(column: Column, fold: &'a Fold, parser: &Parser) -> Option<&'a st
     }
 }
 
-/// Column builders for some rows.
+/// Parses stream bodies into Arrow columns: one row for each body.
 pub(crate) struct Rows<'a> {
     dialect: Option<Dialect>,
     config: &'a Arc<Config>,

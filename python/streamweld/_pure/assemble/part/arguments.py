@@ -34,7 +34,7 @@ __all__ = ["ArgumentText", "Change", "Push"]
 
 _NOTHING = (b"", b"null", b'""')
 _PLACEHOLDERS = (b"{}", b"null", b'""', b'"{}"')
-_LONGEST_PLACEHOLDER = 16  # maximum length in bytes, including the white space around it
+_LONGEST_PLACEHOLDER = 16  # maximum length in bytes, including the whitespace around it
 _WHITE = b" \t\n\r"
 
 
@@ -98,7 +98,7 @@ class ArgumentText:
         self._last = 0  # byte offset at which the last fragment begins
         self._cumulative = True  # A4': every fragment began with the previous one
         self._grown = False  # A4': at least one fragment was longer than the previous one
-        self._follows_growth = False  # A4 applied: a later fragment that begins with the text replaces it
+        self._follows_growth = False  # A4 applied: from now on, a fragment that begins with the text replaces it
         self._cumulative_reported = False
         self._doubles = True  # A5': every fragment arrived twice
         self._doubled: _Single | None = None  # text built from one fragment per pair, after the first pair
@@ -151,7 +151,7 @@ class ArgumentText:
         return self.has_no_arguments() or self._last == 0
 
     def has_no_arguments(self) -> bool:
-        """Return True if the text represents no arguments: white space, null or ""."""
+        """Return True if the text represents no arguments: whitespace, null or ""."""
         return not self.overflow and bytes(self.data).strip(_WHITE) in _NOTHING
 
     def is_blank(self) -> bool:
@@ -345,7 +345,9 @@ class ArgumentText:
         return _GREW
 
     def _take_singles(self, single: _Single, piece: bytes) -> bool:
-        """A5': use the text of one fragment per pair if it can continue where the full text would break."""
+        """A5': called when the piece would make the full text invalid JSON. Use the text of one fragment per pair if
+        the piece can continue it.
+        """
         if len(single.data) == len(self.data):
             return False  # the second fragment of the only pair: A5 drops it
         second = self._count % 2 == 0
@@ -359,8 +361,8 @@ class ArgumentText:
         return True
 
     def _whole_with(self, after: Automaton) -> int:
-        """Return how many bytes of the fragment complete the object or array, if only the bytes after them make the
-        text invalid; otherwise 0.
+        """Return the number of bytes at the start of the fragment that complete the object or array. The result is 0
+        unless only the bytes after them make the text invalid.
         """
         closed = after.depth == 0 and after.reason == "syntax" and after.root in ("object", "array")
         return after.pos - len(self.data) if closed else 0

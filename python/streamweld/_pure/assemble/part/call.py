@@ -131,7 +131,7 @@ class Call:
         self.ended = False  # the stream closed the call explicitly
         self.unopened = False  # the first event of the call was its closing event
         self.started = False  # `ToolCallStarted` was emitted; `text.shown` is the number of emitted bytes
-        self.held_back = False  # do not emit text before the close, because more object payloads may be merged into it
+        self.held_back = False  # emit no text before the close, because more objects may be merged into the arguments
         self.raw: str | None = None  # text as received, if the close replaced it (null, "" or double-encoded JSON)
         self.verdict: Verdict | None = None
 

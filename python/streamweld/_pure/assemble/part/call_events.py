@@ -46,9 +46,10 @@ def named(choice: Choice, call: Call) -> None:
 def flush_unstarted(choice: Choice, other_than: Call | None = None, *, by_call: bool = False) -> int | None:
     """Emit the queued calls. Their names are final, because another part of the choice receives data.
 
-    Calls are emitted in the order in which they first appeared. Calls after a call without a name stay queued until it
-    has a name. If names arrive in pieces, a call without arguments may still receive a piece of its name while another
-    call (`by_call`) receives data. Return the slot of the first call without a name.
+    The calls are emitted in the order in which they first appeared. Return the slot of the first call that must wait.
+    The calls after a call without a name also wait, until that call has a name. `by_call`: the data that arrived
+    belongs to another call. If names arrive in pieces, a call without arguments then waits too, because more of its
+    name may follow.
     """
     if not choice.unstarted:
         return choice.first_unnamed
@@ -70,7 +71,7 @@ def flush_unstarted(choice: Choice, other_than: Call | None = None, *, by_call: 
 
 
 def publish(choice: Choice, call: Call) -> None:
-    """Emit the settled part of the call's text. White space alone may still mean "no arguments", so it is held back."""
+    """Emit the settled part of the call's text. Whitespace alone may still mean "no arguments", so it is held back."""
     if call.dropped:
         return
     text = call.text
@@ -156,7 +157,7 @@ def minted_id(choice: Choice, call: Call) -> str:
 
 
 def show_start(choice: Choice, call: Call) -> None:
-    """Emit the start of a call in a dialect that sends each name in one piece, so that the name is final at once."""
+    """Emit the start of a call in a dialect that sends each name in one piece, so that the name is already final."""
     if call.name:
         _start(choice, call)
 

@@ -1,6 +1,6 @@
 """Canonical form of a JSON value: the same text for every spelling, so that equal values compare as equal strings.
 
-Ignores white space, escapes and the order of keys; numbers are compared as written. A JSON string that contains a JSON
+Ignores whitespace, escapes and the order of keys; numbers are compared as written. A JSON string that contains a JSON
 document has the canonical form of that document, because some gateways encode repeated arguments twice. Call these
 functions only with text that the automaton accepted as one complete value.
 """

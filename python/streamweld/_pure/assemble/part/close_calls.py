@@ -1,5 +1,5 @@
 """Closes the tool calls of a choice: joins fragments, drops duplicates and empty calls, and classifies, orders and
-emits the rest.
+emits the remaining calls.
 
     join       join neighbors that are valid JSON only when joined
     echo       drop a nameless call that only repeats the arguments of a named one
@@ -162,7 +162,7 @@ def _join_fragments(choice: Choice) -> None:
     calls = _undecided(choice)
     if not any(call.text.unfinished and not call.empty for call in calls):
         return
-    # Limits the work to a multiple of the total text size, so that the search stays linear on hostile streams.
+    # Maximum work of the search, as a multiple of the total text size. Keeps the search linear even on hostile streams.
     budget = _JOIN_COST * sum(call.text.size for call in calls)
     by_index: dict[int | None, list[Call]] = {}
     for call in calls:
@@ -252,7 +252,7 @@ def _pair(choice: Choice) -> None:
 
 
 def _merge_call(choice: Choice, call: Call, other: Call) -> None:
-    """Merge the call `other` into `call`, because `other` was only a fragment of that call."""
+    """Merge the call `other` into `call`, because `other` was only a fragment of `call`."""
     call_events.retract(choice, other)
     for identity in (other.id, *other.aliases):
         if identity is not None and call.id is None:
@@ -269,7 +269,7 @@ def _merge_call(choice: Choice, call: Call, other: Call) -> None:
 
 
 def unwrap(choice: Choice, call: Call) -> None:
-    """Treat white space, null and "" as no arguments, and replace a JSON string with the JSON that it contains."""
+    """Treat whitespace, null and "" as no arguments, and replace a JSON string with the JSON that it contains."""
     text = call.text
     if text.empty:
         return
@@ -295,8 +295,8 @@ def unwrap(choice: Choice, call: Call) -> None:
 
 
 def _ignore_placeholder(choice: Choice, call: Call) -> None:
-    """Ignore a placeholder if the response has no finish reason, because the arguments after it may have been
-    truncated.
+    """Ignore a placeholder if the response has no finish reason, because arguments that follow the placeholder may have
+    been truncated.
 
     If token counts show that the response was complete, the placeholder is kept.
     """
@@ -320,7 +320,7 @@ def _dedupe(choice: Choice) -> None:
     for (kind, _, _), group in by_key.items():
         if len(group) == 1:
             continue
-        # Closed calls are final and therefore kept. Of the other calls, each one that repeats a kept call is dropped.
+        # Closed calls are final and therefore kept. Each other call that repeats a kept call is dropped.
         contents: set[str] = set()
         for call in sorted(group, key=lambda call: call.verdict is None):
             content = call.canonical() if call.complete else call.text.text()
@@ -374,8 +374,8 @@ def _classify(
 ) -> Verdict:
     """Return the final state of a call.
 
-    `owners`: for each id, how many calls have it as their first id. Aliases that are another call's id are dropped.
-    `unclosed`: the stream closed other calls explicitly, but not this one.
+    `owners`: for each id, the number of calls that received this id as their first id. Aliases that are another call's
+    id are dropped. `unclosed`: the stream closed other calls explicitly, but not this call.
     """
     text = call.text
     reason: str | None = None

@@ -1,9 +1,9 @@
 """Removes repeated text from the content deltas of gateways that resend all of the text so far (AM8). Off (`delta`) by
 default.
 
-`cumulative`: a piece that begins with the text so far replaces it. `auto`: the same, but only from the first piece that
-extends a text of at least `_AUTO_FROM` characters. Neither is the default, because plain text has no grammar that could
-confirm a repetition.
+`cumulative`: a piece that begins with the text so far replaces that text. `auto`: the same, but only from the first
+piece that extends a text of at least `_AUTO_FROM` characters. Neither is the default, because plain text has no grammar
+that could confirm a repetition.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class ItemPart:
         self.again = 0  # number of characters of the snapshot that the deltas have repeated
         self.last_sub = sub  # sub-index of the last delta
         self.value_sub = sub  # sub-index of the event that last sent the complete text
-        self.sub_is_reliable = False  # two consecutive deltas had the same sub-index, so it is meaningful
+        self.sub_is_reliable = False  # two consecutive deltas had the same sub-index, so the sub-index is meaningful
         self.valued = False  # the complete text has been received
         self.length = 0  # number of characters of the text
         self.labels = Labels()  # sub-indexes of the deltas
@@ -74,7 +74,7 @@ class ItemPart:
     def has_pending(self) -> bool:
         """True if the part is open and holds back text.
 
-        It may hold back half a surrogate pair, a snapshot that deltas may repeat, or all of its text.
+        The part may hold back half a surrogate pair, a snapshot that deltas may repeat, or all of its text.
         """
         return self.part.open and bool(self.joiner.held or self.snapshot is not None or self.part.kind == "redacted")
 
@@ -116,7 +116,7 @@ class Item:
         self.item_id: str | None = None  # first item id received
         self.index: int | None = None  # first index received
         self.public_id: str | None = None  # item id that is emitted, if it differs from `item_id`
-        # The stream opened the item explicitly; otherwise, it was created because a delta addressed it.
+        # The stream opened the item explicitly. Otherwise, the item was created because a delta addressed it.
         self.announced = False
         self.opened_bare = False  # the stream opened the item without a part, so the item has its own closing event
         self.open = True

@@ -44,7 +44,7 @@ __all__ = [
     "settle_text",
 ]
 
-_SHORT = 64  # maximum length in bytes of an empty object that contains white space
+_SHORT = 64  # maximum length in bytes of an empty object that contains whitespace
 _LOST = b'{"'  # bytes that a gateway loses when it drops the first fragment
 
 
@@ -107,8 +107,8 @@ def name_call(choice: Choice, call: Call, name: str | None) -> None:
 
 
 def note_ids(choice: Choice, item: Item, address: Address, other: str | None) -> None:
-    """Store the ids of an event that addressed the item. The first ones become the item's own ids; different ones
-    become aliases.
+    """Store the ids of an event that addressed the item. The first ids become the item's own ids; ids that differ from
+    them become aliases.
 
     `other`: an unexpected id to report.
     """
@@ -314,6 +314,6 @@ def end_call(choice: Choice, item: Item) -> None:
         return
     if not call.custom and call.text.has_no_arguments():
         unwrap(choice, call)
-    # Close a provider-executed call at once: only the provider needs its arguments, and often there are none.
+    # Close a provider-executed call immediately: only the provider needs its arguments, and often there are none.
     if call.provider_executed or not call.text.is_blank() or (call.custom and not call.empty):
         close_call(choice, call)

@@ -1,12 +1,12 @@
 """Applies the content list of a closed item to its streamed parts, one listed part at a time, as planned by
 `listed_parts`.
 
-Events are emitted in the order of the list, so that a client sees the parts in the order of the item:
+Events are emitted in the order of the list, so that a client receives the parts in the order of the item:
 
-1  A listed part adds its annotations and metadata to the streamed part that it matches. If it matches none, it
+1  A listed part adds its annotations and metadata to the streamed part that it matches. If it matches no part, it
    opens a new part.
 2  The last listed part that matches a streamed part corrects the text of that part and closes it.
-3  At the end of the list, streamed parts that it omits are retracted in the order in which they opened, and close
+3  At the end of the list, streamed parts not in the list are retracted in the order in which they opened, and close
    with the item. Retractions come last because a later listed part may still match.
 """
 
@@ -76,7 +76,7 @@ class TextList:
         close_part(choice, self._item, one, entry.metadata, alone=not self._item.open)
 
     def end(self, choice: Choice) -> None:
-        """Correct the parts that remain at the end of the list."""
+        """At the end of the list, corrects the parts that have not been corrected yet."""
         for position in range(len(self._parts)):
             self._correct(choice, position)
 

@@ -67,7 +67,7 @@ def resolve_shared_id(choice: Choice, item: Item) -> bool:
 
 
 def _adopt(choice: Choice, item: Item, count: int) -> None:
-    """Create items for the calls from number `count` on, at the indexes that announced them."""
+    """Create an item for each call from number `count` on, at the index that announced the call."""
     call = item.call
     if call is None:
         return

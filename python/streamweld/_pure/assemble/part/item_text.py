@@ -1,9 +1,9 @@
 """Text, reasoning and refusal parts that the stream opens and closes explicitly.
 
-Finds the part for a delta, and updates its text. Several parts may be open at once. A part begins with its opening
-event or with its first text. Text in the opening event is held back until the deltas show whether they repeat or
-continue it. Authoritative text replaces the streamed text. A reasoning part of an item with an id closes with the item,
-because encrypted content may still arrive.
+Finds the part for a delta, and updates its text. Several parts may be open at the same time. A part begins with its
+opening event or with its first text. Text in the opening event is held back until the deltas show whether they repeat
+or continue it. Authoritative text replaces the streamed text. A reasoning part of an item with an id closes with the
+item, because encrypted content may still arrive.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def find_whole(item: Item, channel: Channel, kind: ReasoningKind, sub: int | Non
 
 
 def _latest(found: list[ItemPart | None], check: Callable[[ItemPart], bool]) -> ItemPart | None:
-    """Of the given parts that pass the check, return the one that was opened last."""
+    """Return the part that was opened last, among the given parts that pass the check."""
     return max([one for one in found if one is not None and check(one)], key=lambda one: one.part.part, default=None)
 
 
@@ -196,9 +196,9 @@ def _show(choice: Choice, one: ItemPart, text: str, metadata: str | None) -> Non
 def set_whole_text(choice: Choice, one: ItemPart, sub: int | None, text: str | None) -> None:
     """Set the complete text from an authoritative event.
 
-    Replaces the streamed text. If it only adds text at the end, that text is emitted as one more delta. If the deltas
-    of the part had several sub-indexes, the value may be the text of `sub` alone; it is then stored until the part
-    ends.
+    Replaces the streamed text. If the complete text only adds text at the end, the added text is emitted as one more
+    delta. If the deltas of the part had several sub-indexes, the complete text may be the text of `sub` alone; it is
+    then stored until the part ends.
     """
     if not text:
         return
@@ -291,7 +291,7 @@ def finish_item(
 
 
 def take_back(choice: Choice, item: Item) -> None:
-    """Close the open parts of an item with empty text, because the response restarts."""
+    """Clear the text of an item's open parts and close them, because the response restarts."""
     for one in item.parts:
         if one.part.open:
             part = one.part

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Labels"]
 
-_MAX_RUNS = 64  # maximum number of runs of deltas with the same label; a part with more has meaningless labels
+_MAX_RUNS = 64  # maximum number of runs (consecutive deltas with one label); with more runs, labels are meaningless
 
 
 class Labels:
@@ -74,8 +74,8 @@ class Labels:
     def closed_text(self, text: str) -> str | None:
         """Return the text of the part with the closing texts inserted.
 
-        If there is only one closing text and it differs from the streamed text of its label, it is the text of the
-        whole part.
+        If there is only one closing text and it differs from the streamed text of its label, this closing text is the
+        text of the whole part.
         """
         closes = self._closes
         if not closes:

@@ -61,8 +61,8 @@ def is_own_close(item: Item, call: Call, address: Address) -> bool:
 def is_close_under_another_id(
     item_index: ItemIndex, item: Item, address: Address, name: str | None, arguments: str | None
 ) -> bool:
-    """Return True if a close has the item id, name and arguments of the open item's call, but a call id that no call
-    has.
+    """Return True if a close matches the item id, name and arguments of the open item's call, but has a call id that is
+    not used by any call.
     """
     call = item.call
     if call is None or not item.open or call.verdict is not None:
@@ -115,7 +115,7 @@ def begin_reannounced(
 
 
 def decide(choice: Choice, item: Item, address: Address) -> None:
-    """Decide whether a repeated announcement meant the same call or another one.
+    """Decide whether a repeated announcement meant the same call or another call.
 
     Called when the item closes or the choice ends.
     """

@@ -97,7 +97,7 @@ class TextParts:
         return 0 if length is None else length.length
 
     def whole(self, channel: Channel) -> str:
-        """Return all text received in a channel. The cost is proportional to its length."""
+        """Return all text received in a channel. The cost is proportional to the length of that text."""
         return "".join([part.text() for part in self.parts if part.channel == channel and not part.void])
 
     def annotate(self, raw: str) -> None:
@@ -168,7 +168,7 @@ class TextParts:
         """Close the parts at the end of the choice and emit a pending half of a surrogate pair, even if no part is
         open.
 
-        Return the annotations or details that belong to no part, as a member name and a raw array.
+        Return the annotations or details that do not belong to any part, as a member name and a raw array.
         """
         self.close_open()
         for channel in _CHANNELS:

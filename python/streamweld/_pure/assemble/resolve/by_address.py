@@ -56,7 +56,7 @@ def _make_room(state: Choice, address: Address) -> None:
             continue
         call = before.call
         if call is not None and (before.first is not None or (call.text.unfinished and not call.empty)):
-            continue  # a partly streamed call stays open: the rest of it may still arrive, with its call id
+            continue  # a partly streamed call stays open: more of its arguments may still arrive, with its call id
         end_item(state, before, None, None)
 
 
@@ -115,14 +115,14 @@ def known_item(state: Choice, kind: ItemKind, address: Address, item: Item | Non
 
 
 def addressed_call(state: Choice, address: Address, brings: str | None) -> Item | None:
-    """Return the item that a call's delta addresses. If no event opened it and the delta has content, create it."""
+    """Return the item that a call's delta addresses. Create it if it was not opened and the delta has content."""
     address = state.item_index.usable(address)
     item = state.item_index.find("call", address, "delta")
     if item is None:
         if not brings:
             return None
         if not state.shared.ids_optional:
-            state.shared.out.mark_misread("not_opened")  # the opening event is missing; Gemini has none
+            state.shared.out.mark_misread("not_opened")  # the opening event is missing
         return _begin_call(state, address, custom=False, provider_executed=False)
     if brings and item.call is not None and state.item_index.is_guess(address):
         _report_guess(state, item.call)

@@ -6,7 +6,7 @@ other id that led to it becomes an alias.
     a   `item_id` is known, or one half of an id `call|item` is; a call is also found if `item_id` is its call id
     b   `call_id` is the id of a call (if several calls have it, the one that the index is bound to)
     c   `index` is bound to an open item of the kind; for a close, also to a closed one
-    d   for a call whose address is unknown: the latest open call, unless an id shows that it is another one
+    d   for a call whose address is unknown: the latest open call, unless an id shows that another call is meant
     e   otherwise there is no such item
 """
 
@@ -98,7 +98,7 @@ class ItemIndex:
         self._items[item.number] = item
         self._order.add(item.number)
         self._open[kind].add(item.number)
-        # If an id was in use, it refers to the new item from now on.
+        # An id that was already in use refers to the new item from now on.
         if address.item_id is not None:
             self._by_id.pop((kind, address.item_id), None)
         if address.call_id is not None:
@@ -126,7 +126,7 @@ class ItemIndex:
     def learn(self, item: Item, address: Address) -> str | None:
         """Record the ids of an address that led to the item.
 
-        If an id differs from the item's own, return it the first time that it occurs.
+        If an id differs from the item's own id, return the differing id the first time that it occurs.
         """
         other = None
         for identity in (address.item_id, address.call_id, address.public_id):
@@ -186,8 +186,8 @@ class ItemIndex:
     def _unanswered(self, call_id: str) -> Item | None:
         """Return a call of an earlier step that has no result yet.
 
-        Until its result arrives, its id cannot refer to another call. After the result, the id can be reused, like the
-        ids of text parts, because the next step is a new model response.
+        Until the result of such a call arrives, the call's id cannot refer to another call. After the result, the id
+        can be reused, like the ids of text parts, because the next step is a new model response.
         """
         item = _resolve_alias(self._earlier.get(call_id))
         call = None if item is None else item.call
@@ -221,7 +221,8 @@ class ItemIndex:
         if kind == "call":
             return self._latest_call(address, bound)
         if address.item_id is None and (address.index is None or bound is None):
-            # Text that has no usable address, or the index of an item of another kind, continues the latest open item.
+            # Text continues the latest open item if its address is unusable, or if its index belongs to an item of
+            # another kind.
             return self.latest(kind) if address.index is None or address.index in self._at_index else None
         return None
 

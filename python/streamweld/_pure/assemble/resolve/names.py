@@ -25,9 +25,10 @@ def relate(current: str, arriving: str, tools: Tools, progress: Progress) -> Rel
     """Classify the name `arriving` (not blank) relative to the call's name `current`.
 
     Without a tool list, a different name is treated as a fragment until argument text arrives, and as the name of
-    another tool after that. A name that begins with the current one belongs to the next call once the arguments are
-    complete. The tool list takes precedence: at any time, a name that is not a tool's name can grow into one, and a
-    name is a fragment if the concatenation begins a tool's name. Two names that are both tools are two calls.
+    another tool after that. A name that begins with the call's name belongs to the next call once the arguments are
+    complete. The tool list takes precedence: at any time, a name that is not a tool's name can grow into the name of a
+    tool, and the arriving name is a fragment if both names together begin a tool's name. Two names that are both in the
+    list belong to two calls.
     """
     if not current:
         return "late"

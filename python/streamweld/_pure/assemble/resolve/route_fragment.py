@@ -132,10 +132,11 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
 
 
 def _check_order(choice: Choice, call: Call | None) -> None:
-    """Check the place of a fragment of a call, which is None if the fragment opens one.
+    """Mark the payload as misread if clients do not expect the fragment here. `call`: the call of the fragment, or None
+    if the fragment opens a call.
 
-    openai-python parses the arguments of a call when a fragment with another index arrives, or any fragment after the
-    finish reason.
+    openai-python parses the arguments of a call when a fragment with another index arrives, or when any fragment
+    arrives after the finish reason.
     """
     is_finished = choice.finish.raw is not None
     if (is_finished or choice.latest is not call) and choice.has_cut_call:

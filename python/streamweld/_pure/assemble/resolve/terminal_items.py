@@ -1,5 +1,5 @@
-"""Matches the parts and calls in a terminal list with the streamed ones that they repeat, so that nothing is
-duplicated.
+"""Matches the parts and calls in a terminal list with the streamed parts and calls that they repeat, so that no content
+is duplicated.
 
 A listed part or call is matched by its address if possible. Otherwise, ids are ignored: a part is matched by channel
 and text, a call by name and arguments. Each streamed part or call is matched at most once. As a last resort, an open

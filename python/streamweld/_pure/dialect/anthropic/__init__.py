@@ -100,7 +100,7 @@ class AnthropicDecoder:
 
     @staticmethod
     def has_usable_data(value: object) -> bool:
-        """Return whether a document after a broken one contains usable data."""
+        """Return whether a document after a broken document contains usable data."""
         return is_object(value) and (type_of(value) in _TAIL or value.get("error") is not None)
 
     @staticmethod

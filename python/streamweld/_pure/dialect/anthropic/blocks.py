@@ -230,7 +230,7 @@ class BlockReader:
     def _give(self, below: int | None, *, stays_open: int | None = None) -> None:
         """Emit the held blocks below an index, or all held blocks.
 
-        Each emitted block is closed at once, except the block at `stays_open`, to which a delta belongs.
+        Each emitted block is closed immediately, except the block at `stays_open`, to which a delta belongs.
         """
         end = len(self._held) if below is None else min(below, len(self._held))
         while self._given < end:

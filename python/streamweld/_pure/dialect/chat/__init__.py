@@ -86,7 +86,7 @@ class ChatDecoder:
 
     @staticmethod
     def has_usable_data(value: object) -> bool:
-        """Return whether a document after a broken one contains usable data: a chunk or an error."""
+        """Return whether a document after a broken document contains usable data: a chunk or an error."""
         return is_object(value) and (
             not _USED.isdisjoint(value) or holds_chunk(value.get("data")) or reports_error(value)
         )

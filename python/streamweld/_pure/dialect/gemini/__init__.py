@@ -77,7 +77,7 @@ class GeminiDecoder:
 
     @staticmethod
     def has_usable_data(value: object) -> bool:
-        """Return whether a document after a broken one contains usable data."""
+        """Return whether a document after a broken document contains usable data."""
         return is_object(value) and (_is_chunk(value) or value.get("error") is not None)
 
     @staticmethod

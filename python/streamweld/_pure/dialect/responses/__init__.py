@@ -125,7 +125,7 @@ class ResponsesDecoder:
 
     @staticmethod
     def has_usable_data(value: object) -> bool:
-        """Return whether a document after a broken one contains usable data: an error, text, or the end."""
+        """Return whether a document after a broken document contains usable data: an error, text, or the end."""
         if not is_object(value):
             return False
         kind = value.get("type")

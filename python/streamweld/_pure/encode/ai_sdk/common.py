@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["OCTETS", "TRUE", "AiSdk"]
 
 TRUE: Final = "true"
-OCTETS: Final = "application/octet-stream"  # media type of a file whose type is unknown: both schemas require one
+OCTETS: Final = "application/octet-stream"  # media type of a file of unknown type: both schemas require a media type
 # Finish reasons that already show that a call may be truncated.
 _CUTTING: Final = frozenset({"length", "content_filter"})
 
@@ -128,7 +128,7 @@ class AiSdk(SequentialAnswer):
         return provider_metadata(self.context, done) is not None
 
     def _hung(self, block: Block) -> str | None:
-        """Return the metadata of a finished part, on the first call only."""
+        """Return the metadata of a finished part the first time, then `None`."""
         done = block.done
         if done is None or block.metadata_written:
             return None
@@ -142,7 +142,7 @@ class AiSdk(SequentialAnswer):
 
     def close_call(self, call: ToolCall, text: str) -> bool:
         if call.part in self.context.passed.ended and call.state in ("complete", "empty"):
-            return True  # clients already have the call and would run a second one too
+            return True  # clients already have the call and would also run a second call
         if call.part not in self.context.passed.closed:
             self.call_end(call.call_id)
         self._conclude(call, text)
@@ -168,7 +168,7 @@ class AiSdk(SequentialAnswer):
 
     def _arguments(self, call: ToolCall) -> str:
         if call.custom:
-            # The input must be an object, so free-form text is written as a member of one.
+            # The input must be an object, so free-form text is written as a member of an object.
             self.context.losses.note("custom_call")
             return members(input=quoted(call.arguments))
         return arguments_of(call) or ("{}" if call.state == "empty" else "")

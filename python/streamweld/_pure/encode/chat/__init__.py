@@ -2,7 +2,7 @@
 the end.
 
 Written deltas cannot be retracted. If a close contradicts the written arguments of a call, the stream ends with an
-error; if it corrects text, a loss is recorded. An unfinished response ends with `data: {"error":…}` and without
+error; if a close corrects text, a loss is recorded. An unfinished response ends with `data: {"error":…}` and without
 `[DONE]`.
 """
 
@@ -74,7 +74,7 @@ class Chat:
 
     def __init__(self, context: EncodeContext) -> None:
         self._context = context
-        self._head = ""  # beginning of every chunk, created with the first one
+        self._head = ""  # beginning of every chunk, created with the first chunk
         self._started: ResponseStarted | None = None
         self._choices: dict[int, Calls] = {}
         self._finished: dict[int, str] = {}
@@ -85,7 +85,7 @@ class Chat:
         self._pages: dict[int, list[Source]] = {}  # pages cited without a position, per choice
         self._length: dict[int, int] = {}  # length of the closed text parts per choice, in characters
         self._has_logprobs: set[int] = set()  # open parts whose log probabilities were written
-        self._native: dict[int, str] = {}  # the source's own finish reasons, if the written ones are less specific
+        self._native: dict[int, str] = {}  # the source's own finish reasons, if the written words are less specific
         self._usage: Usage | None = None
         self._take: Mapping[type[Any], Callable[[Any], None]] = {
             ResponseStarted: self._begin,
@@ -359,8 +359,8 @@ class Chat:
     def _word(self, index: int) -> str | None:
         """Return the finish word that matches the calls that were written.
 
-        It may differ from the source's, because calls may be omitted or incomplete, and calls that the provider ran are
-        not written here.
+        It may differ from the source's finish word, because calls may be omitted or incomplete, and because calls that
+        the provider ran are not written here.
         """
         calls, reason = self._choices[index], self._finished[index]
         if reason in SUCCESS and calls.has_empty_cut_call:

@@ -29,15 +29,15 @@ _BLANK: Final = " \t\r\n"
 
 
 class _State(Enum):
-    """How much of a call was written. Calls go from top to bottom, and may skip states."""
+    """How much of a call has been written. A call moves through these states from top to bottom, and may skip some."""
 
     HELD = auto()  # nothing; the call can be written only when it is closed
     LATE = auto()  # nothing; the call can be written only when its arguments are complete
     WAITING = auto()  # nothing; the call waits for its turn
     BEGUN = auto()  # its id, its name and `written_text`
-    RESET = auto()  # the same, but the text was retracted; the close shows whether the arguments changed
+    RESET = auto()  # as BEGUN, but the text was retracted; the close shows whether the arguments changed
     CUT = auto()  # everything that was sent; no other call is written before the finish reason
-    ENDED = auto()  # everything except `waits`
+    ENDED = auto()  # everything except the text in `waits`
     WHOLE = auto()  # nothing; the call is complete and waits for its turn
 
 
@@ -50,11 +50,11 @@ class _Call:
         self.state = state
         self.call_id = call_id
         self.name = name
-        self.custom = custom  # free-form text, which only clients of this dialect can read
+        self.custom = custom  # the call has free-form text, which only clients of this dialect can read
         self.index = index  # as the source sent it; once the call has begun, as written
         self.written_text = WrittenText()
-        self.waits: list[str] = []  # text that was not written yet
-        self._json: Automaton | None = None  # the received text, except for the pieces that were not checked yet
+        self.waits: list[str] = []  # text that has not been written yet
+        self._json: Automaton | None = None  # JSON state of the checked pieces of the text
         self._unchecked: list[str] = []
 
     def receive(self, text: str, *, waits: bool) -> None:
@@ -72,7 +72,8 @@ class _Call:
         return text
 
     def gives_way(self) -> bool:
-        """Return True if clients can read another call now.
+        """Return True if another call can be written now: clients have received all arguments of this call, or its text
+        is free-form.
 
         Free-form text has no end of its own, and clients do not parse it.
         """
@@ -109,10 +110,10 @@ class Calls:
         self._context = context
         self._calls: dict[int, _Call] = {}  # calls by part, until they are completely written
         self._current: int | None = None  # the call that was written last, until it ends
-        # Heap of the calls that were not begun, by part number, which is the order of their first fragments. A removed
-        # call stays in a heap until it comes first.
+        # Heap of the calls that have not begun, by part number, that is, in the order of their first fragments. A
+        # removed call stays in the heap until it is the first in the heap.
         self._turns: list[int] = []
-        self._late: list[int] = []  # heap of the begun calls whose text waits, because another call is being written
+        self._late: list[int] = []  # heap of calls that have begun and whose text waits for another call
         self._indexes: set[int] = set()
         self._next = 0  # one more than the highest index of a started call
         self.written = 0
@@ -144,8 +145,8 @@ class Calls:
         return part in self._calls and self._calls[part].state in (_State.BEGUN, _State.RESET)
 
     def started(self, event: ToolCallStarted) -> list[str]:
-        """Return the first element for the call, if it can be written before the call is complete and it is its
-        turn.
+        """Return the first element of a call, if the call can be written before it is complete and no other call has to
+        be written first.
         """
         context = self._context
         opens = context.opens(event)
@@ -234,14 +235,14 @@ class Calls:
         return self._end(call.part, begun, rest or "")
 
     def finished(self) -> list[str]:
-        """Return the calls that waited for a truncated one. After an error, they are not written."""
+        """Return the calls that waited for a truncated call. After an error, they are not written."""
         if self._current is not None and self._calls[self._current].state is _State.CUT:
             del self._calls[self._current]
             self._current = None
         return self._go_on()
 
     def _end(self, part: int, call: _Call, rest: str) -> list[str]:
-        """Write the rest of a call, or keep it until another call gives way."""
+        """Write the rest of a call, or store the rest until the call that is being written gives way."""
         is_current = self._current == part
         if not is_current and _is_empty_end(call, rest):
             rest = ""
@@ -255,7 +256,7 @@ class Calls:
         return ([_piece(call, rest)] if rest else []) + self._go_on()
 
     def _at_once(self, call: ToolCall) -> list[str]:
-        """Write a call that has not begun, when it is its turn."""
+        """Write a call that has not begun, as soon as no other call has to be written first."""
         if not self._is_written(call):
             self._calls.pop(call.part, None)
             return self._go_on()
@@ -287,11 +288,11 @@ class Calls:
     # The order of calls
 
     def _turn(self) -> int | None:
-        """Return the first call that was not begun."""
+        """Return the first call that has not begun."""
         return self._first(self._turns)
 
     def _late_call(self) -> int | None:
-        """Return the first begun call whose text waits."""
+        """Return the first of the calls that have begun and whose text waits."""
         return self._first(self._late)
 
     def _first(self, heap: list[int]) -> int | None:
@@ -300,17 +301,17 @@ class Calls:
         return heap[0] if heap else None
 
     def _keep_late(self, part: int, call: _Call) -> None:
-        """Record that the text of a begun call waits from now on."""
+        """Record that, from now on, the text of a call that has begun waits."""
         if not call.waits:
             heappush(self._late, part)
 
     def _is_free(self) -> bool:
-        """Return True if another call than the current one can be written."""
+        """Return True if a call other than the current one can be written."""
         call = None if self._current is None else self._calls.get(self._current)
         return call is None or call.gives_way()
 
     def _go_on(self) -> list[str]:
-        """Write what waits, until a call is being written that does not give way."""
+        """Write the waiting text and calls in order, until a call that is being written does not give way."""
         elements: list[str] = []
         while self.has_unwritten and self._is_free():
             part = self._late_call()
@@ -326,7 +327,7 @@ class Calls:
         return elements
 
     def _write_waiting(self, part: int, call: _Call) -> str:
-        """Return the element with the text of a begun call that waited."""
+        """Return the element with the waiting text of a call that has begun."""
         self._current = part
         if call.state is _State.ENDED:
             self._current = None
@@ -334,7 +335,7 @@ class Calls:
         return _piece(call, call.take_waiting())
 
     def _begin(self, part: int, call: _Call) -> str:
-        """Return the first element of a call, with the text that waited."""
+        """Return the first element of a call, with the waiting text."""
         sent = call.index
         call.index = self._next if sent is None or sent < 0 or sent in self._indexes else sent
         self._indexes.add(call.index)

@@ -74,9 +74,9 @@ class EncodeContext:
     def as_written(self, event: Event) -> Event:
         """Return the event to encode.
 
-        This is the event itself, except for the finish reason of a choice with a truncated call if that reason would
-        make a client run the call: an inferred reason, or one that means success and has not been sent yet, in a target
-        that does not mark the call itself.
+        This is the event itself, except for the finish reason of a choice that has a truncated call, if the reason
+        would make a client run that call. An inferred reason is always replaced. A reason from the source is replaced
+        if it means success, has not passed through, and the target does not mark the call itself as truncated.
         """
         if isinstance(event, ToolCall) and event.state == "incomplete" and not event.provider_executed:
             self.unfinished.add(event.choice)
@@ -110,8 +110,8 @@ def is_whole(call: ToolCall) -> bool:
 def is_empty_cut(call: ToolCall) -> bool:
     """Return True for a truncated call without arguments, which a client might run.
 
-    That happens in targets that cannot mark a call as incomplete: once the call is announced, only an unsuccessful
-    ending of the response shows that it is incomplete.
+    A client might run such a call in targets that cannot mark a call as incomplete: once the call is announced, only an
+    unsuccessful ending of the response shows that the call is incomplete.
     """
     return call.state == "incomplete" and not call.provider_executed and not call.arguments.strip(_BLANK)
 
@@ -127,7 +127,7 @@ def arguments_of(call: ToolCall) -> str:
 def final_text(written: str, call: ToolCall) -> str:
     """Return the final arguments of a call whose deltas wrote `written`.
 
-    For an invalid call, they are everything that was sent.
+    For an invalid call, return everything that was sent as arguments.
 
     A complete call without arguments gets an empty object.
     """
@@ -160,7 +160,7 @@ class WritesUnmodelled(Protocol):
     """Encoder that can write content of its own dialect that no streamweld event represents."""
 
     def write_unmodelled(self, content: Unmodelled, /) -> None:
-        """Write such content in the place where it was sent."""
+        """Write content that no streamweld event represents, in the place where it was sent."""
         ...
 
 

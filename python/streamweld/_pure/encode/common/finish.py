@@ -40,7 +40,9 @@ class Fault:
     type: str
     code: str
     sent: str | None = None
-    """The error as the upstream sent it, if the target has another form and the message does not contain all of it."""
+    """The error as the upstream sent it. Set if the error is written in another form and the message does not contain
+    the whole error.
+    """
 
     def keep_sent(self, payload: bytes) -> Fault:
         """Store the payload that contained the upstream error."""

@@ -1,4 +1,4 @@
-"""Holds tool calls that the server may run itself, until it is known whether it does.
+"""Holds tool calls that the server may run itself, until it is known whether the server runs them.
 
 A Responses stream may contain a `function_call` together with its `function_call_output`. A client that receives such a
 call in another dialect would run it again. Therefore, each call waits until its result arrives, or until a part of
@@ -119,7 +119,7 @@ class HeldCalls:
                 pass
 
     def _wait(self, part: int, call_id: str) -> None:
-        """Add a waiting call, or replace the id of one."""
+        """Add a waiting call, or replace the id of a waiting call."""
         heappush(self._parts.setdefault(call_id, []), -part)
         self._undecided[part] = call_id
 

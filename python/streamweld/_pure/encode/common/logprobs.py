@@ -31,7 +31,7 @@ class Logprobs:
 def read_logprobs(source: str | None, target: str, metadata: Mapping[str, Any] | None) -> Logprobs | None:
     """Return the log probabilities in the metadata of a text event from `source`, in the form that `target` requires.
 
-    Returns None if there are none, or if an entry lacks a token or a probability.
+    Returns None if there are no log probabilities, or if a list item lacks a token or a probability.
     """
     found: Any = None if metadata is None else metadata.get("logprobs")
     others = metadata is not None and len(metadata) > 1

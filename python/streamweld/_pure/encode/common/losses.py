@@ -2,7 +2,7 @@
 
 The kinds are in `_spec/conversions.json`.
 
-An encoder records a loss while it handles an event. The converter reports it afterwards as the diagnostic
+An encoder records a loss while it handles an event. The converter reports the loss afterwards as the diagnostic
 `not_carried`, when the encoder's state is consistent again.
 """
 
@@ -48,7 +48,7 @@ class Losses:
             self.note("metadata")
 
     def forget(self) -> None:
-        """Discard the losses that have not been reported yet, because the output that they concern was discarded."""
+        """Discard the losses that have not been reported yet, because the output that caused them was discarded."""
         self._reported.difference_update(self._fresh)
         self._fresh = []
 

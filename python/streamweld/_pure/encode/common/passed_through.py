@@ -1,8 +1,8 @@
 """Records which parts of a response passed through unchanged, so that an encoder for the same dialect can continue the
 response.
 
-The record is empty if another dialect is written, because then nothing passes through. Each encoder decides how to use
-these facts.
+The record is empty if another dialect is written, because nothing passes through in that case. Each encoder decides how
+to use these facts.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ __all__ = ["PassedThrough"]
 
 @dataclass(slots=True)
 class PassedThrough:
-    """What passed through in one stream."""
+    """The parts, items and events of one stream that passed through."""
 
     own: bool = False  # source and target dialect are equal, so the source's ids and indexes stay valid
-    # Wire index of the part that the current start event opens, and the index inside its item. The index can be kept as
-    # long as nothing was omitted or inserted.
+    # Wire index of the part that the current start event opens, and the index of the part inside its item. The index
+    # can be kept as long as nothing was omitted or inserted.
     at: int | None = None
     index: int | None = None
     sub: int | None = None
@@ -46,5 +46,5 @@ class PassedThrough:
     # Items whose close passed through, as sent, by index.
     items: dict[int, Mapping[str, Any]] = field(default_factory=dict[int, Any])
     created: tuple[str | None] | None = None  # id of the response, once the event that opens it passed through
-    unopened: bool = False  # the source has no opening, so one is written before its first event
+    unopened: bool = False  # the source has no opening, so an opening is written before the source's first event
     payload: bytes = b""  # the payload of the current event

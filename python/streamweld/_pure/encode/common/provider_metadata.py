@@ -1,7 +1,8 @@
 """Metadata that only the provider that created it can use: signatures, encrypted reasoning and item ids.
 
-It is written only to fields that a client sends back to that provider: `providerMetadata` of the AI SDK, under the
-provider's name. When an AI SDK stream is converted to the provider's own dialect, it is restored from there.
+This metadata is written only to fields that a client sends back to that provider: `providerMetadata` of the AI SDK,
+under the provider's name. When an AI SDK stream is converted to the provider's own dialect, the metadata is restored
+from `providerMetadata`.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def _own(context: EncodeContext, name: str, event: ReasoningDone | TextDone | To
     if event.type != "reasoning_done":
         return own
     if event.encrypted_content:
-        # OpenAI requires that both be sent back together.
+        # OpenAI requires that the encrypted content and the item id be sent back together.
         if context.source == "responses" and event.item_id:
             own["itemId"] = event.item_id
         own[_ENCRYPTED.get(name, "reasoningEncryptedContent")] = event.encrypted_content

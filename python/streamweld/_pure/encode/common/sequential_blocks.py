@@ -77,8 +77,8 @@ class Block:
     gone: bool = False  # still in the queue, but without anything left to write
     over: bool = False  # a call that was written or dropped
     passed: bool = False  # a call that was removed from the queue, because an earlier call has not been written yet
-    turn: int = 0  # calls only: the part number, which is the order of the first fragments
-    has_turn: bool = False  # calls only: calls that were announced later wait for this one
+    turn: int = 0  # calls only: the part number; calls are ordered by it
+    has_turn: bool = False  # calls only: calls that were announced later wait for this call
     frozen: bool = False  # its deltas were retracted, so only the close is authoritative
     done: Done | None = None
     call: ToolCall | None = None
@@ -95,7 +95,7 @@ class Block:
     item: str | None = None
     members: Raw = field(default_factory=dict[str, str])  # in the same dialect: unknown members of the block's start
     cited: int = 0  # number of annotations that were already written
-    cites_late: bool = False  # annotations arrived before they could be written; the rest is written at the close
+    cites_late: bool = False  # an annotation arrived while the block was not open
     unmodelled: UnmodelledBlock | None = None  # a block without a part
 
 
@@ -111,7 +111,7 @@ class UnmodelledBlock:
 class Writer(Protocol):
     """How a target writes blocks. A block is opened only after the previous one was closed."""
 
-    corrects: bool  # the close of a call repeats its arguments and replaces the streamed ones
+    corrects: bool  # the close of a call repeats its arguments and replaces the streamed arguments
     runs_calls: bool  # the target can represent calls that the client does not run, and their results
     # Clients of the dialect accept several open blocks, which a source of the same dialect may send.
     side_by_side: bool
@@ -127,7 +127,7 @@ class Writer(Protocol):
     def close(self, block: Block) -> None:
         """Write the end of a block.
 
-        Without `block.done` or `block.call`, the block is only interrupted by another part.
+        If neither `block.done` nor `block.call` is set, the part has not ended: another part interrupts the block.
         """
         ...
 
@@ -136,7 +136,7 @@ class Writer(Protocol):
         ...
 
     def is_worth(self, block: Block) -> bool:
-        """Return True if a part that ended without an open block still needs one."""
+        """Return True if a part that ended without an open block still needs a block."""
         ...
 
     def close_call(self, call: ToolCall, text: str) -> bool:
@@ -239,7 +239,7 @@ class Blocks:
     def has_empty_cut_call(self) -> bool:
         """Return True if `finish` would close a call that clients would run although its arguments may be missing.
 
-        Here, a call is opened with the first piece of its arguments, so there is no such call.
+        Here, a call is opened only with the first piece of its arguments, so this method always returns False.
         """
         return False
 
@@ -408,7 +408,7 @@ class Blocks:
     @property
     def _renames(self) -> bool:
         """Return True if a changed name is acceptable: the close repeats it and the source has the same dialect, so
-        clients may already have received it.
+        clients may already have received the new name.
         """
         return self._writer.corrects and self._context.passed.own
 
@@ -470,7 +470,7 @@ class Blocks:
             heappush(self._turns, (part, block))
 
     def _take_turn(self, block: Block) -> None:
-        """Finish the call, so that the next unfinished one may be written."""
+        """Finish the call, so that the next unfinished call may be written."""
         block.over = True
         turns = self._turns
         while turns and turns[0][1].over:

@@ -2,8 +2,7 @@
 
 This replaces the queue in `Blocks`. Some sources open a block while another is open, although clients of the dialect
 support only one open block. The first block then stays open until the source closes it, and the others wait in the
-order in which they started. A part whose announcement cannot be written yet is written in one piece at its end, as in
-`Blocks`.
+order in which they started. A part whose start cannot be written yet is written completely at its end, as in `Blocks`.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class SourceBlocks(Blocks):
         self._open_blocks: set[Block] = set()
         self._holding: dict[int, Block] = {}  # open blocks whose stop has not passed through, by part
         self._open_calls: Counter[str] = Counter()  # number of open calls with each id
-        self._unseen: Block | None = None  # a part treated as the open block, although it has nothing to write yet
+        self._unseen: Block | None = None  # a part treated as the open block, although it has no content to write yet
         self._late: list[Block] = []  # incomplete calls; only the end shows whether they may be closed
 
     def event(self, event: Event) -> None:
@@ -99,7 +98,7 @@ class SourceBlocks(Blocks):
         return not (block is self._unseen or block in self._open_blocks) and self._is_taken()
 
     def _is_taken(self) -> bool:
-        """Return True if a block is open and no other may be open.
+        """Return True if a block is open and no second block may be opened.
 
         A block whose stop has passed through is no longer open.
         """
@@ -112,7 +111,7 @@ class SourceBlocks(Blocks):
     def _go_on(self) -> None:
         """Write the waiting parts, as long as no block is open.
 
-        If the upstream retracted written text, nothing follows.
+        If the upstream retracted written text, no more content is written.
         """
         while self._row and not (self._context.broken or self._is_taken()):
             block = self._row.popleft()

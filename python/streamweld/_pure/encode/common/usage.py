@@ -1,6 +1,6 @@
 """Token counts that are normalized across sources: `input` includes the cache, and `output` includes the reasoning.
 
-`streamweld.usage` reads them, and each encoder converts them to the definitions of its target.
+`streamweld.usage` reads the counts, and each encoder converts them to the definitions of its target.
 """
 
 from __future__ import annotations

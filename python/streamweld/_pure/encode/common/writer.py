@@ -30,7 +30,7 @@ class Frames:
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
-        # Payloads that are created when the output is taken, by position.
+        # Payloads that are created only when the output is taken, by their position in the output.
         self._later: dict[int, Callable[[], str]] = {}
 
     def __bool__(self) -> bool:

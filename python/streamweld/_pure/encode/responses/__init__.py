@@ -97,7 +97,7 @@ class Responses:
         self._holders: dict[Key, Holder] = {}  # if the source has the same dialect: items, until they are done
         self._idle: dict[Key, Holder] = {}  # items in `_holders` whose parts are all closed
         self._left: dict[Key, Holder] = {}  # items that are done
-        self._resumed: list[Holder] = []  # items that continued after their done event
+        self._resumed: list[Holder] = []  # items that continued after their `output_item.done` event
         self._turns = 0  # number of times that an item began or continued
         self._holder_of: dict[int, Holder] = {}  # items by part
         self._chances: dict[int, list[str]] = {}  # log probabilities of text parts without a written delta
@@ -181,7 +181,7 @@ class Responses:
         resource, passed = self._resource, self._context.passed
         if resource is not None:
             if started is not None:
-                resource.learn(started)  # this is too late for clients, which already have the id from the opening
+                resource.learn(started)  # the id can no longer change: clients received it when the response was opened
                 if passed.own:
                     resource.take(passed.payload)
         else:
@@ -224,8 +224,8 @@ class Responses:
         # delivered.
         if self._context.cut_ending == "incomplete":
             self._close_all()
-        # OpenResponses puts the code and message in `error`; OpenAI puts them next to it. Clients of either kind find
-        # them.
+        # OpenResponses puts the code and message in `error`; OpenAI puts them next to `error`. Clients of either kind
+        # find them.
         code, message = quoted(fault.code), quoted(fault.message)
         error_object = members(type=quoted(fault.type), code=code, message=message, param="null")
         self._wire.event("error", f'"error":{error_object},"code":{code},"message":{message},"param":null')
@@ -281,9 +281,9 @@ class Responses:
             self._parts[holder.index] = holder.numbers
 
     def _end_resumed(self) -> None:
-        """Write a second done event for each resumed item.
+        """Write a second `output_item.done` event for each resumed item.
 
-        These events are written only once, at the end, because an item can be resumed for each of its parts.
+        This is done only at the end, because an item can be resumed once for each of its parts.
         """
         still_open: list[Holder] = []
         for holder in self._resumed:
@@ -318,8 +318,8 @@ class Responses:
     # Text
 
     def _text_started(self, event: TextStarted | RefusalStarted) -> None:
-        """If the source has the same dialect, open the item where the source opens it. Otherwise, the first text opens
-        it.
+        """If the source has the same dialect, open the item where the source opens it. Otherwise, the item is opened by
+        its first text.
         """
         if self._context.passed.own:
             self._own_part(event.part, TEXT if isinstance(event, TextStarted) else REFUSAL)
@@ -466,7 +466,7 @@ class Responses:
         if carries and event.encrypted_content:
             if event.kind == "summary":
                 self._kinds[event.part] = SUMMARY
-            self._text_item(event)  # without text, a carrier still needs an item
+            self._text_item(event)  # a carrier without text also needs an item
         kept = self._context.passed.own or carries
         item = self._items.get(event.part)
         holder = item.holder if isinstance(item, TextItem) else self._bare.get(event.part)
@@ -556,7 +556,7 @@ class Responses:
             self._called = True
             self._close(call.part, "completed")
         else:
-            # An incomplete item must be the last one, so it stays open until the end.
+            # Only the last item may be incomplete, so an incomplete call stays open until the end.
             self._unfinished.append((call.part, _INVALID_REASON if call.state == "invalid" else _CUT_REASON))
 
     def _result(self, _: ToolResult) -> None:
@@ -580,7 +580,7 @@ class Responses:
 
 
 def _word(finished: Finished) -> str | None:
-    """Return `completed`, or the reason why the response is incomplete, or None if it failed."""
+    """Return `completed`, or the reason why the response is incomplete, or None if the response failed."""
     word = finish_word(_TARGET, finished.finish_reason)
     return word if word == _DONE else sent_word(_TARGET, finished) or word
 

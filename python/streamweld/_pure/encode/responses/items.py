@@ -101,17 +101,17 @@ class Holder:
         self.wire = wire
         self.identity = "null" if identity is None else quoted(identity)
         self.index = index
-        self.numbers: set[int] = set()  # numbers of the item's parts, if it can have several
+        self.numbers: set[int] = set()  # numbers of the item's parts, if the item can have several
         self.open: set[int] = set()  # numbers of the open parts
         self.ended = False  # the close was already written
-        self.resumed = False  # the item continued after its close; the encoder writes the close again at the end
+        self.resumed = False  # the item continued after its close; the encoder writes a second close at the end
         self.status: ItemStatus = "completed"  # status in the last close
         self.key: Key = (index, True, 0)  # set by the encoder: the key, and when the item got that key
         self.turn = 0
         self.at = f'"output_index":{index}'
         self.is_message = shape.holder is None
         self.encrypted: str | None = None
-        self.parts: dict[str, dict[int, str]] = {shape.holder or "content": {}}  # by the member that holds them
+        self.parts: dict[str, dict[int, str]] = {shape.holder or "content": {}}  # parts, by the member that has them
         self._next: dict[str, int] = {}  # one more than the highest part index, by the same member
         if not announced:
             wire.event("response.output_item.added", f'{self.at},"item":{self._item("in_progress")}')
@@ -128,14 +128,14 @@ class Holder:
         self._next[member] = max(sub + 1, self._next.get(member, 0))
 
     def close(self, status: ItemStatus) -> Callable[[], str]:
-        """Return the final item, created on demand because it may have many parts and may continue after this."""
+        """Return the final item, created on demand, because the item may have many parts and may still continue."""
         self.status = status
         if not self.resumed:
             self.done()
         return lambda: self._item(status)
 
     def done(self) -> None:
-        """Write the item's done event, unless the source's own event passed through."""
+        """Write the item's `output_item.done` event, unless the source's own event passed through."""
         if not self.ended:
             self.wire.event_later("response.output_item.done", lambda: f'{self.at},"item":{self._item(self.status)}')
 

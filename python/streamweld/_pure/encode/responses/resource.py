@@ -69,7 +69,7 @@ class Resource:
             self._id = _id(created[0])
 
     def learn(self, started: ResponseStarted) -> None:
-        """Set the model and creation time of the response if they were unknown when it began."""
+        """Set the model and creation time of the response if they were unknown when the response began."""
         if started.model:
             self._model = quoted(started.model)
         self._created = self._created if started.created is None else started.created
@@ -154,7 +154,7 @@ class _Again:
         ] = {}  # items by the members that are compared
 
     def spelled(self, text: str) -> str:
-        """Return an item that passed through as the source sent it, if the source repeats it."""
+        """Return an item that passed through, in the form in which the source repeats it, if the source does so."""
         item: dict[str, Any] = loads_raw(text)
         names = tuple([name for name in _IDENTIFYING_MEMBERS if isinstance(item.get(name), str)])
         if names not in self._by_identity:

@@ -42,7 +42,7 @@ class Parsing:
 
     @property
     def has_matched(self) -> bool:
-        """True if more than white space and a name matched after the marker, or if an object or a list begins there.
+        """True if more than whitespace and a name matched after the marker, or if an object or a list begins there.
 
         In a family without a marker, the bracket itself opens the block. It counts only if its contents begin like a
         call.

@@ -107,7 +107,7 @@ def _whole(text: str) -> Payload:
 
 
 def checked_object(text: str) -> str:
-    """Return the text of a JSON object without surrounding white space."""
+    """Return the text of a JSON object without surrounding whitespace."""
     if not isinstance(_whole(text).value, dict):
         raise Malformed
     return text.strip(" \t\r\n")

@@ -7,7 +7,8 @@ This is not XML: a value is raw text up to its closer. Keys of a family in `_spe
 - `parameter`: the literals `open`, `named` and `close`, in which `{key}` is the name of the parameter
 - `trim`: `newline` removes one newline at each end of a value
 - `typed`: `attribute` if the tag of a parameter declares whether its value is a string; otherwise, the schema
-  determines the type. The literals are `string` and `json`; their defaults are `string="true">` and `string="false">`.
+  determines the type. The keys `string` and `json` contain the two literals. Their defaults are `string="true">` and
+  `string="false">`.
   A call with such tags may also be a single JSON object, between the two literals of `object` if there are any, or a
   self-closing element
 - `entities`: `&quot;` and `&amp;` in names are decoded

@@ -1,4 +1,4 @@
-//! Appends argument text to a tool call, repairs it and emits the events (R1g, AM3, A8).
+//! Appends argument text to a tool call, repairs the text and emits the events (R1g, AM3, A8).
 //!
 //! The repairs are in `arguments`. The caller has already determined which call a fragment belongs to. This module
 //! handles only the cases that depend on the text itself: R1g, AM3 and an overflow (A8).

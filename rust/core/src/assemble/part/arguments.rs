@@ -43,7 +43,7 @@ use crate::model::spec::Code;
 use std::borrow::Cow;
 
 const PLACEHOLDERS: [&[u8]; 4] = [b"{}", b"null", b"\"\"", b"\"{}\""];
-/// Maximum length of a placeholder in bytes, including the white space around it.
+/// Maximum length of a placeholder in bytes, including the whitespace around it.
 const LONGEST_PLACEHOLDER: usize = 16;
 
 /// The argument text of one call.
@@ -394,8 +394,8 @@ impl ArgumentText {
         plainly(Change::Grew)
     }
 
-    /// Returns how many bytes of the fragment complete the object or array, if only the bytes after them make the text
-    /// invalid; otherwise 0.
+    /// Returns the number of bytes at the start of the fragment that complete the object or array. The result is 0
+    /// unless only the bytes after them make the text invalid.
     fn whole_with(&self, after: &Automaton) -> usize {
         let Status::Broken { pos, problem } = after.status() else {
             return 0;

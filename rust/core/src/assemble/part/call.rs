@@ -1,7 +1,7 @@
 //! State of one tool call in progress: its identity, its arguments, and how much of them has been emitted.
 //!
-//! Contains only state and queries. `apply_identity`, `route_fragment` and `close_calls` change it; `call_events` emits
-//! its events.
+//! Contains only state and queries. `apply_identity`, `route_fragment` and `close_calls` change the call; `call_events`
+//! emits its events.
 
 use crate::assemble::part::arguments::ArgumentText;
 use crate::assemble::part::canonical_json::canonical;

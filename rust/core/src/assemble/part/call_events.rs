@@ -32,8 +32,8 @@ pub fn flush_unstarted(out: &mut Output<'_>, choice: &mut Choice, other_than: Op
     }
 }
 
-/// Emits the queued calls when a call receives data. Returns the first call without a name, because later calls are not
-/// emitted before it.
+/// Emits the queued calls when a call receives data. Returns the first call that must wait, because later calls are not
+/// emitted before this call.
 #[inline]
 pub fn flush_for_call(out: &mut Output<'_>, choice: &mut Choice) -> Option<usize> {
     if choice.unstarted.is_empty() {
@@ -42,9 +42,10 @@ pub fn flush_for_call(out: &mut Output<'_>, choice: &mut Choice) -> Option<usize
     flush(out, choice, None, true)
 }
 
-/// Calls are emitted in the order in which they first appeared. Calls after a call without a name stay queued until it
-/// has a name. If names arrive in pieces, a call without arguments may still receive a piece of its name while another
-/// call (`by_call`) receives data.
+/// Emits the queued calls, in the order in which they first appeared, and returns the first call that must wait. The
+/// calls after a call without a name also wait, until that call has a name. `by_call`: the data that arrived belongs to
+/// another call. If names arrive in pieces, a call without arguments then waits too, because more of its name may
+/// follow.
 fn flush(
     out: &mut Output<'_>,
     choice: &mut Choice,
@@ -77,7 +78,7 @@ fn flush(
     first
 }
 
-/// Emits the settled part of the call's text. White space alone may still mean "no arguments", so it is held back.
+/// Emits the settled part of the call's text. Whitespace alone may still mean "no arguments", so it is held back.
 #[inline]
 pub fn publish(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     let Some(call) = choice.get(slot).filter(|call| !call.dropped) else {
@@ -179,7 +180,7 @@ fn mark(call: &Call, choice: i32) -> Mark<'static> {
     }
 }
 
-/// Emits the start of a call in a dialect that sends each name in one piece, so that the name is final at once.
+/// Emits the start of a call in a dialect that sends each name in one piece, so that the name is already final.
 pub fn show_start(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     let index = choice.index;
     if let Some(call) = choice.get_mut(slot).filter(|call| !call.name.is_empty()) {

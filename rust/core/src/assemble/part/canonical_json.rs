@@ -1,6 +1,6 @@
 //! Canonical form of a JSON value: the same text for every spelling, so that equal values compare as equal strings.
 //!
-//! Ignores white space, escapes and the order of keys; numbers are compared as written. A JSON string that contains a
+//! Ignores whitespace, escapes and the order of keys; numbers are compared as written. A JSON string that contains a
 //! JSON document has the canonical form of that document, because some gateways encode repeated arguments twice. Call
 //! these functions only with text that the automaton accepted as one complete value.
 
@@ -17,7 +17,7 @@ pub fn is_whole(text: &[u8]) -> bool {
     check(text, MAX_DEPTH) == Status::Complete
 }
 
-/// Returns the canonical form of a complete JSON value, or the text itself if it is not one.
+/// Returns the canonical form of the text if it is a complete JSON value, or else the text itself.
 pub fn canonical(text: &str) -> String {
     if let Some(inner) = unwrap(text) {
         return spell(&inner).unwrap_or(inner);
@@ -25,7 +25,7 @@ pub fn canonical(text: &str) -> String {
     spell(text).unwrap_or_else(|| text.to_owned())
 }
 
-/// Returns the document inside a JSON string, if the string contains one.
+/// Returns the JSON document inside a JSON string, if the string contains a document.
 pub fn unwrap(text: &str) -> Option<String> {
     let mut scanner = Scanner::new(text, None);
     if scanner.kind().ok()? != Kind::String {

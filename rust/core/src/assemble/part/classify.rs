@@ -32,7 +32,7 @@ const UNPRINTED: [RangeInclusive<char>; 12] = [
 ];
 
 /// Returns the final state of a call. Drops aliases that are the id of another call. `unclosed`: the stream closed
-/// other calls explicitly, but not this one.
+/// other calls explicitly, but not this call.
 pub fn classify(
     ctx: &mut RuleContext<'_, '_>,
     call: &Call,

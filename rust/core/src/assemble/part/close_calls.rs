@@ -1,5 +1,5 @@
 //! Closes the tool calls of a choice: joins fragments, drops duplicates and empty calls, and classifies, orders and
-//! emits the rest.
+//! emits the remaining calls.
 //!
 //! join       join neighbors that are valid JSON only when joined: `join_fragments`
 //! echo       drop a nameless call that only repeats the arguments of a named one
@@ -110,7 +110,7 @@ pub fn close_calls(
 /// Closes one call that the stream closed explicitly. A client-side call without text stays open until its choice ends,
 /// because the finish reason determines whether it is complete.
 pub fn close_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> ParseResult {
-    // Close a provider-executed call at once: only the provider needs its arguments, and often there are none.
+    // Close a provider-executed call immediately: only the provider needs its arguments, and often there are none.
     let waits = |call: &Call| call.text.is_blank() && !call.provider_executed;
     if choice.get(slot).is_none_or(waits) {
         return Ok(());
@@ -281,7 +281,7 @@ fn pair(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
         .diagnose(Code::ARGS_PAIRED, Some(part), &other.to_string())
 }
 
-/// Replaces text that stands for other arguments: white space, null and "" stand for no arguments, and a JSON string
+/// Replaces text that stands for other arguments: whitespace, null and "" stand for no arguments, and a JSON string
 /// stands for the JSON that it contains.
 fn unwrap(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> ParseResult {
     let Some(call) = choice.get_mut(slot) else {
@@ -314,8 +314,8 @@ fn unwrap(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> Pa
     ctx.report(code, part)
 }
 
-/// Ignores a placeholder if the response has no finish reason, because the arguments after it may have been truncated.
-/// If token counts show that the response was complete, the placeholder is kept.
+/// Ignores a placeholder if the response has no finish reason, because arguments that follow the placeholder may have
+/// been truncated. If token counts show that the response was complete, the placeholder is kept.
 fn ignore_placeholder(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) {
     let runs = ctx.switches().empty_call_without_reason == EmptyCall::Run;
     if runs || ctx.shared.is_counted() {
@@ -354,7 +354,7 @@ fn dedupe(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
         }
     }
     for group in groups.into_iter().filter(|group| group.len() > 1) {
-        // Closed calls are final, so they are kept. Of the other calls, each one that repeats a kept call is dropped.
+        // Closed calls are final, so they are kept. Each other call that repeats a kept call is dropped.
         let judged = |slot: &usize| choice.get(*slot).is_some_and(|call| call.verdict.is_some());
         let (judged, others): (Vec<usize>, Vec<usize>) = group.into_iter().partition(judged);
         let mut contents: HashSet<String> = HashSet::new();

@@ -75,7 +75,7 @@ pub fn trim(data: &[u8]) -> &[u8] {
     data.get(start..end).unwrap_or_default()
 }
 
-/// Returns true for `{}`, with any white space.
+/// Returns true for `{}`, with any whitespace.
 pub fn is_empty_object(piece: &[u8]) -> bool {
     let inside = trim(piece).strip_prefix(b"{");
     inside.is_some_and(|inside| trim(inside) == b"}")

@@ -1,6 +1,6 @@
 //! State of an output item: its text parts or its one call. Contains only state and queries.
 //!
-//! `item_index` finds the item for an address; `item_text` and `item_call` change it.
+//! `item_index` finds the item for an address; `item_text` and `item_call` change the item.
 
 use crate::assemble::part::call::Id;
 use crate::assemble::part::call::MAX_ALIASES;
@@ -30,7 +30,7 @@ pub struct ItemPart {
     pub last_sub: Option<i64>,
     /// Sub-index of the event that last sent the complete text.
     pub value_sub: Option<i64>,
-    /// Two consecutive deltas had the same sub-index, so it is meaningful.
+    /// Two consecutive deltas had the same sub-index, so the sub-index is meaningful.
     pub sub_is_reliable: bool,
     /// Some text of the part has been emitted.
     pub begun: bool,
@@ -119,8 +119,8 @@ impl SubIndexTable {
         self.sorts(channel, kind).filter_map(last).max()
     }
 
-    /// Returns the matching pairs of channel and kind that are in use. There are at most as many as reasoning kinds
-    /// plus two.
+    /// Returns the matching pairs of channel and kind that are in use. Their number is at most the number of reasoning
+    /// kinds plus two.
     fn sorts(&self, channel: Channel, kind: Option<&str>) -> impl Iterator<Item = Sort> {
         let fits = move |(other, known): &&Sort| {
             *other == channel && kind.is_none_or(|kind| kind == *known)

@@ -34,7 +34,7 @@ use crate::model::event::WireFact;
 use crate::model::fault::Fault;
 use crate::model::spec::Code;
 
-/// Maximum length in bytes of an empty object that contains white space.
+/// Maximum length in bytes of an empty object that contains whitespace.
 const SHORT: usize = 64;
 /// Bytes that a gateway loses when it drops the first fragment.
 const LOST: &[u8] = b"{\"";
@@ -159,8 +159,8 @@ pub fn name_call(
     Ok(())
 }
 
-/// Stores the ids of an event that addressed the item. The first ones become the item's own ids; different ones become
-/// aliases. `other`: an unexpected id to report.
+/// Stores the ids of an event that addressed the item. The first ids become the item's own ids; ids that differ from
+/// them become aliases. `other`: an unexpected id to report.
 pub fn note_ids(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -451,8 +451,8 @@ fn replace(
 }
 
 /// Closes a call that the stream closed explicitly. The call becomes final if the provider executes it, if the stream
-/// contained its complete arguments, or if its text is not the beginning of a JSON value. Otherwise, more text may follow
-/// the close.
+/// contained its complete arguments, or if its text is not the beginning of a JSON value. Otherwise, more text may
+/// follow the close.
 pub fn end_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> ParseResult {
     let is_open = |call: &&Call| call.verdict.is_none() && !call.dropped;
     if choice.call_of(item).filter(is_open).is_none() {

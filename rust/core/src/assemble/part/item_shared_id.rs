@@ -113,7 +113,7 @@ pub fn resolve_shared_id(
     Ok(true)
 }
 
-/// Creates items for the calls from `count` on, at the indexes that announced them.
+/// Creates an item for each call from slot `count` on, at the index that announced the call.
 fn adopt(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -1,8 +1,8 @@
 //! Text, reasoning and refusal parts that the stream opens and closes explicitly: finds the part for a delta, and
 //! updates its text.
 //!
-//! Several parts may be open at once. A part begins with its opening event or with its first text. Text in the opening
-//! event is held back until the deltas show whether they repeat or continue it. Authoritative text replaces the
+//! Several parts may be open at the same time. A part begins with its opening event or with its first text. Text in the
+//! opening event is held back until the deltas show whether they repeat or continue it. Authoritative text replaces the
 //! streamed text. A reasoning part of an item with an id closes with the item, because encrypted content may still
 //! arrive.
 
@@ -368,11 +368,11 @@ fn show(
     }
 }
 
-/// Sets the complete text from an authoritative event. Replaces the streamed text. If it only adds text at the end,
-/// that text is emitted as one more delta.
+/// Sets the complete text from an authoritative event. Replaces the streamed text. If the complete text only adds text
+/// at the end, the added text is emitted as one more delta.
 ///
-/// If the deltas of the part had several sub-indexes, the value may be the text of `sub` alone; it is then stored until
-/// the part ends.
+/// If the deltas of the part had several sub-indexes, the complete text may be the text of `sub` alone; it is then
+/// stored until the part ends.
 pub fn set_whole_text(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -546,7 +546,7 @@ pub fn finish_item(
         .try_for_each(|spot| end_part(ctx, choice, spot))
 }
 
-/// Closes the open parts of an item with empty text, because the response restarts.
+/// Clears the text of an item's open parts and closes them, because the response restarts.
 pub fn take_back(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) {
     let index = choice.index;
     for spot in choice.spots(item) {

@@ -12,7 +12,7 @@ use crate::assemble::rule_context::RuleContext;
 use crate::model::spec::Code;
 use std::collections::HashMap;
 
-/// Limits the work to a multiple of the total text size, so that the search stays linear on hostile streams.
+/// Maximum work of the search, as a multiple of the total text size. Keeps the search linear even on hostile streams.
 const COST: usize = 8;
 
 pub fn join_fragments(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
@@ -120,7 +120,7 @@ fn is_open(call: &Call) -> bool {
     !call.custom && !call.is_empty() && call.text.is_unfinished()
 }
 
-/// Merges the call `other` into `slot`, because `other` was only a fragment of that call.
+/// Merges the call `other` into the call `slot`, because `other` was only a fragment of `slot`.
 pub fn merge_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize, other: usize) {
     call_events::retract(ctx.out, choice, other);
     let Some(gone) = choice.get_mut(other) else {

@@ -113,7 +113,7 @@ impl Labels {
     }
 
     /// Returns the text of the part with the closing texts inserted. If there is only one closing text and it differs
-    /// from the streamed text of its label, it is the text of the whole part.
+    /// from the streamed text of its label, this closing text is the text of the whole part.
     pub fn closed_text(&self, text: &str) -> Option<String> {
         let Labels::Several(all) = self else {
             return None;

@@ -374,7 +374,7 @@ fn written_length(members: &[(impl AsRef<str>, impl AsRef<str>)]) -> usize {
 }
 
 /// Returns true if `written` would return exactly `raw`, which has these members: the keys have no escapes and no
-/// duplicates, and there is no white space between members.
+/// duplicates, and there is no whitespace between members.
 fn is_written(raw: &str, members: &[(Cow<'_, str>, &str)]) -> bool {
     let plain = |(key, _): &(Cow<'_, str>, &str)| matches!(key, Cow::Borrowed(_));
     !members.is_empty() && members.iter().all(plain) && raw.len() == written_length(members)

@@ -51,7 +51,8 @@ pub fn is_own_close(choice: &Choice, item: usize, address: &Address<'_>) -> bool
     }
 }
 
-/// Returns true if a close has the item id, name and arguments of the open item's call, but a call id that no call has.
+/// Returns true if a close matches the item id, name and arguments of the open item's call, but has a call id that is
+/// not used by any call.
 pub fn is_close_under_another_id(
     choice: &mut Choice,
     item: usize,
@@ -106,7 +107,7 @@ pub fn is_closed(choice: &Choice, item: usize) -> bool {
     !open || reported
 }
 
-/// Reports, once per call, that it was announced again.
+/// Reports, once per call, that the call was announced again.
 pub fn report_reannounced(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -145,7 +146,7 @@ pub fn begin_reannounced(
     Ok(())
 }
 
-/// Decides whether a repeated announcement meant the same call or another one. Called when the item closes or the
+/// Decides whether a repeated announcement meant the same call or another call. Called when the item closes or the
 /// choice ends.
 pub fn decide(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> ParseResult {
     let Some(record) = choice.item_index.get_mut(item) else {

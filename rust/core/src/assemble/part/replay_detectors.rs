@@ -11,7 +11,7 @@ pub struct Cumulative {
     pub alive: bool,
     /// At least one fragment was longer than the previous one.
     pub grown: bool,
-    /// A4 applied: a later fragment that begins with the text replaces it.
+    /// A4 applied: from now on, a fragment that begins with the text replaces the text.
     pub follows: bool,
     pub reported: bool,
 }
@@ -100,16 +100,17 @@ impl Doubling {
         self.single = None;
     }
 
-    /// At the end, returns the text of one fragment per pair, if it is a complete object and there were at least two
-    /// pairs.
+    /// At the end, returns the text of one fragment per pair, if that text is a complete object and there were at least
+    /// two pairs.
     pub fn whole_at_the_end(&self, count: usize) -> Option<Vec<u8>> {
         let single = self.single.as_deref()?;
         let whole = count % 2 == 0 && single.pairs > 1 && single.automaton.is_complete_object();
         whole.then(|| single.data.clone())
     }
 
-    /// Returns the text of one fragment per pair if it can continue where the full text, which has this length, would
-    /// break. After that, the second fragment of each pair is dropped.
+    /// Called when the piece would make the full text invalid JSON; `length` is the length of that text. Returns the
+    /// text of one fragment per pair if the piece can continue it. From then on, the second fragment of each pair is
+    /// dropped.
     pub fn take_on_break(&mut self, count: usize, length: usize, piece: &[u8]) -> Option<Vec<u8>> {
         let single = self.single.as_deref()?;
         if single.data.len() == length {

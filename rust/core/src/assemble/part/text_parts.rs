@@ -111,7 +111,7 @@ impl TextParts {
         }
     }
 
-    /// Adds one piece as received. Returns false if its metadata was not emitted with any event.
+    /// Adds one piece as received. Returns false if the metadata of the piece was not emitted with any event.
     #[inline]
     pub fn push(
         &mut self,
@@ -196,7 +196,7 @@ impl TextParts {
         self.length_of(channel).length
     }
 
-    /// Returns all text received in a channel. The cost is proportional to its length.
+    /// Returns all text received in a channel. The cost is proportional to the length of that text.
     pub fn whole(&self, channel: Channel) -> String {
         let parts = self.parts.iter();
         let parts = parts.filter(|part| part.channel == channel && !part.void);
@@ -292,7 +292,7 @@ impl TextParts {
     }
 
     /// Closes the parts at the end of the choice and emits a pending half of a surrogate pair, even if no part is open.
-    /// Returns the annotations or details that belong to no part, as a member name and a raw array.
+    /// Returns the annotations or details that do not belong to any part, as a member name and a raw array.
     pub fn end(
         &mut self,
         ctx: &mut RuleContext<'_, '_>,
@@ -330,8 +330,8 @@ impl TextParts {
         Ok(left)
     }
 
-    /// Returns true if the parts already have these signatures and this encrypted content, because a terminal message
-    /// repeated them.
+    /// Returns true if the parts already have the `waiting` signatures and encrypted content, that is, if a terminal
+    /// message only repeated them.
     fn have_attached(&self, waiting: &[Attributes]) -> bool {
         let among = |field: fn(&Attributes) -> &Option<String>| {
             let known = self.parts.iter().map(|part| field(&part.attributes));
@@ -381,8 +381,8 @@ impl TextParts {
         open && self.mode.is_none() && !joiner.is_pending()
     }
 
-    /// Adds `count` non-empty pieces at once without emitting them; returns the number of the open part. Returns `None`
-    /// and changes nothing if they cannot all be added; the caller then adds them one by one.
+    /// Adds `count` non-empty pieces in one step without emitting them; returns the number of the open part. Returns
+    /// `None` and changes nothing if they cannot all be added; the caller then adds them one by one.
     pub fn go_on_by(
         &mut self,
         ctx: &mut RuleContext<'_, '_>,

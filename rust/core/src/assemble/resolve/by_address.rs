@@ -44,8 +44,8 @@ pub fn restatement(choice: &mut Choice) -> Box<Restatement> {
     }
 }
 
-/// Closes the item that is open at the index of the address, unless it has an item id by which later deltas may address
-/// it.
+/// Closes the item that is open at the index of the address, unless this item has an item id by which later deltas may
+/// address it.
 fn make_room(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -61,7 +61,7 @@ fn make_room(
         if !record.open || record.item_id.is_some() {
             continue;
         }
-        // A partly streamed call stays open: the rest of it may still arrive, with its call id.
+        // A partly streamed call stays open: more of its arguments may still arrive, with its call id.
         let half = choice.call_of(before).is_some_and(|call| {
             record.first.is_some() || (call.text.is_unfinished() && !call.is_empty())
         });
@@ -185,7 +185,7 @@ pub fn known_item(
     }
 }
 
-/// Returns the item that a call's delta addresses. If no event opened it and the delta has content, creates it.
+/// Returns the item that a call's delta addresses. Creates the item if no event opened it and the delta has content.
 pub fn addressed_call(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -207,7 +207,7 @@ pub fn addressed_call(
         return Ok(None);
     }
     if !ctx.shared.ids_optional {
-        ctx.out.mark_misread("not_opened"); // the opening event is missing; Gemini has none
+        ctx.out.mark_misread("not_opened"); // the opening event is missing
     }
     call_of_delta(ctx, choice, address, Traits::default()).map(Some)
 }

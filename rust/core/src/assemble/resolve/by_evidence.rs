@@ -39,7 +39,7 @@ pub fn decide(ctx: &RuleContext<'_, '_>, choice: &mut Choice, incoming: &Incomin
     }
 }
 
-/// Returns how the name of the fragment relates to the name of the call, or `None` if it has no name.
+/// Returns how the name of the fragment relates to the name of the call, or `None` if the fragment has no name.
 pub fn relation(
     ctx: &RuleContext<'_, '_>,
     call: &Call,
@@ -310,7 +310,7 @@ pub fn guess(choice: &Choice, slot: usize) -> Option<Code> {
     (others || any).then_some(Code::AMBIGUOUS_ORPHAN_INDEX)
 }
 
-/// Returns the call that `function_call` already sent without an id, if the fragment repeats it.
+/// Returns the call that `function_call` already sent without an id, if the fragment repeats that call.
 fn repeated_legacy(choice: &mut Choice, incoming: &Incoming<'_>) -> Option<usize> {
     let slot = choice.by_index.get(LEGACY_INDEX)?;
     let call = choice.get_mut(slot)?;

@@ -6,7 +6,7 @@
 //! a   `item_id` is known, or one half of an id `call|item` is; a call is also found if `item_id` is its call id
 //! b   `call_id` is the id of a call (if several calls have it, the one that the index is bound to)
 //! c   `index` is bound to an open item of the kind; for a close, also to a closed one
-//! d   for a call whose address is unknown: the latest open call, unless an id shows that it is another one
+//! d   for a call whose address is unknown: the latest open call, unless an id shows that another call is meant
 //! e   otherwise there is no such item
 
 use crate::assemble::part::call::Call;
@@ -97,7 +97,7 @@ impl ItemIndex {
         self.last_kind = Some(kind);
         self.open.add(number);
         self.call_list_mut(kind).add(number);
-        // If an id was in use, it refers to the new item from now on.
+        // An id that was already in use refers to the new item from now on.
         if let (Some(ids), Some(item_id)) = (self.by_id.get_mut(&kind), address.item_id) {
             ids.remove(item_id);
         }
@@ -152,8 +152,8 @@ impl ItemIndex {
         }
     }
 
-    /// Records the ids of an address that led to the item. If an id differs from the item's own, returns it the first
-    /// time that it occurs.
+    /// Records the ids of an address that led to the item. If an id differs from the item's own id, returns the
+    /// differing id the first time that it occurs.
     pub fn learn(
         &mut self,
         ctx: &mut RuleContext<'_, '_>,
@@ -258,8 +258,8 @@ impl ItemIndex {
 
     /// Returns a call of an earlier step that has no result yet.
     ///
-    /// Until its result arrives, its id cannot refer to another call. After the result, the id can be reused, like the
-    /// ids of text parts, because the next step is a new model response.
+    /// Until the result of such a call arrives, the call's id cannot refer to another call. After the result, the id
+    /// can be reused, like the ids of text parts, because the next step is a new model response.
     fn unanswered(&self, calls: &[Call], call_id: &str) -> Option<usize> {
         let item = self.resolve_alias(*self.earlier.get(call_id)?);
         let call = self.call(calls, item)?;
@@ -330,7 +330,8 @@ impl ItemIndex {
             return self.latest_call(calls, address, bound);
         }
         if address.item_id.is_none() && (address.index.is_none() || bound.is_none()) {
-            // Text that has no usable address, or the index of an item of another kind, continues the latest open item.
+            // Text continues the latest open item if its address is unusable, or if its index belongs to an item of
+            // another kind.
             let taken = |index: i64| {
                 let mut kinds = KINDS.into_iter();
                 kinds.any(|kind| self.by_index.contains_key(&(kind, index)))
@@ -382,7 +383,7 @@ impl ItemIndex {
             return self.open_at(index).into_iter().max();
         }
         if address.item_id.is_none() && address.call_id.is_none() {
-            // The item that was opened last, because each item is added once, when it is created.
+            // This is the item that was opened last, because each item is added once, when it is created.
             return self.open.last();
         }
         None
@@ -411,7 +412,8 @@ impl ItemIndex {
         opened
     }
 
-    /// Returns the open items that an address can still find: those that were opened since `forget` was last called.
+    /// Returns the open items that can still be found by their address: those that were opened since the last call of
+    /// `forget`.
     pub fn opened_here(&self) -> Vec<usize> {
         let mut opened: Vec<usize> = self.open_of.iter().flat_map(|open| open.latest()).collect();
         opened.sort_unstable();

@@ -111,8 +111,8 @@ impl Plan {
         }
     }
 
-    /// Rule 2: assigns listed texts to closed parts. Returns the positions of the free ones and stores the unassigned
-    /// rest of each text in `left`.
+    /// Rule 2: assigns listed texts to closed parts. Returns the positions of the texts that remain free, and stores
+    /// the unassigned rest of each text in `left`.
     fn take_done<'a>(
         &mut self,
         parts: &[StreamedPart],

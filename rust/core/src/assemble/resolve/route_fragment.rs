@@ -205,8 +205,9 @@ fn route(
     Ok(Some(slot))
 }
 
-/// Checks the place of a fragment of a call, which is `None` if the fragment opens one. openai-python parses the
-/// arguments of a call when a fragment with another index arrives, or any fragment after the finish reason.
+/// Marks the payload as misread if clients do not expect the fragment here: openai-python parses the arguments of a
+/// call when a fragment with another index arrives, or when any fragment arrives after the finish reason. `slot`: the
+/// call of the fragment, or `None` if the fragment opens a call.
 #[inline]
 fn check_order(ctx: &mut RuleContext<'_, '_>, choice: &Choice, slot: Option<usize>) {
     let is_finished = choice.finish.raw.is_some();

@@ -403,7 +403,7 @@ pub(crate) fn once<'a>(members: &[Member<'a>]) -> Vec<Member<'a>> {
     out.members
 }
 
-/// Returns true if a document after a broken one contains usable data.
+/// Returns true if a document after a broken document contains usable data.
 pub(crate) fn has_usable_data(object: &Object<'_>, schema: &Schema) -> bool {
     let kind = object.string("type");
     kind.is_some_and(|kind| schema.of_type(&kind).recovered) || reports_error(object)
@@ -460,7 +460,7 @@ pub(crate) fn data_url(url: &str) -> Option<(&str, &str)> {
 }
 
 fn is_blank(text: &Text<'_>) -> bool {
-    // Python treats four separator characters as white space, but Unicode does not.
+    // Python treats four separator characters as whitespace, but Unicode does not.
     let blank = |c: char| c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}');
     text.lead_low.is_none() && text.tail_high.is_none() && text.body.chars().all(blank)
 }

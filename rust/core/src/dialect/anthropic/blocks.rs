@@ -206,8 +206,8 @@ impl Blocks {
         self.open(wire, block, index, notes)
     }
 
-    /// Emits the held blocks below an index, or all held blocks. Each emitted block is closed at once, except the block
-    /// at `stays_open`, to which a delta belongs.
+    /// Emits the held blocks below an index, or all held blocks. Each emitted block is closed immediately, except the
+    /// block at `stays_open`, to which a delta belongs.
     fn give(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

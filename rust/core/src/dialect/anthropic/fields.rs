@@ -258,7 +258,7 @@ pub(crate) fn a_name<'a>(
     (!is_blank(&name)).then(|| notes.clean(name))
 }
 
-/// Returns true if the text contains only white space.
+/// Returns true if the text contains only whitespace.
 pub(crate) fn is_blank(text: &Text<'_>) -> bool {
     text.lead_low.is_none()
         && text.tail_high.is_none()

@@ -95,7 +95,7 @@ fn is_none(walk: Option<&Walk<'_, Box<Delta<'_>>>>) -> bool {
     walk.is_none_or(|walk| walk.raw().kind == Kind::Null)
 }
 
-/// Returns true if a document after a broken one contains usable data: a chunk or an error.
+/// Returns true if a document after a broken document contains usable data: a chunk or an error.
 pub(crate) fn has_usable_data(document: &Document<'_>) -> bool {
     match document {
         Document::Object(chunk) => {

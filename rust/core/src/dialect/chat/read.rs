@@ -24,7 +24,7 @@ impl<'a, T> Walk<'a, T> {
     }
 }
 
-/// A member that is parsed further if it has the expected type.
+/// A member of an object: its parsed value if it has the expected type, otherwise only its raw text.
 #[derive(Debug)]
 pub(crate) enum Walk<'a, T> {
     /// The parsed value and its raw text.

@@ -173,8 +173,8 @@ impl Gemini {
         if let Some(upstream_error) = upstream_error {
             return self.report_error(wire, &upstream_error, payload, notes);
         }
-        // A template depends on the state after the payload from which it was learned, so it is valid only as long as
-        // such payloads directly follow each other.
+        // A template depends on the state after the payload from which it was learned. It is valid until a payload of
+        // another kind arrives.
         let plain = certain
             && inner.is_none()
             && !object.wide_integer

@@ -180,7 +180,7 @@ pub(crate) fn a_word<'a>(
     (!is_blank(&word)).then(|| notes.clean(word))
 }
 
-/// Returns true if the text is only white space.
+/// Returns true if the text is only whitespace.
 pub(crate) fn is_blank(text: &Text<'_>) -> bool {
     text.lead_low.is_none()
         && text.tail_high.is_none()

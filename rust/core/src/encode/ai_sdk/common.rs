@@ -33,7 +33,7 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::mem;
 
-/// Media type for a file whose type is unknown, because both schemas require one.
+/// Media type to write for a file whose type is unknown: both schemas require a media type.
 pub(crate) const OCTETS: &str = "application/octet-stream";
 
 /// The chunks that differ between the two protocols.
@@ -207,7 +207,7 @@ impl<P: Protocol> BlockWriter for AiSdk<P> {
     ) -> bool {
         if context.passed.ended.contains(&block.part) && matches!(call.state, "complete" | "empty")
         {
-            return true; // clients already have the call and would run a second one too
+            return true; // clients already have the call and would also run a second call
         }
         if !context.passed.closed.contains(&block.part) {
             P::call_end(&mut context.writer, &call.call_id);
@@ -297,7 +297,7 @@ impl<P: Protocol> AiSdk<P> {
     }
 }
 
-/// Returns the metadata of a finished part, on the first call only.
+/// Returns the metadata of a finished part the first time, then `None`.
 fn take_part_metadata(
     context: &mut EncodeContext,
     block: &mut Block,

@@ -17,7 +17,7 @@ use crate::model::small_map::Set;
 use std::collections::BTreeSet;
 use std::mem;
 
-/// How much of a call was written. Calls go from top to bottom, and may skip states.
+/// How much of a call has been written. A call moves through these states from top to bottom, and may skip some.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     /// Nothing; the call can be written only when it is closed.
@@ -29,11 +29,11 @@ enum State {
     Waiting,
     /// Its id, its name and `written_text`.
     Begun,
-    /// The same, but the text was retracted, so the closing value is authoritative.
+    /// As `Begun`, but the text was retracted, so only the closing value is authoritative.
     Reset,
     /// Everything that was sent; no other call is written before the finish reason.
     Cut,
-    /// Everything except `waits`.
+    /// Everything except the text in `waits`.
     Ended,
     /// Nothing; the call is complete and waits for its turn.
     Whole,
@@ -45,14 +45,15 @@ struct OpenCall {
     state: State,
     call_id: String,
     name: String,
-    /// Free-form text, which only clients of this dialect can read.
+    /// The call has free-form text, which only clients of this dialect can read.
     custom: bool,
     /// The index as the source sent it; once the call has begun, the index as written.
     index: Option<i64>,
     written_text: String,
-    /// Text that was not written yet.
+    /// Text that has not been written yet.
     waits: String,
-    /// State after the first `checked` bytes of the received text, which is the written text and then `waits`.
+    /// JSON state after the first `checked` bytes of the received text. The received text is `written_text` followed by
+    /// `waits`.
     json: Option<Box<Automaton>>,
     checked: usize,
 }
@@ -75,7 +76,7 @@ pub(crate) struct Calls {
     open: Map<u32, OpenCall>,
     /// The call that was written last, until it ends.
     current: Option<u32>,
-    /// Calls that were not begun, by part number, which is the order of their first fragments.
+    /// Calls that have not begun, by part number, that is, in the order of their first fragments.
     turns: BTreeSet<u32>,
     /// Begun calls whose text waits, because another call is being written.
     late: BTreeSet<u32>,
@@ -92,8 +93,8 @@ pub(crate) struct Calls {
 }
 
 impl OpenCall {
-    /// Returns true if clients can read another call now. Free-form text has no end of its own, and clients do not
-    /// parse it.
+    /// Returns true if another call can be written now: clients have received all arguments of this call, or its text
+    /// is free-form. Free-form text has no end of its own, and clients do not parse it.
     fn gives_way(&mut self) -> bool {
         self.custom || (self.state != State::Reset && self.is_object())
     }
@@ -141,7 +142,8 @@ impl Calls {
         call.is_some_and(|call| matches!(call.state, State::Begun | State::Reset))
     }
 
-    /// Writes the first element of a call, if it can be written before the call is complete and it is its turn.
+    /// Writes the first element of a call, if the call can be written before it is complete and no other call has to be
+    /// written first.
     pub(crate) fn start(&mut self, to: &mut CallOutput<'_>, event: &Event<'_>) {
         let Event::ToolCallStarted {
             part,
@@ -300,7 +302,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Writes the calls that waited for a truncated one. After an error, they are not written.
+    /// Writes the calls that waited for a truncated call. After an error, they are not written.
     pub(crate) fn finish(&mut self, to: &mut CallOutput<'_>) {
         if let Some(part) = self.current
             && self
@@ -314,7 +316,7 @@ impl Calls {
         self.go_on(to);
     }
 
-    /// Writes the rest of a call, or keeps it until another call gives way.
+    /// Writes the rest of a call, or stores the rest until the call that is being written gives way.
     fn end(&mut self, to: &mut CallOutput<'_>, part: u32, rest: &str, is_current: bool) {
         let writes = rest.is_empty() || is_current || self.is_free();
         let Some(call) = self.open.get_mut(&part) else {
@@ -336,7 +338,7 @@ impl Calls {
         self.go_on(to);
     }
 
-    /// Writes a call that has not begun, when it is its turn.
+    /// Writes a call that has not begun, as soon as no other call has to be written first.
     fn close_unwritten(&mut self, to: &mut CallOutput<'_>, call: &Call<'_>) {
         if !to.context.writes(call) {
             return self.retract(to, call.part);
@@ -374,13 +376,13 @@ impl Calls {
 
     // The order of calls
 
-    /// Returns true if another call than the current one can be written.
+    /// Returns true if a call other than the current one can be written.
     fn is_free(&mut self) -> bool {
         let current = self.current.and_then(|part| self.open.get_mut(&part));
         current.is_none_or(OpenCall::gives_way)
     }
 
-    /// Writes what waits, until a call is being written that does not give way.
+    /// Writes the waiting text and calls in order, until a call that is being written does not give way.
     fn go_on(&mut self, to: &mut CallOutput<'_>) {
         while self.has_unwritten() && self.is_free() {
             if let Some(part) = self.late.pop_first() {
@@ -400,7 +402,7 @@ impl Calls {
         }
     }
 
-    /// Writes the text of a begun call that waited.
+    /// Writes the waiting text of a call that has begun.
     fn write_waiting(&mut self, to: &mut CallOutput<'_>, part: u32) {
         let Some(call) = self.open.get_mut(&part) else {
             return;

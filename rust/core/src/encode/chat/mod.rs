@@ -1,8 +1,8 @@
 //! Writes Chat Completions chunks (`chat.completion.chunk`), including tool calls.
 //!
 //! The events of each choice are written in order, and calls have consecutive indexes. Written deltas cannot be
-//! retracted. If a close contradicts the written arguments of a call, the stream ends with an error; if it corrects
-//! text, a loss is recorded.
+//! retracted. If a close contradicts the written arguments of a call, the stream ends with an error; if a close
+//! corrects text, a loss is recorded.
 //!
 //! `calls` decides when a call is written.
 
@@ -50,7 +50,7 @@ pub(crate) struct Chat {
 pub(crate) struct Choice {
     index: i32,
     finish: Option<Finish>,
-    /// The source's own finish reason, if the written one is less specific.
+    /// The source's own finish reason, if the written finish reason is less specific.
     native: Option<String>,
     /// Citations in the text of this choice, as JSON.
     citations: String,
@@ -291,7 +291,7 @@ impl Chat {
         })
     }
 
-    /// Returns the calls of a choice, and what they are written with.
+    /// Returns the calls of a choice, and the output that they are written to.
     fn calls<'c>(
         &'c mut self,
         context: &'c mut EncodeContext,

@@ -1,5 +1,5 @@
-//! One content block of a target that writes blocks sequentially, and the trait `BlockWriter`, which each target implements to
-//! write blocks.
+//! One content block of a target that writes blocks sequentially, and the trait `BlockWriter`, which each target
+//! implements to write blocks.
 //!
 //! `Blocks` decides the order of the blocks; the implementations of `BlockWriter` write the bytes.
 
@@ -29,7 +29,7 @@ pub(crate) struct Block {
     pub(crate) mark: String,
     /// Set by the `BlockWriter`: true if the metadata of the part has been written.
     pub(crate) metadata_written: bool,
-    /// True for a call that is written all at once when it closes.
+    /// True for a call that is written completely when it closes, and not before.
     pub(crate) held: bool,
     /// Text of the block that has already been written.
     pub(crate) out: String,
@@ -43,7 +43,7 @@ pub(crate) struct Block {
     pub(crate) frozen: bool,
     /// True if no content of the block is written before its end.
     pub(crate) comes_whole: bool,
-    /// The close of the block, if it has to wait.
+    /// The close of the block, if the close has to wait.
     pub(crate) done: Option<Box<Done<'static>>>,
     pub(crate) call: Option<Box<Call<'static>>>,
     /// Results that arrived before their call was written.
@@ -52,7 +52,8 @@ pub(crate) struct Block {
     pub(crate) members: Option<String>,
     /// Number of annotations that were already written.
     pub(crate) cited: usize,
-    /// True if annotations arrived before they could be written, so that the rest is written at the close.
+    /// True if an annotation arrived while the block was not open. All annotations that have not been written yet are
+    /// then written when the block closes.
     pub(crate) cites_late: bool,
     /// A block without a part.
     pub(crate) unmodelled: Option<Box<UnmodelledBlock>>,
@@ -67,7 +68,8 @@ pub(crate) struct UnmodelledBlock {
 }
 
 impl Block {
-    /// Creates a block for a part. If the source has the same dialect, uses its index, item id and unknown members.
+    /// Creates a block for a part. If the source has the same dialect, uses the source's index, item id and unknown
+    /// members.
     pub(crate) fn new(context: &mut EncodeContext, part: u32, kind: Kind) -> Block {
         let passed = &mut context.passed;
         let members = passed
@@ -85,7 +87,7 @@ impl Block {
     }
 }
 
-/// A form, and the context that it writes to.
+/// A `BlockWriter` (`form`), and the context to which it writes.
 pub(crate) struct BlockOutput<'a, F> {
     pub(crate) form: &'a mut F,
     pub(crate) context: &'a mut EncodeContext,
@@ -93,7 +95,7 @@ pub(crate) struct BlockOutput<'a, F> {
 
 /// How a target writes blocks. A block is opened only after the previous one was closed.
 pub(crate) trait BlockWriter: Debug + Send {
-    /// True if the close of a call repeats its arguments and replaces the streamed ones.
+    /// True if the close of a call repeats its arguments and replaces the streamed arguments.
     const CORRECTS: bool;
     /// True if the target can represent calls that the client does not run, and their results.
     const RUNS_CALLS: bool;
@@ -106,7 +108,7 @@ pub(crate) trait BlockWriter: Debug + Send {
     /// Writes the next, non-empty piece of the block's text or arguments.
     fn piece(&mut self, context: &mut EncodeContext, block: &Block, text: &str);
 
-    /// Writes the end of a block. Without `done`, the block is only interrupted by another part.
+    /// Writes the end of a block. If `done` is `None`, the part has not ended: another part interrupts the block.
     fn close(&mut self, context: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>);
 
     /// Writes the remaining content of the part's close. Called once per part, after the close of its block, if any.

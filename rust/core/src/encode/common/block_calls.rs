@@ -144,7 +144,7 @@ impl Blocks {
         }
     }
 
-    /// Records that the call was written, and writes the results that arrived before that.
+    /// Records that the call was written, and writes the results that arrived before the call was written.
     pub(crate) fn write_down<F: BlockWriter>(
         &mut self,
         to: &mut BlockOutput<'_, F>,
@@ -196,7 +196,7 @@ pub(crate) fn settle<F: BlockWriter>(
     call: &Call<'_>,
 ) -> Option<bool> {
     // A changed name is acceptable if the close repeats it and the source has the same dialect, because clients may
-    // already have received it.
+    // already have received the new name.
     let renames = F::CORRECTS && to.context.passed.own;
     let mut right = call.call_id == block.call_id && (renames || call.name == block.name);
     let mut text: &str = &call.arguments;

@@ -10,7 +10,7 @@ use crate::json::Scan;
 use crate::json::Scanner;
 use crate::model::small_map::Map;
 
-/// Integers with more digits are written as strings of digits, because Python could not print them.
+/// Integers with more digits are written as JSON strings, because Python cannot convert them to text.
 const MAX_INTEGER_DIGITS: usize = 16_384;
 
 /// How values are formatted.
@@ -19,7 +19,7 @@ pub(crate) enum Spelling {
     /// As Python's `json.dumps` formats JSON in the pure backend: members in order of first appearance, floats as in
     /// Python's `repr`.
     Python,
-    /// For comparison: members sorted, `1.0` as `1`.
+    /// For comparison: with sorted members, and with `1.0` written as `1`.
     Comparable,
 }
 
@@ -97,7 +97,8 @@ fn object(to: &mut Writer, scanner: &mut Scanner<'_>, spelling: Spelling) -> Sca
     Ok(())
 }
 
-/// Writes an integer as its digits, and a float as Python formats it. JSON cannot represent infinity.
+/// Writes an integer as its digits, and a float as Python formats it. A float too large for Python becomes null,
+/// because JSON cannot represent infinity.
 fn number(to: &mut Writer, number: Number<'_>, spelling: Spelling) {
     if number.is_integer() {
         let long = number.raw.trim_start_matches('-').len() > MAX_INTEGER_DIGITS;

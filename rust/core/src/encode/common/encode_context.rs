@@ -67,7 +67,7 @@ pub(crate) struct EncodeContext {
     pub(crate) broken: bool,
     /// Ids of calls in earlier turns. A call with such an id is written with another id once it is complete.
     known: Set<String>,
-    /// Ids of the calls in this response, for the same purpose.
+    /// Ids of the calls in this response. A second call with such an id is also written with another id.
     taken: Set<String>,
     /// Choices with a truncated call that the client would have to run.
     unfinished: Set<i32>,
@@ -95,9 +95,9 @@ impl EncodeContext {
         }
     }
 
-    /// Replaces the finish reason of a choice with a truncated call if it would make a client run that call: an inferred
-    /// reason, or one that means success and has not been sent yet, in a target that does not mark the call itself.
-    /// Returns `None` for any other event.
+    /// Replaces the finish reason of a choice that has a truncated call, if the reason would make a client run that
+    /// call. An inferred reason is always replaced. A reason from the source is replaced if it means success, has not
+    /// passed through, and the target does not mark the call itself as truncated. Returns `None` for any other event.
     pub(crate) fn as_written<'e>(&mut self, event: &Event<'e>) -> Option<Event<'e>> {
         match *event {
             Event::ToolCall {
@@ -181,7 +181,7 @@ impl EncodeContext {
         self.options.carry_reasoning && !self.passed.own && !self.source.starts_with("ai-sdk-")
     }
 
-    /// Records a loss for each value of a reasoning part that only its own provider can read.
+    /// Records a loss for each value of a reasoning part that only the provider of the part can read.
     pub(crate) fn sealed(
         &mut self,
         kind: &str,
@@ -311,8 +311,8 @@ impl<'a> Call<'a> {
 
     /// Returns true for a truncated call without arguments, which a client might run.
     ///
-    /// That happens in targets that cannot mark a call as incomplete: once the call is announced, only an unsuccessful
-    /// ending of the response shows that the call is incomplete.
+    /// A client might run such a call in targets that cannot mark a call as incomplete: once the call is announced,
+    /// only an unsuccessful ending of the response shows that the call is incomplete.
     pub(crate) fn is_empty_cut(&self) -> bool {
         self.is_cut() && !self.provider_executed && is_blank(self.arguments)
     }
@@ -339,7 +339,7 @@ impl<'a> Call<'a> {
         Cow::Borrowed(self.text())
     }
 
-    /// Returns the arguments for a target that requires an object; free-form text becomes a member of it.
+    /// Returns the arguments for a target that requires an object; free-form text becomes a member of an object.
     pub(crate) fn object_text(&self) -> Cow<'a, str> {
         if !self.custom {
             return self.final_text("");

@@ -82,7 +82,8 @@ pub(crate) struct EndingError {
     pub(crate) code: String,
     /// True if the only error is that the input ended too early.
     pub(crate) cut: bool,
-    /// The error as the upstream sent it, if it is written in another form and the message does not contain all of it.
+    /// The error as the upstream sent it. Set if the error is written in another form and the message does not contain
+    /// the whole error.
     pub(crate) sent: Option<String>,
 }
 
@@ -105,7 +106,7 @@ impl EndingError {
         }
     }
 
-    /// Creates the error from the upstream's own text, if it sent any.
+    /// Creates the error from the upstream's own text, if the upstream sent a text.
     pub(crate) fn upstream(code: Option<&str>, kind: Option<&str>, message: &str) -> EndingError {
         let mut ending_error = EndingError::named(Class::Upstream.name());
         let set_text = |text: Option<&str>, own: &mut String| {

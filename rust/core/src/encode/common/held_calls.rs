@@ -1,4 +1,4 @@
-//! Holds tool calls that the server may run itself, until it is known whether it does.
+//! Holds tool calls that the server may run itself, until it is known whether the server runs them.
 //!
 //! A Responses stream may contain a `function_call` together with its `function_call_output`. A client that receives
 //! such a call in another dialect would run it again. Therefore, each call waits until its result arrives, or until a
@@ -115,7 +115,7 @@ impl HeldCalls {
         }
     }
 
-    /// Adds a waiting call, or replaces the id of one.
+    /// Adds a waiting call, or replaces the id of a waiting call.
     fn wait(&mut self, part: u32, call_id: &str) {
         let call_id: Arc<str> = call_id.into();
         self.parts.entry(call_id.clone()).or_default().push(part);
@@ -196,7 +196,7 @@ pub(crate) struct Started {
     metadata: Option<String>,
 }
 
-/// Consecutive deltas of a call, without metadata. `ends` holds the end offset of each.
+/// Consecutive deltas of a call, without metadata. `ends` contains the end offset of each delta.
 #[derive(Debug)]
 pub(crate) struct Pieces {
     part: u32,

@@ -21,7 +21,7 @@ pub(crate) struct Logprobs {
 }
 
 /// Returns the log probabilities in the metadata of a text event from `source`, in the form that `target` requires.
-/// Returns `None` if there are none, or if a list item lacks a token or a probability.
+/// Returns `None` if there are no log probabilities, or if a list item lacks a token or a probability.
 pub(crate) fn logprobs(source: &str, target: &str, metadata: Option<&str>) -> Option<Logprobs> {
     let whole = Object::of(Raw {
         text: metadata?,

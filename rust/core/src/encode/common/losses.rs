@@ -59,7 +59,7 @@ impl Losses {
         }
     }
 
-    /// Discards the losses that have not been reported yet, because the output that they concern was discarded.
+    /// Discards the losses that have not been reported yet, because the output that caused them was discarded.
     pub(crate) fn forget(&mut self) {
         self.known.truncate(self.reported);
     }

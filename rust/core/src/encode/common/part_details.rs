@@ -1,5 +1,5 @@
-//! The content of a response's parts other than streamed text: borrowed from the current event, and copied only if it
-//! has to wait.
+//! The content of a response's parts other than streamed text: borrowed from the current event, and copied only if the
+//! content has to wait.
 
 use crate::encode::common::writer::Writer;
 use crate::model::event::Delta;
@@ -19,7 +19,8 @@ pub(crate) enum Kind {
     Call,
 }
 
-/// The close of a text, reasoning or refusal part. Contains no text, only whether the text is empty.
+/// The close of a text, reasoning or refusal part. It does not contain the text; it only records whether the text is
+/// empty.
 #[derive(Clone, Debug)]
 pub(crate) struct Done<'a> {
     pub(crate) kind: Kind,
@@ -195,7 +196,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns the arguments for a target that requires an object; free-form text becomes a member of it.
+    /// Returns the arguments for a target that requires an object; free-form text becomes a member of an object.
     pub(crate) fn object_text(&self) -> Cow<'_, str> {
         if !self.custom {
             return Cow::Borrowed(&self.arguments);

@@ -1,8 +1,8 @@
 //! Records which parts of a response passed through unchanged, so that an encoder for the same dialect can continue the
 //! response.
 //!
-//! Empty if another dialect is written, because then nothing passes through. Each encoder decides how to use these
-//! facts.
+//! The record is empty if another dialect is written, because nothing passes through in that case. Each encoder decides
+//! how to use these facts.
 
 use crate::model::small_map::Map;
 use crate::model::small_map::Set;
@@ -15,12 +15,12 @@ pub(crate) struct AddedItem {
     pub(crate) id: Option<String>,
 }
 
-/// What passed through in one stream.
+/// The parts, items and events of one stream that passed through.
 #[derive(Debug, Default)]
 pub(crate) struct PassedThrough {
     /// True if the source has the target's dialect, so that its ids, indexes and metadata stay valid.
     pub(crate) own: bool,
-    /// Wire index of the part that the current start event opens, and the index inside its item.
+    /// Wire index of the part that the current start event opens, and the index of the part inside its item.
     pub(crate) at: Option<i64>,
     pub(crate) sub: Option<i64>,
     /// Same as `at` as long as nothing was omitted or inserted, so that the index can be kept.
@@ -29,7 +29,7 @@ pub(crate) struct PassedThrough {
     pub(crate) item_id: Option<String>,
     /// Unknown members at the start of the block with this index, as a JSON object.
     pub(crate) members: Option<(i64, String)>,
-    /// Set by the encoder: true if a position was already in use, so that content was written at another one.
+    /// Set by the encoder: true if a position was already in use, so that content was written at another position.
     pub(crate) moved: bool,
     /// Choices that contain a part that passed through.
     pub(crate) choices: Set<i32>,
@@ -43,7 +43,7 @@ pub(crate) struct PassedThrough {
     pub(crate) items: BTreeMap<i64, String>,
     /// The id of the response, once the event that opens the response passed through.
     pub(crate) created: Option<Option<String>>,
-    /// True if the source has no opening event, so that one is written before its first event.
+    /// True if the source has no opening event, so that an opening is written before the source's first event.
     pub(crate) unopened: bool,
     /// Parts whose close passed through.
     pub(crate) closed: Set<u32>,

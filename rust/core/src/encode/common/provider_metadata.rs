@@ -1,7 +1,8 @@
 //! Metadata that only the provider that created it can use: signatures, encrypted reasoning and item ids.
 //!
-//! It is written only to fields that a client sends back to that provider: `providerMetadata` of the AI SDK, under the
-//! provider's name. When an AI SDK stream is converted to the provider's own dialect, it is restored from there.
+//! This metadata is written only to fields that a client sends back to that provider: `providerMetadata` of the AI SDK,
+//! under the provider's name. When an AI SDK stream is converted to the provider's own dialect, the metadata is
+//! restored from `providerMetadata`.
 
 use crate::encode::common::compact_json::canonical;
 use crate::encode::common::encode_context::EncodeContext;
@@ -39,8 +40,8 @@ pub(crate) fn is_genuine(context: &EncodeContext, provider: &str, metadata: Opti
     whole.is_some_and(|whole| whole.object(provider).is_some())
 }
 
-/// Returns a part's `providerMetadata` as JSON, and records a loss for the rest. `done`: the close of a reasoning part,
-/// which has separate fields for such content.
+/// Returns the members of a part's metadata that belong into `providerMetadata`, as JSON, and records a loss for all
+/// other members. `done`: the close of a reasoning part, which has separate fields for such content.
 pub(crate) fn provider_metadata(
     context: &mut EncodeContext,
     metadata: Option<&str>,
@@ -128,7 +129,7 @@ fn own<'d>(source: &str, done: &'d Done<'_>) -> Vec<(&'static str, &'d str)> {
     let nonempty = |text: &'d Option<Text<'_>>| text.as_deref().filter(|text| !text.is_empty());
     let mut own = Vec::new();
     if let Some(encrypted) = nonempty(&done.encrypted_content) {
-        // OpenAI requires that both be sent back together.
+        // OpenAI requires that the encrypted content and the item id be sent back together.
         if let Some(item_id) = nonempty(&done.item_id).filter(|_| source == "responses") {
             own.push(("itemId", item_id));
         }

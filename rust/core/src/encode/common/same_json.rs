@@ -1,4 +1,4 @@
-//! Compares arguments as JSON values, because a source that repeats a call may format it differently.
+//! Compares arguments as JSON values, because a source that repeats a call may format the arguments differently.
 
 use crate::encode::common::compact_json::comparable;
 

@@ -1,6 +1,6 @@
 //! Writes one response to a target with sequential blocks: its opening, its parts and its ending.
 //!
-//! Decides which events open a response and whether its ending is complete. An `Answer` writes openings, endings and
+//! Decides which events open a response and whether the response is complete. An `Answer` writes openings, endings and
 //! errors; `Order` decides the order of the parts.
 
 use crate::encode::common::block::BlockOutput;

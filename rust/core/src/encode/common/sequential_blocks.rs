@@ -35,7 +35,8 @@ pub(crate) struct Blocks {
     /// Blocks that are not finished or not yet fully written.
     pub(crate) blocks: Map<u32, Block>,
     pub(crate) row: VecDeque<Item>,
-    /// Calls that have not been written yet. No call starts before those that were announced earlier.
+    /// Announced calls that have not been written yet. A call starts only after all calls that were announced before
+    /// it.
     pub(crate) announced: BTreeSet<u32>,
     /// Calls that were announced with an id and are not finished.
     pub(crate) ids: Map<String, u32>,
@@ -294,7 +295,7 @@ impl Blocks {
         self.take_turn(part);
     }
 
-    /// Allows the next announced call to be written, after this one was written or dropped.
+    /// Allows the next announced call to be written, after the call with the number `part` was written or dropped.
     pub(crate) fn take_turn(&mut self, part: u32) {
         if self.announced.first() != Some(&part) {
             self.announced.remove(&part);

@@ -2,8 +2,8 @@
 //!
 //! Replaces the queue in `Blocks`. Some sources open a block while another is open, although clients of the dialect
 //! support only one open block. The first block then stays open until the source closes it, and the others wait in the
-//! order in which they started. A part whose announcement cannot be written yet is written all at once at its end, as
-//! in `Blocks`.
+//! order in which they started. A part whose start cannot be written yet is written completely at its end, as in
+//! `Blocks`.
 
 use crate::encode::common::block::Block;
 use crate::encode::common::block::BlockOutput;
@@ -32,13 +32,13 @@ pub(crate) struct SourceBlocks {
     /// Blocks that are not finished.
     blocks: Map<u32, Block>,
     open: BTreeSet<u32>,
-    /// Blocks that the source had not stopped when this was last checked.
+    /// Blocks that the source had not stopped when this set was last updated.
     unstopped: BTreeSet<u32>,
     /// Number of open calls for each id.
     open_ids: Map<String, usize>,
-    /// A part that is treated as the open block, although it has nothing to write yet.
+    /// A part that is treated as the open block, although no content of the part can be written yet.
     unseen: Option<u32>,
-    /// Parts that wait.
+    /// Parts that wait to be written, in order.
     row: VecDeque<u32>,
     /// Number of blocks without a part that were queued.
     unmodelled: u32,
@@ -194,7 +194,7 @@ impl SourceBlocks {
         !(self.unseen == Some(part) || self.open.contains(&part)) && self.is_taken::<F>(context)
     }
 
-    /// Returns true if a block is open and no second one may be opened. A block whose stop has passed through is no
+    /// Returns true if a block is open and no second block may be opened. A block whose stop has passed through is no
     /// longer open.
     fn is_taken<F: BlockWriter>(&mut self, context: &EncodeContext) -> bool {
         if F::SIDE_BY_SIDE || self.unseen.is_some() {

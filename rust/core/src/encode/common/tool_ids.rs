@@ -51,7 +51,7 @@ impl ToolIds {
         &self.renamed
     }
 
-    /// Returns the target's id for the event's call, or `None` if the call keeps its id or has none.
+    /// Returns the target's id for the event's call, or `None` if the call keeps its id or has no id.
     pub(crate) fn target_id(&mut self, event: &Event<'_>, mint: &mut IdMint) -> Option<String> {
         let call_id = match *event {
             Event::ToolCallStarted { call_id, .. } => call_id?,

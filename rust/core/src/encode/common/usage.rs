@@ -39,7 +39,7 @@ const NAMES: [&str; 10] = [
     "output",
     "total",
 ];
-/// Each of the first seven counts is normally part of the input (0) or of the output (1).
+/// For each of the first seven counts: 0 if it is normally part of the input, 1 if it is normally part of the output.
 const SIDES: [usize; 7] = [1, 0, 0, 0, 1, 0, 1];
 const REASONING: usize = 0;
 const CACHED_READ: usize = 1;
@@ -152,8 +152,8 @@ impl Shape {
     /// Returns which counts the gateway reports separately from the input and the output.
     ///
     /// The API's documentation determines this unless the numbers contradict it. A part that is larger than the whole
-    /// is not included in it. A total that exceeds the sum by exactly one part shows that this part is counted
-    /// separately.
+    /// cannot be included in the whole. A total that exceeds the sum by exactly one part shows that this part is
+    /// counted separately.
     fn excluded_counts(&self, found: &Found) -> [Vec<usize>; 2] {
         let known = |parts: &Vec<usize>| -> Vec<usize> {
             let parts = parts.iter().copied();
@@ -273,7 +273,7 @@ impl Counts {
             Placeholder::Both => true,
         };
         if input == Some(0) && is_placeholder {
-            // The member is required, and its value was not counted, because every request has input.
+            // The value 0 is only a placeholder for a required member, because every request has input.
             input = None;
             output = output.filter(|_| is_counted);
             total = total.filter(|total| *total > 0);

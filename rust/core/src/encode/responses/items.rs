@@ -50,7 +50,7 @@ pub(crate) enum Sort {
 /// One output item.
 #[derive(Debug)]
 pub(crate) struct Item {
-    /// The item's id; `None` if the source's own item has none.
+    /// The item's id; `None` if the source's own item has no id.
     pub(crate) id: Option<String>,
     /// The item's output index.
     pub(crate) index: i64,
@@ -67,7 +67,8 @@ pub(crate) struct Item {
     pub(crate) open: Set<u32>,
     /// True if the end of one of the item's parts has passed through.
     pub(crate) has_ended: bool,
-    /// True if the item continued after its done event, so that another done event is written at the end.
+    /// True if the item continued after its `output_item.done` event, so that a second such event is written at the
+    /// end.
     pub(crate) resumed: bool,
     /// Indexes that are in use: first those of content parts, then those of summary parts.
     pub(crate) subs: [PartIndexes; 2],
@@ -157,7 +158,7 @@ pub(crate) struct Items {
     pub(crate) left: Map<SourceItemKey, usize>,
     /// For each part of the source, by part number: the item that contains it.
     pub(crate) item_of: Map<u32, usize>,
-    /// Items that continued after their done event and need another one.
+    /// Items that continued after their `output_item.done` event and need a second such event.
     pub(crate) resumed: Vec<usize>,
 }
 
@@ -388,8 +389,8 @@ impl Items {
         part.map(|part| part.text.push_str(text)).is_some()
     }
 
-    /// Handles the complete text: streams the rest of it. If the text contradicts the streamed text, only the close
-    /// corrects it.
+    /// Handles the complete text: streams the part of it that has not been streamed. If the complete text contradicts
+    /// the streamed text, only the close contains the correct text.
     pub(crate) fn settle(&mut self, context: &mut EncodeContext, position: usize, text: &str) {
         let Some(part) = self.parts.get_mut(position) else {
             return;

@@ -54,7 +54,7 @@ pub(crate) struct Responses {
     pages: Vec<(String, String)>,
     /// The only choice that is written.
     choice: Option<i32>,
-    /// The finish word, or the error if there is none.
+    /// The finish word, or the error if there is no finish word.
     finish: Option<Result<String, EndingError>>,
     /// True if at least one call is complete.
     called: bool,
@@ -132,7 +132,7 @@ impl Encoder for Responses {
                 let sealed = encrypted_content.filter(|content| !content.is_empty());
                 let carries = context.carries();
                 if carries && sealed.is_some() && !self.part_indexes.contains_key(&part) {
-                    self.begin(context, part, body.clone()); // without text, a carrier still needs an item
+                    self.begin(context, part, body.clone()); // a carrier without text also needs an item
                 }
                 let position = self.part_indexes.get(&part);
                 let item = position.and_then(|position| self.items.item_of(*position));
@@ -332,7 +332,7 @@ impl Responses {
         position
     }
 
-    /// Opens a part where a source in the same dialect opened it.
+    /// Opens a part in the item in which a source in the same dialect opened it.
     fn own_part(&mut self, context: &mut EncodeContext, part: u32, body: Body) {
         if !context.passed.own {
             return;
@@ -343,7 +343,7 @@ impl Responses {
         }
     }
 
-    /// Writes a piece of text; the first piece opens its item.
+    /// Writes a piece of text. The first piece of a part opens the part's item.
     #[inline]
     fn write_text(
         &mut self,
@@ -392,7 +392,7 @@ impl Responses {
         !found.others
     }
 
-    /// Adds log probabilities that arrived after the text to the close of the text.
+    /// Adds log probabilities to the close of a text if they arrived after that text.
     fn late_logprobs(&mut self, context: &mut EncodeContext, part: u32, position: Option<usize>) {
         let Some(tokens) = self.chances.get_mut(&part).map(mem::take) else {
             return;

@@ -55,7 +55,7 @@ impl Outcome<'_> {
     }
 }
 
-/// Members of the request in three groups: before the output, after the error, and after the usage.
+/// Members that repeat the request, in three groups: before the output, after the error, and after the usage.
 const BEFORE_OUTPUT: [(&str, &str); 2] =
     [("previous_response_id", "null"), ("instructions", "null")];
 const REQUEST: [(&str, &str); 11] = [
@@ -195,7 +195,8 @@ impl Sent {
         response.map(|response| Sent(response.raw.text.to_owned()))
     }
 
-    /// Writes all members as the source sent them, except those that describe the outcome, then adds the missing ones.
+    /// Writes all members as the source sent them, except those that describe the outcome, then adds the missing
+    /// members.
     pub(crate) fn write(
         &self,
         context: &mut EncodeContext,

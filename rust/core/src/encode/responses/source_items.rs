@@ -31,7 +31,8 @@ fn sent_item<'a>(passed: &'a PassedThrough, kind: &str) -> Option<(usize, &'a Ad
         .or_else(|| of_kind().next_back())
 }
 
-/// Returns the current item as clients store it, if it is of that kind, and its index if its opening passed through.
+/// Returns the current item, as clients store it, if the item is of that kind; and the item's index, if the item's
+/// opening passed through.
 pub(crate) fn as_added(context: &EncodeContext, kind: &str) -> (Option<AddedItem>, Option<i64>) {
     let passed = &context.passed;
     let Some((before, known)) = sent_item(passed, kind) else {
@@ -72,7 +73,7 @@ impl Items {
         let item = match self.held.get(&key) {
             Some(item) => *item,
             None => {
-                // An item that ended because another one followed may continue; it is then resumed.
+                // An item that ended because another item followed may continue. It is then resumed.
                 let again = index.and_then(|_| self.left.get(&key).copied());
                 if let Some(item) = again {
                     self.resume(item);
@@ -105,7 +106,7 @@ impl Items {
         (item, Some(self.begin(context, item, number, body, free)))
     }
 
-    /// Adds a part to an item that had none.
+    /// Adds a part to an item that had no part.
     pub(crate) fn fill(
         &mut self,
         context: &mut EncodeContext,
@@ -189,8 +190,8 @@ impl Items {
         }
     }
 
-    /// Writes a second done event for each resumed item. These events are written only once, at the end, because an
-    /// item can be resumed once for each of its parts.
+    /// Writes a second `output_item.done` event for each resumed item. This is done only at the end, because an item
+    /// can be resumed once for each of its parts.
     pub(crate) fn end_resumed(&mut self, context: &mut EncodeContext) {
         for item in mem::take(&mut self.resumed) {
             let Some(record) = self.all.get_mut(item) else {
@@ -205,7 +206,7 @@ impl Items {
         }
     }
 
-    /// Writes an item's done event, unless the source's own event passed through.
+    /// Writes an item's `output_item.done` event, unless the source's own event passed through.
     fn end_item(&mut self, context: &mut EncodeContext, item: usize) {
         if !self.all.get(item).is_some_and(|item| item.has_ended) {
             self.item(context, "response.output_item.done", item);

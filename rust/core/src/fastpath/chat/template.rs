@@ -16,7 +16,7 @@ use crate::model::lazy_box::blank;
 /// The line endings between two events.
 const BETWEEN: &[u8] = b"\n\n";
 
-/// Returns true if `digits` accepts the whole number. Any other number becomes part of the template.
+/// Returns true if `digits` accepts all of the number. Any other number becomes part of the template.
 pub(crate) fn is_small(raw: Raw<'_>) -> bool {
     raw.kind == Kind::Number && digits(raw.text.as_bytes()) == raw.text.len()
 }

@@ -28,7 +28,7 @@ enum State {
     /// After a comma in an object: a key is expected.
     Key,
     Colon,
-    /// After a value: a comma or the end of the container is expected; at the root, white space.
+    /// After a value: a comma or the end of the container is expected; at the root, whitespace.
     After,
     String,
     Escape,
@@ -219,7 +219,7 @@ impl Automaton {
         matches!(self.state, State::Broken(_))
     }
 
-    /// Returns true if the text so far is only white space.
+    /// Returns true if the text so far is only whitespace.
     pub fn is_blank(&self) -> bool {
         self.root.is_none() && self.state == State::Value
     }
@@ -437,7 +437,7 @@ impl Default for Automaton {
     }
 }
 
-/// Returns the same state for white space between tokens, and a syntax error for any other byte.
+/// Returns the same state for whitespace between tokens, and a syntax error for any other byte.
 #[inline]
 fn white(state: State, byte: u8) -> State {
     match byte {

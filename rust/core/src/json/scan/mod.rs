@@ -252,7 +252,7 @@ impl<'a> Scanner<'a> {
         self.literal(b"null")
     }
 
-    /// Checks that only white space follows the root.
+    /// Checks that only whitespace follows the root.
     #[inline]
     pub fn finish(&mut self) -> Scan<()> {
         self.token();

@@ -99,7 +99,7 @@ class AiSdkUiDecoder:
 
     @staticmethod
     def has_usable_data(value: object) -> bool:
-        """Return whether a document after a broken one contains usable data."""
+        """Return whether a document after a broken document contains usable data."""
         if not is_object(value):
             return False
         kind = value.get("type")

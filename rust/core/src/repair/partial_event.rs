@@ -49,13 +49,14 @@ impl Repairer {
         if is_known && self.size(read) < self.most && !self.held.is_empty() {
             return self.give_up_held(read);
         }
-        // The bytes within the limit may cause another fault, or show that the block must be rewritten.
+        // The bytes within the limit may cause another fault. They are not stored a second time.
         let begin = self.parser.total() - self.seen as u64;
-        self.catch_up(read)?;
-        if self.sink.block.misread {
-            return self.write_begun(read);
-        }
         self.gather(read);
+        let unread = self.block.get(self.seen..).unwrap_or_default();
+        if let Err(fault) = self.parser.probe(&[unread]) {
+            self.parser.give_up();
+            return Err(fault);
+        }
         let fault = Fault::limit(LimitName::max_event_bytes, self.most as u64);
         Err(fault.at(begin, self.parser.payloads()))
     }

@@ -283,13 +283,19 @@ impl Repairer {
         }
         self.read_early(read, position == PiecePosition::Ready)?;
         if self.sink.block.misread {
-            if self.sink.rendering {
-                self.flush(read)?; // this may be the end of the stream
-            } else {
-                self.render(read)?;
-            }
-            self.leave_out(read); // the block can no longer pass
+            self.write_begun(read)?;
         }
+        Ok(())
+    }
+
+    /// Writes the events of an incomplete block that must be rewritten.
+    pub(crate) fn write_begun(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
+        if self.sink.rendering {
+            self.flush(read)?; // this may be the end of the stream
+        } else {
+            self.render(read)?;
+        }
+        self.leave_out(read); // the block can no longer pass
         Ok(())
     }
 

@@ -10,6 +10,9 @@ use crate::repair::Repairer;
 use crate::repair::read_buffer::Read;
 use crate::repair::verdict::ParseResult;
 
+/// Maximum size of a block that the parser may store a second time when the block exceeds the limit.
+const MOST_COPIED: usize = 1 << 19;
+
 impl Repairer {
     /// Returns the number of bytes of the current block so far.
     pub(crate) fn size(&self, read: &Read<'_, '_>) -> usize {
@@ -49,8 +52,15 @@ impl Repairer {
         if is_known && self.size(read) < self.most && !self.held.is_empty() {
             return self.give_up_held(read);
         }
-        // The bytes within the limit may cause another fault. They are not stored a second time.
+        // The bytes within the limit may cause another fault, or show that the block must be rewritten. The parser stores
+        // a second copy of them, so many bytes are only examined.
         let begin = self.parser.total() - self.seen as u64;
+        if self.size(read) <= MOST_COPIED {
+            self.catch_up(read)?;
+            if self.sink.block.misread {
+                return self.write_begun(read);
+            }
+        }
         self.gather(read);
         let unread = self.block.get(self.seen..).unwrap_or_default();
         if let Err(fault) = self.parser.probe(&[unread]) {

@@ -77,7 +77,7 @@ def _load(text: str, integer: Callable[[str], Any], *, shallow: bool = False) ->
     # integers outside 64 bits, which orjson reads as floats. tests/json/test_json_door.py compares the two parsers.
     #
     # An integer outside 64 bits has at least 19 digits, and any run of 19 digits contains a character of each sample
-    # text[n::19]. A sample without digits therefore proves that there is no such integer. Two samples are tried,
+    # text[n::19]. So if a sample has no digits, the text has no integer that long. Two samples are tried,
     # because one of them is usually without digits.
     if _fast is not None and (
         _DIGITS.isdisjoint(text[18::19]) or _DIGITS.isdisjoint(text[9::19]) or _LONG_INTEGER.search(text) is None

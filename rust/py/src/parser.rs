@@ -122,7 +122,7 @@ impl Parser {
         Ok(Fold::now(parser.snapshot_now(py)?, choice))
     }
 
-    /// Returns the arguments emitted so far for the call with the number `part`, or `None` if there is no such call.
+    /// Returns the arguments that were emitted so far for call `part`, or `None` if no call has this number.
     #[pyo3(signature = (part, /))]
     fn shown_arguments<'py>(
         &self,

@@ -88,7 +88,7 @@ class Assembler(ItemSurface, AttachedSurface):
         "_started",
         "_usage",
         "_usage_members",
-        "_whole_here",
+        "_valid_end",
         "completeness",
     )
 
@@ -106,7 +106,7 @@ class Assembler(ItemSurface, AttachedSurface):
         self._error: UpstreamErrorEvent | None = None
         self._over = False
         self._broken_off = False
-        self._whole_here = False
+        self._valid_end = False
         self.completeness: Completeness = "open"
 
     # The response
@@ -319,7 +319,7 @@ class Assembler(ItemSurface, AttachedSurface):
 
     def mark_valid_end(self) -> None:
         """Mark this point as a valid end of the input, for a dialect without a terminal marker (Gemini)."""
-        self._whole_here = True
+        self._valid_end = True
 
     def done(self) -> None:
         """Handle the terminal marker, or the end of a complete body."""
@@ -343,7 +343,7 @@ class Assembler(ItemSurface, AttachedSurface):
         if rest != "nothing" or how is InputEnd.BROKEN or self._broken_off or not ends:
             ends = {_ChoiceEnd.OPEN}
         if ends == {_ChoiceEnd.REASON}:
-            if self._whole_here:
+            if self._valid_end:
                 self.done()
             else:
                 self._assume("no_terminal_marker")
@@ -407,7 +407,7 @@ class Assembler(ItemSurface, AttachedSurface):
         return events
 
     def shown_arguments(self, part: int) -> str | None:
-        """Return the arguments emitted so far for the call with this part number, or None if there is no such call."""
+        """Return the arguments that were emitted so far for call `part`, or None if no call has this number."""
         for choice in self._choices.values():
             for call in choice.calls:
                 if call.part == part and call.started and not call.dropped:

@@ -114,7 +114,7 @@ class Output:
         self.refusal: errors.StreamError | None = None
         # Called with the index and the raw item when the stream ends an item.
         self.on_item: Callable[[int, Mapping[str, Any]], None] | None = None
-        # Called with content for which there is no event type.
+        # Called with content that no event type can hold.
         self.on_unmodelled: Callable[[Unmodelled], None] | None = None
         # Members that encoders need, but that a ToolCallStarted event does not have: (custom, provider_executed).
         self.opening: tuple[bool, bool] = (False, False)
@@ -222,7 +222,7 @@ class Output:
         self.announced.add(index)
 
     def keep(self, content: Unmodelled) -> None:
-        """Pass on content for which there is no event type."""
+        """Pass on content that no event type can hold."""
         if self.on_unmodelled is not None:
             self.on_unmodelled(content)
 

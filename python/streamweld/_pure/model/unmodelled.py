@@ -1,4 +1,4 @@
-"""Content for which there is no event type. An encoder for the same dialect writes it as it was sent.
+"""Content that no event type can hold. An encoder for the same dialect writes it as it was sent.
 
 The decoder creates these values only for repair. Strings contain JSON as sent.
 """
@@ -46,7 +46,7 @@ class BlockOpened:
 
 @dataclass(slots=True, frozen=True)
 class BlockDelta:
-    """A delta with content for which there is no event type. Its block may have a part."""
+    """A delta with content that no event type can hold. Its block may have a part."""
 
     index: int | None
     delta: str

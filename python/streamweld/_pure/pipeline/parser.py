@@ -201,7 +201,7 @@ class Parser:
         """Return None: this backend has no folded response, so the caller builds one from `snapshot`."""
 
     def shown_arguments(self, part: int) -> str | None:
-        """Return the arguments emitted so far for the call with the number `part`, or None if there is no such call."""
+        """Return the arguments that were emitted so far for call `part`, or None if no call has this number."""
         self._enter()
         try:
             return self._assembler.shown_arguments(part)

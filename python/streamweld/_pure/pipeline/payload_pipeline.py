@@ -54,7 +54,7 @@ BODY_HEAD = 512  # number of body bytes that a fault shows if the body is not an
 
 
 @dataclass(frozen=True, slots=True)
-class _Rest:
+class _SalvagedText:
     """The position of a text in the payload from which it is salvaged."""
 
     event: str
@@ -286,7 +286,7 @@ class PayloadPipeline:
         try:
             payload = parse(text, *self.caps)
         except JsonFault as fault:
-            self._salvage(text, fault, _Rest(event, first=first), stray=stray)
+            self._salvage(text, fault, _SalvagedText(event, first=first), stray=stray)
             return
         if "\ufffd" in payload.text:
             self._check_utf8(text)
@@ -337,12 +337,12 @@ class PayloadPipeline:
         decoder.marker()
         self.done = decoder.ended
 
-    def _salvage(self, text: bytes, fault: JsonFault, here: _Rest, *, stray: bool) -> None:
+    def _salvage(self, text: bytes, fault: JsonFault, here: _SalvagedText, *, stray: bool) -> None:
         """Handle a payload that is not valid JSON."""
         self._check_utf8(text)
         self._salvage_from(text, fault, here, stray=stray)
 
-    def _salvage_from(self, text: bytes, fault: JsonFault, here: _Rest, *, stray: bool = False) -> None:
+    def _salvage_from(self, text: bytes, fault: JsonFault, here: _SalvagedText, *, stray: bool = False) -> None:
         """Salvage a payload, or the part of it that begins at `here.start`."""
         out, event = self._out, here.event
         joined = joined_field(text, self._max_depth)
@@ -374,7 +374,7 @@ class PayloadPipeline:
         if found.rest is not None:
             self._rest(text[found.rest :], replace(here, start=here.start + found.rest))
 
-    def _rest(self, text: bytes, here: _Rest) -> None:
+    def _rest(self, text: bytes, here: _SalvagedText) -> None:
         """Handle the text after a payload's complete lines: a document on several lines, or a broken document."""
         here = replace(here, start=here.start + _leading(text))
         text = text.strip(WHITE)
@@ -392,7 +392,7 @@ class PayloadPipeline:
             return
         self._document(payload, here.event)
 
-    def _joined_line(self, text: bytes, at: int, here: _Rest) -> None:
+    def _joined_line(self, text: bytes, at: int, here: _SalvagedText) -> None:
         """Handle a line that contains a document and other fields.
 
         Before the first complete payload, such a line means that the caller removed the line endings. Later, it means

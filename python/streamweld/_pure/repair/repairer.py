@@ -252,7 +252,7 @@ class Repairer:
     # Blocks
 
     def _piece(self, piece: bytes, position: PiecePosition) -> None:
-        if position == "behind":
+        if position == "line_end":
             self._read_line_end(piece)
             return
         try:
@@ -578,7 +578,7 @@ class Repairer:
         """Send the encoder's output from now on."""
         self.repaired = True
         if self._ended and not self._rendering and not self._context.frames:
-            return  # the end passed through, so there is no more output
+            return  # the end has passed through; nothing follows it
         self._rendering = True
         self._items.clear()
         self._sent.append(self._instead)
@@ -644,7 +644,7 @@ class Repairer:
             out.refusal = out.fault("LifecycleError", "lifecycle")
 
     def _write_unmodelled(self, content: Unmodelled) -> None:
-        """Pass content for which there is no event type to the encoder."""
+        """Pass content that no event type can hold to the encoder."""
         encoder: object = self._encoder or self._load()
         if self._parser.out.refusal is None and isinstance(encoder, WritesUnmodelled):
             passed, is_kept = self._context.passed, not (self._rendering or self._parser.out.misread)

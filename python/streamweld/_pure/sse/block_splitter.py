@@ -27,9 +27,9 @@ _WORDS: Final = frozenset({b"event", b"id"})
 _LINES: Final = 4096  # number of bytes that are split into lines at a time; the last line may extend beyond them
 
 # Where a piece ends. inside: inside a block. ready: inside a block, after a payload that can pass through before its
-# block ends. end: at the end of a block. between: at the end of several blocks, each of which is a comment or a blank
-# line. behind: the piece is the LF that completes the previous line ending.
-PiecePosition: TypeAlias = Literal["inside", "ready", "end", "between", "behind"]
+# block ends. end: at the end of a block. between: at the end of several blocks that contain only comments and blank
+# lines. line_end: the piece is the LF that completes the previous line ending.
+PiecePosition: TypeAlias = Literal["inside", "ready", "end", "between", "line_end"]
 
 
 class Splitter:
@@ -67,7 +67,7 @@ class Splitter:
         start = 0
         if self._after_cr and data.startswith(b"\n"):
             start = 1
-            yield b"\n", "behind" if self._ended else "inside"
+            yield b"\n", "line_end" if self._ended else "inside"
         if start == len(data):
             self._after_cr = self._after_cr and not start
             return

@@ -175,7 +175,7 @@ def _part(item: Item, origin: Origin, path: Path, issuer: str | None, model: str
 
 
 def _unknown(item: Unknown, origin: Origin, path: Path) -> Opaque:
-    """Return an item for which there is no event type. It is unchanged, because its own dialect accepts it."""
+    """Return an item that no event type can hold. It is unchanged, because its own dialect accepts it."""
     try:
         raw = loads_raw(item.raw.decode("utf-8", "replace"))
     except (JsonFault, ValueError):

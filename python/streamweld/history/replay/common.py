@@ -55,7 +55,7 @@ def extra_metadata(metadata: Mapping[str, Any] | None, *but: str) -> dict[str, A
 
 
 def parsed(item: Unknown) -> dict[str, Any] | None:
-    """Return an item for which there is no event type as a JSON object, or None if it is not a JSON object."""
+    """Return an item that no event type can hold as a JSON object, or None if it is not one."""
     try:
         raw: Any = loads_raw(item.raw.decode("utf-8", "replace"))
     except (JsonFault, ValueError):

@@ -278,7 +278,7 @@ impl Assembler {
         }
     }
 
-    /// Returns the arguments emitted so far for the call with this part number, or `None` if there is no such call.
+    /// Returns the arguments that were emitted so far for call `part`, or `None` if no call has this number.
     pub fn shown_arguments(&self, part: u32) -> Option<Cow<'_, str>> {
         let calls = self.choices.iter().flat_map(|choice| &choice.calls);
         let call = calls

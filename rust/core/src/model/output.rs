@@ -251,7 +251,7 @@ impl<'a> Output<'a> {
         self.sink.record_fact(fact);
     }
 
-    /// Passes content for which there is no event type to the sink.
+    /// Passes content that no event type can hold to the sink.
     pub fn keep(&mut self, content: Unmodelled<'_>) {
         self.sink.record_fact(WireFact::Unmodelled(content));
     }

@@ -1,4 +1,4 @@
-//! Content for which there is no event type. An encoder for the same dialect writes it as it was sent.
+//! Content that no event type can hold. An encoder for the same dialect writes it as it was sent.
 //!
 //! The decoder creates these values only for repair. Strings contain JSON as sent.
 
@@ -14,7 +14,7 @@ pub enum MembersOf {
     Stop,
 }
 
-/// Content for which there is no event type.
+/// Content that no event type can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unmodelled<'a> {
     /// Unknown members at the start of a block that has a part.
@@ -22,7 +22,7 @@ pub enum Unmodelled<'a> {
     /// The start of a block without a part: a tool result, or a block of unknown type. A tool result has the call id
     /// that is used in events.
     BlockOpened { index: i64, block: &'a str },
-    /// A delta with content for which there is no event type. Its block may have a part.
+    /// A delta with content that no event type can hold. Its block may have a part.
     BlockDelta { index: Option<i64>, delta: &'a str },
     /// The stop of a block without a part.
     BlockClosed { index: i64 },

@@ -384,7 +384,7 @@ impl Parser {
         self.stage.assembler.assumed_ends(sink);
     }
 
-    /// Returns the arguments emitted so far for the call with the number `part`, or `None` if there is no such call.
+    /// Returns the arguments that were emitted so far for call `part`, or `None` if no call has this number.
     pub fn shown_arguments(&self, part: u32) -> Option<Cow<'_, str>> {
         self.stage.assembler.shown_arguments(part)
     }

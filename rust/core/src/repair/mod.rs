@@ -549,7 +549,7 @@ impl Repairer {
         self.repaired = true;
         self.sink.write_pieces();
         if self.ended && !self.sink.rendering && self.sink.context.writer.bytes.is_empty() {
-            return Ok(()); // the end passed through, so there is no more output
+            return Ok(()); // the end has passed through; nothing follows it
         }
         self.sink.render();
         self.held.render(read);

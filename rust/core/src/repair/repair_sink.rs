@@ -347,7 +347,7 @@ impl RepairSink {
         started.is_some()
     }
 
-    /// Passes content for which there is no event type to the encoder.
+    /// Passes content that no event type can hold to the encoder.
     fn write_unmodelled(&mut self, content: &Unmodelled<'_>) {
         if self.stopped {
             return;

@@ -85,7 +85,7 @@ def publish(choice: Choice, call: Call) -> None:
 
 
 def reset(choice: Choice, call: Call) -> None:
-    """Emit a reset if the text emitted so far is no longer a prefix of the text."""
+    """Emit a reset if the arguments no longer start with the text that was emitted."""
     if call.text.taken_back:
         call.text.taken_back = False
         out = choice.shared.out

@@ -98,7 +98,7 @@ pub fn publish(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     choice.update_pending_call(slot);
 }
 
-/// Emits a reset if the text emitted so far is no longer a prefix of the text.
+/// Emits a reset if the arguments no longer start with the text that was emitted.
 pub fn reset(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     let index = choice.index;
     if let Some(call) = choice.get_mut(slot).filter(|call| call.text.taken_back) {

@@ -48,7 +48,8 @@ class RepairMiddleware:
 
     These responses pass through unchanged: those with a status other than 200 or a content type other than
     `text/event-stream`, responses to HEAD, and bodies in an encoding other than gzip and deflate. Event streams in an
-    unknown dialect also pass unchanged, but their first events are held back until detection ends without a result.
+    unknown dialect also pass unchanged and without a limit on their size, because nothing of them is kept; only their
+    first events are held back until detection ends without a result.
     `content-length` and `content-encoding` are removed from streams. A stream that needs no repair passes through byte
     for byte. Data is held back only until it can be determined whether it needs a repair.
 

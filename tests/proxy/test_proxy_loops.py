@@ -23,7 +23,7 @@ from streamweld.errors import UsageError
 from streamweld.history import profiles
 from streamweld.integrations.proxy import ProxyConfig
 from streamweld.integrations.proxy.config import PROXY_DIALECTS
-from streamweld.integrations.proxy.whole import converted
+from streamweld.integrations.proxy.unstreamed import converted
 
 from tests.conftest import FULL
 from tests.history.judge.matrix import plain

@@ -23,9 +23,9 @@ from streamweld.integrations.proxy.names import unnamed
 from streamweld.integrations.proxy.prepare import prepared
 from streamweld.integrations.proxy.refusals import Refusal, converted_error
 from streamweld.integrations.proxy.relay import Relay
+from streamweld.integrations.proxy.unstreamed import converted
 from streamweld.integrations.proxy.upstream import ask, whole_body
-from streamweld.integrations.proxy.whole import converted
-from streamweld.integrations.proxy.work import aside
+from streamweld.integrations.proxy.worker_threads import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -187,7 +187,7 @@ class Conversation:
         done, config = self._done, self._config
         body, self._body = self._body, b""
         done.request_id = request_id(self._request.headers)
-        requested = await aside(len(body), lambda: prepared(body, done.dialect, self._path, self._query, config))
+        requested = await in_thread(len(body), lambda: prepared(body, done.dialect, self._path, self._query, config))
         done.model = requested.model
         done.dropped = (*done.dropped, *requested.dropped)
         path, query = self._sent, self._query
@@ -230,7 +230,7 @@ class Conversation:
         else:
             self._relay = Relay(answer, self._send, done, self._config)
             encoding = answer.headers.getall("content-encoding", ())
-            await self._relay.as_it_is(
+            await self._relay.pass_through(
                 answer.status, headers | ({"content-encoding": ", ".join(encoding)} if encoding else {})
             )
 
@@ -268,11 +268,11 @@ class Conversation:
         dialect = cast("ProxyDialect", done.dialect)
         if not good:
             done.outcome, done.fault = "complete", None
-            given_value = await aside(len(body), lambda: converted_error(dialect, answer.status, body))
+            given_value = await in_thread(len(body), lambda: converted_error(dialect, answer.status, body))
             await send_json(self._send, done, answer.status, given_value, headers)
             return
         converter = self._converter(answer, requested)
-        made = await aside(len(body), lambda: converted(converter, body, dialect))
+        made = await in_thread(len(body), lambda: converted(converter, body, dialect))
         self._read(converter)
         if made is None:
             error = cast("StreamError", converter.error)

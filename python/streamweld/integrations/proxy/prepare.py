@@ -14,7 +14,7 @@ from streamweld.history.conversion import tool_names
 from streamweld.integrations._tools import declared_tools
 from streamweld.integrations.proxy import routes
 from streamweld.integrations.proxy.config import PROXY_DIALECTS
-from streamweld.integrations.proxy.members import list_of
+from streamweld.integrations.proxy.json_values import list_of
 from streamweld.integrations.proxy.refusals import Refusal
 from streamweld.integrations.proxy.translate import translated
 

@@ -12,7 +12,7 @@ import orjson
 
 from streamweld._show import printable
 from streamweld._spec import load_proxy
-from streamweld.integrations.proxy.members import object_of
+from streamweld.integrations.proxy.json_values import object_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,7 +17,7 @@ from streamweld.integrations._pace import FEED, Pace
 from streamweld.integrations.proxy.headers import plain
 from streamweld.integrations.proxy.refusals import Refusal
 from streamweld.integrations.proxy.upstream import UpstreamCutError, inflater_of, plain_pieces, raw_pieces
-from streamweld.integrations.proxy.work import Work
+from streamweld.integrations.proxy.worker_threads import ConverterTask
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
@@ -73,7 +73,7 @@ class Relay:
         inflater, pace = inflater_of(self._answer, self._config.limits), Pace()
         pieces = _recorded(plain_pieces(self._answer, inflater, self._exchange, pace), recorder)
         self._begin(200, headers)
-        work = Work(converter)
+        work = ConverterTask(converter)
         rest = b""
         try:
             async with aclosing(_converted(pieces, work, pace)) as made:
@@ -98,7 +98,7 @@ class Relay:
         done.outcome, done.fault = _outcome(converter, self._config)
         await self._pass(rest, more=False)
 
-    async def as_it_is(self, status: int, headers: dict[str, str]) -> None:
+    async def pass_through(self, status: int, headers: dict[str, str]) -> None:
         """Send every byte unchanged.
 
         If the body is truncated or too long, it is not terminated properly, so that the client can detect that it is
@@ -200,7 +200,7 @@ async def _recorded(pieces: AsyncGenerator[bytes], recorder: Recorder | None) ->
             recorder.end(how)
 
 
-async def _converted(pieces: AsyncGenerator[bytes], work: Work, pace: Pace) -> AsyncGenerator[bytes]:
+async def _converted(pieces: AsyncGenerator[bytes], work: ConverterTask, pace: Pace) -> AsyncGenerator[bytes]:
     """Yield the converter's output after each piece and, for long pieces, after every few milliseconds of work.
 
     Stops after the first error.

@@ -14,7 +14,7 @@ from streamweld import requests
 from streamweld._show import printable
 from streamweld.errors import HistoryError, UsageError
 from streamweld.history.conversion import tool_names
-from streamweld.integrations.proxy.members import list_of, object_of
+from streamweld.integrations.proxy.json_values import list_of, object_of
 from streamweld.integrations.proxy.refusals import Refusal
 from streamweld.requests import RequestPolicy
 

@@ -8,7 +8,7 @@ from streamweld.convert import StreamConverter
 from streamweld.integrations.proxy import routes
 from streamweld.integrations.proxy.config import PROXY_DIALECTS
 from streamweld.integrations.proxy.prepare import prepared
-from streamweld.integrations.proxy.whole import converted
+from streamweld.integrations.proxy.unstreamed import converted
 
 if TYPE_CHECKING:
     from streamweld.integrations.proxy.config import ProxyConfig, ProxyDialect

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from streamweld.convert import StreamConverter
     from streamweld.errors import LimitExceeded, StreamError
 
-__all__ = ["LARGE", "Work", "aside"]
+__all__ = ["LARGE", "ConverterTask", "in_thread"]
 
 _T = TypeVar("_T")
 
@@ -21,7 +21,7 @@ LARGE: Final = 65_536
 _BLANK: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
 
-async def aside(size: int, work: Callable[[], _T]) -> _T:
+async def in_thread(size: int, work: Callable[[], _T]) -> _T:
     """Return the result of `work`, which runs in a worker thread if its input is large.
 
     If the task is canceled in the meantime, it still waits for the thread, so that the task and the thread never use
@@ -43,7 +43,7 @@ async def aside(size: int, work: Callable[[], _T]) -> _T:
         raise
 
 
-class Work:
+class ConverterTask:
     """A converter that is fed from an event loop.
 
     Input is fed in slices, between which other tasks run. An event larger than a slice cannot be split: the slice that
@@ -63,7 +63,7 @@ class Work:
         self._total += len(part)
         size = self._pending + len(part)
         feed = self.converter.feed
-        made = feed(part) if size <= LARGE else await aside(size, lambda: feed(part))
+        made = feed(part) if size <= LARGE else await in_thread(size, lambda: feed(part))
         complete = max(part.rfind(blank) for blank in _BLANK)
         self._pending = size if complete < 0 else len(part) - complete
         return made
@@ -80,4 +80,4 @@ class Work:
         def work() -> tuple[bytes, StreamError | None]:
             return end(), self.converter.error  # reading `error` builds the partial response, so read it in the thread
 
-        return (await aside(self._total, work))[0]
+        return (await in_thread(self._total, work))[0]

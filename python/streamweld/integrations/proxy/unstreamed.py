@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 
 from streamweld.integrations._inflate import slices
-from streamweld.integrations.proxy.members import object_of
+from streamweld.integrations.proxy.json_values import object_of
 from streamweld.sse import iter_frames
 
 if TYPE_CHECKING:

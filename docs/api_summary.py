@@ -42,8 +42,14 @@ def _summarized(text: str) -> str:
     rows = [row for directive in directives for row in _rows(directive[1], directive[2])]
     made = [
         BEGIN,
-        "On the site (`make docs`), the full reference replaces the lines that begin with `:::`.\n",
-        "`Class(name=default)` is an argument of a class or function; data classes also have it as an attribute.\n",
+        (
+            "The documentation site, which `make docs` builds, shows the full reference in place of each line that begins "
+            "with `:::`.\n"
+        ),
+        (
+            "`Name(argument=default)` describes an argument of the class or function `Name`; `…` stands for a long "
+            "default. In a data class, the argument is also an attribute.\n"
+        ),
         "`Class.name` is an attribute or method.\n",
         "\n| name | |\n|---|---|\n",
         *[f"| `{name}` | {line} |\n" for name, line in rows],

@@ -775,8 +775,7 @@ def cli_page() -> str:
         lines.extend([f"{'#' * level} {path}", ""])
         lines.extend(["````text", command.get_usage(context), "````", ""])
         exit_codes.extend(exit_row(command, path))
-        body = (command.help or "").replace("\b\n", "").strip()
-        lines.extend([escaped(re.sub(r"(?m)^ +", "", body)), ""])
+        lines.extend([help_text(command.help or ""), ""])
         rows = [option for option in command.params if isinstance(option, click.Option) and not option.hidden]
         if rows and level > 1:
             lines.extend(["| option | meaning |", "|---|---|"])
@@ -794,6 +793,16 @@ def cli_page() -> str:
     head = len(lines)
     describe(main, "streamweld", 2)
     return "\n".join([*lines[:head], *exit_codes, "", *lines[head:]])
+
+
+def help_text(text: str) -> str:
+    """The help of a command as Markdown. A paragraph that Click must not wrap (marked with `\\b`) becomes a block."""
+    paragraphs = []
+    for paragraph in re.split(r"\n{2,}", text.strip()):
+        plain = re.sub(r"(?m)^ +", "", paragraph)
+        kept = plain.startswith("\b\n")
+        paragraphs.append(f"````text\n{plain[2:]}\n````" if kept else escaped(plain))
+    return "\n\n".join(paragraphs)
 
 
 def exit_row(command: Any, path: str) -> list[str]:

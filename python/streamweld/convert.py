@@ -354,7 +354,7 @@ class StreamConverter:
 
     @property
     def repaired(self) -> bool:
-        """Whether any part of a stream in the target dialect was rewritten, added or omitted."""
+        """Whether repair rewrote, added or omitted anything. False if the target is another dialect."""
         return self._repairer is not None and self._repairer.repaired
 
     @property

@@ -329,7 +329,7 @@ class OrphanDelta(AssemblyError):
 
 
 class ArgumentsError(StreamError, ValueError):
-    """`ToolCall.parsed` was read for a call whose arguments are not a complete JSON object.
+    """`ToolCall.parsed` was read for a call that is incomplete, invalid or still open.
 
     `state` is the state of the call (`incomplete`, `invalid` or `open`), `reason` is why it has that state, and `pos`
     is the position in `arguments` where the JSON becomes invalid, if known. `rule` is `arguments_<state>`, or

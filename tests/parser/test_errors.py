@@ -111,7 +111,7 @@ def test_every_code_that_raises_names_a_class() -> None:
         ),
         (
             SAMPLES[8],
-            "the tool call is invalid; it has no arguments object: not_json [arguments_invalid]",
+            "the tool call is invalid; `reason` states why: not_json [arguments_invalid]",
         ),
         (
             SAMPLES[9],

@@ -96,8 +96,8 @@ def convert(
 ) -> None:
     """Write the recorded stream FILE (- is standard input) in another dialect, or repair it in its own.
 
-    Repairs, content that the target cannot represent, and any fault in the source are reported on standard error. A
-    fault is written as the error ending of the target.
+    Repairs, content that the target cannot represent, and any fault in the source are reported on standard error. If
+    there is a fault, the output ends with an error in the form of the target.
 
     Repairs count as findings, so the exit code of a successful conversion may be 1. With --fail-on error, only a fault
     or a diagnostic with severity error counts.

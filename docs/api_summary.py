@@ -43,8 +43,8 @@ def _summarized(text: str) -> str:
     made = [
         BEGIN,
         (
-            "The documentation site, which `make docs` builds, shows the full reference in place of each line that begins "
-            "with `:::`.\n"
+            "The documentation site, which `make docs` builds, shows the full reference in place of each line that "
+            "begins with `:::`.\n"
         ),
         (
             "`Name(argument=default)` describes an argument of the class or function `Name`; `…` stands for a long "

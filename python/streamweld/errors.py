@@ -439,7 +439,7 @@ class SpliceError(StreamError):
     `rule` is `splice_other_stream` (the second stream belongs to another response), `splice_gap` (events between the
     two streams are missing), `splice_ambiguous` (the bytes do not show where the second stream starts; set
     `second_starts`), or `splice_error_page` (the gateway sent an HTML page, an error as JSON, or text instead of a
-    stream; `partial` contains the response of the first stream).
+    stream). `partial` is the response of the first stream.
     """
 
     _rule = "splice_other_stream"

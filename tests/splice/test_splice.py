@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import sys
 from typing import TYPE_CHECKING, Any
@@ -225,6 +226,12 @@ def test_what_does_not_belong_together_raises(first: list[bytes], second: list[b
     with pytest.raises(SpliceError) as caught:
         sw.splice(b"".join(first) or b": nothing\n\n", b"".join(second))
     assert caught.value.rule == rule
+    parser = sw.StreamParser(policy="salvage")
+    with contextlib.suppress(sw.StreamError):
+        parser.feed(b"".join(first) or b": nothing\n\n")
+        parser.close()
+    assert caught.value.partial is not None
+    assert caught.value.partial.choices == parser.response.choices
 
 
 PLAIN = "text that is not an event stream"

@@ -86,7 +86,7 @@ def splice(
     Raises:
         SpliceError: if `second` belongs to another stream (`rule` is `splice_other_stream`), events between the two are
             missing (`splice_gap`), its position cannot be proven (`splice_ambiguous`), or it is an HTML page, text, or
-            an error as JSON (`splice_error_page`; `partial` contains the response of `first`).
+            an error as JSON (`splice_error_page`). `partial` is the response of `first`.
         UsageError: if an option is invalid.
 
     >>> first = b'data: {"sequence_number":0}\\n\\ndata: {"sequence_number":1}\\n\\ndata: {"seq'

@@ -117,12 +117,16 @@ class StreamSplicer:
         if state is _State.PASSING:
             return bytes(data)
         self._state = _State.CLOSED  # the state remains CLOSED if this call raises
-        if state is _State.COMPARING:
-            return self._compare(bytes(data))
-        if self._start == "next_byte":
+        if self._start == "next_byte" and state is not _State.COMPARING:
             self._state = _State.PASSING
             return self._first.body + bytes(data)
-        return self._join(state, self._reader.feed(data))
+        try:
+            return (
+                self._compare(bytes(data)) if state is _State.COMPARING else self._join(state, self._reader.feed(data))
+            )
+        except SpliceError as error:
+            error.partial = _response_of(self._first.body)
+            raise
 
     def close(self) -> bytes:
         """End the second stream and return the remaining bytes: the first stream, if no new bytes followed it.
@@ -137,8 +141,11 @@ class StreamSplicer:
             return b""
         if state is _State.COMPARING or self._start == "next_byte":
             return self._first.body
-        joined = self._join(state, self._last_blocks())
-        left = joined or self._unfinished()
+        try:
+            left = self._join(state, self._last_blocks()) or self._unfinished()
+        except SpliceError as error:
+            error.partial = _response_of(self._first.body)
+            raise
         self._state = _State.CLOSED
         return left
 
@@ -158,7 +165,7 @@ class StreamSplicer:
                     return self._pass(self._first.body + self._lead)
                 if block.key is None:
                     if self._is_aligned and is_text(block.raw):
-                        raise self._page_fault(TEXT, block.raw)
+                        raise _page_fault(TEXT, block.raw)
                     continue
                 del self._lead[-len(block.raw) :]
                 overlap = self._locate(block)
@@ -191,13 +198,7 @@ class StreamSplicer:
             return
         joined = self._first.tail + bytes(self._lead) + tail
         if not is_event(joined if joined.endswith(_BLANK_LINE) else joined + terminator_of(joined)):
-            raise self._page_fault(found, page)
-
-    def _page_fault(self, detail: str, page: bytes, rule: str = "splice_error_page") -> SpliceError:
-        """Return the error for a body that does not continue the event stream, with the response of the first body."""
-        fault = SpliceError(rule=rule, detail=detail, byte_offset=0, raw=page)
-        fault.partial = _response_of(self._first.body)
-        return fault
+            raise _page_fault(found, page)
 
     def _pass(self, joined: bytes) -> bytes:
         self._state = _State.PASSING
@@ -219,9 +220,9 @@ class StreamSplicer:
             case Continuation.LATER:
                 return False
             case Continuation.TEXT:
-                raise self._page_fault(TEXT, lead)
+                raise _page_fault(TEXT, lead)
             case Continuation.INSIDE_LINE:
-                raise self._page_fault("the second stream starts in the middle of a line", lead, "splice_other_stream")
+                raise _page_fault("the second stream starts in the middle of a line", lead, "splice_other_stream")
             case Continuation.NO:
                 pass
         self._is_aligned = bool(lead.strip(b"\r\n")) or len(lead) >= _LONGEST_BLANK
@@ -281,18 +282,23 @@ class StreamSplicer:
                     case Continuation.TEXT if may_continue(first, second):
                         return first.body + second
                     case Continuation.TEXT:
-                        raise self._page_fault(TEXT, second)
+                        raise _page_fault(TEXT, second)
                     case Continuation.NO | Continuation.INSIDE_LINE:
                         pass
             if _has_data_line(tail) and not first.body.startswith(second) and not second.startswith(first.body):
                 raise SpliceError(rule="splice_ambiguous", detail="it contains no event with a payload")
         if state is _State.LOCATING and is_text(bytes(self._lead) + tail):
-            raise self._page_fault(TEXT, bytes(self._lead) + tail)
+            raise _page_fault(TEXT, bytes(self._lead) + tail)
         is_next = self._start in ("next_event", len(first.events)) or not first.events
         if state is _State.OVERLAPPING:
             is_next = self._next == len(first.events)
         # If both streams end in the same incomplete event, keep the longer version.
         return first.kept + tail if is_next and tail.startswith(first.tail) else first.kept + first.tail
+
+
+def _page_fault(detail: str, page: bytes, rule: str = "splice_error_page") -> SpliceError:
+    """Return the error for a body that does not continue the event stream."""
+    return SpliceError(rule=rule, detail=detail, byte_offset=0, raw=page)
 
 
 def _response_of(body: bytes) -> Response:

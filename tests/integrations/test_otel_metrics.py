@@ -158,6 +158,18 @@ def test_input_tokens_include_the_cache(meters: Meters) -> None:
     assert {point.attributes["gen_ai.token.type"]: point.sum for point in tokens} == {"input": 100, "output": 5}
 
 
+def test_a_cut_stream_has_no_token_counts(meters: Meters) -> None:
+    """The first event of Messages reports one output token, whatever follows."""
+    text = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "a"}}
+    start = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    pieces = [messages_with_a_cache().split(b"\n\n")[0] + b"\n\n", event(start), event(text), event(text)]
+    with pytest.raises(sw.TruncatedStream):
+        list(meters.metrics.measure(sw.iter_batches(slowly(pieces))))
+    points = meters.read()
+    assert points["streamweld.streams"][0].attributes["streamweld.completeness"] == "truncated"
+    assert not {"gen_ai.client.token.usage", "streamweld.output_token_rate"} & set(points)
+
+
 def test_a_stream_that_is_left(meters: Meters) -> None:
     closed: list[bool] = []
 

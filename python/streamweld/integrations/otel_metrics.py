@@ -225,7 +225,8 @@ class StreamMetrics:
                 self._gaps.record(gap, about)
         if watch.first_token is not None:
             self._first_token.record(watch.first_token - watch.started, about)
-        if response.usage is None:
+        # Until the end, the counts can be placeholders: Messages reports one output token in its first event.
+        if response.usage is None or response.completeness in ("open", "truncated"):
             return
         usage = response.usage.normalized()  # the conventions count cached tokens as input, unlike some APIs
         for kind, count in (("input", usage.input), ("output", usage.output)):

@@ -164,6 +164,12 @@ def test_operators_describe_themselves() -> None:
     assert {len(operators_for(dialect)) > 20 for dialect in DIALECTS} == {True}
 
 
+def test_an_operator_rejects_a_recording() -> None:
+    wrong_kind: Any = b"data: [DONE]\n\n"
+    with pytest.raises(sw.errors.UsageError, match="an operator changes a stream of `build`"):
+        OPERATORS["comments"](wrong_kind)
+
+
 # The catalog of quirks: each quirk has an operator, or the builders produce it anyway.
 
 QUIRKS: dict[str, str] = json.loads((Path(__file__).parent / "quirks.json").read_text("utf-8"))

@@ -66,9 +66,9 @@ class Reply:
         pieces: the body. Each piece is sent separately, at its own time.
         status: the status of the response.
         content_type: the content type of the response.
-        end: how the body ends. `complete`: normally; `cut`: the connection closes in the middle of the body; `reset`:
-            the connection is reset; `stall`: no more bytes are sent until the client disconnects or the gateway is
-            closed.
+        end: how the body ends. `complete`: normally; `cut`: the connection closes after the pieces, without the end of
+            the body; `reset`: the connection is reset; `stall`: no more bytes are sent until the client disconnects or
+            the gateway is closed.
 
     Raises:
         UsageError: if `end` is not one of these values.

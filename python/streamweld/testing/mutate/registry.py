@@ -6,10 +6,13 @@ import random
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
+from streamweld.errors import UsageError
+from streamweld.testing.stream import Stream
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from streamweld.testing.stream import Dialect, Frame, Stream
+    from streamweld.testing.stream import Dialect, Frame
 
     Run: TypeAlias = Callable[[random.Random, Stream], Stream | None]
 
@@ -50,10 +53,19 @@ class Operator:
     def __call__(self, stream: Stream, seed: int = 0) -> Stream | None:
         """Apply the operator.
 
+        Args:
+            stream: a stream of `build`, or one that another operator returned.
+            seed: selects the place of the change, if there are several.
+
+        Raises:
+            UsageError: if `stream` is anything else, such as a recording, whose right result is not known.
+
         Returns:
             The new stream, or None if the operator does not apply, because the stream has another dialect or lacks what
             the operator changes.
         """
+        if not isinstance(cast("object", stream), Stream):
+            raise UsageError(f"an operator changes a stream of `build`, whose calls and text are known, not {stream!r}")
         if stream.dialect not in self.dialects or not stream.frames:
             return None
         if stream.opaque and self.effect in {"truncated", "error"}:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 RUNS_CALLS: Final = frozenset({"natural", "stop", "tool_calls"})  # finish reasons after which clients run the calls
 _CHUNK: Final = "chat.completion.chunk"
+_LEGACY: Final = "text_completion"  # of legacy Completions, whose clients read the token counts of such a chunk
 _MAX_LISTS: Final = 16  # maximum number of names in `_lists` per choice
 
 
@@ -31,14 +32,16 @@ def check_chunk(chunk: Mapping[str, Any], notes: Anomalies) -> None:
             notes.mark_misread("no_choices")
         elif not all(map(_has_delta, choices)):
             notes.mark_misread("no_delta")
-    elif chunk.get("usage") or (is_array(choices) and any(map(_has_content, choices))):
+    elif (is_array(choices) and any(map(_has_content, choices))) or (
+        chunk.get("usage") and chunk.get("object") != _LEGACY
+    ):
         notes.mark_misread("other_object")
 
 
 def lacks_object(chunk: Mapping[str, Any]) -> bool:
     """Return whether a chunk with content has no `object`, which can be added to the chunk as sent."""
     choices = chunk.get("choices")
-    if not is_array(choices) or "object" in chunk:
+    if not is_array(choices) or "object" in chunk or any(is_object(choice) and _is_legacy(choice) for choice in choices):
         return False
     return bool(chunk.get("usage")) or any(map(_has_content, choices))
 

@@ -32,6 +32,9 @@ const MAX_LISTS: usize = 16;
 /// Finish reasons after which clients run the calls.
 pub(crate) const RUNS_CALLS: [&str; 3] = ["natural", "stop", "tool_calls"];
 
+/// The `object` of legacy Completions. Their clients read the token counts of such a chunk.
+const LEGACY: &str = "text_completion";
+
 /// Checks the members of a chunk, and whether each choice has a delta.
 pub(crate) fn check_chunk(chunk: &Chunk<'_>, notes: &mut Anomalies<'_>) {
     let choices = match &chunk.choices {
@@ -50,7 +53,9 @@ pub(crate) fn check_chunk(chunk: &Chunk<'_>, notes: &mut Anomalies<'_>) {
             Some(choices) if !choices.iter().all(has_delta) => notes.mark_misread("no_delta"),
             Some(_) => {}
         }
-    } else if is_filled(chunk.usage) || choices.is_some_and(|all| all.iter().any(has_content)) {
+    } else if choices.is_some_and(|all| all.iter().any(has_content))
+        || (is_filled(chunk.usage) && !is_string(chunk.object, LEGACY))
+    {
         notes.mark_misread("other_object");
     }
 }
@@ -61,7 +66,13 @@ pub(crate) fn lacks_object(chunk: &Chunk<'_>) -> bool {
         Some(Walk::Read(choices, _)) => choices.as_slice(),
         _ => return false, // the chunk is rewritten, because it has no choices
     };
-    chunk.object.is_none() && (is_filled(chunk.usage) || choices.iter().any(has_content))
+    let is_legacy = |choice: &Walk<'_, Choice<'_>>| match choice {
+        Walk::Read(choice, _) => legacy_text(choice).is_some(),
+        Walk::Other(_) => false,
+    };
+    chunk.object.is_none()
+        && !choices.iter().any(is_legacy)
+        && (is_filled(chunk.usage) || choices.iter().any(has_content))
 }
 
 /// Returns true if a choice has content or a finish reason. Choices of legacy Completions are ignored.

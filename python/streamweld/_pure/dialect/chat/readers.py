@@ -41,7 +41,11 @@ def check_chunk(chunk: Mapping[str, Any], notes: Anomalies) -> None:
 def lacks_object(chunk: Mapping[str, Any]) -> bool:
     """Return whether a chunk with content has no `object`, which can be added to the chunk as sent."""
     choices = chunk.get("choices")
-    if not is_array(choices) or "object" in chunk or any(is_object(choice) and _is_legacy(choice) for choice in choices):
+    if (
+        not is_array(choices)
+        or "object" in chunk
+        or any(is_object(choice) and _is_legacy(choice) for choice in choices)
+    ):
         return False
     return bool(chunk.get("usage")) or any(map(_has_content, choices))
 

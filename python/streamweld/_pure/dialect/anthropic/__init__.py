@@ -242,6 +242,8 @@ class AnthropicDecoder:
             if self._reason or identity is None or identity == self._id or self._assembler.has_reported_call(0):
                 # The message is repeated, or calls in the earlier message may already have been executed.
                 self._out.diagnose("message_repeated", detail=identity or "")
+                if identity is not None and identity == self._id:
+                    self._assembler.message_repeated(0)
                 return
             self._assembler.restart(0)
             self._blocks.begin()

@@ -566,6 +566,7 @@ def _whole(
         call.ending = ending
         if ending is not CallEnding.WHOLE:
             # The end of the response decides the state of the call, unless a later event completes the call.
+            call.ended = ending is not CallEnding.CUT
             return
     end_item(state, item, None, None)
 

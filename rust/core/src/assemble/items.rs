@@ -220,7 +220,11 @@ impl Assembler {
             None => opened(&mut ctx, choice, item, make(&at))?,
         };
         set_whole_text(&mut ctx, choice, spot, at.address.sub, Some(text))?;
-        if choice.item_index.get(spot.item).is_some_and(|item| !item.open) {
+        if choice
+            .item_index
+            .get(spot.item)
+            .is_some_and(|item| !item.open)
+        {
             return end_part(&mut ctx, choice, spot);
         }
         Ok(())

@@ -94,7 +94,7 @@ pub(crate) fn read_call<'a>(
     let provider = kind.provider || its_own || is_hosted(item);
     // A call that the provider runs has no call id, so the item id pairs the call with its result.
     let call_id = call_id.or_else(|| item_id.clone().filter(|_| provider));
-    let ending = ending(item, provider);
+    let ending = ending(item, kind, provider);
     let (elsewhere, arguments) = arguments(item, kind, ending);
     let mut metadata = rest(item, &kind.modelled);
     if let Some(elsewhere) = elsewhere {
@@ -119,16 +119,16 @@ pub(crate) fn read_call<'a>(
 
 /// Returns what the status of a closed item states about its call. The status of a call that the provider runs may
 /// describe the run, not the arguments.
-fn ending(item: &Object<'_>, provider: bool) -> CallEnding {
+fn ending(item: &Object<'_>, kind: &CallType, provider: bool) -> CallEnding {
     let status = item.string("status").unwrap_or_default();
     let status = status.trim_matches(is_white);
-    let cut = match provider {
-        true => status == "incomplete",
-        false => !status.is_empty() && !FACTS.finished_statuses.contains(status),
-    };
-    match cut {
-        true => CallEnding::Cut,
-        false => CallEnding::Whole,
+    match status {
+        "incomplete" => CallEnding::Cut,
+        _ if provider => CallEnding::Whole,
+        _ if FACTS.cut_statuses.contains(status) => CallEnding::Cut,
+        _ if status.is_empty() || FACTS.finished_statuses.contains(status) => CallEnding::Whole,
+        _ if kind.wrapped => CallEnding::OpenObject,
+        _ => CallEnding::Open,
     }
 }
 
@@ -255,7 +255,7 @@ fn arguments<'a>(
     }
 }
 
-/// Returns the members with the arguments as an object, which stays open if the item was cut off.
+/// Returns the members with the arguments as an object, which stays open unless the item is whole.
 fn wrapped_arguments<'a>(
     item: &Object<'a>,
     kind: &CallType,
@@ -268,7 +268,7 @@ fn wrapped_arguments<'a>(
         }
     }
     let mut text = out.text()?;
-    if ending == CallEnding::Cut {
+    if ending != CallEnding::Whole {
         text.pop();
     }
     Some(Text {

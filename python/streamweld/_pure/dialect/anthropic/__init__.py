@@ -25,6 +25,7 @@ from streamweld._pure.dialect.upstream_error import (
     ErrorFields,
     is_bare,
     is_notice,
+    is_stated,
     read_error,
     reports_failure,
     reports_success,
@@ -123,6 +124,7 @@ class AnthropicDecoder:
         if (
             kind == "error"
             or event == "error"
+            or (kind not in EVENTS and is_stated(value.get("error")))
             or (kind not in EVENTS and not is_notice(event) and (value.get("error") or _reports_error(value)))
         ):
             error = value.get("error")

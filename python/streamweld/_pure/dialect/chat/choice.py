@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 ABSENT_REASONS = frozenset(DIALECTS["chat"]["absent_reasons"])
 _BESIDE_TEXT = CHOICE_FIELDS - {"text"}  # next to a delta or a message, `text` is an unknown member
+_OTHER_ROLES = ("tool", "function", "user", "system", "developer")
 _ATTACHMENTS = frozenset({"annotations", "refusal", "images", "audio"})
 
 
@@ -144,6 +145,12 @@ class ChoiceReader:
         if legacy:
             self._content(chunk, item["text"], (*path, "text"), carry, restates=reason is not None)
             notes.report()
+        if delta and delta.get("role") in _OTHER_ROLES:
+            # The gateway runs tools itself and streams their results, which are not part of the answer.
+            notes.shape((*path, "delta", "role"))
+            notes.mark_misread("other_role")  # clients add the content to the answer
+            notes.report()
+            delta = {}
         if delta:
             self.readers.delta(delta, notes, is_typed=is_typed)
             if new_id and self._has_text and isinstance(delta.get("role"), str):

@@ -36,6 +36,7 @@ use crate::json::Raw;
 use crate::json::Text;
 use crate::json::extra_fields::ExtraFields;
 use crate::json::members::find;
+use crate::json::members::is_string;
 use crate::json::members::present;
 use crate::json::members::text;
 use crate::model::delta::Fragment;
@@ -185,7 +186,13 @@ impl ChoiceState {
             carry.own.extend(&choice.rest);
         }
         let mut learnable = None;
-        if let Some((delta, _)) = delta.filter(|(_, raw)| has_members(*raw)) {
+        let other_role = delta.and_then(|(delta, _)| delta.role.filter(|raw| is_other_role(*raw)));
+        if let Some(role) = other_role {
+            // The gateway runs tools itself and streams their results, which are not part of the answer.
+            notes.shape(role, at.member("delta").member("role"));
+            notes.mark_misread("other_role"); // clients add the content to the answer
+            notes.report(wire)?;
+        } else if let Some((delta, _)) = delta.filter(|(_, raw)| has_members(*raw)) {
             self.readers.delta(delta, reading.typed, notes);
             let role = delta.role.is_some_and(|raw| raw.kind == Kind::String);
             if reading.new_id && self.has_text && role {
@@ -738,4 +745,10 @@ pub(crate) fn emit_released(
         }
     }
     Ok(())
+}
+
+/// Returns true if the role of a delta is not the assistant's.
+fn is_other_role(role: Raw<'_>) -> bool {
+    let others = ["tool", "function", "user", "system", "developer"];
+    others.iter().any(|other| is_string(Some(role), other))
 }

@@ -66,20 +66,27 @@ def read_call(
     item_id = reader.identity(item, path, "id") or item_id
     call_id = reader.identity(item, path, "call_id")
     name = reader.name(item, path) if kind.name is None else kind.name
+    # Some gateways send the function of a Chat call, with its name and arguments, inside the item.
+    function = item.get("function") if kind.type == "function_call" and name is None else None
+    holder, here = (function, (*path, "function")) if is_object(function) else (item, path)
+    if holder is not item:
+        name = reader.name(holder, here)
     # A client's tool may have the same name as a provider's tool. If the request lists the tool, the call is for the
     # client's tool.
     its_own = kind.type == "custom_tool_call" and name in PROVIDER_TOOLS and name not in reader.tools
     provider = kind.provider or its_own or _is_hosted(item)
-    member = _arguments_member(item, kind)
-    if member is not None and member not in kind.members:
+    member = _arguments_member(holder, kind)
+    if holder is not item or (member is not None and member not in kind.members):
         reader.mark_misread("other_member")
-    modelled = kind.modelled if member is None else kind.modelled | {member}
+    modelled = kind.modelled
+    if member is not None:
+        modelled |= {member if holder is item else "function"}
     ending = _ending(item, kind, provider=provider)
     return CallItem(
         # A call that the provider runs has no call id, so the item id pairs the call with its result.
         Address(item_id, item_id if call_id is None and provider else call_id, index),
         name,
-        _wrapped(item, path, reader, kind, ending) if kind.wrapped else _text(item, path, reader, member),
+        _wrapped(item, path, reader, kind, ending) if kind.wrapped else _text(holder, here, reader, member),
         provider,
         kind.custom,
         as_object(reader.rest(item, path, modelled)),

@@ -77,10 +77,16 @@ pub(crate) fn read_call<'a>(
 ) -> CallItem<'a> {
     let item_id = reader.identity(item, at, "id").or(enclosing.item_id);
     let call_id = reader.identity(item, at, "call_id");
-    let name = match kind.name {
+    let mut name = match kind.name {
         None => reader.name(item, at),
         Some(name) => Some(Cow::Borrowed(name)),
     };
+    // Some gateways send the function of a Chat call, with its name and arguments, inside the item.
+    let is_nameless = kind.kind == "function_call" && name.is_none();
+    let function = item.object("function").filter(|_| is_nameless);
+    if let Some(function) = &function {
+        name = reader.name(function, at.member("function"));
+    }
     // A client's tool may have the same name as a provider's tool. If the request lists the tool, the call is for the
     // client's tool.
     let tools = &reader.wire.out.config.tools;
@@ -95,7 +101,10 @@ pub(crate) fn read_call<'a>(
     // A call that the provider runs has no call id, so the item id pairs the call with its result.
     let call_id = call_id.or_else(|| item_id.clone().filter(|_| provider));
     let ending = ending(item, kind, provider);
-    let (elsewhere, arguments) = arguments(item, kind, ending);
+    let (elsewhere, arguments) = match &function {
+        Some(function) => (Some("function"), arguments(function, kind, ending).1),
+        None => arguments(item, kind, ending),
+    };
     let mut metadata = rest(item, &kind.modelled);
     if let Some(elsewhere) = elsewhere {
         metadata.members.retain(|member| !member.key.is(elsewhere));

@@ -10,6 +10,7 @@ use crate::dialect::chat::calls;
 use crate::dialect::chat::content;
 use crate::dialect::chat::content::ContentPiece;
 use crate::dialect::chat::payload_kind::legacy_text;
+use crate::dialect::chat::read;
 use crate::dialect::chat::read::Choice;
 use crate::dialect::chat::read::Delta;
 use crate::dialect::chat::read::Walk;
@@ -35,6 +36,7 @@ use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::Text;
 use crate::json::extra_fields::ExtraFields;
+use crate::json::members::Member;
 use crate::json::members::find;
 use crate::json::members::is_string;
 use crate::json::members::present;
@@ -309,11 +311,13 @@ impl ChoiceState {
     ) -> Result<Option<LearnableChunk<'a>>, Fault> {
         let uses_tool =
             calls::is_tool_use(delta) || (self.uses_tool && calls::continues_tool_use(delta));
-        if uses_tool {
-            let others = delta
-                .rest
-                .iter()
-                .filter(|member| !calls::is_of_tool_use(member));
+        let other_calls = calls::other_calls(delta);
+        if uses_tool || other_calls.is_some() {
+            let is_other = |member: &&Member<'_>| {
+                let is_call = other_calls.is_some_and(|(name, _)| member.key.is(name));
+                !(is_call || (uses_tool && calls::is_of_tool_use(member)))
+            };
+            let others = delta.rest.iter().filter(is_other);
             carry.own.extend(&others.copied().collect::<Vec<_>>());
         } else {
             carry.own.extend(&delta.rest);
@@ -344,6 +348,7 @@ impl ChoiceState {
         }
         let closes = finishes
             || is_filled(delta.tool_calls.as_ref().map(Walk::raw))
+            || is_filled(other_calls.map(|(_, raw)| raw))
             || is_filled(delta.function_call.as_ref().map(Walk::raw));
         self.content(wire, pieces, carry, closes, reading)?;
         if reading.tail {
@@ -488,6 +493,11 @@ pub(crate) fn fragments<'a>(
         }
         None => Vec::new(),
     };
+    if let Some((member, raw)) = calls::other_calls(delta) {
+        notes.mark_misread("other_member");
+        let at = at.member(member);
+        out = calls::fragments(&read::calls(raw), raw.kind == Kind::Array, limit, notes, at);
+    }
     match &delta.function_call {
         Some(Walk::Read(function, _)) => {
             let legacy = calls::legacy(function, notes, at.member("function_call"));

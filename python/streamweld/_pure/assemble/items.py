@@ -31,8 +31,11 @@ from streamweld._pure.assemble.part.item_text import (
     end_part,
     find_part,
     find_whole,
+    is_repetition,
     open_part,
     put_metadata,
+    repeat_part,
+    report_late_part,
     set_whole_text,
 )
 from streamweld._pure.assemble.part.reannounced import (
@@ -46,6 +49,8 @@ from streamweld._pure.assemble.part.reannounced import (
 )
 from streamweld._pure.assemble.resolve.by_address import (
     addressed_call,
+    diverged,
+    end_shorter_repetition,
     fill,
     item_of_opening,
     known_item,
@@ -117,10 +122,16 @@ class ItemSurface:
         if state is None:
             return
         address = state.item_index.usable(address)
+        item = state.item_index.repeated_at(kind, address)
+        one = None if item is None else find_part(item, channel, reasoning_kind, address.sub)
+        if item is not None and one is not None and repeat_part(item, one, address.index, text):
+            return
         item = item_of_opening(state, kind, address)
         one = find_part(item, channel, reasoning_kind, address.sub)
         if one is not None and one.part.open and one.sub == address.sub:
             put_metadata(state, one, metadata)  # the part was announced twice, or its deltas arrived first
+            return
+        if one is not None and one.sub == address.sub and repeat_part(item, one, address.index, text):
             return
         fill(state, item)
         open_part(state, item, channel, reasoning_kind, address.sub, text, metadata)
@@ -153,6 +164,11 @@ class ItemSurface:
             report_late(state, item)
         if one is None and (not text or not item.open):
             return
+        if one is not None and one.repeated is not None:
+            text = one.joiner.push(text)
+            if is_repetition(state, one, text):
+                return
+            item, one = diverged(state, item, one, address)
         one = one or opened(state, item, channel, reasoning_kind, address.sub)
         add_text(state, item, one, text, address.sub, metadata)
 
@@ -172,6 +188,11 @@ class ItemSurface:
         address = state.item_index.usable(address)
         item = known_item(state, kind, address, state.item_index.find(kind, address, "delta"))
         one = find_whole(item, channel, reasoning_kind, address.sub, text)
+        if one is not None and one.repeated is not None:
+            if one.part.text() == replace_lone_surrogates(text):
+                report_late_part(state, one)
+                return
+            item, one = diverged(state, item, one, address)
         one = one or opened(state, item, channel, reasoning_kind, address.sub)
         set_whole_text(state, one, address.sub, text)
         if not item.open:
@@ -227,6 +248,9 @@ class ItemSurface:
         one = find_whole(item, channel, reasoning_kind, address.sub, text)
         if one is None and not text:
             return
+        repeats = one is not None and one.repeated is not None and bool(text)
+        if one is not None and repeats and one.part.text() != replace_lone_surrogates(text or ""):
+            item, one = diverged(state, item, one, address)
         one = one or opened(state, item, channel, reasoning_kind, address.sub)
         # An item that had its own opening event, or whose parts are numbered, also has its own closing event.
         alone = not item.open or (not item.opened_bare and address.sub is None)
@@ -255,6 +279,8 @@ class ItemSurface:
         else:
             item = state.item_index.find(kind, address, "close")
         if item is None:
+            if kind is None:
+                end_shorter_repetition(state, address)
             if kind != "reasoning" or (address.item_id is None and not encrypted_content):
                 return
             item = new_item(state, kind, address)
@@ -270,6 +296,12 @@ class ItemSurface:
             # Deltas of another type may have opened other parts in the same block.
             for other in state.item_index.open_at(address.index):
                 end_item(state, other, None, None)
+
+    def message_repeated(self, choice: int) -> None:
+        """Note that the message begins again: blocks that follow may repeat those at the same index."""
+        state = self._item_choice(choice)
+        if state is not None:
+            state.item_index.may_repeat = True
 
     def parts_listed(self, choice: int, entries: Sequence[ListedPart], *, again: bool) -> None:
         """Apply a list that contains the complete parts of an item.
@@ -534,6 +566,7 @@ def _whole(
         call.ending = ending
         if ending is not CallEnding.WHOLE:
             # The end of the response decides the state of the call, unless a later event completes the call.
+            call.ended = ending is not CallEnding.CUT
             return
     end_item(state, item, None, None)
 
@@ -543,7 +576,7 @@ def _is_over(item: Item, address: Address) -> bool:
 
     A delta at the item's index then belongs to a new item, because no id links the delta to the closed item.
     """
-    return not item.open and item.item_id is None and address.item_id is None
+    return not item.open and not item.repeats and item.item_id is None and address.item_id is None
 
 
 def _by_call_id(item: Item | None, address: Address) -> bool:

@@ -18,7 +18,16 @@ if TYPE_CHECKING:
 
     from streamweld._pure.json.scanner import Path, Payload
 
-__all__ = ["ErrorFields", "is_bare", "is_notice", "read_error", "reports_failure", "reports_success", "text_error"]
+__all__ = [
+    "ErrorFields",
+    "is_bare",
+    "is_notice",
+    "is_stated",
+    "read_error",
+    "reports_failure",
+    "reports_success",
+    "text_error",
+]
 
 MAX_TEXT = 512  # maximum length, in characters, of a message that is not JSON
 HTTP_ERROR = 400  # the lowest HTTP status that reports an error
@@ -120,6 +129,11 @@ def is_notice(name: str) -> bool:
     words = re.split(r"[._\-:/]", name)
     failed = any(word in _FAILED or word.endswith("exception") for word in words)
     return not failed and not _NOTICES.isdisjoint(words)
+
+
+def is_stated(error: object) -> bool:
+    """Return whether an `error` member is an object with a message or a code, which is an error in any event."""
+    return is_object(error) and any(error.get(name) for name in ("message", "code"))
 
 
 def reports_success(value: Mapping[str, Any]) -> bool:

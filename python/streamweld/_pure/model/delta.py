@@ -53,6 +53,8 @@ class CallEnding(Enum):
 
     WHOLE = auto()
     CUT = auto()  # the call was cut off, unless its arguments are complete JSON
+    OPEN = auto()  # as CUT, unless the response ends with success: the call was still in progress
+    OPEN_OBJECT = auto()  # as OPEN, and a successful end adds the brace that closes the arguments
 
 
 class ListedPart(NamedTuple):

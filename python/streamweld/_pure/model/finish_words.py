@@ -2,7 +2,8 @@
 
 Gateways forward the finish reasons of their upstream API, sometimes in capitals or camel case. A reason is looked up in
 the dialect's own table with its exact spelling, then in the same table ignoring case and separators, then in the tables
-of the other dialects.
+of the other dialects. A reason with a detail (`content_filter: RECITATION`) is looked up as a whole, then without the
+detail.
 """
 
 from __future__ import annotations
@@ -28,9 +29,14 @@ def meaning(dialect: str, raw: str) -> Meaning | None:
     "natural" stands for a normal end: `stop`, or `tool_calls` if there are calls.
     """
     known: Meaning | None = DIALECTS[dialect]["finish"].get(raw)
-    if known is not None or len(raw) > _LONGEST or not raw.isascii():
+    if known is None and len(raw) <= _LONGEST and raw.isascii():
+        known = _folded(dialect).get(_fold(raw))
+    reason, colon, _ = raw.partition(":")
+    if known is not None or not colon:
         return known
-    return _folded(dialect).get(_fold(raw))
+    # A detail may contradict a reason that means success, but no other.
+    known = meaning(dialect, reason)
+    return None if known in ("stop", "tool_calls", "natural") else known
 
 
 @cache

@@ -349,6 +349,7 @@ fn apply_whole_call(
         call.ending = fields.ending;
         if fields.ending != CallEnding::Whole {
             // The end of the response decides the state of the call, unless a later event completes the call.
+            call.ended = fields.ending != CallEnding::Cut;
             return Ok(());
         }
     }

@@ -19,13 +19,19 @@ use crate::assemble::part::item_text::Make;
 use crate::assemble::part::item_text::add_text;
 use crate::assemble::part::item_text::annotate;
 use crate::assemble::part::item_text::close_part;
+use crate::assemble::part::item_text::differs;
 use crate::assemble::part::item_text::end_part;
 use crate::assemble::part::item_text::find_part;
 use crate::assemble::part::item_text::find_whole;
+use crate::assemble::part::item_text::is_repetition;
 use crate::assemble::part::item_text::open_part;
 use crate::assemble::part::item_text::put_metadata;
+use crate::assemble::part::item_text::repeat_part;
+use crate::assemble::part::item_text::report_late_part;
 use crate::assemble::part::item_text::set_whole_text;
 use crate::assemble::part::item_text::whole;
+use crate::assemble::resolve::by_address::diverged;
+use crate::assemble::resolve::by_address::end_shorter_repetition;
 use crate::assemble::resolve::by_address::fill;
 use crate::assemble::resolve::by_address::item_of_opening;
 use crate::assemble::resolve::by_address::known_item;
@@ -115,6 +121,11 @@ impl Assembler {
             return Ok(());
         };
         let at = cleared(&ctx, at);
+        let repeated = choice.item_index.repeated_at(at.kind, &at.address);
+        let repeated = repeated.and_then(|item| known_part(choice, item, &at));
+        if repeated.is_some_and(|spot| repeat_part(choice, spot, &at.address, text.as_ref())) {
+            return Ok(());
+        }
         let item = item_of_opening(&mut ctx, choice, at.kind, &at.address)?;
         let known = known_part(choice, item, &at).filter(|spot| {
             let known = choice.one(*spot);
@@ -123,6 +134,10 @@ impl Assembler {
         if let Some(spot) = known {
             // The part already exists: it was announced twice, or its deltas arrived first.
             return put_metadata(&mut ctx, choice, spot, metadata);
+        }
+        let repeated = known_part(choice, item, &at);
+        if repeated.is_some_and(|spot| repeat_part(choice, spot, &at.address, text.as_ref())) {
+            return Ok(());
         }
         fill(choice, item);
         open_part(&mut ctx, choice, item, make(&at), text, metadata)?;
@@ -158,6 +173,18 @@ impl Assembler {
             None if text.is_empty() => return Ok(()),
             None => opened(&mut ctx, choice, item, make(&at))?,
         };
+        let repeated = choice
+            .one_mut(spot)
+            .filter(|(one, _)| one.repeated.is_some());
+        if let Some((one, _)) = repeated {
+            let (text, _) = one.joiner.join(text);
+            if is_repetition(&mut ctx, choice, spot, &text)? {
+                return Ok(());
+            }
+            let spot = diverged(&mut ctx, choice, spot, &at.address)?;
+            let text = Text::plain(&text);
+            return add_text(&mut ctx, choice, spot, text, at.address.sub, metadata);
+        }
         add_text(&mut ctx, choice, spot, text, at.address.sub, metadata)
     }
 
@@ -179,11 +206,25 @@ impl Assembler {
         let item = known_item(&mut ctx, choice, at.kind, &at.address, found)?;
         let known = find_whole(choice, item, make(&at), Some(&text));
         let spot = match known {
+            Some(spot) if differs(choice, spot, &text) => {
+                diverged(&mut ctx, choice, spot, &at.address)?
+            }
+            Some(spot)
+                if choice
+                    .one(spot)
+                    .is_some_and(|(one, _)| one.repeated.is_some()) =>
+            {
+                return report_late_part(&mut ctx, choice, spot);
+            }
             Some(spot) => spot,
             None => opened(&mut ctx, choice, item, make(&at))?,
         };
         set_whole_text(&mut ctx, choice, spot, at.address.sub, Some(text))?;
-        if choice.item_index.get(item).is_some_and(|item| !item.open) {
+        if choice
+            .item_index
+            .get(spot.item)
+            .is_some_and(|item| !item.open)
+        {
             return end_part(&mut ctx, choice, spot);
         }
         Ok(())
@@ -251,10 +292,18 @@ impl Assembler {
         }
         let item = known_item(&mut ctx, choice, at.kind, &at.address, found)?;
         let spot = match find_whole(choice, item, make(&at), text.as_deref()) {
+            Some(spot)
+                if text
+                    .as_ref()
+                    .is_some_and(|text| differs(choice, spot, text)) =>
+            {
+                diverged(&mut ctx, choice, spot, &at.address)?
+            }
             Some(spot) => spot,
             None if text.is_none() => return Ok(()),
             None => opened(&mut ctx, choice, item, make(&at))?,
         };
+        let item = spot.item;
         // An item that had its own opening event, or whose parts are numbered, also has its own closing event.
         let alone = choice
             .item_index
@@ -295,6 +344,7 @@ impl Assembler {
             (None, Some(ItemKind::Reasoning)) if address.item_id.is_some() || encrypted => {
                 new_item(&mut ctx, choice, ItemKind::Reasoning, &address)?
             }
+            (None, None) => return end_shorter_repetition(&mut ctx, choice, &address),
             (None, _) => return Ok(()),
         };
         learn(&mut ctx, choice, item, &address)?;
@@ -325,6 +375,14 @@ impl Assembler {
             .open_at(index)
             .into_iter()
             .try_for_each(|other| end_item(&mut ctx, choice, other, None, None))
+    }
+
+    /// Notes that the message begins again: blocks that follow may repeat those at the same index.
+    pub fn message_repeated(&mut self, out: &mut Output<'_>, choice: i32) -> ParseResult {
+        if let Some(At { choice, .. }) = self.item_choice(out, choice)? {
+            choice.item_index.may_repeat = true;
+        }
+        Ok(())
     }
 
     /// Applies a part from a terminal list: creates the part if it is missing and closes it if it is open, but never
@@ -409,7 +467,7 @@ pub(crate) fn find(choice: &Choice, at: &PartAt<'_>, purpose: Purpose) -> Option
 pub(crate) fn is_over(choice: &Choice, item: usize, address: &Address<'_>) -> bool {
     let ids = |item: &Item| item.item_id.is_some() || address.item_id.is_some();
     let item = choice.item_index.get(item);
-    item.is_some_and(|item| !item.open && !ids(item))
+    item.is_some_and(|item| !item.open && !item.repeats && !ids(item))
 }
 
 pub(crate) fn known_part(choice: &Choice, item: usize, at: &PartAt<'_>) -> Option<Spot> {

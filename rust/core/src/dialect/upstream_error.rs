@@ -243,6 +243,16 @@ pub(crate) fn is_notice(name: &str) -> bool {
     }) && found
 }
 
+/// Returns true if an `error` member is an object with a message or a code, which is an error in any event.
+pub(crate) fn is_stated(error: Raw<'_>) -> bool {
+    if error.kind != Kind::Object {
+        return false;
+    }
+    let own = members(error);
+    let has_value = |name: &&str| find(&own, name).is_some_and(|raw| !is_empty_value(raw));
+    ["message", "code"].iter().any(has_value)
+}
+
 /// Returns true if an object has a result code or a status that means success, and no other.
 pub(crate) fn reports_success(own: &[Member<'_>]) -> bool {
     let ok = |raw: Raw<'_>| {

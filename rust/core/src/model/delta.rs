@@ -148,6 +148,10 @@ pub enum CallEnding {
     Whole,
     /// The call was cut off, unless its arguments are complete JSON.
     Cut,
+    /// As `Cut`, unless the response ends with success: the call was still in progress.
+    Open,
+    /// As `Open`, and a successful end adds the brace that closes the arguments.
+    OpenObject,
 }
 
 /// How the input ended.

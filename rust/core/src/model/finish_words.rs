@@ -2,7 +2,8 @@
 //!
 //! Gateways forward the finish reasons of their upstream API, sometimes in capitals or camel case. A reason is looked
 //! up in the dialect's own table with its exact spelling, then in the same table ignoring case and separators, then in
-//! the tables of the other dialects.
+//! the tables of the other dialects. A reason with a detail (`content_filter: RECITATION`) is looked up as a whole, then
+//! without the detail.
 
 use crate::model::spec;
 use serde_json::Map;
@@ -47,11 +48,15 @@ static FOLDED: LazyLock<HashMap<&'static str, HashMap<String, &'static str>>> =
 /// Returns the meaning of the finish reason, or `None` if no table contains it. "natural" stands for a normal end:
 /// `stop`, or `tool_calls` if there are calls.
 pub(crate) fn meaning(dialect: &str, raw: &str) -> Option<&'static str> {
-    let known = TABLES.get(dialect)?.get(raw).and_then(Value::as_str);
-    if known.is_some() || raw.len() > LONGEST || !raw.is_ascii() {
-        return known;
+    let mut known = TABLES.get(dialect)?.get(raw).and_then(Value::as_str);
+    if known.is_none() && raw.len() <= LONGEST && raw.is_ascii() {
+        known = FOLDED.get(dialect)?.get(&fold(raw)).copied();
     }
-    FOLDED.get(dialect)?.get(&fold(raw)).copied()
+    let Some((reason, _)) = raw.split_once(':').filter(|_| known.is_none()) else {
+        return known;
+    };
+    // A detail may contradict a reason that means success, but no other.
+    meaning(dialect, reason).filter(|means| !["stop", "tool_calls", "natural"].contains(means))
 }
 
 fn fold(word: &str) -> String {

@@ -144,10 +144,14 @@ class Call:
     def empty(self) -> bool:
         return self.text.empty
 
-    @property
-    def is_cut(self) -> bool:
-        """True if the sender reported that the call was cut off, and the arguments do not show that they are whole."""
-        return self.ending is CallEnding.CUT and (self.custom or not self.complete)
+    def is_cut(self, *, succeeded: bool) -> bool:
+        """Return True if the sender reported that the call was cut off, and nothing shows that it is whole.
+
+        The arguments show it if they are complete JSON. If the call was still in progress when its item closed, a
+        successful end of the response shows it, too.
+        """
+        reported = self.ending is CallEnding.CUT or (self.ending is not CallEnding.WHOLE and not succeeded)
+        return reported and (self.custom or not self.complete)
 
     @property
     def settled(self) -> int:

@@ -31,6 +31,7 @@ from streamweld._pure.assemble.part.call import MAX_ALIASES, Verdict
 from streamweld._pure.assemble.part.canonical_json import is_whole
 from streamweld._pure.assemble.resolve.route_fragment import close_shared_id, give
 from streamweld._pure.json.scanner import replace_lone_surrogates
+from streamweld._pure.model.delta import CallEnding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,6 +62,8 @@ def close_calls(choice: Choice, end: CallsEnd, *, broken_off: bool) -> None:
     ended = end is not CallsEnd.CUT
     for call in list(choice.calls):
         if not call.dropped and call.verdict is None:
+            if call.ending is CallEnding.OPEN_OBJECT and end is CallsEnd.SUCCESS and not call.complete:
+                give(choice, call, b"}", call.index, header=False, identified=True)
             _settle(choice, call, ended=ended)
     for call in choice.calls:
         if call.verdict is None:
@@ -387,7 +390,7 @@ def _classify(
             state = "invalid"
         elif text.is_blank():
             counts = end is CallsEnd.SUCCESS or (end is CallsEnd.UNSTATED and runs_unstated)
-            if counts and (unclosed or call.is_cut or call.misses_arguments):
+            if counts and (unclosed or call.is_cut(succeeded=end is CallsEnd.SUCCESS) or call.misses_arguments):
                 choice.shared.out.diagnose("args_invalid", call.part, "incomplete")
             elif counts:
                 state = "empty"
@@ -440,7 +443,7 @@ def _is_whole(call: Call, end: CallsEnd) -> bool:
 
     JSON shows its own end; only the stream shows the end of free-form text.
     """
-    if call.is_cut:
+    if call.is_cut(succeeded=end is CallsEnd.SUCCESS):
         return False
     if call.custom:
         return end is CallsEnd.SUCCESS

@@ -30,6 +30,7 @@ class ItemPart:
         "late_reported",
         "length",
         "part",
+        "repeated",
         "restated",
         "snapshot",
         "sub_is_reliable",
@@ -52,6 +53,8 @@ class ItemPart:
         self.labels = Labels()  # sub-indexes of the deltas
         self.closed = False  # the stream closed the part; its closing event may be delayed until the item ends
         self.restated = False  # a terminal list repeated the part
+        # Number of characters that a repetition of the closed part has matched; None: nothing repeats the part.
+        self.repeated: int | None = None
         self.late_reported = False
         self.conflict_reported = False
 
@@ -105,6 +108,7 @@ class Item:
         "own_text",
         "parts",
         "public_id",
+        "repeats",
         "restated",
         "snapshot",
         "valued",
@@ -132,6 +136,7 @@ class Item:
         # Earlier item whose closed call this item announces again; set until `decide` runs.
         self.first: Item | None = None
         self.alias_of: Item | None = None  # the earlier item, if this item turned out to announce the same call
+        self.repeats = False  # the stream opened a part of the closed item again
         self.restated = False
         self.again_reported = False
         self.alias_reported = False

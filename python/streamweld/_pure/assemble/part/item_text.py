@@ -37,9 +37,12 @@ __all__ = [
     "find_part",
     "find_whole",
     "finish_item",
+    "is_repetition",
     "open_part",
     "put_metadata",
+    "repeat_part",
     "report_conflict",
+    "report_late_part",
     "set_value",
     "set_whole_text",
     "take_back",
@@ -120,6 +123,41 @@ def open_part(
     return one
 
 
+def repeat_part(item: Item, one: ItemPart, index: int | None, text: str | None) -> bool:
+    """Begin a repetition of a closed part, and return True.
+
+    Return False if the opening event cannot repeat the part: the item or the part is open, the event has another index,
+    or it contains other text.
+    """
+    other_index = index is not None and item.index is not None and index != item.index
+    other_text = bool(text) and replace_lone_surrogates(text or "") != one.part.text()
+    if item.open or one.part.open or not one.length or other_index or other_text:
+        return False
+    one.repeated, item.repeats = 0, True
+    return True
+
+
+def is_repetition(choice: Choice, one: ItemPart, text: str) -> bool:
+    """Return True if the text continues the repetition of a closed part. It then adds nothing.
+
+    If the repetition is complete, report it.
+    """
+    own = one.part.text()
+    if one.repeated is None or not own.startswith(text, one.repeated):
+        return False
+    one.repeated += len(text)
+    if one.repeated == one.length:
+        report_late_part(choice, one)
+    return True
+
+
+def report_late_part(choice: Choice, one: ItemPart) -> None:
+    """Report, at most once per part, that content arrived after the part was closed."""
+    if not one.late_reported:
+        one.late_reported = True
+        choice.shared.out.diagnose("late_delta", one.part.part)
+
+
 def put_metadata(choice: Choice, one: ItemPart, metadata: str | None) -> None:
     """Store metadata for the event that closes the part."""
     if metadata is None:
@@ -151,9 +189,8 @@ def annotate(
 def add_text(choice: Choice, item: Item, one: ItemPart, text: str, sub: int | None, metadata: str | None) -> None:
     """Add one delta to the part."""
     if one.valued or one.closed or one.labels.is_closed(sub) or not one.part.open:
-        if text and not one.late_reported:
-            one.late_reported = True
-            choice.shared.out.diagnose("late_delta", one.part.part)
+        if text:
+            report_late_part(choice, one)
         return
     one.sub_is_reliable = one.sub_is_reliable or (bool(one.part.pieces) and one.last_sub == sub)
     if one.last_sub != sub:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from streamweld._pure.assemble.part.item_call import begin_call, note_ids
 from streamweld._pure.assemble.part.item_end import end_item
-from streamweld._pure.assemble.part.item_text import open_part
+from streamweld._pure.assemble.part.item_text import add_text, open_part
+from streamweld._pure.assemble.part.surrogates import Joiner
 from streamweld._pure.assemble.resolve.restatement import Restatement
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "addressed_call",
+    "diverged",
+    "end_shorter_repetition",
     "fill",
     "item_of_opening",
     "known_item",
@@ -141,6 +144,32 @@ def opened(state: Choice, item: Item, channel: Channel, reasoning_kind: Reasonin
     """Open a part without text or metadata."""
     fill(state, item)
     return open_part(state, item, channel, reasoning_kind, sub, None, None)
+
+
+def diverged(state: Choice, item: Item, one: ItemPart, address: Address) -> tuple[Item, ItemPart]:
+    """Open a new part, because content that began as a repetition of a closed part differs from it.
+
+    The new part begins with the text that was equal. Return the part and its item.
+    """
+    equal, one.repeated = one.part.text()[: one.repeated or 0], None
+    joiner, one.joiner = one.joiner, Joiner()
+    if item.item_id is None:
+        item = new_item(state, item.kind, address)
+        item.announced = True
+    new = opened(state, item, one.part.channel, one.part.kind, address.sub)
+    if equal:
+        add_text(state, item, new, equal, address.sub, None)
+    new.joiner = joiner
+    state.update_pending_part(new)
+    return item, new
+
+
+def end_shorter_repetition(state: Choice, address: Address) -> None:
+    """Keep text that repeats only the beginning of the closed part at the index, because its block has ended."""
+    item = state.item_index.repeated_at("message", address) or state.item_index.repeated_at("reasoning", address)
+    for one in [] if item is None else list(item.parts):
+        if item is not None and one.repeated is not None and 0 < one.repeated < one.length:
+            end_item(state, diverged(state, item, one, address)[0], None, None)
 
 
 def report_late(state: Choice, item: Item) -> None:

@@ -50,6 +50,7 @@ class ItemIndex:
         "_since",
         "filled",
         "last_kind",
+        "may_repeat",
     )
 
     def __init__(self, shared: RuleContext) -> None:
@@ -67,6 +68,7 @@ class ItemIndex:
         self._at_index: dict[int, Item] = {}  # the item of any kind that was last opened at each index
         self.filled: list[Item] = []  # items that have a part or a call, in order
         self.last_kind: ItemKind | None = None  # kind of the item that was opened last
+        self.may_repeat = False  # the message began again, so blocks may repeat those at the same index
 
     @property
     def used(self) -> bool:
@@ -208,6 +210,13 @@ class ItemIndex:
         """Return the item of the given kind to which the index is bound."""
         return None if index is None else _resolve_alias(self._by_index.get((kind, index)))
 
+    def repeated_at(self, kind: ItemKind, address: Address) -> Item | None:
+        """Return the closed item that an opening event or a close may repeat because the message began again."""
+        if not self.may_repeat or address.item_id is not None:
+            return None
+        item = self.at(kind, address.index)
+        return None if item is None or item.open or item.item_id is not None else item
+
     def find(self, kind: ItemKind, address: Address, purpose: Purpose) -> Item | None:
         """Return the item that a delta or a close refers to."""
         found = self.by_ids(kind, address)
@@ -287,6 +296,7 @@ class ItemIndex:
     def forget(self) -> None:
         """Clear the lookup tables, so that ids and indexes can be reused."""
         self._since = self._count
+        self.may_repeat = False
         self._earlier.update(self._by_call)
         for table in (self._by_id, self._by_call, self._namesakes, self._by_index, self._at_index):
             table.clear()

@@ -25,6 +25,7 @@ from streamweld._pure.dialect.upstream_error import (
     ErrorFields,
     is_bare,
     is_notice,
+    is_stated,
     read_error,
     reports_failure,
     reports_success,
@@ -123,6 +124,7 @@ class AnthropicDecoder:
         if (
             kind == "error"
             or event == "error"
+            or (kind not in EVENTS and is_stated(value.get("error")))
             or (kind not in EVENTS and not is_notice(event) and (value.get("error") or _reports_error(value)))
         ):
             error = value.get("error")
@@ -242,6 +244,8 @@ class AnthropicDecoder:
             if self._reason or identity is None or identity == self._id or self._assembler.has_reported_call(0):
                 # The message is repeated, or calls in the earlier message may already have been executed.
                 self._out.diagnose("message_repeated", detail=identity or "")
+                if identity is not None and identity == self._id:
+                    self._assembler.message_repeated(0)
                 return
             self._assembler.restart(0)
             self._blocks.begin()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 ABSENT_IDS = frozenset(DIALECTS["chat"]["absent_ids"])
 CALL_TYPES = frozenset(DIALECTS["chat"]["call_types"])
 
+_OTHER_CALLS = ("toolCalls", "tool_call")
 TOOL_USE_LISTS = ("content_list", "content", "tool_use", "tool_uses")
 _TOOL_USE_CALLS = ("tool_use", "tool_uses")  # lists in which every object is a call
 _TOOL_USE_TEXTS = ("input", "partial_json", "arguments")  # members with the arguments
@@ -62,19 +63,29 @@ class CallReader:
         self._max_index = _INDEX_CAP if max_index is None else max_index
 
     def tool_calls(self, payload: Payload, value: object, path: Path, notes: Anomalies) -> list[Fragment]:
-        """Read a list, a single object, or nothing. Null entries are ignored."""
+        """Read a list, an object with numbers as keys, a single call, or nothing.
+
+        A list may contain lists. Null entries are ignored.
+        """
+        fragments: list[Fragment] = []
         if is_object(value):
             notes.mark_misread("no_list")
-            return [self._entry(payload, value, path, notes)]
-        if not is_array(value):
+            numbered = value.items() if _is_numbered(value) else ()
+            fragments = [self._entry(payload, entry, (*path, key), notes) for key, entry in numbered]
+            fragments = fragments or [self._entry(payload, value, path, notes)]
+        elif is_array(value):
+            for index, entry in enumerate(value):
+                inner, here = [entry], path
+                if is_array(entry) and entry:
+                    notes.mark_misread("no_list")
+                    inner, here = entry, (*path, index)
+                for position, one in enumerate(inner, 0 if inner is entry else index):
+                    if is_object(one):
+                        fragments.append(self._entry(payload, one, (*here, position), notes))
+                    elif one is not None:
+                        notes.shape((*here, position))
+        else:
             notes.shape(path)
-            return []
-        fragments: list[Fragment] = []
-        for index, entry in enumerate(value):
-            if is_object(entry):
-                fragments.append(self._entry(payload, entry, (*path, index), notes))
-            elif entry is not None:
-                notes.shape((*path, index))
         for position, fragment in enumerate(fragments):
             fragment.position = position
             fragment.array_len = len(fragments)
@@ -241,6 +252,20 @@ class CallReader:
             return value, None
         raw = payload.raw(*path, key)
         return (None, raw) if is_object(value) else (raw, None)
+
+
+def calls_member(holder: Mapping[str, Any]) -> str:
+    """Return the name of the member with the calls of a delta or a message: `tool_calls`, or another spelling."""
+    if holder.get("tool_calls") is None:
+        for name in _OTHER_CALLS:
+            if is_array(holder.get(name)) or is_object(holder.get(name)):
+                return name
+    return "tool_calls"
+
+
+def _is_numbered(value: Mapping[str, Any]) -> bool:
+    """Return whether an object is a list with its positions as keys, as PHP writes some arrays."""
+    return bool(value) and all(key.isascii() and key.isdigit() and is_object(value[key]) for key in value)
 
 
 def _arguments_member(holder: Mapping[str, Any], *, is_wrapped: bool) -> str | None:

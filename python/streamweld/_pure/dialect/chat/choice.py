@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from streamweld._pure.assemble.part.object_merge import Growth
 from streamweld._pure.assemble.rule_context import byte_length
-from streamweld._pure.dialect.chat.calls import TOOL_USE_LISTS, continues_tool_use, is_repeated, is_tool_use
+from streamweld._pure.dialect.chat.calls import (
+    TOOL_USE_LISTS,
+    calls_member,
+    continues_tool_use,
+    is_repeated,
+    is_tool_use,
+)
 from streamweld._pure.dialect.chat.content import File, Signature, Text, Unread, image_files, read_content
 from streamweld._pure.dialect.chat.error import read_choice_error
 from streamweld._pure.dialect.chat.metadata import CHOICE_FIELDS, DELTA_FIELDS, TOOL_USE_FIELDS, Carry
@@ -44,6 +50,7 @@ if TYPE_CHECKING:
 
 ABSENT_REASONS = frozenset(DIALECTS["chat"]["absent_reasons"])
 _BESIDE_TEXT = CHOICE_FIELDS - {"text"}  # next to a delta or a message, `text` is an unknown member
+_OTHER_ROLES = ("tool", "function", "user", "system", "developer")
 _ATTACHMENTS = frozenset({"annotations", "refusal", "images", "audio"})
 
 
@@ -144,6 +151,12 @@ class ChoiceReader:
         if legacy:
             self._content(chunk, item["text"], (*path, "text"), carry, restates=reason is not None)
             notes.report()
+        if delta and delta.get("role") in _OTHER_ROLES:
+            # The gateway runs tools itself and streams their results, which are not part of the answer.
+            notes.shape((*path, "delta", "role"))
+            notes.mark_misread("other_role")  # clients add the content to the answer
+            notes.report()
+            delta = {}
         if delta:
             self.readers.delta(delta, notes, is_typed=is_typed)
             if new_id and self._has_text and isinstance(delta.get("role"), str):
@@ -213,7 +226,8 @@ class ChoiceReader:
         payload, notes = chunk.payload, chunk.notes
         uses_tool = is_tool_use(delta) or (self._uses_tool and continues_tool_use(delta))
         if not DELTA_FIELDS.issuperset(delta):
-            modelled = DELTA_FIELDS | TOOL_USE_FIELDS if uses_tool else DELTA_FIELDS
+            modelled = DELTA_FIELDS | {calls_member(delta)}
+            modelled |= TOOL_USE_FIELDS if uses_tool else set()
             carry.members |= leftovers(payload, path, delta, modelled)
         if not chunk.recovered:
             thinks = not REASONING_MEMBERS.isdisjoint(delta)
@@ -223,7 +237,7 @@ class ChoiceReader:
             notes.report()
             if thought is not None:
                 self._think_of(thought, carry)
-        calls, legacy = delta.get("tool_calls"), delta.get("function_call")
+        calls, legacy = delta.get(calls_member(delta)), delta.get("function_call")
         self._content(chunk, delta.get("content"), (*path, "content"), carry, restates=bool(final or calls or legacy))
         if chunk.recovered:
             notes.report()
@@ -338,9 +352,12 @@ class ChoiceReader:
         `streams`: the holder is a delta, whose `function_call` may repeat a call from an earlier delta.
         """
         fragments: list[Fragment] = []
-        calls, legacy = holder.get("tool_calls"), holder.get("function_call")
+        member = calls_member(holder)
+        calls, legacy = holder.get(member), holder.get("function_call")
+        if member != "tool_calls":
+            notes.mark_misread("other_member")
         if calls is not None:
-            fragments = self._tools.calls.tool_calls(payload, calls, (*path, "tool_calls"), notes)
+            fragments = self._tools.calls.tool_calls(payload, calls, (*path, member), notes)
         if legacy is not None:
             for fragment in self._tools.calls.function_call(payload, legacy, (*path, "function_call"), notes):
                 if fragment.name is not None and self._legacy_form != "own":

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from streamweld._pure.dialect.upstream_error import (
     is_bare,
     is_notice,
+    is_stated,
     read_error,
     reports_failure,
     reports_success,
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
 
 def find_error(payload: Payload, value: Mapping[str, Any], path: Path, event: str) -> ErrorFields | None:
     """Return the error in a payload object, or None."""
-    if is_notice(event) and "choices" not in value and "usage" not in value:
-        return None
     error = value.get("error")
+    if is_notice(event) and "choices" not in value and "usage" not in value and not is_stated(error):
+        return None
     if error is not None and not (_is_empty_value(error) and _brings_chunk(value)):
         return read_error(payload, (*path, "error"), error)
     if value.get("object") == "error" or event == "error":

@@ -12,6 +12,7 @@ from streamweld._pure.dialect.responses.spec_tables import (
     ARGUMENT_DELTAS,
     ARGUMENT_VALUES,
     CALLS,
+    CUT_STATUSES,
     FINISHED_STATUSES,
     OTHER_ARGUMENTS,
     OTHER_DELTAS,
@@ -65,20 +66,27 @@ def read_call(
     item_id = reader.identity(item, path, "id") or item_id
     call_id = reader.identity(item, path, "call_id")
     name = reader.name(item, path) if kind.name is None else kind.name
+    # Some gateways send the function of a Chat call, with its name and arguments, inside the item.
+    function = item.get("function") if kind.type == "function_call" and name is None else None
+    holder, here = (function, (*path, "function")) if is_object(function) else (item, path)
+    if holder is not item:
+        name = reader.name(holder, here)
     # A client's tool may have the same name as a provider's tool. If the request lists the tool, the call is for the
     # client's tool.
     its_own = kind.type == "custom_tool_call" and name in PROVIDER_TOOLS and name not in reader.tools
     provider = kind.provider or its_own or _is_hosted(item)
-    member = _arguments_member(item, kind)
-    if member is not None and member not in kind.members:
+    member = _arguments_member(holder, kind)
+    if holder is not item or (member is not None and member not in kind.members):
         reader.mark_misread("other_member")
-    modelled = kind.modelled if member is None else kind.modelled | {member}
-    ending = _ending(item, provider=provider)
+    modelled = kind.modelled
+    if member is not None:
+        modelled |= {member if holder is item else "function"}
+    ending = _ending(item, kind, provider=provider)
     return CallItem(
         # A call that the provider runs has no call id, so the item id pairs the call with its result.
         Address(item_id, item_id if call_id is None and provider else call_id, index),
         name,
-        _wrapped(item, path, reader, kind, ending) if kind.wrapped else _text(item, path, reader, member),
+        _wrapped(item, path, reader, kind, ending) if kind.wrapped else _text(holder, here, reader, member),
         provider,
         kind.custom,
         as_object(reader.rest(item, path, modelled)),
@@ -86,15 +94,20 @@ def read_call(
     )
 
 
-def _ending(item: Mapping[str, Any], *, provider: bool) -> CallEnding:
+def _ending(item: Mapping[str, Any], kind: CallType, *, provider: bool) -> CallEnding:
     """Return what the status of a closed item states about its call.
 
     The status of a call that the provider runs may describe the run, not the arguments.
     """
     status = item.get("status")
     status = status.strip() if isinstance(status, str) else ""
-    cut = status == "incomplete" if provider else status != "" and status not in FINISHED_STATUSES
-    return CallEnding.CUT if cut else CallEnding.WHOLE
+    if provider:
+        return CallEnding.CUT if status == "incomplete" else CallEnding.WHOLE
+    if status in CUT_STATUSES:
+        return CallEnding.CUT
+    if status == "" or status in FINISHED_STATUSES:
+        return CallEnding.WHOLE
+    return CallEnding.OPEN_OBJECT if kind.wrapped else CallEnding.OPEN
 
 
 def open_call(assembler: Assembler, call: CallItem, kind: CallType) -> None:
@@ -148,10 +161,10 @@ def _arguments_member(item: Mapping[str, Any], kind: CallType) -> str | None:
 
 
 def _wrapped(item: Mapping[str, Any], path: Path, reader: Reader, kind: CallType, ending: CallEnding) -> str | None:
-    """Return the members with the arguments as an object, which stays open if the item was cut off."""
+    """Return the members with the arguments as an object, which stays open unless the item is whole."""
     members = {key: reader.payload.raw(*path, key) or "null" for key in kind.members if item.get(key) is not None}
     text = as_object(members)
-    return text[:-1] if text is not None and ending is CallEnding.CUT else text
+    return text[:-1] if text is not None and ending is not CallEnding.WHOLE else text
 
 
 def _piece(delta: Mapping[str, Any], reader: Reader) -> str | None:

@@ -70,7 +70,8 @@ STATUSES = frozenset[str](_FACTS["terminal_statuses"])
 # Members that some gateways send instead of the documented member with the arguments, or instead of `delta`.
 OTHER_ARGUMENTS: tuple[str, ...] = tuple(_FACTS["other_arguments"])
 OTHER_DELTAS: tuple[str, ...] = tuple(_FACTS["other_deltas"])
-FINISHED_STATUSES = frozenset[str](_FACTS["finished_statuses"])  # with any other status, a call was cut off
+FINISHED_STATUSES = frozenset[str](_FACTS["finished_statuses"])  # statuses of a call that is whole
+CUT_STATUSES = frozenset[str](_FACTS["cut_statuses"])  # statuses of a call that was cut off
 ERRORS = frozenset[str](_FACTS["error_events"])
 KEEP_ALIVE = frozenset[str](_FACTS["keepalive_events"])
 TEXT_DELTAS = {

@@ -133,10 +133,17 @@ impl Call {
         self.text.is_empty()
     }
 
-    /// Returns true if the sender reported that the call was cut off, and the arguments do not show that they are
-    /// whole.
-    pub fn is_cut(&self) -> bool {
-        self.ending == CallEnding::Cut && (self.custom || !self.is_complete())
+    /// Returns true if the sender reported that the call was cut off, and nothing shows that it is whole.
+    ///
+    /// The arguments show it if they are complete JSON. If the call was still in progress when its item closed, a
+    /// successful end of the response shows it, too.
+    pub fn is_cut(&self, succeeded: bool) -> bool {
+        let reported = match self.ending {
+            CallEnding::Whole => false,
+            CallEnding::Cut => true,
+            CallEnding::Open | CallEnding::OpenObject => !succeeded,
+        };
+        reported && (self.custom || !self.is_complete())
     }
 
     /// Returns how many bytes of the text may be emitted. Later fragments can neither change them nor move them to

@@ -52,7 +52,9 @@ pub fn classify(
             state = "invalid";
         } else if text.is_blank() {
             let counts = end == CallsEnd::Success || runs_unstated;
-            if counts && (unclosed || call.is_cut() || call.misses_arguments) {
+            if counts
+                && (unclosed || call.is_cut(end == CallsEnd::Success) || call.misses_arguments)
+            {
                 let part = Some(call.part);
                 ctx.out.diagnose(Code::ARGS_INVALID, part, "incomplete")?;
             } else if counts {
@@ -143,7 +145,7 @@ fn fault_of_text(call: &Call) -> Option<&'static str> {
 /// Returns true if nothing is missing from a call with arguments. JSON shows its own end; the end of free-form text is
 /// known only from the wire.
 fn is_whole(call: &Call, end: CallsEnd) -> bool {
-    !call.is_cut()
+    !call.is_cut(end == CallsEnd::Success)
         && match call.custom {
             true => end == CallsEnd::Success,
             false => end != CallsEnd::Failed && ends_whole(call),

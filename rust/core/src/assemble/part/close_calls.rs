@@ -31,6 +31,7 @@ use crate::assemble::part::join_fragments::merge_call;
 use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
 use crate::json::Root;
+use crate::model::delta::CallEnding;
 use crate::model::fault::Fault;
 use crate::model::policy::EmptyCall;
 use crate::model::policy::IdenticalCall;
@@ -51,6 +52,10 @@ pub fn close_calls(
 ) -> ParseResult {
     let ended = end != CallsEnd::Cut;
     for slot in choice.undecided() {
+        let is_open = |call: &Call| call.ending == CallEnding::OpenObject && !call.is_complete();
+        if end == CallsEnd::Success && choice.get(slot).is_some_and(is_open) {
+            give_tail(ctx, choice, slot, b"}")?;
+        }
         settle(ctx, choice, slot, ended)?;
     }
     for slot in choice.undecided() {

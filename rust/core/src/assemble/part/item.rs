@@ -42,6 +42,8 @@ pub struct ItemPart {
     pub closed: bool,
     /// A terminal list repeated the part.
     pub restated: bool,
+    /// Number of bytes that a repetition of the closed part has matched. `None`: nothing repeats the part.
+    pub repeated: Option<usize>,
     pub late_reported: bool,
     pub conflict_reported: bool,
 }
@@ -62,6 +64,7 @@ impl ItemPart {
             labels: Labels::One,
             closed: false,
             restated: false,
+            repeated: None,
             late_reported: false,
             conflict_reported: false,
         }
@@ -161,6 +164,8 @@ pub struct Item {
     pub first: Option<usize>,
     /// The earlier item, if this item turned out to announce the same call.
     pub alias_of: Option<usize>,
+    /// The stream opened a part of the closed item again.
+    pub repeats: bool,
     pub restated: bool,
     pub again_reported: bool,
     pub alias_reported: bool,
@@ -190,6 +195,7 @@ impl Item {
             valued: false,
             first: None,
             alias_of: None,
+            repeats: false,
             restated: false,
             again_reported: false,
             alias_reported: false,

@@ -296,6 +296,9 @@ pub fn set_whole_arguments(
         }
         return report_conflict(ctx, choice, item);
     }
+    if call.raw.is_some() && has_no_arguments(payload) {
+        return Ok(()); // the value was already treated as no arguments
+    }
     ctx.check_piece(payload.len())?;
     let real = |held: &&str| !is_placeholder(held.as_bytes());
     if record.snapshot.as_deref().filter(real).is_some() && call.is_empty() {
@@ -342,6 +345,11 @@ fn has_same_arguments(call: &mut Call, payload: &[u8]) -> bool {
         return false;
     }
     call.canonical() == canonical(&String::from_utf8_lossy(payload))
+}
+
+/// Returns true if the payload represents no arguments: whitespace, null or "".
+fn has_no_arguments(payload: &[u8]) -> bool {
+    matches!(trim(payload), b"" | b"null" | b"\"\"")
 }
 
 fn is_placeholder(payload: &[u8]) -> bool {

@@ -15,6 +15,7 @@ use crate::assemble::part::text::TextPart;
 use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
 use crate::json::Text;
+use crate::model::delta::Address;
 use crate::model::delta::Channel;
 use crate::model::delta::ItemKind;
 use crate::model::delta::PartAttributes;
@@ -241,6 +242,89 @@ pub fn open_part(
     Ok(spot)
 }
 
+/// Begins a repetition of a closed part, and returns true.
+///
+/// Returns false if the opening event cannot repeat the part: the item or the part is open, the event has another
+/// index, or it contains other text.
+pub fn repeat_part(
+    choice: &mut Choice,
+    spot: Spot,
+    address: &Address<'_>,
+    snapshot: Option<&Text<'_>>,
+) -> bool {
+    let Some(item) = choice.item_index.get(spot.item) else {
+        return false;
+    };
+    let other_index = item.index.zip(address.index);
+    let other_index = other_index.is_some_and(|(own, sent)| own != sent);
+    let is_open = item.open;
+    let Some((one, part)) = choice.one_mut(spot) else {
+        return false;
+    };
+    let has_text = |text: Cow<'_, str>| part.text == text;
+    let same = whole(snapshot.cloned()).is_none_or(has_text);
+    if is_open
+        || part.open
+        || part.text.is_empty()
+        || other_index
+        || !same
+        || one.sub != address.sub
+    {
+        return false;
+    }
+    one.repeated = Some(0);
+    if let Some(item) = choice.item_index.get_mut(spot.item) {
+        item.repeats = true;
+    }
+    true
+}
+
+/// Returns true if the text continues the repetition of a closed part. It then adds nothing. If the repetition is
+/// complete, reports it.
+pub fn is_repetition(
+    ctx: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    spot: Spot,
+    text: &str,
+) -> Result<bool, Fault> {
+    let Some((one, part)) = choice.one_mut(spot) else {
+        return Ok(false);
+    };
+    let Some(start) = one.repeated else {
+        return Ok(false);
+    };
+    let rest = part.text.get(start..).unwrap_or_default();
+    if !rest.starts_with(text) {
+        return Ok(false);
+    }
+    one.repeated = Some(start + text.len());
+    if rest.len() == text.len() {
+        report_late_part(ctx, choice, spot)?;
+    }
+    Ok(true)
+}
+
+/// Returns true if a complete text differs from that of a closed part which the stream repeats.
+pub fn differs(choice: &Choice, spot: Spot, text: &str) -> bool {
+    let part = choice.one(spot);
+    part.is_some_and(|(one, part)| one.repeated.is_some() && part.text != text)
+}
+
+/// Reports, at most once per part, that content arrived after the part was closed.
+pub fn report_late_part(
+    ctx: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    spot: Spot,
+) -> ParseResult {
+    let Some((one, part)) = choice.one_mut(spot) else {
+        return Ok(());
+    };
+    if std::mem::replace(&mut one.late_reported, true) {
+        return Ok(());
+    }
+    ctx.report(Code::LATE_DELTA, part.part)
+}
+
 /// Stores metadata for the event that closes the part.
 pub fn put_metadata(
     ctx: &mut RuleContext<'_, '_>,
@@ -317,10 +401,10 @@ fn take_text(
     };
     let number = part.part;
     if one.valued || one.closed || !part.open || one.labels.is_closed(sub) {
-        if text.is_empty() || std::mem::replace(&mut one.late_reported, true) {
+        if text.is_empty() {
             return Ok(());
         }
-        return ctx.report(Code::LATE_DELTA, number);
+        return report_late_part(ctx, choice, spot);
     }
     let (text, lone) = one.joiner.join(text);
     if lone {

@@ -9,12 +9,14 @@ use crate::assemble::part::item_call::begin_call;
 use crate::assemble::part::item_call::note_ids;
 use crate::assemble::part::item_end::end_item;
 use crate::assemble::part::item_text::Make;
+use crate::assemble::part::item_text::add_text;
 use crate::assemble::part::item_text::open_part;
 use crate::assemble::resolve::item_index::KINDS;
 use crate::assemble::resolve::item_index::Purpose;
 use crate::assemble::resolve::restatement::Restatement;
 use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
+use crate::json::Text;
 use crate::model::delta::Address;
 use crate::model::delta::ItemKind;
 use crate::model::fault::Fault;
@@ -223,6 +225,70 @@ fn report_guess(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize)
     call.guess_reported.push(Code::AMBIGUOUS_ORPHAN_INDEX);
     let part = call.part;
     ctx.report(Code::AMBIGUOUS_ORPHAN_INDEX, part)
+}
+
+/// Opens a new part, because content that began as a repetition of a closed part differs from it. The new part begins
+/// with the text that was equal.
+pub fn diverged(
+    ctx: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    spot: Spot,
+    address: &Address<'_>,
+) -> Result<Spot, Fault> {
+    let Some((one, part)) = choice.one_mut(spot) else {
+        return Ok(spot);
+    };
+    let equal = one.repeated.take().and_then(|end| part.text.get(..end));
+    let equal = equal.unwrap_or_default().to_owned();
+    let joiner = std::mem::take(&mut one.joiner);
+    let make = Make {
+        channel: part.channel,
+        kind: part.kind,
+        sub: address.sub,
+    };
+    let mut item = spot.item;
+    let record = choice.item_index.get(item);
+    if let Some(kind) = record
+        .filter(|record| record.item_id.is_none())
+        .map(|record| record.kind)
+    {
+        item = new_item(ctx, choice, kind, address)?;
+        if let Some(record) = choice.item_index.get_mut(item) {
+            record.announced = true;
+        }
+    }
+    let new = opened(ctx, choice, item, make)?;
+    if !equal.is_empty() {
+        add_text(ctx, choice, new, Text::plain(&equal), address.sub, None)?;
+    }
+    if let Some((one, _)) = choice.one_mut(new) {
+        one.joiner = joiner;
+    }
+    choice.update_pending_part(new);
+    Ok(new)
+}
+
+/// Keeps text that repeats only the beginning of the closed part at the index, because its block has ended.
+pub fn end_shorter_repetition(
+    ctx: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    address: &Address<'_>,
+) -> ParseResult {
+    let mut kinds = [ItemKind::Message, ItemKind::Reasoning].into_iter();
+    let Some(item) = kinds.find_map(|kind| choice.item_index.repeated_at(kind, address)) else {
+        return Ok(());
+    };
+    for spot in choice.spots(item) {
+        let is_shorter = choice.one(spot).is_some_and(|(one, part)| {
+            let end = one.repeated.unwrap_or_default();
+            end > 0 && end < part.text.len()
+        });
+        if is_shorter {
+            let new = diverged(ctx, choice, spot, address)?;
+            end_item(ctx, choice, new.item, None, None)?;
+        }
+    }
+    Ok(())
 }
 
 /// Opens a part without text or metadata.

@@ -50,6 +50,8 @@ pub struct ItemIndex {
     pub filled: Vec<usize>,
     /// Kind of the item that was opened last.
     pub last_kind: Option<ItemKind>,
+    /// The message began again, so blocks may repeat those at the same index.
+    pub may_repeat: bool,
     /// Lookup tables for the terminal list in progress.
     pub restated: Option<Box<Restatement>>,
 }
@@ -305,6 +307,16 @@ impl ItemIndex {
             .unwrap_or(item)
     }
 
+    /// Returns the closed item that an opening event or a close may repeat because the message began again.
+    pub fn repeated_at(&self, kind: ItemKind, address: &Address<'_>) -> Option<usize> {
+        if !self.may_repeat || address.item_id.is_some() {
+            return None;
+        }
+        let item = self.at(kind, address.index)?;
+        let record = self.get(item)?;
+        (!record.open && record.item_id.is_none()).then_some(item)
+    }
+
     /// Returns the item that a delta or a close refers to.
     pub fn find(
         &self,
@@ -431,6 +443,7 @@ impl ItemIndex {
 
     /// Clears the lookup tables, so that ids and indexes can be reused.
     pub fn forget(&mut self) {
+        self.may_repeat = false;
         self.by_id.clear();
         if self.by_call.len() > 0 {
             self.by_call.move_into(&mut self.earlier);

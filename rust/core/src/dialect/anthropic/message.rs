@@ -47,7 +47,11 @@ impl Anthropic {
             let reported = wire.assembler.has_reported_call(0);
             if self.reason || id.is_empty() || self.id.as_deref() == Some(&id) || reported {
                 // The message is repeated, or calls in the earlier message may already have been executed.
-                return wire.out.diagnose(Code::MESSAGE_REPEATED, None, &id);
+                wire.out.diagnose(Code::MESSAGE_REPEATED, None, &id)?;
+                if id.is_empty() || self.id.as_deref() != Some(&id) {
+                    return Ok(());
+                }
+                return wire.assembler.message_repeated(wire.out, 0);
             }
             wire.assembler.restart(wire.out, 0)?;
             self.blocks.begin();

@@ -36,6 +36,7 @@ use crate::dialect::decoder::Decoder;
 use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::dialect::upstream_error::is_empty_value;
 use crate::dialect::upstream_error::is_notice;
+use crate::dialect::upstream_error::is_stated;
 use crate::fastpath::items::ItemTemplates;
 use crate::json::Kind;
 use crate::json::Text;
@@ -110,6 +111,7 @@ impl Anthropic {
         let has_error = error.filter(|raw| !is_empty_value(*raw)).is_some();
         if kind == "error"
             || payload.event == Some("error")
+            || (!FACTS.is_event(kind) && error.is_some_and(is_stated))
             || (!(FACTS.is_event(kind) || payload.event.is_some_and(is_notice))
                 && (has_error || reports_error(object)))
         {

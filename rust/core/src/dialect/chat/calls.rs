@@ -5,11 +5,13 @@
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
+use crate::dialect::chat::read;
 use crate::dialect::chat::read::Call;
 use crate::dialect::chat::read::Delta;
 use crate::dialect::chat::read::Function;
 use crate::dialect::chat::read::Walk;
 use crate::dialect::think_tags::is_white;
+use crate::dialect::upstream_error::is_empty_value;
 use crate::json::Key;
 use crate::json::Kind;
 use crate::json::Raw;
@@ -46,7 +48,39 @@ static ABSENT: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
 /// Maximum number of characters of an unusable index that are reported.
 const INDEX_CHARS: usize = 64;
 
-/// Returns the fragments in a `tool_calls` list, or the fragment in a call object that was sent without a list.
+/// Members that some gateways send instead of `tool_calls`.
+const OTHER_CALLS: [&str; 2] = ["toolCalls", "tool_call"];
+
+/// Returns the name and value of a member with calls that some gateways send instead of `tool_calls`.
+#[inline]
+pub(crate) fn other_calls<'a>(delta: &Delta<'a>) -> Option<(&'static str, Raw<'a>)> {
+    if delta.rest.is_empty() || present(delta.tool_calls.as_ref().map(Walk::raw)).is_some() {
+        return None;
+    }
+    OTHER_CALLS.into_iter().find_map(|name| {
+        let raw = find(&delta.rest, name)?;
+        matches!(raw.kind, Kind::Array | Kind::Object).then_some((name, raw))
+    })
+}
+
+/// Returns the calls of an object that is a list with its positions as keys, as PHP writes some arrays.
+fn numbered<'c, 'a>(call: &'c Call<'a>) -> &'c [Member<'a>] {
+    let slots = [call.index, call.id, call.kind, call.name, call.arguments];
+    let is_call =
+        slots.iter().any(Option::is_some) || call.function.is_some() || call.custom.is_some();
+    let is_entry = |member: &Member<'_>| {
+        let key = member.key.name();
+        let is_number = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_digit());
+        is_number && member.raw.kind == Kind::Object
+    };
+    match !is_call && call.rest.iter().all(is_entry) {
+        true => &call.rest,
+        false => &[],
+    }
+}
+
+/// Returns the fragments in a `tool_calls` list, which may contain lists. `listed`: false if an object was sent without
+/// a list, which is a call or has numbers as keys.
 pub(crate) fn fragments<'a>(
     entries: &[Walk<'a, Call<'a>>],
     listed: bool,
@@ -63,7 +97,29 @@ pub(crate) fn fragments<'a>(
                 if !listed {
                     notes.mark_misread("no_list");
                 }
-                out.push(fragment(call, max_index, notes, at));
+                let numbered = if listed { &[] } else { numbered(call) };
+                for member in numbered {
+                    let key = member.key.name();
+                    for entry in read::calls(member.raw) {
+                        if let Walk::Read(call, _) = entry {
+                            out.push(fragment(&call, max_index, notes, at.member(&key)));
+                        }
+                    }
+                }
+                if numbered.is_empty() {
+                    out.push(fragment(call, max_index, notes, at));
+                }
+            }
+            Walk::Other(raw) if raw.kind == Kind::Array && !is_empty_value(*raw) => {
+                notes.mark_misread("no_list");
+                for (position, entry) in read::calls(*raw).iter().enumerate() {
+                    match entry {
+                        Walk::Read(call, _) => {
+                            out.push(fragment(call, max_index, notes, at.item(position)));
+                        }
+                        Walk::Other(raw) => notes.unless_null(*raw, at.item(position)),
+                    }
+                }
             }
             Walk::Other(raw) => notes.unless_null(*raw, at),
         }

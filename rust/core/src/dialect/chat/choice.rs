@@ -10,6 +10,7 @@ use crate::dialect::chat::calls;
 use crate::dialect::chat::content;
 use crate::dialect::chat::content::ContentPiece;
 use crate::dialect::chat::payload_kind::legacy_text;
+use crate::dialect::chat::read;
 use crate::dialect::chat::read::Choice;
 use crate::dialect::chat::read::Delta;
 use crate::dialect::chat::read::Walk;
@@ -35,7 +36,9 @@ use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::Text;
 use crate::json::extra_fields::ExtraFields;
+use crate::json::members::Member;
 use crate::json::members::find;
+use crate::json::members::is_string;
 use crate::json::members::present;
 use crate::json::members::text;
 use crate::model::delta::Fragment;
@@ -185,7 +188,13 @@ impl ChoiceState {
             carry.own.extend(&choice.rest);
         }
         let mut learnable = None;
-        if let Some((delta, _)) = delta.filter(|(_, raw)| has_members(*raw)) {
+        let other_role = delta.and_then(|(delta, _)| delta.role.filter(|raw| is_other_role(*raw)));
+        if let Some(role) = other_role {
+            // The gateway runs tools itself and streams their results, which are not part of the answer.
+            notes.shape(role, at.member("delta").member("role"));
+            notes.mark_misread("other_role"); // clients add the content to the answer
+            notes.report(wire)?;
+        } else if let Some((delta, _)) = delta.filter(|(_, raw)| has_members(*raw)) {
             self.readers.delta(delta, reading.typed, notes);
             let role = delta.role.is_some_and(|raw| raw.kind == Kind::String);
             if reading.new_id && self.has_text && role {
@@ -302,11 +311,13 @@ impl ChoiceState {
     ) -> Result<Option<LearnableChunk<'a>>, Fault> {
         let uses_tool =
             calls::is_tool_use(delta) || (self.uses_tool && calls::continues_tool_use(delta));
-        if uses_tool {
-            let others = delta
-                .rest
-                .iter()
-                .filter(|member| !calls::is_of_tool_use(member));
+        let other_calls = calls::other_calls(delta);
+        if uses_tool || other_calls.is_some() {
+            let is_other = |member: &&Member<'_>| {
+                let is_call = other_calls.is_some_and(|(name, _)| member.key.is(name));
+                !(is_call || (uses_tool && calls::is_of_tool_use(member)))
+            };
+            let others = delta.rest.iter().filter(is_other);
             carry.own.extend(&others.copied().collect::<Vec<_>>());
         } else {
             carry.own.extend(&delta.rest);
@@ -337,6 +348,7 @@ impl ChoiceState {
         }
         let closes = finishes
             || is_filled(delta.tool_calls.as_ref().map(Walk::raw))
+            || is_filled(other_calls.map(|(_, raw)| raw))
             || is_filled(delta.function_call.as_ref().map(Walk::raw));
         self.content(wire, pieces, carry, closes, reading)?;
         if reading.tail {
@@ -481,6 +493,11 @@ pub(crate) fn fragments<'a>(
         }
         None => Vec::new(),
     };
+    if let Some((member, raw)) = calls::other_calls(delta) {
+        notes.mark_misread("other_member");
+        let at = at.member(member);
+        out = calls::fragments(&read::calls(raw), raw.kind == Kind::Array, limit, notes, at);
+    }
     match &delta.function_call {
         Some(Walk::Read(function, _)) => {
             let legacy = calls::legacy(function, notes, at.member("function_call"));
@@ -738,4 +755,10 @@ pub(crate) fn emit_released(
         }
     }
     Ok(())
+}
+
+/// Returns true if the role of a delta is not the assistant's.
+fn is_other_role(role: Raw<'_>) -> bool {
+    let others = ["tool", "function", "user", "system", "developer"];
+    others.iter().any(|other| is_string(Some(role), other))
 }

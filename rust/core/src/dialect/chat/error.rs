@@ -7,6 +7,7 @@ pub(crate) use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::dialect::upstream_error::is_bare;
 use crate::dialect::upstream_error::is_empty_value;
 use crate::dialect::upstream_error::is_notice;
+use crate::dialect::upstream_error::is_stated;
 use crate::dialect::upstream_error::reports_failure;
 use crate::dialect::upstream_error::reports_success;
 use crate::json::Kind;
@@ -32,7 +33,8 @@ impl<'a> UpstreamErrorFields<'a> {
         whole: Raw<'a>,
         event: Option<&str>,
     ) -> Option<UpstreamErrorFields<'a>> {
-        if event.is_some_and(is_notice) && !chunk.is_chunk() {
+        let is_stated = chunk.error.is_some_and(is_stated);
+        if event.is_some_and(is_notice) && !chunk.is_chunk() && !is_stated {
             return None;
         }
         let has_chunk = || chunk.is_chunk() || holds_chunk(find(&chunk.rest, "data"));

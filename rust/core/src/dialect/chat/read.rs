@@ -138,6 +138,19 @@ pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>>
     Ok(Document::Object(chunk))
 }
 
+/// Parses the value of a member with calls outside the usual place: a list of call objects, or one call object.
+pub(crate) fn calls(raw: Raw<'_>) -> Vec<Walk<'_, Call<'_>>> {
+    let mut reader = Reader {
+        text: raw.text,
+        scanner: Scanner::new(raw.text, None),
+        duplicates: Vec::new(),
+    };
+    match reader.tool_calls() {
+        Ok(Walk::Read(calls, _)) => calls,
+        _ => Vec::new(),
+    }
+}
+
 impl<'a> Chunk<'a> {
     /// Returns a member that is kept as raw text.
     pub(crate) fn member(&self, name: &str) -> Slot<'a> {

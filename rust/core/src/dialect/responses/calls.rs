@@ -77,10 +77,16 @@ pub(crate) fn read_call<'a>(
 ) -> CallItem<'a> {
     let item_id = reader.identity(item, at, "id").or(enclosing.item_id);
     let call_id = reader.identity(item, at, "call_id");
-    let name = match kind.name {
+    let mut name = match kind.name {
         None => reader.name(item, at),
         Some(name) => Some(Cow::Borrowed(name)),
     };
+    // Some gateways send the function of a Chat call, with its name and arguments, inside the item.
+    let is_nameless = kind.kind == "function_call" && name.is_none();
+    let function = item.object("function").filter(|_| is_nameless);
+    if let Some(function) = &function {
+        name = reader.name(function, at.member("function"));
+    }
     // A client's tool may have the same name as a provider's tool. If the request lists the tool, the call is for the
     // client's tool.
     let tools = &reader.wire.out.config.tools;
@@ -94,8 +100,11 @@ pub(crate) fn read_call<'a>(
     let provider = kind.provider || its_own || is_hosted(item);
     // A call that the provider runs has no call id, so the item id pairs the call with its result.
     let call_id = call_id.or_else(|| item_id.clone().filter(|_| provider));
-    let ending = ending(item, provider);
-    let (elsewhere, arguments) = arguments(item, kind, ending);
+    let ending = ending(item, kind, provider);
+    let (elsewhere, arguments) = match &function {
+        Some(function) => (Some("function"), arguments(function, kind, ending).1),
+        None => arguments(item, kind, ending),
+    };
     let mut metadata = rest(item, &kind.modelled);
     if let Some(elsewhere) = elsewhere {
         metadata.members.retain(|member| !member.key.is(elsewhere));
@@ -119,16 +128,16 @@ pub(crate) fn read_call<'a>(
 
 /// Returns what the status of a closed item states about its call. The status of a call that the provider runs may
 /// describe the run, not the arguments.
-fn ending(item: &Object<'_>, provider: bool) -> CallEnding {
+fn ending(item: &Object<'_>, kind: &CallType, provider: bool) -> CallEnding {
     let status = item.string("status").unwrap_or_default();
     let status = status.trim_matches(is_white);
-    let cut = match provider {
-        true => status == "incomplete",
-        false => !status.is_empty() && !FACTS.finished_statuses.contains(status),
-    };
-    match cut {
-        true => CallEnding::Cut,
-        false => CallEnding::Whole,
+    match status {
+        "incomplete" => CallEnding::Cut,
+        _ if provider => CallEnding::Whole,
+        _ if FACTS.cut_statuses.contains(status) => CallEnding::Cut,
+        _ if status.is_empty() || FACTS.finished_statuses.contains(status) => CallEnding::Whole,
+        _ if kind.wrapped => CallEnding::OpenObject,
+        _ => CallEnding::Open,
     }
 }
 
@@ -255,7 +264,7 @@ fn arguments<'a>(
     }
 }
 
-/// Returns the members with the arguments as an object, which stays open if the item was cut off.
+/// Returns the members with the arguments as an object, which stays open unless the item is whole.
 fn wrapped_arguments<'a>(
     item: &Object<'a>,
     kind: &CallType,
@@ -268,7 +277,7 @@ fn wrapped_arguments<'a>(
         }
     }
     let mut text = out.text()?;
-    if ending == CallEnding::Cut {
+    if ending != CallEnding::Whole {
         text.pop();
     }
     Some(Text {

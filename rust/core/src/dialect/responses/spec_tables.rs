@@ -155,8 +155,10 @@ pub(crate) struct Facts {
     pub(crate) calls: HashMap<&'static str, CallType>,
     pub(crate) counts: Counts,
     pub(crate) statuses: HashSet<&'static str>,
-    /// Statuses of a call that is whole. With any other status, the call was cut off.
+    /// Statuses of a call that is whole.
     pub(crate) finished_statuses: HashSet<&'static str>,
+    /// Statuses of a call that was cut off.
+    pub(crate) cut_statuses: HashSet<&'static str>,
     /// Members that some gateways send instead of the documented member with the arguments.
     pub(crate) other_arguments: Vec<&'static str>,
     /// Members that some gateways send instead of `delta` in events with a piece of arguments.
@@ -252,6 +254,7 @@ impl Facts {
             counts: Counts::of("responses"),
             statuses: list("terminal_statuses").into_iter().collect(),
             finished_statuses: list("finished_statuses").into_iter().collect(),
+            cut_statuses: list("cut_statuses").into_iter().collect(),
             other_arguments: list("other_arguments"),
             other_deltas: list("other_deltas"),
             response_events: list("answers").into_iter().collect(),

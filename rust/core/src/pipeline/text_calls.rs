@@ -28,7 +28,7 @@ use crate::text_calls::scanner::Span;
 use crate::text_calls::settings::Mode;
 use crate::text_calls::settings::Settings;
 use crate::text_calls::values::Refusal;
-use crate::text_calls::values::Tool;
+use crate::text_calls::values::Tools;
 use crate::text_calls::values::comparable;
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -74,19 +74,23 @@ const NO_ADDRESS: WireFact<'static> = WireFact::Address {
 #[derive(Debug)]
 pub(crate) struct TextCalls {
     settings: Arc<Settings>,
-    tools: Option<HashMap<String, Tool>>,
+    tools: Tools,
     max_calls: usize,
     max_bytes: usize,
     seed: String,
     /// Tool calls in the stream so far, both structured calls and calls found in text.
     calls: usize,
-    /// Call ids used in this stream and in earlier turns.
-    ids: HashSet<String>,
+    /// Call ids used in this stream and in earlier turns, except those in `taken`.
+    ids: Vec<String>,
+    /// Call ids that a generated id was compared with, and the generated ids.
+    taken: HashSet<String>,
     choices: List<Choice>,
     /// Number of deltas to process one by one before several are processed together again.
     singles: usize,
     /// Position in `choices` of the choice whose text was read last.
     last: usize,
+    /// True if the deltas that `passes` accepted last continue a line and contain no marker byte.
+    is_row_plain: bool,
 }
 
 /// Whether the next piece of text can be emitted unchanged.
@@ -113,8 +117,8 @@ struct Choice {
     empty: Option<u32>,
     /// Number of the part that is being scanned.
     current: Option<u32>,
-    /// Names and arguments of this choice's structured calls.
-    calls: HashSet<(String, String)>,
+    /// Names and arguments of this choice's structured calls, as sent.
+    calls: Vec<(String, String)>,
     /// The parts that replace each part, keyed by part number.
     shown: HashMap<u32, Vec<Shown>>,
     has_promoted: bool,
@@ -190,25 +194,21 @@ struct Promoted {
 
 impl TextCalls {
     /// Returns `None` if text calls are off.
-    pub(crate) fn new(config: &Config) -> Option<TextCalls> {
+    pub(crate) fn new(config: &Arc<Config>) -> Option<TextCalls> {
         let settings = settings(config.text_calls.as_ref()?)?;
-        let tools = config.text_call_tools.as_ref().map(|tools| {
-            let tools = tools.iter();
-            tools
-                .map(|(name, schema)| (name.clone(), Tool::new(schema.as_deref())))
-                .collect()
-        });
         Some(TextCalls {
             settings,
-            tools,
+            tools: Tools::new(config),
             max_calls: as_len(config.limits.max_tool_calls),
             max_bytes: as_len(config.limits.max_arguments_bytes),
             seed: config.seed.clone().unwrap_or_else(|| "sw".to_owned()),
             calls: 0,
-            ids: config.known_call_ids.iter().cloned().collect(),
+            ids: config.known_call_ids.clone(),
+            taken: HashSet::new(),
             choices: List::default(),
             singles: 0,
             last: 0,
+            is_row_plain: false,
         })
     }
 
@@ -234,7 +234,7 @@ impl TextCalls {
         choice.text_position = TextPosition::None;
         let context = Context {
             settings: &self.settings,
-            tools: self.tools.as_ref(),
+            tools: &self.tools,
             max_calls: self.max_calls,
             max_bytes: self.max_bytes,
         };
@@ -291,8 +291,7 @@ impl TextCalls {
         } else {
             choice.note_empty(out, None);
         }
-        let before = choice.scanner.text.len();
-        choice.scanner.text.push_str(delta.text);
+        let before = choice.scanner.push(delta.text);
         let free = choice.scanner.advance(&context, false);
         choice.report_refused(out);
         if !promotes {
@@ -304,7 +303,7 @@ impl TextCalls {
             .iter()
             .rev()
             .any(|part| part.part == delta.part);
-        let is_free = free == choice.scanner.text.len();
+        let is_free = free == choice.scanner.length();
         if !holds && is_free {
             // If this part has no held content, earlier parts have no held content either.
             choice.release(out, usize::MAX);
@@ -460,7 +459,11 @@ impl TextCalls {
             return;
         }
         let parts = mem::take(&mut choice.parts);
-        let structured = mem::take(&mut choice.calls);
+        let structured = choice.calls.iter().filter_map(|(name, arguments)| {
+            let is_whole = is_whole(arguments.as_bytes());
+            is_whole.then(|| (name.clone(), comparable(arguments)))
+        });
+        let structured: HashSet<_> = structured.collect();
         let mut blocks = blocks.into_iter().peekable();
         for mut part in parts {
             let mut shown = Vec::new();
@@ -477,7 +480,6 @@ impl TextCalls {
             let number = part.part;
             self.at(index).0.shown.insert(number, shown);
         }
-        self.at(index).0.calls = structured;
     }
 
     /// Emits the text between two blocks of a part as a separate part. `between`: the end of the block before the text
@@ -632,7 +634,8 @@ impl TextCalls {
         let wanted = format!("call_{}_{part}", self.seed);
         let mut id = wanted.clone();
         let mut number = 2;
-        while !self.ids.insert(id.clone()) {
+        self.taken.extend(mem::take(&mut self.ids));
+        while !self.taken.insert(id.clone()) {
             id = format!("{wanted}__{number}");
             number += 1;
         }
@@ -703,21 +706,19 @@ impl Choice {
         };
     }
 
-    /// Accepts the next piece of a part if no marker can begin in it.
-    #[inline]
-    fn takes(&mut self, part: u32, text: &str, settings: &Settings) -> bool {
-        // Without a marker byte, the piece has no line end.
-        if self.text_position == TextPosition::InLine(part)
-            && !settings.marks.is_in(text.as_bytes())
-        {
+    /// Accepts the next piece of a part if it continues a line and contains no marker byte, and therefore no line end.
+    #[inline(always)]
+    fn takes_unmarked(&mut self, part: u32, text: &str, settings: &Settings) -> bool {
+        let is_plain = self.text_position == TextPosition::InLine(part)
+            && !settings.marks.is_in(text.as_bytes());
+        if is_plain {
             self.scanner.take_plain(text);
-            return true;
         }
-        self.takes_marked(part, text, settings)
+        is_plain
     }
 
-    #[inline(never)]
-    fn takes_marked(&mut self, part: u32, text: &str, settings: &Settings) -> bool {
+    /// Accepts the next piece of a part if no marker can begin in it.
+    fn takes(&mut self, part: u32, text: &str, settings: &Settings) -> bool {
         let is_next = matches!(self.text_position, TextPosition::InLine(it) | TextPosition::LineStart(it) if it == part);
         let takes = is_next && self.plain_pieces(text, &[text.len()], settings) == 1;
         if takes {
@@ -1015,17 +1016,17 @@ impl TextCalls {
                 choice,
                 ..
             } => {
-                self.ids.insert(call_id.to_owned());
+                if self.ids.last().is_none_or(|last| last != call_id) {
+                    self.ids.push(call_id.to_owned());
+                }
                 let text = if arguments.is_empty() {
                     "{}"
                 } else {
                     arguments
                 };
                 self.calls += 1;
-                if is_whole(text.as_bytes()) {
-                    let call = (name.to_owned(), comparable(text));
-                    self.at(choice).0.calls.insert(call);
-                }
+                let call = (name.to_owned(), text.to_owned());
+                self.at(choice).0.calls.push(call);
                 out.emit(event);
             }
             Event::Finished { choice, .. } => self.finished(out, choice, event),
@@ -1038,24 +1039,31 @@ impl TextCalls {
     }
 }
 
+impl TextCalls {
+    /// Accepts the next piece of its part if no marker can begin in it.
+    #[inline(never)]
+    fn takes(&mut self, delta: &Delta<'_>) -> bool {
+        let choice = read_last(&mut self.choices, &mut self.last, delta.choice);
+        let takes = choice.is_some_and(|it| it.takes(delta.part, delta.text, &self.settings));
+        if takes {
+            self.singles = self.singles.saturating_sub(1);
+        }
+        takes
+    }
+}
+
 impl EventFilter for TextCalls {
     fn passes_unchanged(&mut self, event: &Event<'_>) -> bool {
         let Event::TextDelta(delta) = event else {
             return false;
         };
-        let takes = match self.choices.get_mut(self.last) {
-            Some(it) if it.index == delta.choice => {
-                it.takes(delta.part, delta.text, &self.settings)
-            }
-            _ => {
-                let choice = read_last(&mut self.choices, &mut self.last, delta.choice);
-                choice.is_some_and(|it| it.takes(delta.part, delta.text, &self.settings))
-            }
-        };
-        if takes && self.singles > 0 {
-            self.singles -= 1;
+        if let Some(choice) = read_last(&mut self.choices, &mut self.last, delta.choice)
+            && choice.takes_unmarked(delta.part, delta.text, &self.settings)
+        {
+            self.singles = self.singles.saturating_sub(1);
+            return true;
         }
-        takes
+        self.takes(delta)
     }
 
     fn event(&mut self, out: &mut Output<'_>, event: &Event<'_>) {
@@ -1078,7 +1086,9 @@ impl EventFilter for TextCalls {
             Parts::One(one) => one == part,
             Parts::Each(each) => each.iter().all(|one| *one == part),
         };
-        if is_one {
+        if is_one && self.is_row_plain {
+            choice.scanner.take_plain(deltas.texts);
+        } else if is_one {
             choice.take_plain(part, deltas.texts, &self.settings);
         }
         is_one
@@ -1089,6 +1099,13 @@ impl EventFilter for TextCalls {
             return ends.len();
         }
         let choice = read_last(&mut self.choices, &mut self.last, choice);
+        self.is_row_plain = choice.as_ref().is_some_and(|it| {
+            matches!(it.text_position, TextPosition::InLine(_))
+                && !self.settings.marks.is_in(texts.as_bytes())
+        });
+        if self.is_row_plain {
+            return ends.len();
+        }
         let count = choice.map_or(0, |it| it.plain_pieces(texts, ends, &self.settings));
         if count < ends.len() {
             self.singles = if count < WORTHWHILE { SINGLES } else { HELD };

@@ -1,7 +1,4 @@
-//! Sets of bytes and of byte pairs to search for in text.
-
-/// Number of bits in one word of `BytePairs`.
-const BITS: usize = 64;
+//! Sets of bytes to search for in text.
 
 /// Set of bytes to search for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +16,8 @@ impl Default for ByteSet {
 impl ByteSet {
     /// Minimum length of text that is searched with `memchr`, if the set contains only a few bytes.
     const LONG: usize = 48;
+    /// The same if the offsets do not matter: the length from which `memchr` uses vector instructions.
+    const VECTOR: usize = 32;
 
     pub fn new(mut bytes: Vec<u8>) -> ByteSet {
         bytes.sort_unstable();
@@ -32,6 +31,10 @@ impl ByteSet {
         ByteSet { bytes, has }
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
     #[inline]
     pub fn has(&self, byte: u8) -> bool {
         self.has.get(usize::from(byte)) == Some(&true)
@@ -40,10 +43,29 @@ impl ByteSet {
     /// Returns true if the text contains one of these bytes.
     #[inline]
     pub fn is_in(&self, text: &[u8]) -> bool {
-        if text.len() < ByteSet::LONG {
-            return text.iter().fold(false, |has, byte| has | self.has(*byte));
+        match text.len() {
+            0..4 => text.iter().any(|byte| self.has(*byte)),
+            4..8 => self.is_at_ends::<4>(text),
+            8..16 => self.is_at_ends::<8>(text),
+            16..ByteSet::VECTOR => self.is_at_ends::<16>(text),
+            _ => self.is_in_long(text),
         }
-        self.is_in_long(text)
+    }
+
+    /// Returns true if the first or the last `N` bytes of the text contain one of these bytes. For a text of up to
+    /// `2 * N` bytes, these are all bytes, and no loop is needed.
+    #[inline(always)]
+    fn is_at_ends<const N: usize>(&self, text: &[u8]) -> bool {
+        let (Some(first), Some(last)) = (text.first_chunk::<N>(), text.last_chunk::<N>()) else {
+            return false;
+        };
+        let mut found = false;
+        for at in 0..N {
+            for bytes in [first, last] {
+                found |= bytes.get(at).is_some_and(|byte| self.has(*byte));
+            }
+        }
+        found
     }
 
     #[inline(never)]
@@ -117,44 +139,6 @@ fn note_least(
     }
 }
 
-/// Set of byte pairs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BytePairs {
-    words: Vec<u64>,
-}
-
-impl Default for BytePairs {
-    fn default() -> BytePairs {
-        BytePairs {
-            words: vec![0; (1 << 16) / BITS],
-        }
-    }
-}
-
-impl BytePairs {
-    /// Adds a pair. `None` as the second byte stands for every byte.
-    pub fn insert(&mut self, first: u8, second: Option<u8>) {
-        let seconds = second.map_or(0..=u8::MAX, |second| second..=second);
-        for second in seconds {
-            let position = position(first, second);
-            if let Some(word) = self.words.get_mut(position / BITS) {
-                *word |= 1 << (position % BITS);
-            }
-        }
-    }
-
-    #[inline]
-    pub fn has(&self, first: u8, second: u8) -> bool {
-        let position = position(first, second);
-        let word = self.words.get(position / BITS);
-        word.is_some_and(|word| word >> (position % BITS) & 1 == 1)
-    }
-}
-
-fn position(first: u8, second: u8) -> usize {
-    usize::from(first) << 8 | usize::from(second)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,7 +146,7 @@ mod tests {
     #[test]
     fn a_set_finds_its_bytes_in_short_and_long_texts() {
         let set = ByteSet::new(b"<[]>\n<".to_vec());
-        for length in [0, 1, 47, 48, 200] {
+        for length in [0, 1, 3, 4, 7, 8, 15, 16, 31, 32, 47, 48, 200] {
             let mut text = vec![b'x'; length];
             assert!(!set.is_in(&text) && set.all(&text, |_| false));
             for at in 0..length {
@@ -188,14 +172,5 @@ mod tests {
             };
             assert_eq!(set.least(&text, after), Some(7));
         }
-    }
-
-    #[test]
-    fn a_pair_without_a_second_byte_matches_every_byte() {
-        let mut pairs = BytePairs::default();
-        pairs.insert(b'<', Some(b't'));
-        pairs.insert(b'#', None);
-        assert!(pairs.has(b'<', b't') && !pairs.has(b'<', b'u') && !pairs.has(b't', b'<'));
-        assert!(pairs.has(b'#', 0) && pairs.has(b'#', u8::MAX));
     }
 }

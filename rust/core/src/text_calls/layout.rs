@@ -46,6 +46,8 @@ struct Closer {
 pub(crate) struct Words {
     /// Longest first.
     tags: Vec<Tag>,
+    /// The tags with each second byte, as indexes into `tags`. Most tags begin with the same byte.
+    by_second: Vec<Vec<usize>>,
     /// First bytes of the tags, and the bytes that have a meaning in Markdown.
     firsts: ByteSet,
     longest: usize,
@@ -87,7 +89,14 @@ impl Words {
         });
         let mut firsts: Vec<u8> = b"`~|".to_vec();
         firsts.extend(tags.iter().filter_map(|tag| tag.text.bytes().next()));
+        let mut by_second = vec![Vec::new(); usize::from(u8::MAX) + 1];
+        for (position, tag) in tags.iter().enumerate() {
+            let second = tag.text.as_bytes().get(1).copied();
+            let such = second.and_then(|second| by_second.get_mut(usize::from(second)));
+            such.into_iter().for_each(|such| such.push(position));
+        }
         Words {
+            by_second,
             longest: tags.first().map_or(0, |tag| tag.text.len() + 1),
             tags,
             firsts: ByteSet::new(firsts),
@@ -111,14 +120,17 @@ impl Words {
         !self.marker_firsts.all(text.as_bytes(), is_none)
     }
 
+    /// Returns the tags whose second byte is this one, ignoring ASCII case.
+    fn with_second(&self, second: u8) -> impl Iterator<Item = &Tag> {
+        let such = self.by_second.get(usize::from(second.to_ascii_lowercase()));
+        such.into_iter()
+            .flatten()
+            .filter_map(|position| self.tags.get(*position))
+    }
+
     /// Returns the tag at the beginning of the text.
     fn tag(&self, text: &str) -> Option<&Tag> {
-        // Most tags begin with the same byte.
-        let second = text.as_bytes().get(1)?.to_ascii_lowercase();
-        self.tags.iter().find(|tag| {
-            if tag.text.as_bytes().get(1) != Some(&second) {
-                return false;
-            }
+        self.with_second(*text.as_bytes().get(1)?).find(|tag| {
             let Some((head, tail)) = text.split_at_checked(tag.text.len()) else {
                 return false;
             };
@@ -153,10 +165,15 @@ impl Words {
             };
             match closer {
                 Some(closer) => begins(&closer.text),
-                None => self
-                    .tags
-                    .iter()
-                    .any(|tag| begins(&tag.text) || is_name(tag)),
+                None => match rest.as_bytes().get(1) {
+                    Some(second) => self
+                        .with_second(*second)
+                        .any(|tag| begins(&tag.text) || is_name(tag)),
+                    None => self
+                        .tags
+                        .iter()
+                        .any(|tag| begins(&tag.text) || is_name(tag)),
+                },
             }
         };
         let run = || {

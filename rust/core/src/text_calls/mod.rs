@@ -8,6 +8,7 @@ pub(crate) mod entry;
 pub(crate) mod family;
 pub(crate) mod grammar;
 pub(crate) mod layout;
+pub(crate) mod marker_tree;
 pub(crate) mod reading;
 pub(crate) mod scanner;
 pub(crate) mod settings;

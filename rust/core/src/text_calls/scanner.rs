@@ -6,6 +6,8 @@ use crate::text_calls::family::Family;
 use crate::text_calls::family::Tier;
 use crate::text_calls::layout::Layout;
 use crate::text_calls::layout::MarkerPosition;
+use crate::text_calls::marker_tree::Beginning;
+use crate::text_calls::marker_tree::Kinds;
 use crate::text_calls::reading::Found;
 use crate::text_calls::reading::Parse;
 use crate::text_calls::reading::Reading;
@@ -15,16 +17,14 @@ use crate::text_calls::settings::After;
 use crate::text_calls::settings::Marker;
 use crate::text_calls::settings::Settings;
 use crate::text_calls::values::Refusal;
-use crate::text_calls::values::Tool;
+use crate::text_calls::values::Tools;
 use crate::text_calls::values::arguments;
-use std::collections::HashMap;
 
 /// What a scanner needs in addition to its state: settings, tools and limits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context<'a> {
     pub settings: &'a Settings,
-    /// If `None`, names are not checked.
-    pub tools: Option<&'a HashMap<String, Tool>>,
+    pub tools: &'a Tools,
     pub max_calls: usize,
     pub max_bytes: usize,
 }
@@ -39,8 +39,8 @@ pub(crate) struct Span {
     pub characters: [usize; 2],
 }
 
-/// Number of bytes that a scanner reserves for text at a time, to avoid many small reallocations.
-const ROOM: usize = 4096;
+/// Number of bytes that a scanner reserves for the text of a part, to avoid many small reallocations.
+const ROOM: usize = 512;
 
 /// A complete block whose calls may be promoted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ enum State {
 #[derive(Debug, Default)]
 pub(crate) struct Scanner {
     /// Text of the current part.
-    pub text: String,
+    text: String,
     part: u32,
     layout: Layout,
     state: State,
@@ -196,7 +196,14 @@ impl Scanner {
         let before = self.text.as_bytes().get(..position).unwrap_or_default();
         let mut before = before.iter().rev();
         let last = before.find(|byte| !is_indent(**byte));
-        last.is_none_or(|byte| settings.line_ends.contains(byte))
+        last.is_none_or(|byte| settings.line_ends.has(*byte))
+    }
+
+    /// Appends text that must be scanned. Returns the length of the text before it.
+    pub fn push(&mut self, text: &str) -> usize {
+        let before = self.text.len();
+        self.text.push_str(text);
+        before
     }
 
     /// Appends text in which no marker can begin.
@@ -204,6 +211,11 @@ impl Scanner {
     pub fn take_plain(&mut self, texts: &str) {
         self.text.push_str(texts);
         self.searched = self.text.len();
+    }
+
+    /// Length of the current part's text.
+    pub fn length(&self) -> usize {
+        self.text.len()
     }
 
     /// Returns true if a family without a marker may still begin, because the layout has not read any text yet.
@@ -257,27 +269,37 @@ impl Scanner {
         let rest = self.text.get(position..).unwrap_or_default();
         let text = At::Text(rest.chars().next().map_or(1, char::len_utf8));
         let is_fresh = self.is_fresh(settings);
+        if !is_fresh && again.is_none() {
+            match settings.tree.read(rest.bytes()) {
+                Beginning::Other => return text,
+                Beginning::Prefix(kinds) => {
+                    return match self.may_wait(position, kinds, settings) {
+                        false => text,
+                        true if over => At::Rest,
+                        true => At::Prefix,
+                    };
+                }
+                Beginning::Marker => {}
+            }
+        }
         let mut markers = settings.markers.iter();
         let is_looked_for = |marker: &&Marker| is_fresh || marker.follows(again);
-        let waits =
-            |marker: &Marker| marker.text.len() > rest.len() && marker.text.starts_with(rest);
         let whole = markers
             .clone()
             .filter(is_looked_for)
             .find(|marker| rest.starts_with(marker.text.as_str()));
+        let waits =
+            |marker: &Marker| marker.text.len() > rest.len() && marker.text.starts_with(rest);
         let is_prefix = markers.clone().filter(is_looked_for).any(waits);
         if whole.is_none() && !is_prefix {
             return text;
         }
-        // Do not update the layout for every letter that begins a word.
-        let first = rest.bytes().next().unwrap_or_default();
-        let is_word = self.pending.is_empty() && settings.line_firsts.contains(&first);
-        if is_word && !self.begins_line(position, settings) {
+        let Some(marker_position) = self.marker_position(position, settings) else {
             return text;
-        }
-        let marker_position = self
-            .layout
-            .marker_position(&self.text, position, &settings.words);
+        };
+        let rest = self.text.get(position..).unwrap_or_default();
+        let waits =
+            |marker: &Marker| marker.text.len() > rest.len() && marker.text.starts_with(rest);
         let is_empty = self.layout.is_empty;
         let may = |at: &usize| {
             let tier = settings.families.get(*at).map(|family| family.tier);
@@ -321,6 +343,30 @@ impl Scanner {
             has_matched: false,
             readings: readings.collect(),
         })
+    }
+
+    /// Returns which markers are allowed at an offset, or `None` if the first byte there is one of `line_firsts` and
+    /// does not begin its line.
+    fn marker_position(&mut self, position: usize, settings: &Settings) -> Option<MarkerPosition> {
+        // Do not update the layout for every letter that begins a word.
+        let first = *self.text.as_bytes().get(position)?;
+        let is_word = self.pending.is_empty() && settings.line_firsts.has(first);
+        if is_word && !self.begins_line(position, settings) {
+            return None;
+        }
+        let words = &settings.words;
+        Some(self.layout.marker_position(&self.text, position, words))
+    }
+
+    /// Returns true if the text from an offset on must be held back. It is the beginning of markers of these kinds.
+    fn may_wait(&mut self, position: usize, kinds: Kinds, settings: &Settings) -> bool {
+        let Some(marker_position) = self.marker_position(position, settings) else {
+            return false;
+        };
+        let is_start = marker_position == MarkerPosition::Start;
+        kinds.nesting
+            || (kinds.token && marker_position != MarkerPosition::Nowhere)
+            || (is_start && (kinds.tag || (kinds.markerless && self.layout.is_empty)))
     }
 
     /// Reads whitespace, end-of-turn literals and further blocks after a block. Any other text means that the block was
@@ -581,15 +627,14 @@ impl Pieces<'_> {
     fn may_begin_at(&self, offset: usize, settings: &Settings) -> bool {
         let end = self.ends.get(self.before(offset)).copied();
         let piece = self.text.get(offset..end.unwrap_or(self.text.len()));
-        let piece = piece.and_then(<[u8]>::split_first);
-        piece.is_some_and(|(first, rest)| settings.may_begin(*first, rest))
+        piece.is_some_and(|piece| settings.may_begin(piece))
     }
 
     /// Returns the offset of the marker, or of the beginning of a marker, with which the line at an offset starts.
     fn line_marker(&self, start: usize, settings: &Settings) -> Option<usize> {
         let line = self.text.get(start..)?;
         let indent = line.iter().position(|byte| !is_indent(*byte))?;
-        let is_first = settings.line_firsts.contains(line.get(indent)?);
+        let is_first = settings.line_firsts.has(*line.get(indent)?);
         let offset = start + indent;
         (is_first && self.may_begin_at(offset, settings)).then_some(offset)
     }
@@ -597,11 +642,11 @@ impl Pieces<'_> {
     /// Returns the first offset, after the start of the text, at which a marker may begin and is allowed.
     fn marker(&self, settings: &Settings) -> Option<usize> {
         settings.marks.least(self.text, |at| {
-            let byte = self.text.get(at)?;
-            if settings.firsts.contains(byte) && self.may_begin_at(at, settings) {
+            let byte = *self.text.get(at)?;
+            if settings.firsts.has(byte) && self.may_begin_at(at, settings) {
                 return Some(at);
             }
-            if settings.line_ends.contains(byte) {
+            if settings.line_ends.has(byte) {
                 return self.line_marker(at + 1, settings);
             }
             None
@@ -622,8 +667,9 @@ fn calls_of(
     context: &Context<'_>,
 ) -> Result<Vec<(String, String)>, Refusal> {
     let checked_block = found.into_iter().map(|found| {
-        let tool = context.tools.and_then(|tools| tools.get(&found.name));
-        if context.tools.is_some() && tool.is_none() {
+        let tools = context.tools.get();
+        let tool = tools.and_then(|tools| tools.get(&found.name));
+        if tools.is_some() && tool.is_none() {
             return Err(Refusal::UnknownName);
         }
         let arguments = arguments(&found, tool, is_bare && tool.is_some())?;

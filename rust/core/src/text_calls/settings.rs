@@ -1,11 +1,13 @@
 //! A policy's settings for text-form tool calls, parsed from `config["text_calls"]`.
 
-use crate::text_calls::byte_set::BytePairs;
 use crate::text_calls::byte_set::ByteSet;
 use crate::text_calls::entry::Entry;
 use crate::text_calls::family::Family;
 use crate::text_calls::family::Tier;
 use crate::text_calls::layout::Words;
+use crate::text_calls::marker_tree::Beginning;
+use crate::text_calls::marker_tree::Kinds;
+use crate::text_calls::marker_tree::MarkerTree;
 use serde_json::Value;
 
 /// Whether blocks are only reported or are promoted to calls.
@@ -52,17 +54,17 @@ pub(crate) struct Settings {
     /// True if at least one marker is bare.
     pub has_bare: bool,
     /// First bytes of the markers that may follow prose.
-    pub firsts: Vec<u8>,
+    pub firsts: ByteSet,
     /// First bytes of the markers that must start a line, except those in `firsts`.
-    pub line_firsts: Vec<u8>,
+    pub line_firsts: ByteSet,
     /// Last bytes of the literals that end a line or are treated as a line end.
-    pub line_ends: Vec<u8>,
+    pub line_ends: ByteSet,
     /// Text without any of these bytes contains no marker, unless the marker begins a line.
     pub marks: ByteSet,
     /// First bytes of all markers that are not bare.
     starts: ByteSet,
-    /// First two bytes of all markers that are not bare.
-    heads: BytePairs,
+    /// All markers that are not bare.
+    pub tree: MarkerTree,
     /// Literals that may follow a block. Longest first.
     pub end_of_turn: Vec<String>,
     pub words: Words,
@@ -129,12 +131,21 @@ impl Settings {
         line_ends.extend(pairs.iter().filter_map(|[_, close]| close.bytes().last()));
         line_ends.sort_unstable();
         line_ends.dedup();
-        let mut heads = BytePairs::default();
+        let mut tree = MarkerTree::default();
         for marker in markers.iter().filter(|marker| !marker.is_bare) {
-            let mut bytes = marker.text.bytes();
-            if let Some(first) = bytes.next() {
-                heads.insert(first, bytes.next());
+            let of = marker.families.iter().filter_map(|at| families.get(*at));
+            let mut kinds = Kinds {
+                nesting: marker.is_nesting,
+                ..Kinds::default()
+            };
+            for family in of {
+                match family.tier {
+                    Tier::Token => kinds.token = true,
+                    Tier::Tag => kinds.tag = true,
+                    Tier::Markerless => kinds.markerless = true,
+                }
             }
+            tree.insert(&marker.text, kinds);
         }
         let mut marks = firsts.clone();
         if !line_firsts.is_empty() {
@@ -155,13 +166,13 @@ impl Settings {
             has_bare: markers.iter().any(|marker| marker.is_bare),
             marks: ByteSet::new(marks),
             starts: ByteSet::new([firsts.as_slice(), &line_firsts].concat()),
-            heads,
-            line_ends,
-            line_firsts,
+            tree,
+            line_ends: ByteSet::new(line_ends),
+            line_firsts: ByteSet::new(line_firsts),
             end_of_turn,
             families,
             markers,
-            firsts,
+            firsts: ByteSet::new(firsts),
         })
     }
 
@@ -169,27 +180,16 @@ impl Settings {
     pub fn next_start(&self, text: &[u8], is_fresh: bool) -> Option<usize> {
         let mut bytes = text.iter().enumerate();
         bytes.find_map(|(at, byte)| {
-            let rest = text.get(at + 1..).unwrap_or_default();
-            let is_start = (self.starts.has(*byte) && self.may_begin(*byte, rest))
+            let rest = text.get(at..).unwrap_or_default();
+            let is_start = (self.starts.has(*byte) && self.may_begin(rest))
                 || (is_fresh && self.begins_bare(*byte));
             is_start.then_some(at)
         })
     }
 
-    /// Returns true if a marker that is not bare begins with this byte, and its other bytes agree with `rest` up to the
-    /// end of the shorter one.
-    pub fn may_begin(&self, first: u8, rest: &[u8]) -> bool {
-        if rest
-            .first()
-            .is_some_and(|second| !self.heads.has(first, *second))
-        {
-            return false;
-        }
-        let mut markers = self.markers.iter().filter(|marker| !marker.is_bare);
-        markers.any(|marker| {
-            let mut bytes = marker.text.bytes();
-            bytes.next() == Some(first) && bytes.zip(rest).all(|(one, other)| one == *other)
-        })
+    /// Returns true if a marker that is not bare agrees with the text up to the end of the shorter one.
+    pub fn may_begin(&self, text: &[u8]) -> bool {
+        self.tree.read(text.iter().copied()) != Beginning::Other
     }
 
     fn begins_bare(&self, byte: u8) -> bool {

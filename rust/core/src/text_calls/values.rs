@@ -9,12 +9,16 @@ use crate::json::Raw;
 use crate::json::Scanner;
 use crate::json::members::members;
 use crate::json::write_string;
+use crate::model::config::Config;
 use crate::text_calls::reading::Arguments;
 use crate::text_calls::reading::Found;
 use crate::text_calls::reading::Value as Read;
 use crate::text_calls::reading::has_unique_keys;
 use serde_json::Map;
 use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::OnceLock;
 
 /// Maximum number of digits in an exponent that is compared by value.
 const MAX_EXPONENT: usize = 18;
@@ -266,6 +270,32 @@ impl Tool {
             is_never: mark == Some(&Value::Bool(false)),
             schema,
         }
+    }
+}
+
+/// The request's tools. Their schemas are parsed when the first block is checked, because most streams have none.
+#[derive(Debug)]
+pub(crate) struct Tools {
+    config: Arc<Config>,
+    parsed: OnceLock<Option<HashMap<String, Tool>>>,
+}
+
+impl Tools {
+    pub fn new(config: &Arc<Config>) -> Tools {
+        Tools {
+            config: Arc::clone(config),
+            parsed: OnceLock::new(),
+        }
+    }
+
+    /// Returns the tools by name. If `None`, names are not checked.
+    pub fn get(&self) -> Option<&HashMap<String, Tool>> {
+        let parse = || {
+            let tools = self.config.text_call_tools.as_ref()?.iter();
+            let tools = tools.map(|(name, schema)| (name.clone(), Tool::new(schema.as_deref())));
+            Some(tools.collect())
+        };
+        self.parsed.get_or_init(parse).as_ref()
     }
 }
 

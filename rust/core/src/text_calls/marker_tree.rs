@@ -1,0 +1,125 @@
+//! Tree of markers, to determine with one step per byte whether a text begins a marker.
+
+/// Which kinds of families the markers below a node have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Kinds {
+    pub token: bool,
+    pub tag: bool,
+    pub markerless: bool,
+    /// A marker contains another marker.
+    pub nesting: bool,
+}
+
+impl Kinds {
+    fn add(&mut self, other: Kinds) {
+        self.token |= other.token;
+        self.tag |= other.tag;
+        self.markerless |= other.markerless;
+        self.nesting |= other.nesting;
+    }
+}
+
+/// How a text begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beginning {
+    /// No marker begins with the text, and the text begins with no marker.
+    Other,
+    /// The entire text is the beginning of markers of these kinds.
+    Prefix(Kinds),
+    /// The text begins with a marker.
+    Marker,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Node {
+    next: Vec<(u8, usize)>,
+    is_marker: bool,
+    /// Kinds of the markers below this node.
+    below: Kinds,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MarkerTree {
+    nodes: Vec<Node>,
+}
+
+impl Default for MarkerTree {
+    fn default() -> MarkerTree {
+        MarkerTree {
+            nodes: vec![Node::default()],
+        }
+    }
+}
+
+impl MarkerTree {
+    pub fn insert(&mut self, marker: &str, kinds: Kinds) {
+        let mut at = 0;
+        for byte in marker.bytes() {
+            let added = self.nodes.len();
+            let Some(node) = self.nodes.get_mut(at) else {
+                return;
+            };
+            node.below.add(kinds);
+            at = match node.next.iter().find(|(known, _)| *known == byte) {
+                Some((_, next)) => *next,
+                None => {
+                    node.next.push((byte, added));
+                    self.nodes.push(Node::default());
+                    added
+                }
+            };
+        }
+        if let Some(node) = self.nodes.get_mut(at) {
+            node.is_marker = true;
+        }
+    }
+
+    pub fn read(&self, text: impl IntoIterator<Item = u8>) -> Beginning {
+        let Some(mut node) = self.nodes.first() else {
+            return Beginning::Other;
+        };
+        for byte in text {
+            let next = node.next.iter().find(|(known, _)| *known == byte);
+            let Some(next) = next.and_then(|(_, next)| self.nodes.get(*next)) else {
+                return Beginning::Other;
+            };
+            if next.is_marker {
+                return Beginning::Marker;
+            }
+            node = next;
+        }
+        Beginning::Prefix(node.below)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_compared_up_to_the_end_of_the_shorter_one() {
+        let (token, tag) = (
+            Kinds {
+                token: true,
+                ..Kinds::default()
+            },
+            Kinds {
+                tag: true,
+                ..Kinds::default()
+            },
+        );
+        let mut tree = MarkerTree::default();
+        tree.insert("<|call|>", token);
+        tree.insert("<call>", tag);
+        tree.insert("<calls>", tag);
+        let read = |text: &str| tree.read(text.bytes());
+        let both = Kinds { tag: true, ..token };
+        assert_eq!(read("<"), Beginning::Prefix(both));
+        assert_eq!(read("<call"), Beginning::Prefix(tag));
+        assert_eq!(read("<|cal"), Beginning::Prefix(token));
+        assert_eq!(read("<call>"), Beginning::Marker);
+        assert_eq!(read("<calls> x"), Beginning::Marker);
+        assert_eq!(read("<cart>"), Beginning::Other);
+        assert_eq!(read("x"), Beginning::Other);
+    }
+}

@@ -133,7 +133,7 @@ def _converted(messages: Any, options: _Options, *, pending: bool) -> Conversion
         store = given["store"]
     profile = profiles.resolve(options.gateway, options.target).with_options(store=store)
     issuer = _issuer(options.provider, profile.constraints)
-    constraints = _constraints(family, profile.constraints)
+    constraints = profile.derived(family, lambda: _constraints(family, profile.constraints))
     stored = given is not None and any(given.get(name) is not None for name in STORED)
     chained = stored and family == "responses" and constraints.get("stored_responses") is not False
     policy = options.policy
@@ -165,7 +165,7 @@ def _converted(messages: Any, options: _Options, *, pending: bool) -> Conversion
         if again is not None:
             names = (CONTAINERS[family].system, seen.member)
             written = {name: again.payload[name] for name in names if name is not None and name in again.payload}
-            seen = replace(seen, losses=again.losses)
+            seen.losses = again.losses
             payload = payload_of(given, items, source, source_family, written, context)
             return Conversion(payload, again.edits, again.ids, (*again.losses, *context.losses), seen)
     given_turns = read(source_family, items, system, base, issuer)
@@ -174,7 +174,8 @@ def _converted(messages: Any, options: _Options, *, pending: bool) -> Conversion
         written = {CONTAINERS[family].messages: items}
     else:
         written = write(family, turns, context)
-    seen = None if seen is None else replace(seen, losses=tuple(context.losses))
+    if seen is not None:
+        seen.losses = tuple(context.losses)
     payload = payload_of(given, items, source, source_family, written, context)
     if context.policy.on_unfixable == "raise" and not context.pending:
         _refuse(turns, payload, given, profile, context)
@@ -272,6 +273,7 @@ def _issuer(word: str | None, constraints: Mapping[str, Any]) -> str | None:
 
 
 def _constraints(family: str, constraints: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the profile's constraints together with those that follow from the format of the dialect."""
     facts = dict(constraints)
     for name, value in SHAPES[family].items():
         entry = facts.get(name)
@@ -279,6 +281,8 @@ def _constraints(family: str, constraints: Mapping[str, Any]) -> Mapping[str, An
             facts[name] = value
         elif isinstance(entry, Mapping):
             facts[name] = {**entry, **value}  # pyright: ignore[reportUnknownVariableType]
+    if "members" in facts:
+        facts["members"] = {kind: frozenset(known) for kind, known in facts["members"].items()}
     return facts
 
 

@@ -6,6 +6,7 @@ The order of roles is fixed last.
 
 from __future__ import annotations
 
+from operator import is_
 from typing import TYPE_CHECKING, Final
 
 from streamweld.history.passes import (
@@ -66,5 +67,8 @@ ORDER: Final[tuple[Callable[[list[Turn], Context], list[Turn]], ...]] = (
 def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Run all passes, and return turns that the target accepts."""
     for one in ORDER:
-        turns = one(turns, context)
+        made = one(turns, context)
+        # A pass may return a new list of the same turns. Keeping the old list keeps its survey, too.
+        if made is not turns and not (len(made) == len(turns) and all(map(is_, made, turns))):
+            turns = made
     return turns

@@ -49,10 +49,12 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     if not names:
         return turns
     found = context.survey(turns)
-    if context.family not in found.dialects and not found.reasoned and not _have_ids(found.calls, found.results):
+    only_members = names == ["members"]
+    if context.family not in found.dialects and (
+        only_members or (not found.reasoned and not _have_ids(found.calls, found.results))
+    ):
         return turns  # the neutral model has a field for every member, so there is nothing to remove
     cleaner = _Cleaner(context)
-    only_members = names == ["members"]
     out: list[Turn] = []
     altered = False
     for turn in turns:

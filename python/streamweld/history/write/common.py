@@ -115,7 +115,8 @@ class Writer:
 
     def lose_extra_members(self, part: Part) -> None:
         """Record the extra members of a block as losses, because only its text can be written."""
-        self.context.lose_members(part.extra, part.path, "only the text of this part can be written")
+        if part.extra:
+            self.context.lose_members(part.extra, part.path, "only the text of this part can be written")
 
     def message_members(self, turn: Turn, parts: Sequence[Part]) -> Mapping[str, Any]:
         """Return the members of the turn's messages for which the model has no field. Each message is considered only

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 TARGETS = ("openai-chat", "responses", "anthropic", "gemini", "bedrock-converse")
 SOURCES = (*TARGETS, "ai-sdk-ui", "ai-sdk-model")
+SIZES = (10, 200)  # `compare`: in a short history, the work that is done once for each conversion counts most
 
 
 def history(messages: int) -> list[dict[str, Any]]:
@@ -172,49 +173,55 @@ class Version:
 
 def serve() -> None:
     """Process requests from standard input: keep a history, or time `convert` or `check` of a kept history."""
-    kept: dict[str, Any] = {}
+    kept: dict[tuple[str, int], Any] = {}
     for line in sys.stdin:
-        word, name, *rest = json.loads(line)
+        word, source, size, *rest = json.loads(line)
         if word == "keep":
-            kept[name] = rest[0]
+            kept[source, size] = rest[0]
             print(0.0, flush=True)
             continue
         target, rounds = rest
-        given: Any = kept[name]
+        given: Any = kept[source, size]
         if word == "check":
-            print(seconds(lambda given=given, target=target: check(given, target=target), rounds), flush=True)
+            run = lambda given=given, target=target: check(given, target=target)  # noqa: E731
         else:
-            run = lambda given=given, name=name, target=target: convert(given, source=name, target=target)  # noqa: E731
-            print(seconds(run, rounds), flush=True)
+            run = lambda given=given, source=source, target=target: convert(given, source=source, target=target)  # noqa: E731
+        repeats = max(1, 200 // size)  # the clock is too coarse for one conversion of a short history
+        print(seconds(lambda run=run, repeats=repeats: [run() for _ in range(repeats)], rounds) / repeats, flush=True)  # type: ignore[misc]
 
 
 def compare(folder: Path, chosen: list[str], turns: int = 9, rounds: int = 6) -> float:
     """Print the time of this version divided by that of the version in `folder`, and return the median of all rows.
 
-    It converts 200 messages from every source to every target, and runs `check` for every dialect. The versions
+    It converts 10 and 200 messages from every source to every target, and runs `check` for every dialect. The versions
     alternate and get the same input. Each ratio compares the best processor times, which other load on the machine
     skews least.
     """
     versions = [Version(Path(__file__).parents[1] / "python"), Version(folder)]
-    reported: dict[str, Any] = {"openai-chat": {"messages": history(200)}}
-    reported |= {source: dict(convert(reported["openai-chat"], target=source).payload) for source in SOURCES[1:]}
-    for source, version in product(SOURCES, versions):
-        version.ask("keep", source, reported[source])
-    rows = [("convert", *pair) for pair in product(SOURCES, SOURCES)] + [("check", one, one) for one in SOURCES]
-    rows = [row for row in rows if not chosen or f"{row[1]}-{row[2]}" in chosen or row[0] in chosen]
+    for size in SIZES:
+        first = {"messages": history(size)}
+        for source in SOURCES:
+            given: Any = first if source == "openai-chat" else dict(convert(first, target=source).payload)  # type: ignore[arg-type]
+            for version in versions:
+                version.ask("keep", source, size, given)
+    rows = [("convert", source, size, target) for size, source, target in product(SIZES, SOURCES, SOURCES)]
+    rows += [("check", one, size, one) for size, one in product(SIZES, SOURCES)]
+    rows = [row for row in rows if not chosen or f"{row[1]}-{row[3]}" in chosen or row[0] in chosen]
     best = {row: [float("inf"), float("inf")] for row in rows}
     for _, row, (at, version) in product(range(turns), rows, enumerate(versions)):
         best[row][at] = min(best[row][at], version.ask(*row, rounds))
     for version in versions:
         version.close()
     ratios = {row: ours / other for row, (ours, other) in best.items()}
-    for (word, source, target), ratio in ratios.items():
+    for row, ratio in ratios.items():
+        word, source, size, target = row
         name = f"check {source}" if word == "check" else f"{source} -> {target}"
-        print(f"{name:36} {best[word, source, target][0] * 1e3:7.2f} ms {ratio:6.2f} x")
-    for word in ("convert", "check"):
-        some = [ratio for row, ratio in ratios.items() if row[0] == word]
+        print(f"{name:36} {size:4} messages {best[row][0] * 1e6:8.0f} us {ratio:6.2f} x")
+    for word, size in product(("convert", "check"), SIZES):
+        some = [ratio for row, ratio in ratios.items() if (row[0], row[2]) == (word, size)]
         if some:
-            print(f"{word}: median {statistics.median(some):.3f}, worst {max(some):.2f}, of {len(some)}")
+            median = statistics.median(some)
+            print(f"{word} {size} messages: median {median:.3f}, worst {max(some):.2f}, of {len(some)}")
     return statistics.median(ratios.values())
 
 

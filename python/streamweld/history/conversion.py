@@ -36,6 +36,7 @@ __all__ = ["convert", "tool_names"]
 
 _POLICY: Final = HistoryPolicy()
 _DICTS: Final = {dict}
+_CONTAINERS: Final = (list, dict, Mapping, Sequence, Response)
 
 
 @hinted(to="target")
@@ -90,7 +91,7 @@ def convert(
         raise UsageError(choice_message("source", source, ("auto", *FAMILIES)))
     options = _Options(source, target, gateway, provider, policy or _POLICY, tools, store, previous)
     entry: Any = messages
-    lone = not isinstance(entry, Mapping | Sequence | Response) and plain(entry) is not entry
+    lone = not isinstance(entry, _CONTAINERS) and plain(entry) is not entry
     entry = [entry] if lone else entry
     try:
         return _converted(entry, options, pending=lone)
@@ -103,7 +104,7 @@ def convert(
         return _converted(made, options, pending=lone)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Options:
     """The arguments of `convert` other than the messages."""
 
@@ -131,9 +132,11 @@ def _converted(messages: Any, options: _Options, *, pending: bool) -> Conversion
     store = options.store
     if store is None and given is not None and isinstance(given.get("store"), bool):
         store = given["store"]
-    profile = profiles.resolve(options.gateway, options.target).with_options(store=store)
+    profile = profiles.resolve(options.gateway, options.target)
+    if store is not None:
+        profile = profile.with_options(store=store)
     issuer = _issuer(options.provider, profile.constraints)
-    constraints = _constraints(family, profile.constraints)
+    constraints = profile.derived(family, lambda: _constraints(family, profile.constraints))
     stored = given is not None and any(given.get(name) is not None for name in STORED)
     chained = stored and family == "responses" and constraints.get("stored_responses") is not False
     policy = options.policy
@@ -165,7 +168,7 @@ def _converted(messages: Any, options: _Options, *, pending: bool) -> Conversion
         if again is not None:
             names = (CONTAINERS[family].system, seen.member)
             written = {name: again.payload[name] for name in names if name is not None and name in again.payload}
-            seen = replace(seen, losses=again.losses)
+            seen.losses = again.losses
             payload = payload_of(given, items, source, source_family, written, context)
             return Conversion(payload, again.edits, again.ids, (*again.losses, *context.losses), seen)
     given_turns = read(source_family, items, system, base, issuer)
@@ -174,7 +177,8 @@ def _converted(messages: Any, options: _Options, *, pending: bool) -> Conversion
         written = {CONTAINERS[family].messages: items}
     else:
         written = write(family, turns, context)
-    seen = None if seen is None else replace(seen, losses=tuple(context.losses))
+    if seen is not None:
+        seen.losses = tuple(context.losses)
     payload = payload_of(given, items, source, source_family, written, context)
     if context.policy.on_unfixable == "raise" and not context.pending:
         _refuse(turns, payload, given, profile, context)
@@ -230,20 +234,19 @@ def _refuse(
     lead = next((n for n, turn in enumerate(turns) if not turn.top), len(turns))  # skip the system prompt
     sent = turns[lead:]
     last: Collection[str] | None = context.fact("last_role")
-    toolless = given is not None and _without_tools(given)
     if len(sent) < (context.fact("min_items") or 0):
         rule = "too_few"
     elif context.fact("user_required") and not any(turn.role == "user" for turn in sent):
         rule = "user_missing"
     elif last is not None and sent and sent[-1].role not in last:
         rule = "last_role"
-    elif context.survey(turns).opaque or (context.fact("tools_required") and toolless):
+    elif context.survey(turns).opaque or (context.fact("tools_required") and _is_without_tools(given)):
         rule = ""
     else:
         return
     from streamweld.history.check import check
 
-    tools: list[Any] | None = [] if toolless else None
+    tools: list[Any] | None = [] if _is_without_tools(given) else None
     found = check(payload, target=cast("Target", profile.target), gateway=profile, tools=tools)
     if not rule:  # dialect-specific blocks are passed on unchanged, but must exist in that dialect; calls stay calls
         # even if the request declares no tools
@@ -255,9 +258,9 @@ def _refuse(
     raise HistoryError(rule, first.path if first else "", found, first.message if first else "")
 
 
-def _without_tools(given: Mapping[str, Any]) -> bool:
+def _is_without_tools(given: Mapping[str, Any] | None) -> bool:
     """Return whether the request has an empty list of tools."""
-    return [] in (given.get("tools"), members_of(given.get("toolConfig")).get("tools"))
+    return given is not None and [] in (given.get("tools"), members_of(given.get("toolConfig")).get("tools"))
 
 
 def _is_several(value: object) -> TypeGuard[Iterable[Any]]:
@@ -272,6 +275,7 @@ def _issuer(word: str | None, constraints: Mapping[str, Any]) -> str | None:
 
 
 def _constraints(family: str, constraints: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the profile's constraints together with those that follow from the format of the dialect."""
     facts = dict(constraints)
     for name, value in SHAPES[family].items():
         entry = facts.get(name)
@@ -279,6 +283,8 @@ def _constraints(family: str, constraints: Mapping[str, Any]) -> Mapping[str, An
             facts[name] = value
         elif isinstance(entry, Mapping):
             facts[name] = {**entry, **value}  # pyright: ignore[reportUnknownVariableType]
+    if "members" in facts:
+        facts["members"] = {kind: frozenset(known) for kind, known in facts["members"].items()}
     return facts
 
 

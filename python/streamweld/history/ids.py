@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["IdForm", "Minter", "form_of"]
 
 _DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_SURROGATES: Final = "\ud800-\udfff"  # cannot be encoded as UTF-8
 _TAIL: Final = 10  # characters of the hash at the end of a changed id: 59 bits
 
 
@@ -26,9 +27,9 @@ _TAIL: Final = 10  # characters of the hash at the end of a changed id: 59 bits
 class IdForm:
     """The required form of an id.
 
-    `chars`: the allowed characters, written as a regular expression's character class; None allows any. `low`, `high`:
-    the allowed lengths. `carriers`: substrings that identify ids with embedded provider data. `banned`: ids that are
-    not allowed.
+    `chars`: the allowed characters, written as a regular expression's character class; None allows all characters that
+    UTF-8 can encode. `low`, `high`: the allowed lengths. `carriers`: substrings that identify ids with embedded
+    provider data. `banned`: ids that are not allowed.
     """
 
     chars: str | None = None
@@ -72,7 +73,7 @@ class IdForm:
         room = high - size - 1
         if room < 1 or (self.chars is not None and not _only(self.chars).fullmatch("_")):
             return tail
-        stem = text if self.chars is None else _others(self.chars).sub("_", text)
+        stem = _others(self.chars).sub("_", text)
         stem = stem[:room].rstrip("_")
         return f"{stem}_{tail}" if stem else tail
 
@@ -80,7 +81,7 @@ class IdForm:
 @cache
 def _of_length(chars: str | None, low: int, high: int | None) -> re.Pattern[str]:
     """Return a pattern for ids with these characters and lengths."""
-    one = "." if chars is None else f"[{chars}]"
+    one = f"[^{_SURROGATES}]" if chars is None else f"[{chars}]"
     return re.compile(f"{one}{{{low},{'' if high is None else high}}}", re.DOTALL)
 
 
@@ -90,8 +91,8 @@ def _only(chars: str) -> re.Pattern[str]:
 
 
 @cache
-def _others(chars: str) -> re.Pattern[str]:
-    return re.compile(f"[^{chars}]")
+def _others(chars: str | None) -> re.Pattern[str]:
+    return re.compile(f"[{_SURROGATES}]" if chars is None else f"[^{chars}]")
 
 
 def form_of(fact: Mapping[str, Any]) -> IdForm:

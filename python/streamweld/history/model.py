@@ -7,6 +7,7 @@ Readers create it, passes change it, and writers turn it into a target's message
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -350,38 +351,53 @@ def arguments_object(call: Call) -> dict[str, Any] | None:
     if value is MISSING:
         value = call.parsed
         if value is MISSING:
+            text = call.arguments
+            try:
+                value = {} if not text or text.isspace() else loads_arguments(text)
+            except JsonFault:
+                value = None
             known: Any = call  # only type checkers treat it as frozen
-            value = known.parsed = _read(call.arguments or "")
+            known.parsed = value
     elif value is None:
         return {}
     return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
 
 
-def repeats_keys(call: Call) -> bool:
-    """Return whether any object in the arguments (JSON text) has a repeated key."""
-    if call.input is not MISSING or not call.arguments:
+_KEY_END: Final = re.compile(r'"\s*:')
+
+
+def repeats_keys(text: str, value: dict[str, Any]) -> bool:
+    """Return whether any object in JSON text has a repeated key. `value`: the parsed text."""
+    # Every key ends with a quote and a colon, so the text has at most as many keys as such pairs. If the value has as
+    # many keys, no key is repeated. A string may contain such pairs too, so more of them do not prove a repeated key.
+    if len(_KEY_END.findall(text)) == _key_count(value):
         return False
-    found = False
-
-    def note(pairs: list[tuple[str, Any]]) -> None:
-        nonlocal found
-        found = found or len({name for name, _ in pairs}) < len(pairs)
-
     try:
-        # Numbers are kept as text, because `int` raises an exception if there are too many digits.
-        json.loads(call.arguments, object_pairs_hook=note, parse_int=str, parse_float=str, strict=False)
+        _UNIQUE_KEYS.decode(text)
+    except _RepeatedKey:
+        return True
     except (ValueError, RecursionError):
         return False  # the text was accepted by a more lenient parser, which repaired it
-    return found
+    return False
 
 
-def _read(text: str) -> Any:
-    if not text or text.isspace():
-        return {}
-    try:
-        return loads_arguments(text)
-    except JsonFault:
-        return None
+def _key_count(value: dict[str, Any] | list[Any]) -> int:
+    """Return the number of keys in a JSON object or list, at all depths."""
+    own, inner = (len(value), value.values()) if isinstance(value, dict) else (0, value)
+    return own + sum([_key_count(one) for one in inner if isinstance(one, dict | list)])
+
+
+class _RepeatedKey(Exception):
+    """An object has a repeated key."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> None:
+    if len(dict(pairs)) < len(pairs):
+        raise _RepeatedKey
+
+
+# Numbers are kept as text, because `int` raises an exception if there are too many digits.
+_UNIQUE_KEYS: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_int=str, parse_float=str, strict=False)
 
 
 def custom_input(call: Call) -> str:

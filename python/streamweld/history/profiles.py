@@ -15,17 +15,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 from streamweld._messages import choice_message
 from streamweld._spec import load_history
 from streamweld.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 __all__ = ["STALE_DAYS", "TARGETS", "Profile", "default", "load", "names", "provider", "resolve", "target_name"]
 
+_T = TypeVar("_T")
 TARGETS: Final[tuple[str, ...]] = tuple(load_history("gateways")["defaults"])
 STALE_DAYS: Final = 60  # profiles older than this should be reviewed, because gateways change
 # Dialect names that are accepted as target names.
@@ -59,6 +60,9 @@ class Profile:
     sources: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     options: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     evidence: str = ""
+    # Values that depend only on the profile and are needed in every conversion: this profile with options set, by its
+    # options, and the constraints of a history in a dialect, by the dialect.
+    _derived: dict[Any, Any] = field(default_factory=dict[Any, Any], init=False, repr=False, compare=False)
 
     def age(self, today: dt.date | None = None) -> int | None:
         """Return the age of the profile in days, or None if it has no date."""
@@ -82,6 +86,16 @@ class Profile:
         sent = {name: value for name, value in chosen.items() if value is not None and name in self.options}
         if not sent:
             return self
+        return self.derived(tuple(sent.items()), lambda: self._with(sent))
+
+    def derived(self, key: Any, compute: Callable[[], _T]) -> _T:
+        """Return the value that `compute` returns, which is called only once for each key."""
+        found: _T | None = self._derived.get(key)
+        if found is None:
+            found = self._derived[key] = compute()
+        return found
+
+    def _with(self, sent: Mapping[str, Any]) -> Profile:
         constraints, sources = dict(self.constraints), dict(self.sources)
         for option, value in sent.items():
             values = self.options[option]

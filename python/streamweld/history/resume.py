@@ -36,7 +36,7 @@ _RESULTS: Final = frozenset({"tool_result"})
 _RESULT_MEMBERS: Final = ("functionResponse", "function_response", "toolResult")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Snapshot:
     """The input of a conversion: its options, its messages, and their path.
 

@@ -9,7 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.history.model import MISSING, ApprovalRequest, ApprovalResponse, Call, Opaque, Reasoning, Result, Text
+from streamweld.history.model import (
+    EMPTY,
+    MISSING,
+    ApprovalRequest,
+    ApprovalResponse,
+    Call,
+    Opaque,
+    Reasoning,
+    Result,
+    Text,
+)
 
 if TYPE_CHECKING:
     from streamweld.history.model import Origin, Turn
@@ -92,7 +102,7 @@ class Survey:
                 if origin.dialect != dialect:
                     dialect = origin.dialect
                     dialects.add(dialect)
-                if origin.extra:
+                if origin.extra is not EMPTY and origin.extra:
                     bare = False
                 seen = origin
             for part in parts:
@@ -101,16 +111,17 @@ class Survey:
                     if origin.dialect != dialect:
                         dialect = origin.dialect
                         dialects.add(dialect)
-                    if origin.extra:
+                    if origin.extra is not EMPTY and origin.extra:
                         bare = False
                     seen = origin
-                if part.extra:
+                if part.extra is not EMPTY and part.extra:
                     bare = False
                 if type(part) is Call:
                     calls.append(part)
-                    if part.arguments is None:
+                    text = part.arguments
+                    if text is None:
                         values.append(part.input)
-                    elif not part.arguments.isascii():
+                    elif not text.isascii():
                         ascii_only = False
                     if new_call_ids is None:
                         new_call_ids = [part.call_id]
@@ -143,7 +154,7 @@ class Survey:
                         else:
                             plain = ascii_only = False
                             opaque = opaque or type(inner) is Opaque
-                        if inner.extra:
+                        if inner.extra is not EMPTY and inner.extra:
                             bare = False
                         if inner.origin is not None:
                             dialects.add(inner.origin.dialect)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from streamweld.history.read.detect import api_of_members, has_mark
 from streamweld.history.read.detect import detect as detect_messages
-from streamweld.requests.tables import is_list, object_of, spec
+from streamweld.requests.tables import is_list, object_of
 
 if TYPE_CHECKING:
     from streamweld.requests.tables import Json
@@ -40,24 +41,11 @@ def detect(request: Json, target: str) -> str:
     given = {detect_messages(items, request, family) for family in ("openai-chat", "anthropic", "ai-sdk-model")}
     if len(given) == 1:
         found = given.pop()
-        marks = spec("detect")["mistral"]
-        return "mistral" if found == "openai-chat" and any(_has(request, mark) for mark in marks) else found
-    for name, marks in spec("detect").items():
-        if any(_has(request, mark) for mark in marks):
-            return str(name)
+        return "mistral" if found == "openai-chat" and has_mark(request, "mistral") else found
+    if (named := api_of_members(request)) is not None:
+        return named
     plain = ("openai-chat", "mistral", "anthropic", "ai-sdk-model")
     return target if target in plain else "openai-chat"
-
-
-def _has(value: Any, path: str) -> bool:
-    name, _, rest = path.partition(".")
-    if name == "*":
-        listed = list(cast("Json", value).values()) if isinstance(value, Mapping) else value
-        return is_list(listed) and any(_has(item, rest) for item in cast("Sequence[Any]", listed))
-    found = object_of(value).get(name)
-    if found is None:
-        return False
-    return not rest or _has(found, rest)
 
 
 def normal(request: Json, source: str, target: str) -> Json:

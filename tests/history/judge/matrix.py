@@ -241,7 +241,10 @@ def _is_unsupported(one: Verdict) -> bool:
     return one.target == "ai-sdk-model" and one.history.name in AUDIO
 
 
-AUDIO: Final = {"langgraph/odd-audio", "agents-sdk/fresh-input-audio", "langgraph/fresh-media"}
+AUDIO: Final = {
+    *("langgraph/odd-audio", "agents-sdk/fresh-input-audio", "langgraph/fresh-media"),
+    *("langgraph/new-audio-answer", "gemini-cli/new-media-responses"),
+}
 WAITING: Final = {
     *(
         "use-chat/requested",

@@ -159,7 +159,7 @@ def _hosted(messages: list[Json]) -> list[Json]:
             continue
         for block in content:
             if block.get("type") == "thinking" and isinstance(block.get("thinking"), list):
-                block["thinking"] = "".join(chunk["text"] for chunk in block["thinking"])
+                block["thinking"] = "".join(chunk.get("text", "") for chunk in block["thinking"])
         kept = [block for block in content if block.get("type") not in ("document_url", "file")]
         message["content"] = kept or [{"type": "text", "text": "-"}]
     return made

@@ -6,6 +6,7 @@ The order of roles is fixed last.
 
 from __future__ import annotations
 
+from operator import is_
 from typing import TYPE_CHECKING, Final
 
 from streamweld.history.passes import (
@@ -38,33 +39,41 @@ if TYPE_CHECKING:
 
 __all__ = ["ORDER", "run"]
 
-ORDER: Final[tuple[Callable[[list[Turn], Context], list[Turn]], ...]] = (
-    carriers.run,
-    system.run,
-    hosted_items.run,
-    surrogates.run,
-    approvals.run,
-    missing_ids.run,
-    server_tools.run,
-    arguments.run,
-    names.run,
-    pairing.run,
-    reasoning.run,
-    reasoning_items.run,
-    ids.run,
-    signatures.run,
-    signatures.run_texts,
-    content.run,
-    items.run,
-    order.run,
-    text_embedding.run,
-    roles.run,
-    reasoning.run_field,
+# Each pass with the property of the survey without which it has nothing to do. `None`: the pass checks this itself.
+ORDER: Final[tuple[tuple[Callable[[list[Turn], Context], list[Turn]], str | None], ...]] = (
+    (carriers.run, "reasoned"),
+    (system.run, "instructed"),
+    (hosted_items.run, None),
+    (surrogates.run, None),
+    (approvals.run, "approvals"),
+    (missing_ids.run, None),
+    (server_tools.run, "opaque"),
+    (arguments.run, None),
+    (names.run, None),
+    (pairing.run, None),
+    (reasoning.run, "reasoned"),
+    (reasoning_items.run, None),
+    (ids.run, None),
+    (signatures.run, "calls"),
+    (signatures.run_texts, "signed_texts"),
+    (content.run, None),
+    (items.run, None),
+    (order.run, "calls"),
+    (text_embedding.run, None),
+    (roles.run, None),
+    (reasoning.run_field, None),
 )
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Run all passes, and return turns that the target accepts."""
-    for one in ORDER:
-        turns = one(turns, context)
+    found = context.survey(turns)
+    for one, needs in ORDER:
+        if needs is not None and not getattr(found, needs):
+            continue
+        made = one(turns, context)
+        # A pass may return a new list of the same turns. Keeping the old list keeps its survey, too.
+        if made is not turns and not (len(made) == len(turns) and all(map(is_, made, turns))):
+            turns = made
+            found = context.survey(turns)
     return turns

@@ -22,8 +22,6 @@ _NO_APPROVALS: Final = "the target cannot represent approvals of tool calls"
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns with the approvals that the target accepts."""
-    if not context.survey(turns).approvals:
-        return turns
     keeps = bool(context.facts("results").get("awaits_approval"))
     calls: set[str] = set()
     requests: set[str] = set()

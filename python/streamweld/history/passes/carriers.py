@@ -34,10 +34,11 @@ _KINDS: Final = ("summary", "raw", "thinking", "redacted")
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns with the reasoning and signatures from their carriers."""
-    if not context.survey(turns).reasoned:
-        return turns
-    out = [_restored(turn, context) if turn.role == "assistant" else turn for turn in turns]
-    return out if any(made is not turn for made, turn in zip(out, turns, strict=True)) else turns
+    return [_restored(turn, context) if turn.role == "assistant" and _has_carrier(turn) else turn for turn in turns]
+
+
+def _has_carrier(turn: Turn) -> bool:
+    return any(isinstance(part, Reasoning) and _carrier(part) is not None for part in turn.parts)
 
 
 def _restored(turn: Turn, context: Context) -> Turn:
@@ -45,14 +46,12 @@ def _restored(turn: Turn, context: Context) -> Turn:
     signatures: dict[str, str] = {}
     signed_texts: list[_SignedText] = []
     copies = _Copies()
-    found = False
     for part in turn.parts:
         carrier = _carrier(part) if isinstance(part, Reasoning) else None
         if carrier is None:
             copies.see(len(parts), part)
             parts.append(part)
             continue
-        found = True
         context.edit("reasoning_carrier", part.path, "restored the data that streamweld stored in this reasoning part")
         held = _opened(carrier)
         call_id = held.get("call_id")
@@ -65,8 +64,6 @@ def _restored(turn: Turn, context: Context) -> Turn:
         reasoning = _reasoning(cast("Reasoning", part), held, context)
         copies.replace("".join([one.text for one in reasoning]))
         parts += reasoning
-    if not found:
-        return turn
     copies.finish()
     kept = [
         changed(part, signature=signatures[part.call_id])

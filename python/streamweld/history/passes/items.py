@@ -10,8 +10,7 @@ Constraints: `item_id`, `strip_fields`, `not_null`, `members`, `annotations`, `r
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import repeat
-from operator import contains, is_
+from operator import is_
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from streamweld.history.chat_reasoning import DETAILS, EXTRA_CONTENT
@@ -40,25 +39,28 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _P = TypeVar("_P", bound="Part")
+_CONSTRAINTS: Final = ("item_id", "strip_fields", "not_null", "members", "text_types", "assistant_content")
 _NONE: Final[frozenset[str]] = frozenset()
-_OBJECTS: Final = {dict}
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns without the members that the target rejects."""
-    names = ("item_id", "strip_fields", "not_null", "members", "text_types", "assistant_content")
-    if not any(context.fact(name) for name in names):
+    names = [name for name in _CONSTRAINTS if context.fact(name)]
+    if not names:
         return turns
     found = context.survey(turns)
-    if context.family not in found.dialects and not found.reasoned and not _have_ids(found.calls, found.results):
+    only_members = names == ["members"]
+    if context.family not in found.dialects and (
+        only_members or (not found.reasoned and not _have_ids(found.calls, found.results))
+    ):
         return turns  # the neutral model has a field for every member, so there is nothing to remove
     cleaner = _Cleaner(context)
-    only_members = not any(context.fact(name) for name in names if name != "members")
-    if only_members and found.bare and cleaner.allows_all(turns, found.calls):
-        return turns
     out: list[Turn] = []
     altered = False
     for turn in turns:
+        if only_members and cleaner.allows(turn):
+            out.append(turn)
+            continue
         parts = [cleaner.part(part, turn) for part in turn.parts]
         same = all(map(is_, parts, turn.parts))
         altered = altered or not same
@@ -70,6 +72,11 @@ def _have_ids(calls: Iterable[Call], results: Iterable[Result]) -> bool:
     return any(part.item_id for part in calls) or any(part.item_id for part in results)
 
 
+def _is_listed(raw: Any, listed: frozenset[str]) -> bool:
+    """Return whether this is an object, and the target's schema lists all its members."""
+    return raw.__class__ is dict and listed.issuperset(raw)
+
+
 class _Cleaner:
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -77,7 +84,7 @@ class _Cleaner:
         self.form = form_of(self.item_id)
         self.strip: Mapping[str, Any] = context.facts("strip_fields")
         self.not_null: Mapping[str, Any] = context.facts("not_null")
-        self.members = {kind: frozenset(known) for kind, known in context.facts("members").items()}
+        self.members: Mapping[str, frozenset[str]] = context.facts("members")
         self.text_types: Mapping[str, str] = context.facts("text_types")
         self.annotations: Collection[str] | None = context.fact("annotations")
         self.typed_calls = "type" in context.facts("required_members").get("call", ())
@@ -85,60 +92,42 @@ class _Cleaner:
         self.seen: dict[str, Origin | None] = {}  # item id -> origin of the item that has it
         self.origins: dict[int, Origin] = {}  # id() of an origin -> its replacement
 
-    def allows_all(self, turns: list[Turn], calls: list[Call]) -> bool:
-        """Return whether the target's schema includes every member of every message and block.
+    def allows(self, turn: Turn) -> bool:
+        """Return whether the target's schema lists every member of the turn's messages and blocks.
 
-        This is true for most histories, so all names of one kind are compared at once. `calls`: the calls in the turns.
+        This quick test accepts most turns. If it returns False, the members may still be accepted.
         """
-        texts: list[Any] = []
-        messages: dict[str, list[Any]] = {}
-        for turn in turns:
-            sent = messages.get(turn.role)
-            if sent is None:
-                sent = messages[turn.role] = []
-            parts = turn.parts
-            if turn.role == "tool":
-                for part in parts:
-                    if type(part) is not Result or part.origin is None:
-                        return False
-                    sent.append(part.origin.raw)
-                    for inner in part.parts:
-                        if inner.raw is not None:
-                            return False
-                continue
-            origin = turn.origin
-            if origin is None:
-                return False
-            sent.append(origin.raw)
+        listed = self.members.get(turn.role, _NONE)
+        parts = turn.parts
+        if turn.role == "tool":
             for part in parts:
-                if part.origin is not origin:
+                if type(part) is not Result or part.origin is None or not _is_listed(part.origin.raw, listed):
                     return False
-                if type(part) is Text:
-                    if part.raw is not None:
-                        texts.append(part.raw)
-                elif type(part) is not Call:
-                    return False
-        raws = [call.raw for call in calls]
-        if not self._list_all(raws, "call") or not self._list_all(texts, "text"):
-            return False
-        if self.typed_calls and not all(map(contains, raws, repeat("type"))):
-            return False
-        if not self._list_all([raw.get("function") for raw in raws], "function"):
-            return False
-        return all(self._list_all(sent, role) for role, sent in messages.items())
-
-    def _list_all(self, raws: list[Any], kind: str) -> bool:
-        """Return whether all values are objects, and the target's schema lists all their members."""
-        if not raws:
+                for inner in part.parts:
+                    if inner.raw is not None:
+                        return False
             return True
-        if set(map(type, raws)) != _OBJECTS:
+        origin = turn.origin
+        if origin is None or not _is_listed(origin.raw, listed):
             return False
-        listed: frozenset[object] = self.members.get(kind, _NONE)
-        return all(map(listed.issuperset, raws))
+        for part in parts:
+            if part.origin is not origin:
+                return False
+            raw = part.raw
+            if type(part) is Text:
+                if raw is not None and not _is_listed(raw, self.members.get("text", _NONE)):
+                    return False
+            elif type(part) is Call:
+                if not _is_listed(raw, self.members.get("call", _NONE)) or (self.typed_calls and "type" not in raw):
+                    return False
+                if not _is_listed(raw.get("function"), self.members.get("function", _NONE)):
+                    return False
+            elif type(part) is not Media or part.extra or not _is_listed(raw, self.members.get(part.kind, _NONE)):
+                return False
+        return True
 
     def _lists(self, raw: Any, kind: str) -> bool:
-        known = self.members.get(kind)
-        return known is not None and raw.__class__ is dict and known.issuperset(raw)
+        return _is_listed(raw, self.members.get(kind, _NONE))
 
     def part(self, part: Part, turn: Turn) -> Part:
         if isinstance(part, Reasoning | Call | Result):

@@ -17,8 +17,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns with calls at the end or in separate turns, if the target requires it."""
     last, apart = context.fact("call_order") == "last", bool(context.fact("content_or_calls"))
     together = bool(context.fact("calls_together"))
-    found = context.survey(turns)
-    if not found.calls or not (apart or ((last or together) and not found.trailing)):
+    if not (apart or ((last or together) and not context.survey(turns).trailing)):
         return turns
     out: list[Turn] = []
     for turn in turns:

@@ -25,15 +25,17 @@ _ID: Final = frozenset({"id"})
 def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns with the reasoning that the target accepts and that `policy.reasoning` keeps."""
     fact: Mapping[str, Any] | None = context.fact("reasoning")
-    if (fact is None and context.policy.reasoning != "drop") or not context.survey(turns).reasoned:
-        return turns
     keeper = _Keeper(context, fact or {})
+    unchanged = fact is None and context.policy.reasoning != "drop"
     out: list[Turn] = []
     for turn in turns:
-        if turn.role != "assistant" or not any(isinstance(part, Reasoning) for part in turn.parts):
+        if not any(isinstance(part, Reasoning) for part in turn.parts):
             out.append(turn)
             continue
-        members_sent = keeper.turn(turn)
+        if unchanged and turn.role == "assistant":
+            out.append(turn)
+            continue
+        members_sent = keeper.turn(turn) if turn.role == "assistant" else keeper.instructed(turn)
         if members_sent.parts or members_sent is turn:
             out.append(members_sent)
     return out
@@ -116,6 +118,15 @@ class _Keeper:
                 broken = False
                 parts.append(kept)
         return with_parts(turn, parts) if altered else turn
+
+    def instructed(self, turn: Turn) -> Turn:
+        """Return a system or user turn with its reasoning as text. It is an instruction, not the model's own reasoning:
+        Mistral's system prompts show with such blocks how to reason.
+        """
+        parts: list[Part | None] = [
+            self._as_text(part, "reasoning_role") if isinstance(part, Reasoning) else part for part in turn.parts
+        ]
+        return with_parts(turn, [part for part in parts if part is not None])
 
     def plain(self, turn: Turn) -> Turn:
         """Return the turn without its reasoning or, depending on the policy, with the reasoning as text."""
@@ -240,7 +251,7 @@ class _Keeper:
     def _as_text(self, part: Reasoning, rule: str) -> Text | None:
         if not part.text.strip():
             return self._lost(part, "it has no text")
-        self.context.edit(rule, part.path, "changed reasoning to assistant text")
+        self.context.edit(rule, part.path, "changed reasoning to text")
         return Text(text=part.text, path=part.path, touched=True)
 
     def _lost(self, part: Reasoning, why: str) -> Text | None:

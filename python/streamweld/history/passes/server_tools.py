@@ -15,7 +15,7 @@ __all__ = ["run"]
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns without server tool results that lack a call."""
-    if not context.facts("results").get("matched") or not context.survey(turns).opaque:
+    if not context.facts("results").get("matched"):
         return turns
     seen: set[str] = set()
     out: list[Turn] = []

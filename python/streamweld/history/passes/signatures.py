@@ -31,8 +31,6 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     if dummy is None:
         return turns
     found = context.survey(turns)
-    if not found.calls:
-        return turns
     out: list[Turn] = []
     new: dict[int, Call] = {}  # id() of a call -> its replacement
     for turn in turns:
@@ -51,7 +49,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 def run_texts(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns without signatures on texts if the target cannot represent them."""
-    if context.family in _SIGNED_TEXTS or not context.survey(turns).signed_texts:
+    if context.family in _SIGNED_TEXTS:
         return turns
     return [_unsigned(turn, context) for turn in turns]
 

@@ -23,8 +23,6 @@ _NO_DEVELOPER: Final = frozenset({"anthropic", "gemini", "bedrock-converse", "ai
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns with all instructions where the target requires them."""
-    if not context.survey(turns).instructed:
-        return turns
     fact = context.facts("system")
     place = fact.get("place") or ("top" if context.family in _OUTSIDE else None)
     lead = next((n for n, turn in enumerate(turns) if turn.role not in _SYSTEM), len(turns))

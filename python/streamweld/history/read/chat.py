@@ -246,8 +246,10 @@ def _block(raw: Json, origin: Origin, path: Path) -> Part:
         return thinking_block(raw, origin, path, member=None)  # Anthropic's block; Mistral's chunk has a list
     if kind == "thinking":
         thought = raw.get("thinking")
+        common = locate(origin, path, raw, _THINKING)
         if isinstance(thought, list):
-            pieces = [as_text(as_mapping(piece, path).get("text"), path) for piece in as_list(thought, path)]
-            thought = "".join(pieces)
-        return Reasoning(*locate(origin, path, raw, _THINKING), segments=(as_text(thought, path),), kind="thinking")
+            pieces = [as_mapping(piece, path) for piece in as_list(thought, path)]
+            common = with_inner_members(common, *[("thinking", piece, _TEXT) for piece in pieces])
+            thought = "".join([as_text(piece.get("text"), path) for piece in pieces])
+        return Reasoning(*common, segments=(as_text(thought, path),), kind="thinking")
     return Opaque(*locate(origin, path, raw), kind=str(kind), dialect=DIALECT)

@@ -1,7 +1,7 @@
-"""`source="auto"`: detect the dialect of a history from the members of its messages.
+"""`source="auto"`: detect the dialect of a history from the members of its messages and of its request.
 
-Messages with only a role and text are valid in several dialects. In that case, the target's own dialect is preferred,
-so that messages are not rewritten unnecessarily.
+Messages with only a role and text are valid in several dialects. If the other members of the request do not identify
+the dialect either, the target's own dialect is preferred, so that messages are not rewritten unnecessarily.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from streamweld._spec import load_requests
 from streamweld.history.model import members_of
 from streamweld.response import Response
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["detect"]
+__all__ = ["api_of_members", "detect", "has_mark"]
 
 # Members and block types that only one dialect has.
 _MEMBERS: Final = {
@@ -93,8 +94,31 @@ def detect(items: Sequence[Any], payload: Mapping[str, Any] | None, family: str)
         blocks: Any = payload["system"]
         given = isinstance(blocks, list) and any("type" not in members_of(b) for b in cast("Iterable[Any]", blocks))
         return "bedrock-converse" if given else "anthropic"
+    named = None if payload is None else api_of_members(payload)
+    named = "openai-chat" if named == "mistral" else named
+    if named in _PLAIN and roles <= _PLAIN[named]:
+        return named
     plain = _PLAIN.get(family)
     return family if plain is not None and roles <= plain else "openai-chat"
+
+
+def api_of_members(request: Mapping[str, Any]) -> str | None:
+    """Return the API that has a member of the request which other APIs lack, such as `stop_sequences`, or None."""
+    return next((str(name) for name in load_requests()["detect"] if has_mark(request, name)), None)
+
+
+def has_mark(request: Mapping[str, Any], api: str) -> bool:
+    """Return whether the request has a member that only this API has."""
+    return any(_has(request, mark) for mark in load_requests()["detect"][api])
+
+
+def _has(value: Any, path: str) -> bool:
+    name, _, rest = path.partition(".")
+    if name == "*":
+        listed: Any = list(members_of(value).values()) if isinstance(value, Mapping) else value
+        return isinstance(listed, list | tuple) and any(_has(item, rest) for item in listed)  # pyright: ignore[reportUnknownVariableType]
+    found = members_of(value).get(name)
+    return found is not None and (not rest or _has(found, rest))
 
 
 def _of_message(message: Mapping[str, Any]) -> str | None:

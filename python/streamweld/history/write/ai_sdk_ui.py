@@ -49,15 +49,20 @@ def _groups(turns: list[Turn], writer: Writer) -> list[list[Turn]]:
     groups: list[list[Turn]] = []
     for turn in turns:
         last = groups[-1] if groups else None
-        if last is not None and last[0].role == "assistant":
-            shared = _origin(turn, writer)
-            if turn.role == "tool" or (
-                turn.role == "assistant" and shared is not None and shared is _origin(last[0], writer)
-            ):
-                last.append(turn)
-                continue
-        groups.append([turn])
+        if (
+            last is not None
+            and last[0].role == "assistant"
+            and (turn.role == "tool" or (turn.role == "assistant" and _are_one_message(last[0], turn, writer)))
+        ):
+            last.append(turn)
+        else:
+            groups.append([turn])
     return groups
+
+
+def _are_one_message(first: Turn, turn: Turn, writer: Writer) -> bool:
+    shared = _origin(turn, writer)
+    return shared is not None and shared is _origin(first, writer)
 
 
 def _origin(turn: Turn, writer: Writer) -> Origin | None:
@@ -109,6 +114,8 @@ def _metadata(part: Reasoning | Call, member: str, encrypted: str | None, issuer
         was = read_metadata(given)
         if (was.item_id, was.signature, was.encrypted) == (part.item_id, part.signature, encrypted):
             return {member: given} if given is not None else {}
+    if not (part.item_id or part.signature or encrypted):
+        return {}
     made = write_metadata(issuer, part.item_id, part.signature, encrypted)
     return {member: made} if made else {}
 
@@ -156,7 +163,8 @@ def _tool(
     head: dict[str, Any] = {"type": "dynamic-tool", "toolName": call.name} if dynamic else {"type": f"tool-{call.name}"}
     head |= {"toolCallId": call.call_id, "input": value}
     for part in others:
-        writer.extra_members(part)
+        if part.extra:
+            writer.extra_members(part)
     for inner in () if result is None else result.parts:
         writer.lose_extra_members(inner)
         if not isinstance(inner, Text):
@@ -165,7 +173,9 @@ def _tool(
             )
     head |= _state(request, response, result, writer)
     issuer = "google" if call.signature else "openai" if call.item_id else None
-    return {**head, **_metadata(call, "callProviderMetadata", None, issuer), **beyond}
+    if metadata := _metadata(call, "callProviderMetadata", None, issuer):
+        head |= metadata
+    return head | beyond if beyond else head
 
 
 def _state(

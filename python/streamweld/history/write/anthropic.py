@@ -52,11 +52,13 @@ def _content(parts: Sequence[Part], writer: Writer, whole: Any = None) -> Any:
         return only.text
     if not parts:
         return ""
+    if writer.rewrites_all:
+        return [_made(part, writer) for part in parts]
     return [_block(part, writer) for part in parts]
 
 
 def _block(part: Part, writer: Writer) -> Any:
-    if not writer.rewrites_all and (own := writer.reusable_block(part)) is not None:
+    if (own := writer.reusable_block(part)) is not None:
         return own
     beyond = writer.extra_members(part) if part.extra else None
     block = _made(part, writer)

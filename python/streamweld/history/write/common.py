@@ -115,7 +115,8 @@ class Writer:
 
     def lose_extra_members(self, part: Part) -> None:
         """Record the extra members of a block as losses, because only its text can be written."""
-        self.context.lose_members(part.extra, part.path, "only the text of this part can be written")
+        if part.extra:
+            self.context.lose_members(part.extra, part.path, "only the text of this part can be written")
 
     def message_members(self, turn: Turn, parts: Sequence[Part]) -> Mapping[str, Any]:
         """Return the members of the turn's messages for which the model has no field. Each message is considered only
@@ -160,8 +161,9 @@ class Writer:
 
     def arguments_object(self, call: Call) -> dict[str, Any] | None:
         """Return the arguments as an object, or None if they are not a JSON object. Records repeated keys as a loss."""
-        value = arguments_object(call)
-        if value is not None and repeats_keys(call):
+        value, text = arguments_object(call), call.arguments
+        # Most arguments have a colon per key and none in their strings. Only others need a closer look.
+        if value and text is not None and text.count(":") != len(value) and repeats_keys(text, value):
             why = "the target's arguments are an object, which keeps only the last value of a repeated key"
             self.context.lose("arguments", call.path, why, call.arguments)
         return value

@@ -34,8 +34,8 @@ NO_RESULT: Final = "Error: this tool call has no result. It was not run, or it w
 class _CallRecord:
     """A call with its turn, its approval and its results.
 
-    `requested`: whether the call has an approval request. `early`: whether its result precedes the call. `spare`:
-    further results.
+    `requested`: whether the call has an approval request. `answered`: the turn that contains the result. `early`:
+    whether its result precedes the call. `spare`: further results.
     """
 
     turn: int
@@ -43,6 +43,7 @@ class _CallRecord:
     requested: bool = False
     response: ApprovalResponse | None = None
     result: Result | None = None
+    answered: int = -1
     early: bool = False
     spare: list[Result] = field(default_factory=list[Result])
 
@@ -58,13 +59,17 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     orphans: set[int] = set()
     _match(turns, call_records, owner, orphans)
     out: list[Turn] = []
+    late: dict[int, list[Part]] = {}  # added results, by the turn that they follow
     for n, turn in enumerate(turns):
         if turn.role == "tool":
             out += _of_tool_turn(turn, owner, orphans, context)
         elif n in call_records:
-            out += _of_calls(turn, turns[n + 1] if n + 1 < len(turns) else None, n, turns, call_records[n], context)
+            after = turns[n + 1] if n + 1 < len(turns) else None
+            out += _of_calls(turn, after, n, turns, call_records[n], late, context)
         else:
             out.append(turn)
+        if n in late:
+            out.append(Turn("tool", tuple(late.pop(n))))
     return out
 
 
@@ -116,7 +121,7 @@ def _match(
             elif isinstance(part, Result):
                 found = waiting.take(part.call_id, part.name)
                 if found is not None:
-                    found.result = part
+                    found.result, found.answered = part, n
                     owner[id(part)] = last[part.call_id] = found
                 elif part.call_id in last and part.call_id:
                     last[part.call_id].spare.append(part)
@@ -150,9 +155,19 @@ def _chosen(one: _CallRecord, context: Context) -> Result | None:
 
 
 def _of_calls(
-    turn: Turn, after: Turn | None, n: int, turns: list[Turn], call_records: list[_CallRecord], context: Context
+    turn: Turn,
+    after: Turn | None,
+    n: int,
+    turns: list[Turn],
+    call_records: list[_CallRecord],
+    late: dict[int, list[Part]],
+    context: Context,
 ) -> list[Turn]:
-    """Return a turn that has calls, followed by the turn with their results."""
+    """Return a turn that has calls, followed by the turn with their results.
+
+    If results stay where they are, a result that is added to a call must follow the results of the other calls with the
+    same id, because results of equal ids belong to the calls in their order. Such a result is stored in `late`.
+    """
     facts = context.facts("results")
     adjacent = bool(facts.get("adjacent"))
     behind = after.parts if after is not None and after.role == "tool" else ()
@@ -187,7 +202,15 @@ def _of_calls(
             made = Result(
                 call_id=one.call.call_id, name=one.call.name, parts=(text,), is_error=True, path=one.call.path
             )
-            placed.append((len(there) + order, made))
+            place = (
+                -1
+                if adjacent
+                else max(other.answered for other in call_records if other.call.call_id == one.call.call_id)
+            )
+            if place > n:
+                late.setdefault(place, []).append(made)
+            else:
+                placed.append((len(there) + order, made))
             continue
         if not adjacent and not one.early:
             continue

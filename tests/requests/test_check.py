@@ -164,6 +164,14 @@ def test_every_rule_of_a_violation_has_its_case() -> None:
     assert {row[0] for row in WRONG} == set(rules) - only_edits
 
 
+def test_a_choice_of_a_tool_whose_name_does_not_fit() -> None:
+    """Only the name is wrong: the request defines the tool."""
+    tool = {"type": "function", "function": {"name": "get.weather", "parameters": {"type": "object"}}}
+    choice = {"type": "function", "function": {"name": "get.weather"}}
+    found = requests.check({**ASKED, "tools": [tool], "tool_choice": choice}, target="openai-chat")
+    assert [one.rule for one in found] == ["tool_name"]
+
+
 def test_violations_of_messages_come_first() -> None:
     found = requests.check({"messages": [{"role": "assistant", "content": "x "}], "temperature": 3}, target="anthropic")
     assert [one.rule for one in found] == ["first_role", "trailing_space", "option_required", "option_bounds"]

@@ -159,7 +159,7 @@ class _Checker:
 
     def tools(self) -> None:
         """Check tool definitions, tool names, and the tool choice."""
-        names: dict[str, tuple[str | int, ...]] = {}
+        names: set[str] = set()
         count = 0
         for path, kind, name, schema in self._definitions():
             count += 1
@@ -168,12 +168,14 @@ class _Checker:
                 self.add("tool_unsupported", path, kind)
             if kind not in ("function", "custom"):
                 continue
-            if not isinstance(name, str) or not self._name_fits(name):
+            if not isinstance(name, str):
                 self.add("tool_name", path, str(name))
                 continue
-            if name in names:
+            if not self._name_fits(name):
+                self.add("tool_name", path, name)
+            elif name in names:
                 self.add("tool_repeated", path, name)
-            names[name] = path
+            names.add(name)  # `tool_choice` can specify a name that does not fit, too
             if kind == "function" and schema is not None and object_of(schema).get("type") != "object":
                 self.add("tool_schema", path, name)
         self._choice(names, count)
@@ -241,7 +243,7 @@ class _Checker:
                     found.append((path, kind, inner.get("name"), inner.get("parameters")))
         return found
 
-    def _choice(self, names: Mapping[str, Any], count: int) -> None:
+    def _choice(self, names: set[str], count: int) -> None:
         member = {"ai-sdk-model": "toolChoice", "bedrock-converse": "toolConfig"}.get(self.target, "tool_choice")
         choice = self.request.get(member)
         if self.target == "gemini":

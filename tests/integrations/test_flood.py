@@ -49,6 +49,8 @@ def test_a_flood_of_filler_is_not_kept(name: str) -> None:
     assert not grown, "\n".join(grown)
     # Filler that passes is complete or ends with the limit, and kept data are released at the limit.
     silent = [row for row in rows if "exceeds a limit" not in row["last"] and not row["raised"].startswith("limit_")]
+    if name.endswith("converts"):  # filler is not part of another dialect
+        return
     # Clients raise at named keep-alives, so that a repair drops each of them.
     flowed = [row for row in silent if row["out"] < TOTAL[row["how"]] - MIB and row["filler"] != "keep_alives"]
     assert not flowed, flowed

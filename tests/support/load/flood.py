@@ -23,9 +23,14 @@ from streamweld.options import Limits
 from tests.conftest import NIGHTLY
 from tests.support.attacks import KIB, MIB, PIECE, peak_of_process, reset_peak
 from tests.support.load.fillers import FILLERS, pieces
+from tests.support.servers.proxying import ASK
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+
+    Run = Callable[[Iterator[bytes], str], "Tail"]
+
+CHAT = "/v1/chat/completions"
 
 # Compressed input must exceed the size up to which any ratio is allowed.
 TOTAL = {"plain": (128 if NIGHTLY else 8) * MIB, "packed": (128 if NIGHTLY else 17) * MIB}
@@ -83,8 +88,28 @@ def asgi(pieces: Iterator[bytes], how: str) -> Tail:
     return tail
 
 
-def hook(family: Any) -> Callable[[Iterator[bytes], str], Tail]:
+def hook(family: Any) -> Run:
     from streamweld.integrations.httpx import repair_hook
+
+    return client(family, lambda transport: (transport, [repair_hook(limits=LIMITS)]))
+
+
+def converting_hook(family: Any) -> Run:
+    """The response is converted, because the client reads another dialect at this path."""
+    from streamweld.integrations.httpx import repair_hook
+
+    hook = repair_hook(limits=LIMITS, upstream_dialect="chat")
+    return client(family, lambda transport: (transport, [hook]), "/v1/messages")
+
+
+def wrapped_transport(family: Any) -> Run:
+    from streamweld.integrations.httpx import RepairTransport
+
+    return client(family, lambda transport: (RepairTransport(transport, limits=LIMITS), []))
+
+
+def client(family: Any, repaired: Callable[[Any], tuple[Any, list[Any]]], path: str = CHAT) -> Run:
+    """Read with a synchronous client. `repaired` returns the transport and the hooks to use."""
 
     class Stream(family.SyncByteStream):  # type: ignore[misc]
         def __init__(self, pieces: Iterator[bytes]) -> None:
@@ -96,11 +121,11 @@ def hook(family: Any) -> Callable[[Iterator[bytes], str], Tail]:
     def run(pieces: Iterator[bytes], how: str) -> Tail:
         tail = Tail()
         headers = {"content-type": "text/event-stream", **HEADERS[how]}
-        transport = family.MockTransport(lambda _: family.Response(200, headers=headers, stream=Stream(pieces)))
-        hooks = {"response": [repair_hook(limits=LIMITS)]}
+        mock = family.MockTransport(lambda _: family.Response(200, headers=headers, stream=Stream(pieces)))
+        transport, hooks = repaired(mock)
         with (
-            family.Client(transport=transport, event_hooks=hooks) as client,
-            client.stream("POST", "http://h/v1/chat/completions", json={"stream": True}) as response,
+            family.Client(transport=transport, event_hooks={"response": hooks}) as http,
+            http.stream("POST", f"http://h{path}", json={"stream": True}) as response,
         ):
             for piece in response.iter_bytes():
                 tail.add(piece)
@@ -109,7 +134,7 @@ def hook(family: Any) -> Callable[[Iterator[bytes], str], Tail]:
     return run
 
 
-def async_hook(family: Any) -> Callable[[Iterator[bytes], str], Tail]:
+def async_hook(family: Any) -> Run:
     from streamweld.integrations.httpx import async_repair_hook
 
     class Stream(family.AsyncByteStream):  # type: ignore[misc]
@@ -127,7 +152,7 @@ def async_hook(family: Any) -> Callable[[Iterator[bytes], str], Tail]:
         hooks = {"response": [async_repair_hook(limits=LIMITS)]}
         async with (
             family.AsyncClient(transport=transport, event_hooks=hooks) as client,
-            client.stream("POST", "http://h/v1/chat/completions", json={"stream": True}) as response,
+            client.stream("POST", f"http://h{CHAT}", json={"stream": True}) as response,
         ):
             async for piece in response.aiter_bytes():
                 tail.add(piece)
@@ -157,12 +182,12 @@ async def serve(pieces: Iterator[bytes], how: str, use: Callable[[str], Awaitabl
         await use(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
 
 
-async def read(url: str, tail: Tail, **session: Any) -> None:
+async def read(url: str, tail: Tail, path: str = CHAT, **session: Any) -> None:
     from aiohttp import ClientSession
 
     async with (
         ClientSession(**session) as client,
-        client.post(f"{url}/v1/chat/completions", json={"stream": True, "model": "m", "messages": []}) as response,
+        client.post(f"{url}{path}", json=ASK) as response,
     ):
         async for piece in response.content.iter_any():
             tail.add(piece)
@@ -176,7 +201,7 @@ def aiohttp(pieces: Iterator[bytes], how: str) -> Tail:
     return tail
 
 
-def proxy(pieces: Iterator[bytes], how: str) -> Tail:
+def proxy(pieces: Iterator[bytes], how: str, path: str = CHAT, **options: Any) -> Tail:
     """Run upstream, proxy and client in one process, so that the memory of all three counts."""
     from streamweld.integrations.proxy import ProxyConfig, create_app
 
@@ -190,28 +215,35 @@ def proxy(pieces: Iterator[bytes], how: str) -> Tail:
     tail = Tail()
 
     async def use(url: str) -> None:
-        with running(create_app(Capped(url))) as own:
-            await asyncio.wait_for(read(own, tail), 120)
+        with running(create_app(Capped(url, **options))) as own:
+            await asyncio.wait_for(read(own, tail, path), 120)
 
     asyncio.run(serve(pieces, how, use))
     return tail
 
 
-def integration(name: str) -> Callable[[Iterator[bytes], str], Tail]:
+def converting_proxy(pieces: Iterator[bytes], how: str) -> Tail:
+    return proxy(pieces, how, "/v1/messages", to="chat")
+
+
+def integration(name: str) -> Run:
     import httpx
     import httpx2
 
     return INTEGRATIONS[name](httpx if name.startswith("httpx ") else httpx2)
 
 
-INTEGRATIONS: dict[str, Callable[[Any], Callable[[Iterator[bytes], str], Tail]]] = {
+INTEGRATIONS: dict[str, Callable[[Any], Run]] = {
     "asgi": lambda _: asgi,
     "httpx sync": hook,
     "httpx async": async_hook,
     "httpx2 sync": hook,
     "httpx2 async": async_hook,
+    "httpx2 transport": wrapped_transport,
+    "httpx2 converts": converting_hook,
     "aiohttp": lambda _: aiohttp,
     "proxy": lambda _: proxy,
+    "proxy converts": lambda _: converting_proxy,
 }
 
 

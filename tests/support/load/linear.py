@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
+from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,14 @@ def growth(small: Callable[[], object], large: Callable[[], object], most: float
             break
         fast = min(fast, cpu_seconds(small))
     return found
+
+
+def steps(works: list[Callable[[], object]]) -> list[float]:
+    """Return how many times as long each work takes as the one before it. Only the first one, the shortest, runs
+    `_SURE` times.
+    """
+    times = [min([cpu_seconds(works[0]) for _ in range(_SURE)]), *[cpu_seconds(work) for work in works[1:]]]
+    return [larger / max(smaller, _NOISE) for smaller, larger in pairwise(times)]
 
 
 def assert_linear_work(prepare: Callable[[int], Callable[[], object]], size: int) -> None:

@@ -19,6 +19,7 @@ __all__ = [
     "HEAD_BYTES",
     "RULES_PAGE",
     "choice_message",
+    "code_label",
     "code_sentence",
     "code_text",
     "diagnostic_help_url",
@@ -28,6 +29,7 @@ __all__ = [
     "hinted",
     "input_hint",
     "is_markup",
+    "label_text",
     "reject_keywords",
     "reject_text",
 ]
@@ -50,6 +52,17 @@ def code_text(code: str) -> str:
         return cast("str", rule["text"])
     limit = code.removeprefix("limit_")
     return f"the stream exceeds {limit}" if limit != code and limit in LIMITS else code
+
+
+def code_label(code: str, detail: str) -> str:
+    """Return the code, with the detail in parentheses if the code has a fixed set of details."""
+    return f"{code}({detail})" if code in CODES and detail in CODES[code].details else code
+
+
+def label_text(label: str) -> str:
+    """Return the message of a label: what its detail means if it has one, otherwise what its code means."""
+    code, _, detail = label.removesuffix(")").partition("(")
+    return CODES[code].details[detail] if detail else f"{code_text(code)}."
 
 
 def code_sentence(code: str, detail: str) -> str:

@@ -9,9 +9,8 @@ from inspect import Parameter, iscoroutinefunction, signature
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 from urllib.parse import urlsplit
 
-from streamweld._messages import code_text
+from streamweld._messages import code_label, code_text
 from streamweld._show import printable
-from streamweld._spec import CODES
 from streamweld.errors import UpstreamError, UsageError
 
 if TYPE_CHECKING:
@@ -132,11 +131,6 @@ def ending(error: StreamError | None, found: Iterable[Diagnostic]) -> Diagnostic
     return Diagnostic(code, "error", *place, detail=detail)
 
 
-def _label(code: str, detail: str) -> str:
-    """Return the code, with the detail in parentheses if the code has a fixed set of details."""
-    return f"{code}({detail})" if code in CODES and detail in CODES[code].details else code
-
-
 def log_diagnostic(diagnostic: Diagnostic, model: str | None, request: str | None) -> None:
     """Write one DEBUG record that identifies the stream by its model and request id.
 
@@ -252,7 +246,7 @@ class DiagnosticReporter:
             return
         self._looks = max(self._looks, 1)
         context = self._context()
-        counts = Counter(_label(diagnostic.code, diagnostic.detail) for diagnostic in found)
+        counts = Counter(code_label(diagnostic.code, diagnostic.detail) for diagnostic in found)
         facts = {
             "url": context.url,
             "model": context.model,

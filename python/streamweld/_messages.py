@@ -24,6 +24,7 @@ __all__ = [
     "code_text",
     "diagnostic_help_url",
     "diagnostic_message",
+    "docs_url",
     "error_help_url",
     "help_url",
     "hinted",
@@ -86,6 +87,11 @@ def _meaning(code: str, detail: str) -> str:
     return f" ({meaning.rstrip('.')})" if meaning else ""
 
 
+def docs_url(page: str) -> str:
+    """Return the URL of a page of the documentation, such as `reference/losses.md`."""
+    return f"{_DOCS}/{page}"
+
+
 def help_url(code: str) -> str:
     """Return the URL of the section that explains a diagnostic code or a rule of the checker."""
     return f"{RULES_PAGE}#{code}"
@@ -93,7 +99,7 @@ def help_url(code: str) -> str:
 
 def error_help_url(rule: str) -> str:
     """Return the URL of the section that explains the `rule` of a `StreamError`."""
-    return f"{_DOCS}/concepts/limits.md" if rule.startswith("limit_") else help_url(rule)
+    return docs_url("concepts/limits.md") if rule.startswith("limit_") else help_url(rule)
 
 
 def diagnostic_message(diagnostic: Diagnostic) -> str:

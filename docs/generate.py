@@ -201,7 +201,11 @@ def linked(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    return re.sub(r"([\\`*_\[\]|<>])", r"\\\1", text)
+    """The text without Markdown syntax, except code spans. In a table, a `|` also ends the cell inside a code span."""
+    parts = re.split(r"(`[^`]+`)", text)
+    parts[::2] = [re.sub(r"([\\`*_\[\]|<>])", r"\\\1", part) for part in parts[::2]]
+    parts[1::2] = [part.replace("|", r"\|") for part in parts[1::2]]
+    return "".join(parts)
 
 
 def sentence(text: str) -> str:
@@ -444,7 +448,7 @@ def before_and_after(vector: Vector) -> list[str]:
 
 def columns(note: Any) -> str:
     place = f"{note.byte_offset} | {note.event_ordinal}"
-    return f"| {place} | {note.severity} | `{note.code}` | {escaped(note.detail)[:120]} |"
+    return f"| {place} | {note.severity} | `{note.code}` | {escaped(note.detail[:120])} |"
 
 
 def noted(converter: Any) -> list[str]:

@@ -19,15 +19,18 @@ __all__ = [
     "HEAD_BYTES",
     "RULES_PAGE",
     "choice_message",
+    "code_label",
     "code_sentence",
     "code_text",
     "diagnostic_help_url",
     "diagnostic_message",
+    "docs_url",
     "error_help_url",
     "help_url",
     "hinted",
     "input_hint",
     "is_markup",
+    "label_text",
     "reject_keywords",
     "reject_text",
 ]
@@ -52,6 +55,17 @@ def code_text(code: str) -> str:
     return f"the stream exceeds {limit}" if limit != code and limit in LIMITS else code
 
 
+def code_label(code: str, detail: str) -> str:
+    """Return the code, with the detail in parentheses if the code has a fixed set of details."""
+    return f"{code}({detail})" if code in CODES and detail in CODES[code].details else code
+
+
+def label_text(label: str) -> str:
+    """Return the message of a label: what its detail means if it has one, otherwise what its code means."""
+    code, _, detail = label.removesuffix(")").partition("(")
+    return CODES[code].details[detail] if detail else f"{code_text(code)}."
+
+
 def code_sentence(code: str, detail: str) -> str:
     """Return the message of a diagnostic code, followed by a colon and the detail.
 
@@ -73,6 +87,11 @@ def _meaning(code: str, detail: str) -> str:
     return f" ({meaning.rstrip('.')})" if meaning else ""
 
 
+def docs_url(page: str) -> str:
+    """Return the URL of a page of the documentation, such as `reference/losses.md`."""
+    return f"{_DOCS}/{page}"
+
+
 def help_url(code: str) -> str:
     """Return the URL of the section that explains a diagnostic code or a rule of the checker."""
     return f"{RULES_PAGE}#{code}"
@@ -80,7 +99,7 @@ def help_url(code: str) -> str:
 
 def error_help_url(rule: str) -> str:
     """Return the URL of the section that explains the `rule` of a `StreamError`."""
-    return f"{_DOCS}/concepts/limits.md" if rule.startswith("limit_") else help_url(rule)
+    return docs_url("concepts/limits.md") if rule.startswith("limit_") else help_url(rule)
 
 
 def diagnostic_message(diagnostic: Diagnostic) -> str:

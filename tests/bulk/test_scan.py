@@ -20,7 +20,7 @@ import pytest
 import streamweld.arrow
 from click.testing import CliRunner
 from streamweld.cli import main
-from streamweld.cli.scan_rows import ALL_COLUMNS
+from streamweld.cli.scan_rows import ARROW_COLUMNS
 from streamweld.errors import MissingExtra, UsageError
 from streamweld.integrations.captures import captures, find
 from streamweld.testing import Piece, Recording, write_recording
@@ -101,7 +101,7 @@ def test_which_findings_fail(folder: Path, tmp_path: Path) -> None:
 
 
 def test_all_columns_are_those_of_arrow(folder: Path, tmp_path: Path) -> None:
-    names = ["model", "server_tool_calls", "refusal", *(name for name in ALL_COLUMNS if name != "model")]
+    names = ["model", "server_tool_calls", "refusal", *(name for name in ARROW_COLUMNS if name != "model")]
     names = list(dict.fromkeys(names))
     done = run(folder, "--recursive", "--columns", ",".join(names), "-o", tmp_path / "all.jsonl")
     assert done.exit_code == 1, done.output
@@ -117,6 +117,34 @@ def test_all_columns_are_those_of_arrow(folder: Path, tmp_path: Path) -> None:
     wrong = run(folder, "--columns", "models", "-o", tmp_path / "x.jsonl")
     assert isinstance(wrong.exception, UsageError)
     assert str(wrong.exception).endswith("did you mean model?")
+
+
+def test_a_column_lists_the_repairs(tmp_path: Path) -> None:
+    chunk = b'data: {"id":"c","object":"%s","choices":[{"index":0,"delta":{"role":"assistant","content":"x"}%s}]}\n\n'
+    last = b',"finish_reason":"stop"'
+    bodies = {
+        "clean": chunk % (b"chat.completion.chunk", last) + b"data: [DONE]\n\n",
+        "ended": chunk % (b"chat.completion.chunk", last),
+        "named": chunk % (b"x", last) + b"data: [DONE]\n\n",
+        "cut": chunk % (b"chat.completion.chunk", b""),
+    }
+    for name, body in bodies.items():
+        (tmp_path / f"{name}.sse").write_bytes(body)
+    for out, columns in (("a.jsonl", "repairs,dialect"), ("b.parquet", "repairs")):
+        done = run(tmp_path / "*.sse", "--columns", columns, "-o", tmp_path / out)
+        assert "4 streams, 3 without a finding, 3 that `repair` changes" in done.output
+    found = {Path(row["path"]).stem: row["repairs"] for row in rows(tmp_path / "a.jsonl")}
+    assert found == {
+        "clean": [],
+        "ended": ["rewritten(end_missing)"],
+        "named": ["rewritten(other_object)"],
+        "cut": ["truncated"],
+    }
+    read = pq.read_table(tmp_path / "b.parquet").to_pylist()
+    assert {Path(row["path"]).stem: row["repairs"] for row in read} == found
+    (tmp_path / "null.jsonl").write_text('{"body": null}\n')
+    assert run(tmp_path / "null.jsonl", "--columns", "repairs", "-o", tmp_path / "c.jsonl").exit_code == 0
+    assert rows(tmp_path / "c.jsonl")[0]["repairs"] is None
 
 
 def test_the_summary_counts_unreadable_input(folder: Path) -> None:

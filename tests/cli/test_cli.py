@@ -115,6 +115,8 @@ def test_inspect_as_json(backend: str, files: dict[str, Path]) -> None:
         "usage": None,
         "choices": 1,
         "findings": [],
+        "repaired": False,
+        "repairs": [],
         "diagnostics": [],
         "diagnostics_dropped": 0,
         "violations": clean["violations"],
@@ -245,7 +247,14 @@ def test_inspect_tells_the_error_that_a_policy_reads_on_behind(files: dict[str, 
 
 def test_inspect_for_people(backend: str, files: dict[str, Path]) -> None:
     done = streamweld(backend, "inspect", files["clean"])
-    for reply_text in (str(files["clean"]), "dialect", "chat", "Hello", "complete", "no repair was needed"):
+    for reply_text in (
+        str(files["clean"]),
+        "dialect",
+        "chat",
+        "Hello",
+        "complete",
+        "`repair` passes it through unchanged",
+    ):
         assert reply_text in done.stdout
     cut = streamweld(backend, "inspect", files["cut"]).stdout
     for reply_text in ("truncated", "call_1", "incomplete", '{"a":', "ended before the response was complete"):

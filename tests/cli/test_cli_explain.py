@@ -27,6 +27,30 @@ def test_a_code() -> None:
     assert "#args_restart" in done.stdout
 
 
+@pytest.mark.parametrize("name", ["rewritten(header_again)", "header_again"])
+def test_the_reason_of_a_rewrite(name: str) -> None:
+    done = streamweld("pure", "explain", name)
+    assert done.returncode == 0
+    assert done.stdout.startswith(
+        "rewritten(header_again) (reason that a diagnostic reports, info)\nThe id or name of a "
+    )
+    assert done.stdout.endswith("/docs/rules.md#rewritten\n")
+
+
+@pytest.mark.parametrize("name", ["not_carried(usage_detail)", "usage_detail"])
+def test_a_conversion_loss(name: str) -> None:
+    done = streamweld("pure", "explain", name)
+    assert done.returncode == 0
+    assert done.stdout.startswith("not_carried(usage_detail) (conversion loss, info)\n")
+    assert re.search(r"^https://.*/docs/reference/losses\.md$", done.stdout, re.MULTILINE)
+
+
+def test_pages_are_named_by_url() -> None:
+    shown = streamweld("pure", "explain", "not_carried").stdout
+    assert "https://github.com/streamweld/streamweld/blob/main/docs/reference/losses.md" in shown
+    assert not re.search(r"(?<!/)docs/", streamweld("pure", "explain", *CODES).stdout)
+
+
 def test_a_rule_of_the_checker() -> None:
     done = streamweld("pure", "explain", "anthropic.message_start_missing")
     assert done.returncode == 0

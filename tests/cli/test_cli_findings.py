@@ -379,14 +379,61 @@ def test_a_folder_is_named_with_the_commands_that_read_it(tmp_path: Path) -> Non
     assert "this is a folder; `streamweld scan` and `streamweld report` read folders" in done.stderr
 
 
+HEAD = (
+    b'data: {"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"role":"assistant","content":"x"}}]}\n\n'
+)
+
+
 def test_a_diagnostic_without_a_repair_is_described_so(tmp_path: Path) -> None:
     file = tmp_path / "a.sse"
-    head = b'data: {"choices":[{"delta":{"role":"assistant","content":"x"}}]}\n\n'
-    last = b'data: {"choices":[{"delta":{},"finish_reason":"lunch"}]}\n\ndata: [DONE]\n\n'
-    file.write_bytes(head + last)
+    last = b'data: {"object":"chat.completion.chunk","choices":[{"index":0,"delta":{},"finish_reason":"lunch"}]}\n\n'
+    file.write_bytes(HEAD + last + b"data: [DONE]\n\n")
     shown = run("inspect", file).stdout
     assert "finish_unknown" in shown
     assert "`repair` passes it through unchanged" in shown
+    assert in_lines(run("inspect", file, "--json").stdout)[0]["repaired"] is False
+
+
+def test_a_repair_without_a_diagnostic_of_the_parser_is_listed(tmp_path: Path) -> None:
+    file = tmp_path / "a.sse"
+    file.write_bytes(HEAD.replace(b'"x"}', b'"x"},"finish_reason":"stop"'))
+    (row,) = in_lines(run("inspect", file, "--json").stdout)
+    assert (row["repaired"], row["repairs"]) == (True, ["rewritten(end_missing)"])
+    shown = run("inspect", file).stdout
+    assert (
+        "`repair` changes the bytes of this stream for these reasons:\n  rewritten(end_missing): The stream ended"
+        in shown
+    )
+    assert "unchanged" not in shown
+    many = run("inspect", file, file).stdout
+    assert "streams that `repair` changes: 2, by reason\n     2  rewritten(end_missing)" in many
+
+
+def test_a_truncation_is_a_repair(tmp_path: Path) -> None:
+    file = tmp_path / "a.sse"
+    file.write_bytes(HEAD)
+    (row,) = in_lines(run("inspect", file, "--json").stdout)
+    assert (row["repaired"], row["repairs"]) == (True, ["truncated"])
+
+
+def test_a_stream_that_ends_before_its_dialect_is_known_does_not_pass_unchanged(tmp_path: Path) -> None:
+    file = tmp_path / "a.sse"
+    file.write_bytes(b'data: {"type":"response.created","response":{\n\n')
+    (row,) = in_lines(run("inspect", file, "--json").stdout)
+    assert (row["dialect"], row["repaired"], row["repairs"]) == (None, True, ["malformed_json"])
+
+
+def test_codes_are_not_broken_in_a_file(tmp_path: Path) -> None:
+    names = [tmp_path / f"{letter * 10}.sse" for letter in "ab"]
+    for name in names:
+        name.write_bytes(sample())
+    done = CliRunner().invoke(main, ["inspect", *map(str, names), "-o", str(tmp_path / "out.txt")])
+    assert done.exit_code == 1
+    (row, _) = in_lines(run("inspect", *names, "--json").stdout)
+    written = (tmp_path / "out.txt").read_text("utf-8")
+    assert len(row["findings"]) > 2
+    for code in row["findings"]:
+        assert len(re.findall(rf"(?<![\w.]){re.escape(code)}(?![\w.])", written)) >= 3, code
 
 
 def test_long_file_names_stay_on_one_line(tmp_path: Path) -> None:

@@ -286,3 +286,13 @@ def test_a_time_that_is_none_is_an_error_of_usage(option: str, seconds: str) -> 
     done = streamweld("native", "proxy", "--upstream", UPSTREAM, option, seconds)
     assert done.returncode == 2
     assert f"{option[2:].replace('-', '_')}=" in done.stderr
+
+
+def test_an_unknown_variable_is_reported_with_the_one_that_was_meant() -> None:
+    environment = os.environ | {"STREAMWELD_PROXY_IDLE_TIMEUOT": "5", "STREAMWELD_PROXY_SERVICE_HOST": "10.0.0.1"}
+    asked = [sys.executable, "-m", "streamweld", "proxy"]
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False, env=environment)
+    hint = "; did you mean STREAMWELD_PROXY_IDLE_TIMEOUT?"
+    assert f"streamweld: the environment variable STREAMWELD_PROXY_IDLE_TIMEUOT is ignored{hint}\n" in done.stderr
+    assert "STREAMWELD_PROXY_SERVICE_HOST is ignored" in done.stderr
+    assert "Missing option '--upstream'" in done.stderr

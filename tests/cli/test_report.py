@@ -203,6 +203,14 @@ def test_repairs_are_shown_with_what_was_sent() -> None:
     assert "The stream passes through repair byte for byte." in render(CLEAN).text
 
 
+def test_repairs_are_counted_by_gateway() -> None:
+    html = report.render([Recorded("0", "a", BODY), Recorded("1", "a", BODY), Recorded("2", "b", CLEAN)])
+    assert "Streams that repair changes, by gateway" in html
+    row = '<th scope="row">rewritten(header_again)</th><td class="n">2</td><td class="n"></td><td class="n">2</td>'
+    assert row in html
+    assert "<p>Reasons: rewritten(header_again), args_replay_dropped</p>" in html
+
+
 def test_what_is_no_stream_is_reported_as_that() -> None:
     assert "the body is an HTML page" in render(b"<html>502</html>").text
     assert "unknown" in render(b"").text

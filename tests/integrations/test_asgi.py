@@ -18,11 +18,13 @@ import streamweld as sw
 from sse_starlette.sse import EventSourceResponse
 from starlette.applications import Starlette
 from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import ClientDisconnect
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.routing import Route
 from streamweld.errors import UsageError
 from streamweld.integrations import asgi
 from streamweld.integrations.asgi import RepairMiddleware
+from streamweld.testing.recording import parse_recording
 
 from tests.support.servers.upstream import running, until
 from tests.support.servers.wire import DONE, chunk, end, event, text
@@ -314,6 +316,45 @@ def test_nothing_is_held_back_and_a_client_that_leaves_ends_the_source() -> None
             left = time.monotonic()
         until(lambda: closed)
     assert closed[0] - left < 1
+
+
+@pytest.mark.parametrize("spec", ["2.3", "2.4"])
+def test_a_client_that_leaves_is_not_a_truncation(spec: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Starlette cancels the stream when it receives the disconnect; since ASGI 2.4, `send` raises an OSError."""
+    sent: list[bytes] = []
+
+    async def endpoint(_: Any) -> StreamingResponse:
+        async def body() -> AsyncIterator[bytes]:
+            while True:
+                yield text("Hel")
+                await asyncio.sleep(0)
+
+        return StreamingResponse(body(), media_type="text/event-stream")
+
+    streams = asyncio.Event()
+
+    async def receive() -> Any:
+        await streams.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        if len(sent) >= 2 and spec == "2.4":
+            raise OSError("the client has disconnected")
+        sent.append(message.get("body", b""))
+        if len(sent) == 2:
+            streams.set()
+
+    path = "/v1/chat/completions"
+    scope = {"type": "http", "method": "GET", "path": path, "headers": [], "asgi": {"spec_version": spec}}
+    noted: list[str] = []
+    app = starlette(endpoint, record=tmp_path, on_diagnostic=lambda note: noted.append(note.code))
+    with caplog.at_level("INFO", "streamweld"), suppress(OSError, ClientDisconnect):
+        asyncio.run(app(scope, receive, send))
+    (file,) = tmp_path.iterdir()
+    assert parse_recording(file.read_text("utf-8")).end == "left"
+    assert noted == []
+    assert [record for record in caplog.records if record.name == "streamweld"] == []
+    assert not any(b"error" in body for body in sent)
 
 
 def test_what_gives_nothing_yet_keeps_a_client_waiting(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,6 +127,27 @@ def test_a_clean_stream_is_not_logged(read: Callable[[bytes, Any], str], caplog:
 
 
 @EACH
+def test_a_stream_that_passes_unchanged_was_not_repaired(read: Callable[[bytes, Any], str], caplog: Any) -> None:
+    unknown_reason = chunk({"role": "assistant", "content": "x"}, **HEAD) + chunk({}, "lunch", **HEAD) + DONE
+    with caplog.at_level(logging.DEBUG, "streamweld"):
+        url = read(unknown_reason, None)
+    assert lines(caplog, logging.INFO) == []
+    expected = f"passed a stream unchanged that has diagnostics: url={url} "
+    assert lines(caplog, logging.DEBUG)[-1].startswith(expected)
+    assert "diagnostics=finish_unknown:1" in lines(caplog, logging.DEBUG)[-1]
+
+
+def test_an_unknown_dialect_that_passes_is_not_an_error(caplog: Any) -> None:
+    reported: list[sw.Diagnostic] = []
+    with caplog.at_level(logging.DEBUG, "streamweld"):
+        url = by_asgi(b'data: {"hello":1}\n\n', reported.append)
+    assert reported == []
+    (line,) = lines(caplog, logging.DEBUG)
+    assert line.startswith(f"passed a stream unchanged because its dialect is unknown: url={url}")
+    assert [record.levelname for record in caplog.records if record.name == "streamweld"] == ["DEBUG"]
+
+
+@EACH
 def test_a_cut_stream_is_a_warning_with_its_error(read: Callable[[bytes, Any], str], caplog: Any) -> None:
     with caplog.at_level(logging.INFO, "streamweld"):
         url = read(CUT, None)

@@ -14,6 +14,7 @@ import anthropic
 import httpx2
 import openai
 import pytest
+from streamweld.testing.recording import parse_recording
 
 from tests.integrations.test_asgi import HEAD
 from tests.proxy.test_proxy import ASKED, CHAT, command
@@ -23,6 +24,7 @@ from tests.support.servers.wire import chunk, end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 FIRST = chunk({"role": "assistant", "content": "Hel"}, **HEAD)
 
@@ -80,6 +82,22 @@ def test_a_stream_that_outlives_the_grace_ends_with_an_error_of_its_api(
     (line,) = [line for line in lines if "path=" in line]
     assert "outcome=shutdown fault=TruncatedStream" in line
     assert not any("Traceback" in line for line in lines)
+    messages = [line.split("INFO ")[-1].strip() for line in lines if "INFO stop" in line]
+    assert messages == ["stopping", "stopped"]
+
+
+def test_the_recording_of_a_stream_that_the_proxy_stops_ends_as_left(tmp_path: Path) -> None:
+    upstream = Upstream(silent)
+    options = ("--to", "chat", "--grace", "0", "--record", str(tmp_path))
+    with upstream.serving(), command("--upstream", f"{upstream.url}/v1", *options) as (process, url, _):
+        events = chat(url)
+        next(events)
+        process.send_signal(signal.SIGTERM)
+        with pytest.raises(openai.APIError):
+            list(events)
+        process.wait(10)
+    (file,) = tmp_path.iterdir()
+    assert parse_recording(file.read_text("utf-8")).end == "left"
 
 
 def test_what_has_no_answer_when_the_grace_is_over_is_refused_with_a_status_that_is_tried_again() -> None:
@@ -130,12 +148,12 @@ def test_many_streams_end_at_once_when_the_grace_is_over() -> None:
     until(lambda: not upstream.open)
 
 
-def test_an_interrupt_ends_it_in_order_and_says_nothing_of_it() -> None:
+def test_an_interrupt_ends_it_in_order() -> None:
     with command("--upstream", "http://127.0.0.1:9") as (process, url, lines):
         assert httpx2.get(f"{url}/healthz").status_code == 200
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == 128 + signal.SIGINT
-    assert len(lines) == 1
+    assert [line.split()[-1] for line in lines[1:]] == ["stopping", "stopped"]
 
 
 WITH_SPANS = """
@@ -236,4 +254,4 @@ def test_a_signal_ends_what_others_do_at_the_end() -> None:
         assert process.poll() is None
         process.send_signal(signal.SIGTERM)
         assert process.wait(10) == 128 + signal.SIGTERM
-        assert process.stderr.read() == ""
+        assert [line.split()[-1] for line in process.stderr.read().splitlines()] == ["stopping", "stopped"]

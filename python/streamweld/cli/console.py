@@ -49,7 +49,8 @@ FINE: Final = 0
 FINDINGS: Final = 1
 USAGE: Final = 2
 UNREADABLE: Final = 3
-_OTHER_COLUMNS: Final = 100  # characters
+_CODES: Final = 40  # minimum width of a column of codes in a file, in characters
+_PADDING: Final = 3  # characters between two columns
 
 
 def console(*, stderr: bool = False, file: TextIO | None = None) -> Console:
@@ -74,15 +75,20 @@ def table(*columns: str, title: str | None = None, right: tuple[str, ...] = ()) 
 
 
 def print_files(out: Console, rows: Table) -> None:
-    """Print a table whose first column contains file names.
+    """Print a table whose first column contains file names, and whose last column contains lists of codes.
 
-    If the output is a file or a pipe, names are not wrapped, so that they can be searched and copied.
+    If the output is a file or a pipe, only the lists are wrapped, and only between two codes, so that names and codes
+    can be searched and copied.
     """
     if not out.is_terminal:
-        names = rows.columns[0]
-        names.no_wrap = True
-        names.min_width = max((len(str(cell)) for cell in names.cells), default=0)
-        out.width = max(out.width, names.min_width + _OTHER_COLUMNS)
+        *others, codes = rows.columns
+        taken = 0
+        for column in others:
+            column.no_wrap = True
+            column.min_width = max(len(str(cell)) for cell in (column.header, *column.cells))
+            taken += column.min_width + _PADDING
+        longest = max((len(code) for cell in codes.cells for code in str(cell).split()), default=0)
+        out.width = max(out.width, taken + max(longest, _CODES))
     out.print(rows)
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from streamweld._messages import code_text, error_help_url, help_url
-from streamweld._spec import CODES, load_errors, load_history, load_numbered_rules, load_requests
+from streamweld._messages import code_label, code_text, docs_url, error_help_url, help_url
+from streamweld._spec import CODES, load_conversions, load_errors, load_history, load_numbered_rules, load_requests
 from streamweld.check.violation import rules
 from streamweld.cli.console import USAGE, emit
 from streamweld.cli.findings import ERRORS, complete_codes
@@ -26,6 +26,8 @@ __all__ = ["explain", "known_codes"]
 BASES: Final[tuple[Base, ...]] = ("strict", "standard", "salvage")
 _KINDS: Final = {
     "diagnostic": "diagnostic",
+    "detail": "reason that a diagnostic reports",
+    "loss": "conversion loss",
     "rule": "rule of `streamweld check`",
     "history": "edit of `streamweld history convert`",
     "history_check": "rule of `streamweld history check`",
@@ -35,6 +37,7 @@ _KINDS: Final = {
     "arguments": "argument rule: condition, then action",
     "error": "error",
 }
+_PAGE: Final = re.compile(r"\bdocs/([\w/-]+\.md)")
 _LINK: Final = re.compile(r"\[([^]]*)\]\([^)]*\)")
 
 
@@ -45,7 +48,7 @@ def _about_code(name: str) -> dict[str, Any]:
         "kind": "diagnostic",
         "severity": code.severity,
         "message": code.text,
-        "detail": code.detail or None,
+        "detail": _PAGE.sub(lambda page: docs_url(page[1]), code.detail) or None,
         "details": dict(code.details),
         "advice": code.advice,
         "raises": code.raises,
@@ -115,6 +118,27 @@ def _other_rules() -> Mapping[str, dict[str, Any]]:
     return found
 
 
+@cache
+def _details() -> Mapping[str, dict[str, Any]]:
+    """Return the documented details of diagnostics, keyed as in logs: `rewritten(header_again)`.
+
+    The details of `not_carried` are conversion losses.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for name, code in CODES.items():
+        about = {"severity": code.severity, "advice": code.advice, "help_url": help_url(name)}
+        for detail, meaning in code.details.items():
+            label = code_label(name, detail)
+            found[label] = {"code": label, "kind": "detail", "message": meaning} | about
+    lost = CODES["not_carried"]
+    for loss in load_conversions()["losses"]:
+        label = f"{lost.name}({loss['id']})"
+        message = f"{_sentence(loss['feature'])} {_sentence(loss['reason'])}"
+        about = {"severity": lost.severity, "advice": lost.advice, "help_url": docs_url("reference/losses.md")}
+        found[label] = {"code": label, "kind": "loss", "message": message} | about
+    return found
+
+
 def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
 
@@ -127,11 +151,15 @@ def known_codes() -> list[str]:
 def _meant(name: str) -> list[str]:
     """Return the codes that a name refers to.
 
-    Case is ignored, and the prefix `history.` or `requests.` may be missing.
+    Case is ignored. The prefix `history.` or `requests.`, and the code before a detail in parentheses, may be missing.
     """
-    known = known_codes()
+    known = [*known_codes(), *_details()]
     same = [code for code in known if code.lower() == name.lower()]
-    return same or [code for code in _other_rules() if code.partition(".")[2] == name]
+    return (
+        same
+        or [code for code in _other_rules() if code.partition(".")[2] == name]
+        or [label for label in _details() if label.endswith(f"({name})")]
+    )
 
 
 def _about(name: str) -> dict[str, Any]:
@@ -139,7 +167,8 @@ def _about(name: str) -> dict[str, Any]:
         return _about_code(name)
     if name in rules():
         return _about_rule(name)
-    return _other_rules()[name] if name in _other_rules() else _about_error(name)
+    found = _other_rules().get(name) or _details().get(name)
+    return _about_error(name) if found is None else found
 
 
 def _print(about: dict[str, Any]) -> None:
@@ -170,16 +199,17 @@ def _print(about: dict[str, Any]) -> None:
 def explain(code: tuple[str, ...], as_json: bool) -> None:
     """Explain diagnostic codes and rules; without CODE, list all of them.
 
-    CODE is a diagnostic code that `inspect` shows (such as args_restart), the rule of an error (such as
-    unknown_dialect), a rule that `check` or `history check` shows (such as anthropic.message_start_missing), or a rule
-    that the documentation cites by number (such as R1).
+    CODE is a diagnostic code that `inspect` shows (such as args_restart), a reason that follows a code in parentheses
+    (such as header_again, or rewritten(header_again)), the id of a conversion loss (such as usage_detail), the rule of
+    an error (such as unknown_dialect), a rule that `check` or `history check` shows (such as
+    anthropic.message_start_missing), or a rule that the documentation cites by number (such as R1).
 
     Exit codes: 0 success, 2 a code is unknown.
     """
     meant = {name: _meant(name) for name in code}
     unknown = [name for name, codes in meant.items() if not codes]
     for name in unknown:
-        near = difflib.get_close_matches(name, known_codes(), 3)
+        near = difflib.get_close_matches(name, [*known_codes(), *_details()], 3)
         click.echo(
             f"streamweld: unknown code {name!r}" + (f"; did you mean {', '.join(near)}?" if near else ""), err=True
         )

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from streamweld._messages import HEAD_BYTES, help_url, input_hint
+from streamweld._messages import HEAD_BYTES, help_url, input_hint, label_text
 from streamweld._show import printable
-from streamweld._spec import CODES
 from streamweld.check import Checker
 from streamweld.cli.console import (
     FINDINGS,
@@ -42,6 +41,7 @@ from streamweld.errors import NotAnEventStream, StreamError, UnknownDialect
 from streamweld.events import ReasoningDone, ToolResult
 from streamweld.options import DIALECTS, Base, Policy
 from streamweld.report.finding import Finding, Lines
+from streamweld.report.repairs import RepairCheck
 from streamweld.stream import StreamParser
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ __all__ = ["inspect"]
 _READ = 65_536
 _TEXT = 2_000  # maximum number of characters of text in the readable view
 _ARGUMENTS = 400
+_FINISH = 60  # maximum number of characters of a finish reason in the list of many streams
 _HEAD = 200  # maximum number of characters shown of a body that is not an event stream
 _ROWS = 3  # maximum number of findings shown per rule in the readable view
 
@@ -80,13 +81,8 @@ class Report:
     findings: list[Finding]  # diagnostics and violations in byte order, then the error
     codes: list[str]  # codes and rules of the findings that summaries list
     fails: bool  # whether a finding is severe enough for exit code 1
-
-    @property
-    def needed_repair(self) -> bool:
-        """Return True if there is an error, or a diagnostic whose repair would change the bytes of the stream."""
-        return self.raised is not None or any(
-            one.severity != "info" or CODES[one.code].mends is not None for one in self.diagnostics
-        )
+    repaired: bool  # whether `repair` changes the bytes of the stream
+    repairs: list[str]  # why it does: codes, with a detail in parentheses
 
     @property
     def _items(self) -> list[Item]:
@@ -119,6 +115,8 @@ class Report:
             "usage": None if response.usage is None else response.usage.to_dict(),
             "choices": len(response.choices),
             "findings": self.codes,
+            "repaired": self.repaired,
+            "repairs": self.repairs,
             "diagnostics": [
                 {
                     **diagnostic.to_dict(),
@@ -189,6 +187,7 @@ class _Rules:
 def _report(policy: Base, dialect: Dialect, selection: Selection, file: str, source: BinaryIO) -> Report:
     parser = StreamParser(policy=Policy(policy, text_calls="report"), dialect=dialect)
     rules = _Rules(dialect)
+    repair = RepairCheck(policy, dialect)
     positions = Lines()
     size = 0
     head = b""
@@ -198,12 +197,14 @@ def _report(policy: Base, dialect: Dialect, selection: Selection, file: str, sou
         head = head or piece[:HEAD_BYTES]
         positions.feed(piece)
         rules.feed(piece)
+        repair.feed(piece)
         if raised is None:
             try:
                 parser.feed(piece)
             except StreamError as error:
                 raised = error
     rules.feed(None)
+    repair.close()
     if raised is None:
         try:
             parser.close()
@@ -220,7 +221,9 @@ def _report(policy: Base, dialect: Dialect, selection: Selection, file: str, sou
     if raised is not None and selection.keeps(raised.rule) and all(raised.rule != one.code for one in findings):
         findings.append(Finding.of_error(raised, positions))
     verdict = (selection.codes(findings), selection.fails(findings))
-    return Report(file, size, parser.dialect, response, raised, diagnostics, violations, positions, findings, *verdict)
+    effect = (repair.changed, [one for one in repair.reasons if selection.keeps(one.partition("(")[0])])
+    seen = (diagnostics, violations, positions, findings)
+    return Report(file, size, parser.dialect, response, raised, *seen, *verdict, *effect)
 
 
 @click.command(short_help="Show what recorded streams contain, and what had to be repaired.")
@@ -259,7 +262,7 @@ def inspect(
     Each FILE contains one stream; - is standard input.
 
     A stream is an event stream, JSON lines, a JSON array of events, or a single JSON response, in any of the dialects.
-    The rules of `check` that a stream breaks are also shown.
+    The rules of `check` that a stream breaks are also shown, and why `repair` would change the bytes of the stream.
 
     Exit codes: 0 no findings, 1 findings (a diagnostic or a broken rule with severity warning or error), 2 usage error,
     3 a file could not be read. --fail-on sets the lowest severity for exit code 1. Codes excluded with --ignore do not
@@ -343,11 +346,14 @@ def _show(out: Console, report: Report) -> None:
         out.print(finding_table(found, title="rules that the stream breaks (streamweld check)", most=_ROWS))
     if report.diagnostics or report.violations:
         out.print("streamweld explain CODE explains a code")
-    if not report.findings:
-        if report.raised is None:
-            out.print("clean: no finding")
-    elif not report.needed_repair:
-        out.print("`repair` passes it through unchanged" if report.diagnostics else "no repair was needed")
+    if not report.findings and report.raised is None:
+        out.print("clean: no finding")
+    if report.repaired:
+        out.print("`repair` changes the bytes of this stream" + (" for these reasons:" if report.repairs else ""))
+        for reason in report.repairs:
+            out.print(f"  {reason}: {label_text(reason)}", soft_wrap=True)
+    elif report.dialect is not None:
+        out.print("`repair` passes it through unchanged")
 
 
 def _body(raised: StreamError | None) -> str | None:
@@ -380,24 +386,27 @@ def _state(call: ToolCall) -> str:
 
 
 def _show_many(out: Console, reports: Iterable[Report]) -> bool:
-    """Write one line for each stream with a finding, then the number of occurrences of each code.
+    """Write one line for each stream with a finding, then the number of streams with each code and each repair.
 
     Returns True if any stream fails.
     """
     fails = False
     rows: list[tuple[str, ...]] = []
     codes: Counter[str] = Counter()
-    number = ignored = 0
+    repairs: Counter[str] = Counter()
+    number = ignored = repaired = 0
     for report in reports:
         number += 1
         ignored += report.raised is not None and not report.codes
         fails = fails or report.fails
         response = report.response
         codes.update(report.codes)
+        repaired += report.repaired
+        repairs.update(report.repairs)
         if report.codes:
             calls = _calls(response)
             counts = (str(len(response.text)), str(len(calls)), str(sum(runnable for _, runnable in calls)))
-            facts = (report.dialect or "unknown", *counts, printable(_finish(response)))
+            facts = (report.dialect or "unknown", *counts, printable(_finish(response), _FINISH))
             rows.append((report.file, *facts, response.completeness, ", ".join(report.codes)))
     if rows:
         shared = folder([row[0] for row in rows])
@@ -413,4 +422,8 @@ def _show_many(out: Console, reports: Iterable[Report]) -> bool:
         out.print("streams with a finding, by code")
         for code, count in codes.most_common():
             out.print(f"{count:6}  {code}")
+    if repaired:
+        out.print(f"streams that `repair` changes: {repaired}, by reason")
+        for reason, count in repairs.most_common():
+            out.print(f"{count:6}  {reason}")
     return fails

@@ -41,7 +41,8 @@ def report(paths: tuple[str, ...], output: str, diff: bool, title: str | None, p
 
     The page does not contain scripts or load anything. A FILE contains the body of one response, or a recording that
     includes the times of its pieces. All files in a FOLDER and its subfolders are read, and the page includes a table
-    of gateways and codes. The name of the folder that contains a file is the name of its gateway.
+    of gateways and codes, and a table of gateways and the reasons why `repair` changes their streams. The name of the
+    folder that contains a file is the name of its gateway.
 
     Exit codes: 0 success, 2 usage error, 3 a file could not be read or the page could not be written.
     """

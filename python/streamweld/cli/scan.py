@@ -25,7 +25,7 @@ from streamweld.arrow import COLUMNS
 from streamweld.cli.console import FINDINGS, FINE, UNREADABLE, console, count_streams, print_files, table
 from streamweld.cli.findings import exit_zero_option, fail_on_option, fails
 from streamweld.cli.names import DialectChoice
-from streamweld.cli.scan_rows import ALL_COLUMNS, findings, rows_of, severities
+from streamweld.cli.scan_rows import ALL_COLUMNS, REPAIRS, findings, rows_of, severities
 from streamweld.errors import UsageError
 from streamweld.integrations.bulk_files import FORMATS, check, format_of, join, write_part
 from streamweld.integrations.captures import captures, find
@@ -47,7 +47,7 @@ _PART_BYTES: Final = 64 << 20
 _PART_ROWS: Final = 4_096
 _LISTED: Final = 200  # maximum number of rows with findings in the table
 _STEP: Final = 0.5  # seconds between two updates of the progress line
-_COUNTS: Final = ("rows", "bytes", "with_findings", "failing", "unreadable")
+_COUNTS: Final = ("rows", "bytes", "with_findings", "failing", "unreadable", "repaired")
 # Rules for input that cannot be read, as opposed to faults in the stream: those of `CaptureError`, and those for bodies
 # that are not in a known dialect.
 _UNREADABLE: Final = frozenset(
@@ -72,7 +72,7 @@ class Task:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "version": 2,
+            "version": 3,
             "files": self.files,
             "column": self.column,
             "dialect": self.dialect,
@@ -100,6 +100,7 @@ class Totals:
     with_findings: int = 0
     failing: int = 0
     unreadable: int = 0
+    repaired: int | None = None  # None if no column `repairs` was computed
     dialects: Counter[str] = field(default_factory=Counter[str])
     codes: Counter[str] = field(default_factory=Counter[str])
 
@@ -112,11 +113,14 @@ class Totals:
         self.unreadable += row["error"] is not None and row["error"]["rule"] in _UNREADABLE
         self.dialects[row["dialect"] or "unknown"] += 1
         self.codes.update(codes)
+        if row[REPAIRS] is not None:
+            self.repaired = (self.repaired or 0) + bool(row[REPAIRS])
         return codes
 
     @property
     def summary(self) -> str:
-        return count_streams(self.rows, self.rows - self.with_findings, self.unreadable, "unreadable")
+        counts = count_streams(self.rows, self.rows - self.with_findings, self.unreadable, "unreadable")
+        return counts if self.repaired is None else f"{counts}, {self.repaired} that `repair` changes"
 
     def to_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _COUNTS} | {
@@ -157,7 +161,7 @@ def _chunks(task: Task, start: ScanPosition) -> Iterator[Chunk]:
 
 def _read(task: Task, start: ScanPosition, jobs: int) -> Iterator[tuple[list[dict[str, Any]], ScanPosition]]:
     """Yield the rows in input order; at most two chunks per job are in memory."""
-    read = partial(rows_of, dialect=task.dialect, policy=task.policy)
+    read = partial(rows_of, dialect=task.dialect, policy=task.policy, repairs=REPAIRS in task.columns)
     chunks = _chunks(task, start)
     if jobs == 1:
         for chunk in chunks:
@@ -357,7 +361,8 @@ def scan(
     A file or row that cannot be read, or is not in a known dialect, becomes a row with an error and is reported on
     standard error.
 
-    Repairs count as findings, because they are diagnostics with severity warning.
+    A repair counts as a finding only if a diagnostic with severity warning or error reports it. The column `repairs`
+    lists every reason why `repair` changes a stream under --policy, for example `--columns dialect,repairs`.
 
     Exit codes: 0 no findings, 1 findings (a diagnostic with severity warning or error), 2 usage error, 3 a file or row
     could not be read. --fail-on sets the lowest severity for exit code 1.

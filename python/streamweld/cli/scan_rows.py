@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.arrow import COLUMNS
 from streamweld.errors import StreamError, TruncatedStream, UpstreamError
+from streamweld.report.repairs import repairs_of
 from streamweld.stream import parse
 
 if TYPE_CHECKING:
@@ -18,14 +19,19 @@ if TYPE_CHECKING:
     from streamweld.options import Base, Dialect
     from streamweld.response import Response
 
-__all__ = ["ALL_COLUMNS", "findings", "rows_of", "severities"]
+__all__ = ["ALL_COLUMNS", "ARROW_COLUMNS", "REPAIRS", "findings", "rows_of", "severities"]
 
-ALL_COLUMNS: Final = (
+ARROW_COLUMNS: Final = (
     *COLUMNS,
     *("response_id", "model", "created", "raw_finish_reason"),
     *("choices", "refusal", "server_tool_calls", "diagnostics_dropped"),
 )
 """The columns of `streamweld.arrow.parse`; the first ones are the default."""
+REPAIRS: Final = "repairs"
+"""The column that only a scan has: why `repair` changes the stream. It is computed only if it is selected, because each
+stream has to be read once more.
+"""
+ALL_COLUMNS: Final = (*ARROW_COLUMNS, REPAIRS)
 _CALL = ("part", "call_id", "item_id", "name", "arguments", "state", "reason", "raw_arguments", "aliases", "custom")
 _DIAGNOSTIC = ("code", "severity", "byte_offset", "event_ordinal", "part", "detail")
 _COUNTS = (
@@ -38,9 +44,21 @@ _COUNTS = (
 )
 
 
-def rows_of(captures: Sequence[Capture], dialect: Dialect, policy: Base) -> list[dict[str, Any]]:
-    """Return the rows for some captures, in order, with all columns. This runs in the worker processes."""
-    return [_row(capture, dialect, policy) for capture in captures]
+def rows_of(captures: Sequence[Capture], dialect: Dialect, policy: Base, *, repairs: bool) -> list[dict[str, Any]]:
+    """Return the rows for some captures, in order, with all columns. This runs in the worker processes.
+
+    Args:
+        captures: the captures.
+        dialect: the wire format.
+        policy: which faults are repaired.
+        repairs: whether to compute the column `repairs`, which is otherwise null.
+    """
+    rows = [_row(capture, dialect, policy) for capture in captures]
+    if repairs:
+        for row, capture in zip(rows, captures, strict=True):
+            if capture.error is None and capture.body is not None:
+                row[REPAIRS] = repairs_of(capture.body, policy, dialect)
+    return rows
 
 
 def findings(row: dict[str, Any]) -> list[str]:
@@ -99,6 +117,7 @@ def _columns(response: Response | None, error: dict[str, Any] | None) -> dict[st
         "refusal": response.refusal,
         "server_tool_calls": [_call(call) | {"dispatchable": False} for call in response.server_tool_calls],
         "diagnostics_dropped": response.diagnostics_dropped,
+        REPAIRS: None,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from difflib import get_close_matches
 from pathlib import Path
@@ -31,7 +32,8 @@ def option(flag: str, *names: str, **settings: Any) -> Callable[[Any], Any]:
 
 
 def _read(context: click.Context, parameter: click.Parameter, path: str | None) -> None:
-    """Use the settings in the file as defaults for the options."""
+    """Use the settings in the file as defaults for the options, and warn about unknown environment variables."""
+    _check_environment(context)
     if path is None:
         return
     try:
@@ -63,6 +65,24 @@ def _read(context: click.Context, parameter: click.Parameter, path: str | None) 
             raise click.BadParameter(f"{path}: {name} must be {wanted}", context, parameter)
         defaults[str(known[name].name)] = value
     context.default_map = defaults
+
+
+def _check_environment(context: click.Context) -> None:
+    """Warn about variables with the proxy's prefix that no option reads.
+
+    They are not rejected, because Kubernetes sets such variables for a service that is named `streamweld-proxy`.
+    """
+    known = [
+        name
+        for each in context.command.params
+        if isinstance(each, click.Option) and isinstance(each.envvar, list)
+        for name in each.envvar
+    ]
+    for name in sorted(os.environ):
+        if name.startswith(_PREFIX) and name not in known:
+            meant = get_close_matches(name, known, 1)
+            hint = f"; did you mean {meant[0]}?" if meant else ""
+            click.echo(f"streamweld: the environment variable {printable(name, 100)} is ignored{hint}", err=True)
 
 
 def _wanted(given: click.Option, value: object) -> str | None:

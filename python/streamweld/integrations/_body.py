@@ -171,7 +171,8 @@ class Settings:
         given_value = content_type if content_type.isprintable() else ""
         converter = self._converter(target, given_value, request_body, include_usage=usage)
         named = cache(lambda: _requested_model(request, url))
-        reporter = DiagnosticReporter(converter, self._on_diagnostic, plain_url(url), request_id(headers), named)
+        stream = (plain_url(url), request_id(headers), named)
+        reporter = DiagnosticReporter(converter, self._on_diagnostic, *stream, target=target, raises=self._raises)
         recorder = None
         if self._record is not None:
             from streamweld.testing.recording import Recorder

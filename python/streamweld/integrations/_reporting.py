@@ -9,15 +9,14 @@ from inspect import Parameter, iscoroutinefunction, signature
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 from urllib.parse import urlsplit
 
-from streamweld._messages import code_text
+from streamweld._messages import code_label, code_text
 from streamweld._show import printable
-from streamweld._spec import CODES
-from streamweld.errors import UpstreamError, UsageError
+from streamweld.errors import UnknownDialect, UpstreamError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from streamweld.convert import StreamConverter
+    from streamweld.convert import StreamConverter, Target
     from streamweld.errors import StreamError
     from streamweld.events import Diagnostic, DiagnosticCode
 
@@ -38,7 +37,6 @@ __all__ = [
 
 LOGGER: Final = logging.getLogger("streamweld")
 _REQUEST_IDS: Final = ("x-request-id", "request-id", "x-amzn-requestid", "x-goog-request-id")
-_ERROR: Final = "a stream ended with an error"
 _CHARS: Final = 200  # maximum length of a value in the log
 # Maximum number of attempts to read the model name. Each attempt takes time proportional to the length of the
 # response.
@@ -132,11 +130,6 @@ def ending(error: StreamError | None, found: Iterable[Diagnostic]) -> Diagnostic
     return Diagnostic(code, "error", *place, detail=detail)
 
 
-def _label(code: str, detail: str) -> str:
-    """Return the code, with the detail in parentheses if the code has a fixed set of details."""
-    return f"{code}({detail})" if code in CODES and detail in CODES[code].details else code
-
-
 def log_diagnostic(diagnostic: Diagnostic, model: str | None, request: str | None) -> None:
     """Write one DEBUG record that identifies the stream by its model and request id.
 
@@ -163,6 +156,9 @@ class DiagnosticReporter:
     counted by the converter but not reported. An exception that the callback raises is logged, and the stream
     continues. `requested_model` reads the model from the request. It is called only if a diagnostic is reported before
     the stream reports its model.
+
+    `target` is the target of the converter, and `raises` is whether its error is raised to the reader. With the target
+    `same`, a stream in an unknown dialect passes unchanged. This is not an error, unless it is raised.
     """
 
     __slots__ = (
@@ -172,10 +168,12 @@ class DiagnosticReporter:
         "_finished",
         "_looks",
         "_model",
+        "_raises",
         "_request_id",
         "_requested_model",
         "_tell",
         "_reported_count",
+        "_target",
         "_url",
         "_watch",
     )
@@ -187,8 +185,13 @@ class DiagnosticReporter:
         url: str | None,
         request: str | None,
         requested_model: Callable[[], str | None] = lambda: None,
+        *,
+        target: Target = "same",
+        raises: bool = False,
     ) -> None:
         self._converter = converter
+        self._target = target
+        self._raises = raises
         self._requested_model = requested_model
         self._tell = tell
         self._url = url
@@ -206,7 +209,7 @@ class DiagnosticReporter:
         """Report new diagnostics. Call this after every `feed` and `close`."""
         if self._tell is None and not self._debug:
             return
-        found, error = self._converter.diagnostics, self._converter.error
+        found, error = self._converter.diagnostics, self._error()
         if self._reported_count == len(found) and (error is None or self._ended):
             return
         context = self._context()
@@ -235,7 +238,7 @@ class DiagnosticReporter:
             self._watch.chunk(self._converter)
 
     def finish(self) -> None:
-        """Log the stream if it was repaired or ended with an error. Call this when the stream has ended.
+        """Log the stream if it has diagnostics, was repaired or ended with an error. Call this when it has ended.
 
         Only the first call has an effect.
         """
@@ -244,15 +247,26 @@ class DiagnosticReporter:
         self._finished = True
         converter = self._converter
         self()
-        found, error = converter.diagnostics, converter.error
+        found, error = converter.diagnostics, self._error()
         if self._watch is not None:
             self._watch.end(converter, error)
-        level = logging.INFO if error is None else logging.WARNING
-        if not (found or error or converter.repaired) or not LOGGER.isEnabledFor(level):
+        if error is not None:
+            level, event = logging.WARNING, "a stream ended with an error"
+        elif converter.repaired:
+            level, event = logging.INFO, "repaired a stream"
+        elif found and self._target not in ("same", converter.dialect):
+            level, event = logging.INFO, "converted a stream that has diagnostics"
+        elif found:
+            level, event = logging.DEBUG, "passed a stream unchanged that has diagnostics"
+        elif converter.error is not None:
+            level, event = logging.DEBUG, "passed a stream unchanged because its dialect is unknown"
+        else:
+            return
+        if not LOGGER.isEnabledFor(level):
             return
         self._looks = max(self._looks, 1)
         context = self._context()
-        counts = Counter(_label(diagnostic.code, diagnostic.detail) for diagnostic in found)
+        counts = Counter(code_label(diagnostic.code, diagnostic.detail) for diagnostic in found)
         facts = {
             "url": context.url,
             "model": context.model,
@@ -261,7 +275,14 @@ class DiagnosticReporter:
             "diagnostics": ",".join([f"{code}:{count}" for code, count in sorted(counts.items())]) or None,
             "error": None if error is None else error.rule,
         }
-        LOGGER.log(level, "%s: %s", "repaired a stream" if error is None else _ERROR, _words(facts))
+        LOGGER.log(level, "%s: %s", event, _words(facts))
+
+    def _error(self) -> StreamError | None:
+        """Return the error that ended the stream, if any."""
+        converter = self._converter
+        error = converter.error
+        passes = self._target == "same" and not self._raises and not converter.repaired
+        return None if passes and isinstance(error, UnknownDialect) else error
 
     def _context(self) -> StreamContext:
         if self._model is None and self._looks:

@@ -119,7 +119,7 @@ class RepairMiddleware:
             return
         answer = _Answer(self, send, self._on_diagnostic, scope)
         try:
-            await self._app(scope, receive, answer)
+            await self._app(scope, answer.watching(receive), answer)
             await answer.cut()  # does nothing if the response has ended
         except (Exception, asyncio.CancelledError):  # even if the server is stopping, the client gets an error ending
             await answer.cut()
@@ -148,6 +148,7 @@ class _Answer:
         self._length: int | None = None
         self._received = 0
         self._over = False
+        self._left = False  # whether the client has disconnected
         self._passed = 0.0
 
     async def __call__(self, message: Message) -> None:
@@ -163,9 +164,23 @@ class _Answer:
                 self._held = self._stream = None
             await self._send(message)
 
+    def watching(self, receive: Receive) -> Receive:
+        """Return the application's `receive`, which also records that the client has disconnected."""
+
+        async def receiving() -> Message:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                self._left = True
+            return message
+
+        return receiving
+
     async def cut(self) -> None:
-        """End the response as truncated, because the application failed, was canceled or returned too early."""
-        if self._stream is None or self._over:
+        """End the response as truncated, because the application failed, was canceled or returned too early.
+
+        If the client has disconnected, the stream was not truncated, and nothing is sent.
+        """
+        if self._stream is None or self._over or self._left:
             return
         self._over = True
         self._recorded("failed")
@@ -270,7 +285,11 @@ class _Answer:
             start, self._held = self._held, None
             await self._send({**start, "headers": self._kept})
         self._passed = time.monotonic()
-        await self._send({"type": "http.response.body", "body": body, "more_body": more})
+        try:
+            await self._send({"type": "http.response.body", "body": body, "more_body": more})
+        except OSError:  # how a server reports that the client has disconnected
+            self._left = True
+            raise
 
 
 def _names(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:

@@ -57,9 +57,11 @@ def check(kind: Format, columns: Sequence[str] = COLUMNS) -> None:
 
 
 def _schema(pyarrow: Any, columns: Sequence[str]) -> Any:
-    own = [("path", pyarrow.string()), ("row", pyarrow.int64()), ("bytes", pyarrow.int64())]
-    made = pyarrow.schema(schema(columns))
-    return pyarrow.schema([*own, *made], metadata=made.metadata)
+    place = [("path", pyarrow.string()), ("row", pyarrow.int64()), ("bytes", pyarrow.int64())]
+    own = {"repairs": pyarrow.field("repairs", pyarrow.list_(pyarrow.string()))}
+    made = pyarrow.schema(schema([name for name in columns if name not in own]))
+    fields = [own[name] if name in own else made.field(name) for name in columns]
+    return pyarrow.schema([*place, *fields], metadata=made.metadata)
 
 
 def write_part(path: Path, rows: Sequence[Mapping[str, Any]], kind: Format, columns: Sequence[str] = COLUMNS) -> None:

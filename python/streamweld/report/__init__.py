@@ -34,9 +34,9 @@ MOST_BYTES: Final = 950_000
 
 _STREAMS: Final = 1_000  # maximum number of rows in the table of streams
 _ALL: Final = 50  # up to this number of streams, streams without a finding are listed too
-_CODES: Final = 60  # maximum number of rows in the table of gateways and codes
+_CODES: Final = 60  # maximum number of codes or reasons in a table of gateways
 _LINKS: Final = 12
-_GATEWAYS: Final = 60  # maximum number of columns in the table of gateways and codes
+_GATEWAYS: Final = 60  # maximum number of gateways in a table of gateways
 
 
 def render(
@@ -51,7 +51,7 @@ def render(
 
     Args:
         recorded: the streams, in the order in which the page shows them. If there are several streams, the page has a
-            table of streams, and a table of gateways and codes.
+            table of streams, a table of gateways and codes, and a table of gateways and repairs.
         policy: which faults are repaired and which raise.
         dialect: the wire format.
         diff: compare the two streams.
@@ -152,21 +152,28 @@ def _overview(streams: list[Facts], linked: set[int], *, diff: bool) -> str:
 
 
 def _gateways(streams: list[Facts]) -> str:
-    """Return a table with the number of streams per gateway and code, the most frequent codes first."""
+    """Return two tables with the number of streams per gateway: by code, and by reason why `repair` changes them."""
+    codes = _by_gateway(streams, "code", [facts.codes for facts in streams])
+    repairs = _by_gateway(streams, "reason", [facts.reasons for facts in streams])
+    return f"<h3>Streams with a code, by gateway</h3>{codes}<h3>Streams that repair changes, by gateway</h3>{repairs}"
+
+
+def _by_gateway(streams: list[Facts], what: str, words: list[list[str]]) -> str:
+    """Return a table with the number of streams per gateway and word, the most frequent words first."""
     counts: dict[str, Counter[str]] = {}
     total: Counter[str] = Counter()
-    for facts in streams:
-        counts.setdefault(facts.recorded.gateway, Counter()).update(["streams", *facts.codes])
-        total.update(facts.codes)
+    for facts, found in zip(streams, words, strict=True):
+        counts.setdefault(facts.recorded.gateway, Counter()).update(["streams", *found])
+        total.update(found)
     gateways = sorted(counts)[:_GATEWAYS]
     rows = [
-        f'<tr><th scope="row">{inline(code)}</th>'
-        + "".join([f'<td class="n">{counts[gateway][code] or ""}</td>' for gateway in gateways])
+        f'<tr><th scope="row">{inline(word)}</th>'
+        + "".join([f'<td class="n">{counts[gateway][word] or ""}</td>' for gateway in gateways])
         + f'<td class="n">{number}</td></tr>'
-        for code, number in [("streams", len(streams)), *total.most_common(_CODES)]
+        for word, number in [("streams", len(streams)), *total.most_common(_CODES)]
     ]
-    columns = ("code", *gateways, "all")
-    return f"<h3>Streams with a code, by gateway</h3>{table(columns, rows, numbers=columns[1:])}"
+    columns = (what, *gateways, "all")
+    return table(columns, rows, numbers=columns[1:])
 
 
 def _footer() -> str:

@@ -14,6 +14,7 @@ from streamweld.convert import StreamConverter
 from streamweld.errors import StreamError, UnknownDialect
 from streamweld.events import Diagnostic, ToolCall, ToolCallDelta, ToolCallReset
 from streamweld.report.finding import Finding, Lines
+from streamweld.report.repairs import repair_reasons
 from streamweld.stream import StreamParser
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ class Facts:
     findings: list[Finding]
     repairs: list[Repair]
     repair_count: int
+    reasons: list[str]  # why `repair` changes the stream
     timing: Timing | None
 
     @property
@@ -121,7 +123,7 @@ def describe(recorded: Recorded, *, policy: Base = "standard", dialect: Dialect 
     for start, end in spans:
         reader.feed(start, end, recorded.body[start:end])
     reader.close(len(recorded.body))
-    repairs, count = _repaired(recorded.body, spans, reader.parser.dialect)
+    repairs, count, reasons = _repaired(recorded.body, spans, policy, reader.parser.dialect)
     response = reader.parser.response
     return Facts(
         recorded,
@@ -134,6 +136,7 @@ def describe(recorded: Recorded, *, policy: Base = "standard", dialect: Dialect 
         _findings(recorded.body, dialect, response, reader.error),
         repairs,
         count,
+        reasons,
         _timing(recorded, reader),
     )
 
@@ -232,11 +235,15 @@ def _findings(body: bytes, dialect: Dialect, response: Response, error: StreamEr
     return found
 
 
-def _repaired(body: bytes, spans: list[tuple[int, int]], dialect: str | None) -> tuple[list[Repair], int]:
-    """Return the changes that `repair` makes, block by block (at most `_REPAIRS`), and their total number."""
+def _repaired(
+    body: bytes, spans: list[tuple[int, int]], policy: Base, dialect: str | None
+) -> tuple[list[Repair], int, list[str]]:
+    """Return the changes that `repair` makes, block by block (at most `_REPAIRS`), their total number, and the reasons
+    for them."""
     if dialect is None:
-        return [], 0
-    converter = StreamConverter(source=cast("Dialect", dialect), target="same", seed="report", cut_ending="error")
+        return [], 0, []
+    source = cast("Dialect", dialect)
+    converter = StreamConverter(source=source, target="same", policy=policy, seed="report", cut_ending="error")
     kept: list[Repair] = []
     count = 0
     start, before, after, held = 0, b"", b"", 0
@@ -261,7 +268,7 @@ def _repaired(body: bytes, spans: list[tuple[int, int]], dialect: str | None) ->
         start = len(body)
     after += converter.close()
     flush()
-    return kept, count
+    return kept, count, repair_reasons(converter)
 
 
 def _timing(recorded: Recorded, reader: _Reader) -> Timing | None:

@@ -255,7 +255,10 @@ def _repairs(facts: Facts, prefix: str, room: Room) -> str:
     more = facts.repair_count - len(rows)
     note = f'<p class="dim">{more:,} more changes are not shown.</p>' if more > 0 else ""
     shown = table(("byte", "before", "after"), rows, numbers=("byte",))
-    return f'<h3 id="{prefix}-repair">Before and after repair: {facts.repair_count:,} changes</h3>{shown}{note}'
+    because = f"<p>Reasons: {inline(', '.join(facts.reasons))}</p>" if facts.reasons else ""
+    return (
+        f'<h3 id="{prefix}-repair">Before and after repair: {facts.repair_count:,} changes</h3>{because}{shown}{note}'
+    )
 
 
 def _piece(data: bytes, limit: int) -> str:

@@ -167,7 +167,7 @@ class Conversation:
             if self._done.status == 0:
                 raise Refusal(503, "shutting_down", "the proxy is being stopped") from None
             if self._relay is not None:
-                self._relay.leave()
+                self._relay.stop()
             await asyncio.wait({work}, timeout=LAST)
             self._done.outcome = "shutdown"
         finally:

@@ -53,6 +53,7 @@ class Relay:
         self._head: tuple[int, list[tuple[bytes, bytes]]] | None = None
         self._event_at = self._sent_at = time.monotonic()
         self._sending = False
+        self._stopping = False
 
     async def repaired(
         self,
@@ -71,7 +72,7 @@ class Relay:
                 the client retry or report the failure; an empty stream would not.
         """
         inflater, pace = inflater_of(self._answer, self._config.limits), Pace()
-        pieces = _recorded(plain_pieces(self._answer, inflater, self._exchange, pace), recorder)
+        pieces = self._recorded(plain_pieces(self._answer, inflater, self._exchange, pace), recorder)
         self._begin(200, headers)
         work = ConverterTask(converter)
         rest = b""
@@ -139,7 +140,30 @@ class Relay:
         """Close the upstream connection; the transfer loop then treats the response as truncated."""
         self._answer.close()
 
+    def stop(self) -> None:
+        """Close the upstream connection because the proxy is stopping: the client still gets an error, but the
+        recording does not report a failure of the upstream."""
+        self._stopping = True
+        self.leave()
+
     # Internals
+
+    async def _recorded(self, pieces: AsyncGenerator[bytes], recorder: Recorder | None) -> AsyncGenerator[bytes]:
+        """Record the pieces as they pass through."""
+        how: End = "left"
+        try:
+            async with aclosing(pieces):
+                async for piece in pieces:
+                    if recorder is not None:
+                        recorder.piece(piece)
+                    yield piece
+            how = "complete"
+        except UpstreamCutError:
+            how = "left" if self._stopping else "failed"
+            raise
+        finally:
+            if recorder is not None:
+                recorder.end(how)
 
     def _begin(self, status: int, headers: dict[str, str]) -> None:
         """Store the head, which is sent with the first bytes. Until then, an error can be sent instead."""
@@ -180,24 +204,6 @@ class Relay:
                 " event stream of a known dialect"
             )
             raise Refusal(502, kind, message)
-
-
-async def _recorded(pieces: AsyncGenerator[bytes], recorder: Recorder | None) -> AsyncGenerator[bytes]:
-    """Record the pieces as they pass through."""
-    how: End = "left"
-    try:
-        async with aclosing(pieces):
-            async for piece in pieces:
-                if recorder is not None:
-                    recorder.piece(piece)
-                yield piece
-        how = "complete"
-    except UpstreamCutError:
-        how = "failed"
-        raise
-    finally:
-        if recorder is not None:
-            recorder.end(how)
 
 
 async def _converted(pieces: AsyncGenerator[bytes], work: ConverterTask, pace: Pace) -> AsyncGenerator[bytes]:

@@ -123,6 +123,12 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         self._started()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # Logged here and not in `handle_exit`, which may interrupt another write to standard error.
+        LOGGER.info("stopping", extra={"facts": {"grace": self.config.timeout_graceful_shutdown}})
+        await super().shutdown(sockets)
+        LOGGER.info("stopped")
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self.should_exit:
             end_at_once(sig, frame)

@@ -14,6 +14,18 @@ pub enum MembersOf {
     Stop,
 }
 
+/// What no event contains about a Chat chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChunkFacts<'a> {
+    /// The unknown members, as a JSON object.
+    pub members: &'a str,
+    pub has_choice: bool,
+    /// True if a choice has a finish reason.
+    pub finishes: bool,
+    /// True if the chunk has token counts.
+    pub counts: bool,
+}
+
 /// Content that no event type can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unmodelled<'a> {
@@ -35,4 +47,9 @@ pub enum Unmodelled<'a> {
     },
     /// Unknown members of one object.
     Members { of: MembersOf, members: &'a str },
+    /// A Chat chunk. Not repeated for a chunk that has the same members as the chunk before it and neither a finish
+    /// reason nor token counts.
+    Chunk(ChunkFacts<'a>),
+    /// Unknown members of a Chat choice that no event of their chunk contains.
+    ChoiceMembers,
 }

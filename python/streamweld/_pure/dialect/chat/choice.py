@@ -24,6 +24,7 @@ from streamweld._pure.dialect.think_tags import NOTHING, ThinkSplitter, split_wh
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import as_object, leftovers
 from streamweld._pure.model.finish_words import meaning
+from streamweld._pure.model.unmodelled import ChoiceMembers
 from streamweld._spec import DIALECTS
 
 if TYPE_CHECKING:
@@ -165,6 +166,7 @@ class ChoiceReader:
             self._message(chunk, message, (*path, "message"), carry)
         left = as_object(carry.members)
         if left is not None:
+            self._tools.out.keep(ChoiceMembers())
             self._assembler.choice_metadata(self.index, left)
         read_usage_member(payload, item, path, notes, self._assembler)
         if reason is not None:

@@ -44,6 +44,7 @@ use crate::model::finish_words::meaning;
 use crate::model::small_map::Numbered;
 use crate::model::spec;
 use crate::model::spec::Code;
+use crate::model::unmodelled::Unmodelled;
 use std::borrow::Cow;
 use std::mem;
 use std::sync::LazyLock;
@@ -233,6 +234,9 @@ impl ChoiceState {
             learnable = None;
         }
         if let Some(text) = carry.own.text() {
+            if wire.out.wants_wire_facts() {
+                wire.out.keep(Unmodelled::ChoiceMembers);
+            }
             let held = mem::take(&mut self.audio_size);
             wire.assembler.hold(wire.out, held.released())?;
             wire.assembler

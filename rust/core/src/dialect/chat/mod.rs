@@ -21,6 +21,7 @@ pub(crate) mod usage;
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::report_wide_integer;
 use crate::dialect::chat::choice::ChoiceState;
+use crate::dialect::chat::chunk::KeptChunk;
 pub(crate) use crate::dialect::chat::error::is_error_body;
 pub(crate) use crate::dialect::chat::payload_kind::has_usable_data;
 pub(crate) use crate::dialect::chat::payload_kind::is_body;
@@ -68,6 +69,8 @@ pub(crate) struct Chat {
     merged: Set<i32>,
     /// Id of the last chunk. Stored only if a new id may mean a restart.
     last_id: Option<String>,
+    /// What was passed on about the last chunk; only for repair.
+    kept: KeptChunk,
     cache: Cache,
 }
 
@@ -85,6 +88,7 @@ impl Chat {
             lowest: None,
             merged: Set::default(),
             last_id: None,
+            kept: KeptChunk::default(),
             cache: Cache::new(!caching || unsteady),
         }
     }

@@ -11,11 +11,12 @@ mod chunk;
 
 use crate::encode::chat::calls::CallOutput;
 use crate::encode::chat::calls::Calls;
+use crate::encode::chat::chunk::ChunkHead;
 use crate::encode::chat::chunk::LAST;
 use crate::encode::chat::chunk::begin_chunk;
-use crate::encode::chat::chunk::head;
 use crate::encode::common::citations::Citation;
 use crate::encode::common::citations::citations;
+use crate::encode::common::compact_json::canonical;
 use crate::encode::common::encode_context::Call;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::encoder::Encoder;
@@ -29,6 +30,7 @@ use crate::model::event::Event;
 use crate::model::small_map::List;
 use crate::model::small_map::Map;
 use crate::model::small_map::Numbered;
+use crate::model::unmodelled::Unmodelled;
 use std::borrow::Cow;
 
 const NAME: &str = "chat";
@@ -36,8 +38,7 @@ const NAME: &str = "chat";
 /// Writes one stream of chunks.
 #[derive(Debug, Default)]
 pub(crate) struct Chat {
-    /// Beginning of every chunk, up to its choices.
-    head: String,
+    head: ChunkHead,
     /// Choices in order of first appearance.
     choices: List<Choice>,
     /// Text written so far for each open part.
@@ -245,6 +246,14 @@ impl Encoder for Chat {
         choice.is_some_and(|choice| choice.calls.keep(piece.part, piece.text))
     }
 
+    fn write_unmodelled(&mut self, context: &mut EncodeContext, content: &Unmodelled<'_>) {
+        match content {
+            Unmodelled::Chunk(chunk) => self.head.record(chunk),
+            Unmodelled::ChoiceMembers => context.losses.note("metadata"),
+            _ => {}
+        }
+    }
+
     fn has_waiting_calls(&self) -> bool {
         self.choices
             .iter()
@@ -337,8 +346,13 @@ impl Chat {
         to.raw(LAST).end();
     }
 
-    /// Returns true if all of the event's metadata can be written, that is, if it consists only of log probabilities.
+    /// Returns true if all of the event's metadata can be written, that is, if it consists only of log probabilities, or
+    /// of members of the source's own chunk.
     fn has_place_for_metadata(&self, context: &EncodeContext, event: &Event<'_>) -> bool {
+        if context.passed.own {
+            let metadata = event.metadata();
+            return metadata.is_some_and(|metadata| self.head.has_all(metadata));
+        }
         let metadata = match *event {
             Event::TextDelta(delta) if !delta.text.is_empty() => delta.metadata,
             // A delta or the close repeats the log probabilities of the start.
@@ -466,6 +480,13 @@ impl Chat {
     }
 
     fn finish(&mut self, context: &mut EncodeContext, words: &[(i32, String)]) {
+        let counts = context.answer.usage.filter(Counts::is_known);
+        let counts = counts.filter(|_| context.options.include_usage && !context.passed.counted);
+        let mut usage = counts.map(|counts| usage(context, &counts));
+        let is_unwritten = |index: i32| !context.passed.finished.contains(&index);
+        let last = words.iter().rfind(|(index, _)| is_unwritten(*index));
+        let last = last.map(|(index, _)| *index);
+        self.head.begin_finish();
         for (index, word) in words {
             if context.passed.finished.contains(index) {
                 continue;
@@ -482,33 +503,31 @@ impl Chat {
                 to.raw(&cited).raw("]}").raw(LAST).end();
             }
             let native = self.choice(*index).native.take();
+            // Clients that read `choices[0]` of every chunk fail at a chunk that has only token counts.
+            let is_with = last == Some(*index) && self.head.usage_has_choice;
+            let counts = usage.take_if(|_| is_with);
+            if counts.is_some() {
+                self.head.begin_usage(false);
+            }
             let to = self.begin_chunk(context, *index);
             to.raw("{},\"finish_reason\":").string(word);
             if let Some(native) = native {
                 to.raw(",\"native_finish_reason\":").string(&native);
             }
-            to.raw("}]}").end();
+            to.raw("}]");
+            if let Some(counts) = counts {
+                to.raw(",\"usage\":").raw(&counts);
+            }
+            to.raw("}").end();
         }
-        let counts = context.answer.usage.filter(Counts::is_known);
-        let counts = counts.filter(|_| context.options.include_usage && !context.passed.counted);
-        if self.head.is_empty() && counts.is_some() {
-            self.head = head(context);
-        }
-        if let Some(counts) = counts {
-            let to = context.writer.data().raw(&self.head);
-            to.raw("[],\"usage\":{\"prompt_tokens\":");
-            to.number(counts.input.unwrap_or(0));
-            to.raw(",\"completion_tokens\":");
-            to.number(counts.output.unwrap_or(0));
-            to.raw(",\"total_tokens\":").number(counts.sum());
-            let prompt = [
-                ("cached_tokens", counts.cached),
-                ("cache_write_tokens", counts.cache_write),
-            ];
-            details(to, "prompt_tokens_details", &prompt);
-            let completion = [("reasoning_tokens", counts.reasoning)];
-            details(to, "completion_tokens_details", &completion);
-            to.raw("}}").end();
+        if let Some(counts) = usage {
+            self.head.begin_usage(true);
+            let to = self.head.write(context);
+            if let Some((index, _)) = words.first().filter(|_| self.head.usage_has_choice) {
+                to.raw("{\"index\":").number(i64::from(*index));
+                to.raw(",\"delta\":{},\"finish_reason\":null}");
+            }
+            to.raw("],\"usage\":").raw(&counts).raw("}").end();
         }
         context.writer.done();
     }
@@ -530,6 +549,29 @@ fn is_empty(event: &Event<'_>) -> bool {
             | Event::RefusalDelta(delta)
             | Event::ToolCallDelta(delta) if delta.text.is_empty()
     )
+}
+
+/// Returns the usage object: the values as sent if the source has this dialect, otherwise from the counts.
+fn usage(context: &EncodeContext, counts: &Counts) -> String {
+    let mut to = Writer::default();
+    if let Some(sent) = &context.answer.own_usage {
+        canonical(&mut to, sent);
+        return to.into_text();
+    }
+    to.raw("{\"prompt_tokens\":");
+    to.number(counts.input.unwrap_or(0));
+    to.raw(",\"completion_tokens\":");
+    to.number(counts.output.unwrap_or(0));
+    to.raw(",\"total_tokens\":").number(counts.sum());
+    let prompt = [
+        ("cached_tokens", counts.cached),
+        ("cache_write_tokens", counts.cache_write),
+    ];
+    details(&mut to, "prompt_tokens_details", &prompt);
+    let completion = [("reasoning_tokens", counts.reasoning)];
+    details(&mut to, "completion_tokens_details", &completion);
+    to.raw("}");
+    to.into_text()
 }
 
 fn details(to: &mut Writer, name: &str, counts: &[(&str, Option<i64>)]) {

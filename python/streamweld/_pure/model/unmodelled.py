@@ -22,6 +22,7 @@ __all__ = [
     "Members",
     "MembersOf",
     "OtherEvent",
+    "ReasoningFacts",
     "Unmodelled",
 ]
 
@@ -100,6 +101,17 @@ class ChunkFacts:
 
 
 @dataclass(slots=True, frozen=True)
+class ReasoningFacts:
+    """What no event contains about the reasoning of a Chat delta. Precedes its text."""
+
+    choice: int
+    # The members that contain the text, if they changed. Empty if only `reasoning_details` contains it.
+    fields: tuple[str, ...] | None
+    details: str | None  # the entries of `reasoning_details`, as a JSON array
+    has_text: bool  # whether an event with the text follows
+
+
+@dataclass(slots=True, frozen=True)
 class ChoiceMembers:
     """Unknown members of a Chat choice that no event of their chunk contains."""
 
@@ -113,5 +125,6 @@ Unmodelled: TypeAlias = (
     | OtherEvent
     | Members
     | ChunkFacts
+    | ReasoningFacts
     | ChoiceMembers
 )

@@ -210,6 +210,7 @@ impl Answer for Message {
             }
             Unmodelled::Members { .. }
             | Unmodelled::Chunk(_)
+            | Unmodelled::Reasoning(_)
             | Unmodelled::ChoiceMembers
             | Unmodelled::BlockMembers { .. }
             | Unmodelled::OtherEvent { .. } => {}

@@ -26,6 +26,18 @@ pub struct ChunkFacts<'a> {
     pub counts: bool,
 }
 
+/// What no event contains about the reasoning of a Chat delta.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReasoningFacts<'a> {
+    pub choice: i32,
+    /// The members that contain the text, if they changed. Empty if only `reasoning_details` contains it.
+    pub fields: Option<&'a [&'static str]>,
+    /// The entries of `reasoning_details`, as a JSON array.
+    pub details: Option<&'a str>,
+    /// True if an event with the text follows.
+    pub has_text: bool,
+}
+
 /// Content that no event type can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unmodelled<'a> {
@@ -50,6 +62,8 @@ pub enum Unmodelled<'a> {
     /// A Chat chunk. Not repeated for a chunk that has the same members as the chunk before it and neither a finish
     /// reason nor token counts.
     Chunk(ChunkFacts<'a>),
+    /// The reasoning of a Chat delta; precedes its text.
+    Reasoning(ReasoningFacts<'a>),
     /// Unknown members of a Chat choice that no event of their chunk contains.
     ChoiceMembers,
 }

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamweld._pure.encode.chat.calls import Calls
 from streamweld._pure.encode.chat.chunk import ChunkHead
+from streamweld._pure.encode.chat.own_reasoning import OwnReasoning, written_delta
 from streamweld._pure.encode.common.citations import Citation, read_citation
 from streamweld._pure.encode.common.finish import CUT, SUCCESS, fault_of, finish_is_lost, finish_word, own_word
 from streamweld._pure.encode.common.logprobs import read_logprobs
 from streamweld._pure.encode.common.part_details import WrittenText
 from streamweld._pure.encode.common.usage import neutral
 from streamweld._pure.encode.common.writer import compact_json, members, quoted
-from streamweld._pure.model.unmodelled import ChoiceMembers, ChunkFacts
+from streamweld._pure.model.unmodelled import ChoiceMembers, ChunkFacts, ReasoningFacts
 from streamweld.events import (
     File,
     Finished,
@@ -61,8 +62,6 @@ _TARGET: Final = "chat"
 _MEMBER: Final[Mapping[type[Any], str]] = {
     TextDelta: "content",
     TextDone: "content",
-    ReasoningDelta: "reasoning_content",
-    ReasoningDone: "reasoning_content",
     RefusalDelta: "refusal",
     RefusalDone: "refusal",
 }
@@ -84,6 +83,7 @@ class Chat:
         self._length: dict[int, int] = {}  # length of the closed text parts per choice, in characters
         self._has_logprobs: set[int] = set()  # open parts whose log probabilities were written
         self._native: dict[int, str] = {}  # the source's own finish reasons, if the written words are less specific
+        self._reasoning: dict[int, OwnReasoning] = {}
         self._usage: Usage | None = None
         self._take: Mapping[type[Any], Callable[[Any], None]] = {
             ResponseStarted: self._begin,
@@ -161,6 +161,11 @@ class Chat:
         """Record what no event contains about the source's own chunks."""
         if isinstance(content, ChunkFacts):
             self._head.record(content)
+        elif isinstance(content, ReasoningFacts):
+            delta = self._reasoning.setdefault(content.choice, OwnReasoning()).record(content)
+            if delta is not None:
+                self._choice(content.choice)
+                self._chunk(content.choice, delta)
         elif isinstance(content, ChoiceMembers):
             self._context.losses.note("metadata")
 
@@ -210,7 +215,7 @@ class Chat:
         if event.text:
             self._choice(event.choice)
             self._written_texts.setdefault(event.part, WrittenText()).add(event.text)
-            delta = f'{{"{_MEMBER[type(event)]}":{quoted(event.text)}}}'
+            delta = self._text_delta(event, event.text)
             is_text = isinstance(event, TextDelta) and event.provider_metadata is not None
             found = read_logprobs(self._context.source, _TARGET, event.provider_metadata) if is_text else None
             if found is None:
@@ -238,7 +243,12 @@ class Chat:
         if rest is None:
             self._context.losses.note("text_corrected")
         elif rest:
-            self._chunk(event.choice, f'{{"{_MEMBER[type(event)]}":{quoted(rest)}}}')
+            self._chunk(event.choice, self._text_delta(event, rest))
+
+    def _text_delta(self, event: _Delta | _Done, text: str) -> str:
+        if isinstance(event, ReasoningDelta | ReasoningDone):
+            return self._reasoning.setdefault(event.choice, OwnReasoning()).next(text)
+        return written_delta((_MEMBER[type(event)],), text)
 
     def _text_done(self, event: TextDone) -> None:
         self._choice(event.choice)
@@ -266,6 +276,9 @@ class Chat:
         self._rest(event)
         if event.signature and self._context.carries:
             self._carry(event.choice, event.signature)
+            return
+        reasoning = self._reasoning.get(event.choice)
+        if reasoning is not None and reasoning.has_details:
             return
         if event.signature:
             self._context.losses.note("reasoning_signature")

@@ -3,6 +3,7 @@
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::chat::Chat;
+use crate::dialect::chat::KeptChunk;
 use crate::dialect::chat::choice::ChoiceState;
 use crate::dialect::chat::choice::Reading;
 use crate::dialect::chat::read::Chunk;
@@ -35,13 +36,7 @@ use crate::model::output::Output;
 use crate::model::spec::Code;
 use crate::model::unmodelled::ChunkFacts;
 use crate::model::unmodelled::Unmodelled;
-
-/// What was passed on about a chunk.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct KeptChunk {
-    members: String,
-    has_choice: bool,
-}
+use std::mem;
 
 impl Chat {
     /// Decodes the members of a chunk. Returns the first error of a choice, if any.
@@ -109,6 +104,9 @@ impl Chat {
                     let state = self.choice(wire, choice.index, position, notes, at)?;
                     let index = state.index;
                     let taken = state.take(wire, choice, &mut fresh, notes, at, reading)?;
+                    if mem::take(&mut state.has_new_fields) {
+                        self.cache.clear(); // a template stands for reasoning in the same members
+                    }
                     upstream_error = upstream_error.or(taken.upstream_error);
                     let clean = wire.out.diagnostic_count() == before
                         && !(notes.is_odd() && wire.out.wants_wire_facts());

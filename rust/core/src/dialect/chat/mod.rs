@@ -21,7 +21,6 @@ pub(crate) mod usage;
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::report_wide_integer;
 use crate::dialect::chat::choice::ChoiceState;
-use crate::dialect::chat::chunk::KeptChunk;
 pub(crate) use crate::dialect::chat::error::is_error_body;
 pub(crate) use crate::dialect::chat::payload_kind::has_usable_data;
 pub(crate) use crate::dialect::chat::payload_kind::is_body;
@@ -54,6 +53,8 @@ use crate::model::output::Output;
 use crate::model::small_map::List;
 use crate::model::small_map::Set;
 use crate::model::spec::Code;
+use crate::model::unmodelled::ReasoningFacts;
+use crate::model::unmodelled::Unmodelled;
 use crate::sse::WholeEvents;
 use std::borrow::Cow;
 
@@ -72,6 +73,13 @@ pub(crate) struct Chat {
     /// What was passed on about the last chunk; only for repair.
     kept: KeptChunk,
     cache: Cache,
+}
+
+/// What was passed on about a chunk.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct KeptChunk {
+    members: String,
+    has_choice: bool,
 }
 
 impl Chat {
@@ -321,6 +329,14 @@ fn act(
         ChunkKind::Text | ChunkKind::Reasoning if found.text.is_empty() => return Ok(false),
         ChunkKind::Text => assembler.text(out, choice, text, metadata)?,
         ChunkKind::Reasoning => {
+            if found.details.is_some() && out.wants_wire_facts() {
+                out.keep(Unmodelled::Reasoning(ReasoningFacts {
+                    choice,
+                    fields: None,
+                    details: found.details,
+                    has_text: true,
+                }));
+            }
             assembler.reasoning(out, choice, "raw", text, metadata)?;
             if found.details.is_some() {
                 assembler.reasoning_attributes(out, choice, None, None, found.details)?;

@@ -8,12 +8,15 @@
 
 mod calls;
 mod chunk;
+mod own_reasoning;
 
 use crate::encode::chat::calls::CallOutput;
 use crate::encode::chat::calls::Calls;
 use crate::encode::chat::chunk::ChunkHead;
 use crate::encode::chat::chunk::LAST;
 use crate::encode::chat::chunk::begin_chunk;
+use crate::encode::chat::own_reasoning::OwnReasoning;
+use crate::encode::chat::own_reasoning::Written;
 use crate::encode::common::citations::Citation;
 use crate::encode::common::citations::citations;
 use crate::encode::common::compact_json::canonical;
@@ -43,6 +46,8 @@ pub(crate) struct Chat {
     choices: List<Choice>,
     /// Text written so far for each open part.
     pub(crate) parts: Map<u32, ChatPart>,
+    /// True if a choice may have `reasoning_details` that wait for the text of their delta.
+    has_waiting_details: bool,
     /// Pages cited without a position, per choice: URL and title.
     pages: Map<i32, Vec<(String, String)>>,
 }
@@ -59,6 +64,8 @@ pub(crate) struct Choice {
     length: i64,
     /// Number of reasoning carriers written.
     carriers: i64,
+    /// The reasoning of the source's own deltas.
+    reasoning: OwnReasoning,
     /// True once the choice was opened.
     is_open: bool,
     calls: Calls,
@@ -136,9 +143,13 @@ impl Encoder for Chat {
             self.open(context, choice);
         }
         match *event {
-            Event::TextDelta(delta) => self.write_text(context, "content", delta),
-            Event::ReasoningDelta(delta) => self.write_text(context, "reasoning_content", delta),
-            Event::RefusalDelta(delta) => self.write_text(context, "refusal", delta),
+            Event::TextDelta(delta) => self.write_text(context, &Written::of("content"), delta),
+            Event::ReasoningDelta(delta) if delta.text.is_empty() => {}
+            Event::ReasoningDelta(delta) => {
+                let written = self.choice(choice).reasoning.next();
+                self.write_text(context, &written, delta);
+            }
+            Event::RefusalDelta(delta) => self.write_text(context, &Written::of("refusal"), delta),
             Event::ToolCallDelta(delta) => {
                 let (calls, mut to) = self.calls(context, choice);
                 calls.delta(&mut to, delta.part, delta.text);
@@ -158,7 +169,7 @@ impl Encoder for Chat {
                     written_text
                 };
                 let length = i64::try_from(written.chars().count()).unwrap_or(i64::MAX);
-                self.rest(context, "content", (part, choice), text);
+                self.rest(context, &Written::of("content"), (part, choice), text);
                 if let Some(annotations) = annotations {
                     self.cite(context, choice, annotations, length);
                 }
@@ -173,14 +184,16 @@ impl Encoder for Chat {
                 encrypted_content,
                 ..
             } => {
-                self.rest(context, "reasoning_content", (part, choice), text);
+                let written = self.choice(choice).reasoning.next();
+                self.rest(context, &written, (part, choice), text);
                 match signature.filter(|_| context.carries()) {
                     Some(carrier) => self.carry(context, choice, carrier),
+                    None if self.choice(choice).reasoning.has_details => {}
                     None => context.sealed(kind, text, signature, encrypted_content),
                 }
             }
             Event::RefusalDone(Delta { part, text, .. }) => {
-                self.rest(context, "refusal", (part, choice), text);
+                self.rest(context, &Written::of("refusal"), (part, choice), text);
             }
             Event::ToolCallStarted { .. } => {
                 let (calls, mut to) = self.calls(context, choice);
@@ -237,6 +250,11 @@ impl Encoder for Chat {
     }
 
     fn keep(&mut self, piece: &Delta<'_>) -> bool {
+        if self.has_waiting_details {
+            self.has_waiting_details = false; // they passed together with this piece
+            let choices = self.choices.iter_mut();
+            choices.for_each(|choice| choice.reasoning.forget_details());
+        }
         if let Some(part) = self.parts.get_mut(&piece.part) {
             part.written_text.push_str(piece.text);
             return true;
@@ -249,6 +267,17 @@ impl Encoder for Chat {
     fn write_unmodelled(&mut self, context: &mut EncodeContext, content: &Unmodelled<'_>) {
         match content {
             Unmodelled::Chunk(chunk) => self.head.record(chunk),
+            Unmodelled::Reasoning(facts) => {
+                let reasoning = &mut self.choice(facts.choice).reasoning;
+                let details = reasoning.record(facts);
+                self.has_waiting_details |= facts.has_text && facts.details.is_some();
+                if let Some(details) = details {
+                    self.open(context, facts.choice);
+                    let to = self.begin_chunk(context, facts.choice);
+                    details.write(to, "");
+                    to.raw(LAST).end();
+                }
+            }
             Unmodelled::ChoiceMembers => context.losses.note("metadata"),
             _ => {}
         }
@@ -327,19 +356,18 @@ impl Chat {
     }
 
     /// Writes a piece of text.
-    fn write_text(&mut self, context: &mut EncodeContext, member: &str, delta: Delta<'_>) {
+    fn write_text(&mut self, context: &mut EncodeContext, written: &Written, delta: Delta<'_>) {
         if delta.text.is_empty() {
             return;
         }
         let part = self.parts.slot(delta.part);
         part.written_text.push_str(delta.text);
         let source = context.source;
-        let metadata = delta.metadata.filter(|_| member == "content");
+        let metadata = delta.metadata.filter(|_| written.fields == ["content"]);
         let found = metadata.and_then(|metadata| logprobs(source, NAME, Some(metadata)));
         part.has_logprobs |= found.is_some();
         let to = self.begin_chunk(context, delta.choice);
-        to.raw("{\"").raw(member).raw("\":").string(delta.text);
-        to.raw("}");
+        written.write(to, delta.text);
         if let Some(found) = found {
             chances(to, &found.tokens);
         }
@@ -387,7 +415,7 @@ impl Chat {
     fn rest(
         &mut self,
         context: &mut EncodeContext,
-        member: &str,
+        written: &Written,
         (part, choice): (u32, i32),
         text: &str,
     ) {
@@ -396,7 +424,7 @@ impl Chat {
             Some("") => {}
             Some(rest) => self.write_text(
                 context,
-                member,
+                written,
                 Delta {
                     part,
                     text: rest,

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from streamweld._json import loads_raw
 from streamweld._pure.encode.common.encode_context import arguments_of
+from streamweld._pure.encode.common.extra_members import joined, size, writable
 from streamweld._pure.encode.common.provider_metadata import is_genuine
 from streamweld._pure.encode.common.sequential_answer import SequentialAnswer
 from streamweld._pure.encode.common.sequential_blocks import Block, UnmodelledBlock
 from streamweld._pure.encode.common.source_blocks import SourceBlocks
 from streamweld._pure.encode.common.writer import compact_json, members, quoted, spliced
-from streamweld._pure.json.scanner import replace_lone_surrogates
 from streamweld._pure.model.unmodelled import (
     Annotated,
     BlockClosed,
@@ -32,8 +32,6 @@ from streamweld._pure.model.unmodelled import (
 from streamweld.events import File, ReasoningDone, Source, TextDone
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from streamweld._pure.encode.common.encode_context import EncodeContext
     from streamweld._pure.encode.common.finish import Fault
     from streamweld._pure.encode.common.sequential_blocks import StandalonePart
@@ -85,9 +83,9 @@ class Anthropic(SequentialAnswer):
             content="[]",
             stop_reason="null",
             stop_sequence="null",
-            usage=_joined('{"input_tokens":0,"output_tokens":0}', self._taken("start_usage", _COUNTS)),
+            usage=joined('{"input_tokens":0,"output_tokens":0}', self._taken("start_usage", _COUNTS)),
         )
-        message = _joined(message, self._taken("message"))
+        message = joined(message, self._taken("message"))
         self._frame("message_start", message=message)
 
     def write_end(self, word: str, finished: Finished, counts: Counts | None) -> None:  # noqa: ARG002
@@ -95,12 +93,12 @@ class Anthropic(SequentialAnswer):
         if not self.context.passed.finished:
             extra = self._taken("delta")
             sequence = extra.pop("stop_sequence", "null")
-            delta = _joined(members(stop_reason=quoted(word), stop_sequence=sequence), extra)
+            delta = joined(members(stop_reason=quoted(word), stop_sequence=sequence), extra)
             extra = self._taken("end_usage", _COUNTS)
-            usage = _joined(self._usage(counts, is_detailed="output_tokens_details" in extra), extra)
+            usage = joined(self._usage(counts, is_detailed="output_tokens_details" in extra), extra)
             body = members(type='"message_delta"', delta=delta, usage=usage)
-            self.context.frames.named("message_delta", _joined(body, self._taken("end")))
-        self.context.frames.named("message_stop", _joined(members(type='"message_stop"'), self._taken("stop")))
+            self.context.frames.named("message_delta", joined(body, self._taken("end")))
+        self.context.frames.named("message_stop", joined(members(type='"message_stop"'), self._taken("stop")))
 
     def write_fault(self, fault: Fault, counts: Counts | None) -> None:  # noqa: ARG002
         """Write the error.
@@ -144,13 +142,13 @@ class Anthropic(SequentialAnswer):
         elif block.kind != "reasoning":
             if block.kind == "refusal":
                 self.context.losses.note("refusal")
-            self._start(block, _joined('{"type":"text","text":""}', block.members))
+            self._start(block, joined('{"type":"text","text":""}', block.members))
         elif isinstance(done, ReasoningDone) and done.encrypted_content and not done.text:
             block.metadata_written = True
             start = members(type='"redacted_thinking"', data=quoted(done.encrypted_content))
-            self._start(block, _joined(start, block.members))
+            self._start(block, joined(start, block.members))
         else:
-            self._start(block, _joined('{"type":"thinking","thinking":"","signature":""}', block.members))
+            self._start(block, joined('{"type":"thinking","thinking":"","signature":""}', block.members))
 
     def piece(self, block: Block, text: str) -> None:
         if block.kind == "call":
@@ -243,7 +241,7 @@ class Anthropic(SequentialAnswer):
         elif kind != '"mcp_tool_use"':
             kind = '"server_tool_use"'
         start = members(type=kind, id=quoted(block.call_id), name=quoted(block.name), input="{}")
-        self._start(block, _joined(start, extra))
+        self._start(block, joined(start, extra))
 
     def close_call(self, call: ToolCall, text: str) -> bool:  # noqa: ARG002
         self._note_call(call)
@@ -303,7 +301,7 @@ class Anthropic(SequentialAnswer):
                 elif self._latest is not None and self._latest[0] == content.index:
                     self._leave()
             case BlockMembers():
-                self.context.passed.members = content.index, _writable(content.members)
+                self.context.passed.members = content.index, writable(content.members)
             case Annotated():
                 self._annotated(self.blocks, content)
             case OtherEvent():
@@ -312,7 +310,7 @@ class Anthropic(SequentialAnswer):
                 else:
                     self.context.frames.named(content.event, spliced(content.payload))
             case Members():
-                self._keep_members(content.of, _writable(content.members))
+                self._keep_members(content.of, writable(content.members))
 
     def unmodelled_block(self, block: Block, content: UnmodelledBlock) -> None:
         self._start(block, spliced(content.start))
@@ -360,7 +358,7 @@ class Anthropic(SequentialAnswer):
         if not extra:
             return
         known = self._members.setdefault(of, {})
-        if known and _size(known) + _size(extra) > _MOST:
+        if known and size(known) + size(extra) > _MOST:
             if not extra.keys() >= known.keys():
                 self.context.losses.note("metadata")
             known.clear()
@@ -371,25 +369,6 @@ class Anthropic(SequentialAnswer):
         has.
         """
         return {name: raw for name, raw in self._members.pop(of, {}).items() if name not in written}
-
-
-def _joined(start: str, extra: Raw) -> str:
-    """Return the object with additional members, whose values are JSON as sent."""
-    return start[:-1] + "".join([f",{quoted(name)}:{spliced(raw)}" for name, raw in extra.items()]) + "}"
-
-
-def _writable(members: Mapping[str, str]) -> Raw:
-    """Return a copy with names that UTF-8 can represent. A repeated name has the position of its last value."""
-    writable: Raw = {}
-    for name, raw in members.items():
-        name_as_utf8 = replace_lone_surrogates(name)
-        writable.pop(name_as_utf8, None)
-        writable[name_as_utf8] = raw
-    return writable
-
-
-def _size(extra: Raw) -> int:
-    return sum([len(name.encode()) + len(raw.encode()) for name, raw in extra.items()])
 
 
 def _number(count: int | None) -> str | None:

@@ -13,7 +13,7 @@ from streamweld._pure.encode.common.finish import CUT, fault_of, finish_word, ow
 from streamweld._pure.encode.common.part_details import WrittenText
 from streamweld._pure.encode.common.provider_metadata import is_genuine
 from streamweld._pure.encode.common.usage import neutral
-from streamweld._pure.encode.common.writer import members, quoted, spliced
+from streamweld._pure.encode.common.writer import compact_json, members, quoted, spliced
 from streamweld.events import (
     File,
     Finished,
@@ -50,6 +50,16 @@ _Done: TypeAlias = TextDone | ReasoningDone | RefusalDone
 
 _TARGET: Final = "gemini"
 _PROVIDER: Final = "google"
+# Protobuf names of the counts, which clients do not read.
+_PROTO_COUNTS: Final = frozenset(
+    {
+        "prompt_token_count",
+        "candidates_token_count",
+        "total_token_count",
+        "cached_content_token_count",
+        "thoughts_token_count",
+    }
+)
 _MALFORMED: Final = "MALFORMED_FUNCTION_CALL"
 # Finish reasons that would hide the fact that a call's arguments are not an object.
 _HIDING: Final = frozenset({"stop", "tool_calls", "other"})
@@ -271,12 +281,20 @@ class Gemini:
         return (self._raw.get(index) or word) if self._context.passed.own else word
 
     def _counts(self) -> str | None:
-        """Return the usage. `candidatesTokenCount` excludes thoughts."""
+        """Return the usage: the values as sent if the source has this dialect and clients read their names, otherwise
+        from the counts. `candidatesTokenCount` excludes thoughts.
+        """
         if self._usage is None:
             return None
         counts = neutral(self._usage, self._context.source)
         if counts.is_blank:
             return None
+        sent = self._usage.raw if self._context.passed.own else None
+        if sent is not None:
+            if not any("_" in name for name in sent):
+                return compact_json(sent)
+            if not sent.keys() <= _PROTO_COUNTS:
+                self._context.losses.note("usage_detail")
         answer = None if counts.output is None else max(0, counts.output - (counts.reasoning or 0))
         return members(
             promptTokenCount=_number(counts.input),

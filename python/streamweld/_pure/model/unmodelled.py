@@ -17,9 +17,12 @@ __all__ = [
     "BlockDelta",
     "BlockMembers",
     "BlockOpened",
+    "ChoiceMembers",
+    "ChunkFacts",
     "Members",
     "MembersOf",
     "OtherEvent",
+    "ReasoningFacts",
     "Unmodelled",
 ]
 
@@ -83,4 +86,45 @@ class Members:
     members: Mapping[str, str]
 
 
-Unmodelled: TypeAlias = BlockMembers | BlockOpened | BlockDelta | BlockClosed | Annotated | OtherEvent | Members
+@dataclass(slots=True, frozen=True)
+class ChunkFacts:
+    """What no event contains about a Chat chunk.
+
+    Not repeated for a chunk that has the same members as the chunk before it and neither a finish reason nor token
+    counts.
+    """
+
+    members: Mapping[str, str]  # the unknown members
+    has_choice: bool
+    finishes: bool  # whether a choice has a finish reason
+    counts: bool  # whether the chunk has token counts
+
+
+@dataclass(slots=True, frozen=True)
+class ReasoningFacts:
+    """What no event contains about the reasoning of a Chat delta. Precedes its text."""
+
+    choice: int
+    # The members that contain the text, if they changed. Empty if only `reasoning_details` contains it.
+    fields: tuple[str, ...] | None
+    details: str | None  # the entries of `reasoning_details`, as a JSON array
+    has_text: bool  # whether an event with the text follows
+
+
+@dataclass(slots=True, frozen=True)
+class ChoiceMembers:
+    """Unknown members of a Chat choice that no event of their chunk contains."""
+
+
+Unmodelled: TypeAlias = (
+    BlockMembers
+    | BlockOpened
+    | BlockDelta
+    | BlockClosed
+    | Annotated
+    | OtherEvent
+    | Members
+    | ChunkFacts
+    | ReasoningFacts
+    | ChoiceMembers
+)

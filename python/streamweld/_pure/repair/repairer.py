@@ -74,6 +74,8 @@ _RUNS_AT_CLOSE: Final = frozenset({"anthropic"})  # dialects whose clients run a
 # Dialects whose clients parse truncated arguments, so that only an unsuccessful finish reason keeps the clients from
 # running the call.
 _PARSES_PARTIAL: Final = frozenset({"anthropic"})
+# Dialects in which calls have no end of their own, so that nothing is missing after blocks with complete calls.
+_CALLS_WITHOUT_END: Final = frozenset({"chat"})
 _WHOLE_CALLS: Final = frozenset({"gemini"})  # dialects in which a call that has partly passed cannot be continued
 
 
@@ -224,6 +226,8 @@ class Repairer:
             try:
                 self._read()
                 self._parser.close(broken)
+                if self._lacks_only_marker:
+                    self._pass(b"")
                 self._finish()
                 if self._rendering or self._parser.out.misread:
                     self._explain()
@@ -694,6 +698,18 @@ class Repairer:
         return self._encoder
 
     # The end
+
+    @property
+    def _lacks_only_marker(self) -> bool:
+        """Whether clients interpret all held blocks correctly, and only the terminal marker is missing."""
+        out = self._parser.out
+        is_intact = not (out.misread or out.emptied or self._rendering or self._ended or self._reported)
+        return (
+            is_intact
+            and bool(self._held)
+            and self.dialect in _CALLS_WITHOUT_END
+            and self._parser.completeness == "assumed"
+        )
 
     def _finish(self) -> None:
         """End the response, whether it is complete or truncated."""

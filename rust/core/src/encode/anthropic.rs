@@ -14,6 +14,10 @@ use crate::encode::common::block::UnmodelledBlock;
 use crate::encode::common::compact_json::canonical;
 use crate::encode::common::compact_json::spliced;
 use crate::encode::common::encode_context::EncodeContext;
+use crate::encode::common::extra_members::ExtraMembers;
+use crate::encode::common::extra_members::join;
+use crate::encode::common::extra_members::parsed;
+use crate::encode::common::extra_members::size;
 use crate::encode::common::finish::EndingError;
 use crate::encode::common::part_details::Call;
 use crate::encode::common::part_details::CallRef;
@@ -32,7 +36,6 @@ use crate::json::Kind as JsonKind;
 use crate::json::Raw;
 use crate::json::members::first_item;
 use crate::json::members::items;
-use crate::json::members::members;
 use crate::model::small_map::Map;
 use crate::model::unmodelled::MembersOf;
 use crate::model::unmodelled::Unmodelled;
@@ -70,9 +73,6 @@ struct UnwrittenMembers {
     end_usage: ExtraMembers,
     stop: ExtraMembers,
 }
-
-/// Members by name, as sent.
-type ExtraMembers = Vec<(String, String)>;
 
 /// Usage members that are written from the counts.
 const COUNTS: [&str; 4] = [
@@ -209,6 +209,9 @@ impl Answer for Message {
                 }
             }
             Unmodelled::Members { .. }
+            | Unmodelled::Chunk(_)
+            | Unmodelled::Reasoning(_)
+            | Unmodelled::ChoiceMembers
             | Unmodelled::BlockMembers { .. }
             | Unmodelled::OtherEvent { .. } => {}
         }
@@ -591,26 +594,6 @@ fn frame<'j>(context: &'j mut EncodeContext, kind: &str) -> &'j mut Writer {
     to.raw("\ndata: {\"type\":\"").raw(kind).raw("\"")
 }
 
-/// Adds members to the object that is being written, except members that the object already has.
-fn join(to: &mut Writer, extra: &ExtraMembers, written: &[&str]) {
-    let is_new = |name: &String| !written.contains(&name.as_str());
-    for (name, text) in extra.iter().filter(|(name, _)| is_new(name)) {
-        spliced(to.raw(",").string(name).raw(":"), text);
-    }
-}
-
-/// Returns the members of an object.
-fn parsed(object: &str) -> ExtraMembers {
-    let members = members(Raw {
-        text: object,
-        kind: JsonKind::Object,
-    });
-    let texts = members
-        .into_iter()
-        .map(|member| (member.key.name().into_owned(), member.raw.text.to_owned()));
-    texts.collect()
-}
-
 /// Returns the unknown members in the start of a block.
 fn extra_of(block: &Block) -> ExtraMembers {
     block.members.as_deref().map(parsed).unwrap_or_default()
@@ -620,11 +603,6 @@ fn canonical_object(metadata: &str) -> String {
     let mut to = Writer::default();
     canonical(&mut to, metadata);
     to.into_text()
-}
-
-fn size(extra: &ExtraMembers) -> usize {
-    let sizes = extra.iter().map(|(name, text)| name.len() + text.len());
-    sizes.sum()
 }
 
 /// Returns the annotations of a text part if the source has the same dialect and there are any.

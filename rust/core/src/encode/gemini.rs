@@ -2,6 +2,7 @@
 //!
 //! The parts of each candidate are written in order. A call is written when it is complete, in one part.
 
+use crate::encode::common::compact_json::canonical;
 use crate::encode::common::compact_json::spliced;
 use crate::encode::common::encode_context::Call;
 use crate::encode::common::encode_context::EncodeContext;
@@ -26,6 +27,14 @@ use std::borrow::Cow;
 
 const NAME: &str = "gemini";
 const PROVIDER: &str = "google";
+/// Protobuf names of the counts, which clients do not read.
+const PROTO_COUNTS: [&str; 5] = [
+    "prompt_token_count",
+    "candidates_token_count",
+    "total_token_count",
+    "cached_content_token_count",
+    "thoughts_token_count",
+];
 const SIGNATURE: &str = "thoughtSignature";
 
 /// Kind of text.
@@ -363,6 +372,7 @@ impl Gemini {
         if words.is_empty() && counts.is_none() {
             return;
         }
+        let counts = counts.map(|counts| usage(context, &counts));
         let to = context.writer.data();
         to.raw("{\"candidates\":[");
         let mut mark = "";
@@ -373,30 +383,53 @@ impl Gemini {
         }
         to.raw("]");
         if let Some(counts) = counts {
-            let shown = counts.output.map(|output| {
-                let thoughts = counts.reasoning.unwrap_or(0);
-                output.saturating_sub(thoughts).max(0)
-            });
-            let members = [
-                ("promptTokenCount", counts.input),
-                ("candidatesTokenCount", shown),
-                ("totalTokenCount", counts.total),
-                ("cachedContentTokenCount", counts.cached),
-                ("thoughtsTokenCount", counts.reasoning),
-            ];
-            let mut mark = ",\"usageMetadata\":{\"";
-            for (name, count) in members {
-                if let Some(count) = count {
-                    to.raw(mark).raw(name).raw("\":").number(count);
-                    mark = ",\"";
-                }
-            }
-            if mark == ",\"" {
-                to.raw("}");
-            }
+            to.raw(",\"usageMetadata\":").raw(&counts);
         }
         self.end_of_all(context);
     }
+}
+
+/// Returns the usage object: the values as sent if the source has this dialect and clients read their names, otherwise
+/// from the counts.
+fn usage(context: &mut EncodeContext, counts: &Counts) -> String {
+    let mut to = Writer::default();
+    if let Some(sent) = &context.answer.own_usage {
+        let object = Object::of(Raw {
+            text: sent,
+            kind: Kind::Object,
+        });
+        let names = object.map(|object| object.names()).unwrap_or_default();
+        if !names.iter().any(|name| name.contains('_')) {
+            canonical(&mut to, sent);
+            return to.into_text();
+        }
+        if !names
+            .iter()
+            .all(|name| PROTO_COUNTS.contains(&name.as_str()))
+        {
+            context.losses.note("usage_detail");
+        }
+    }
+    let shown = counts.output.map(|output| {
+        let thoughts = counts.reasoning.unwrap_or(0);
+        output.saturating_sub(thoughts).max(0)
+    });
+    let members = [
+        ("promptTokenCount", counts.input),
+        ("candidatesTokenCount", shown),
+        ("totalTokenCount", counts.total),
+        ("cachedContentTokenCount", counts.cached),
+        ("thoughtsTokenCount", counts.reasoning),
+    ];
+    let mut mark = "{\"";
+    for (name, count) in members {
+        if let Some(count) = count {
+            to.raw(mark).raw(name).raw("\":").number(count);
+            mark = ",\"";
+        }
+    }
+    to.raw("}");
+    to.into_text()
 }
 
 /// Returns the members at the end of every chunk: the model and the response id, if the source sent them.

@@ -14,6 +14,30 @@ pub enum MembersOf {
     Stop,
 }
 
+/// What no event contains about a Chat chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChunkFacts<'a> {
+    /// The unknown members, as a JSON object.
+    pub members: &'a str,
+    pub has_choice: bool,
+    /// True if a choice has a finish reason.
+    pub finishes: bool,
+    /// True if the chunk has token counts.
+    pub counts: bool,
+}
+
+/// What no event contains about the reasoning of a Chat delta.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReasoningFacts<'a> {
+    pub choice: i32,
+    /// The members that contain the text, if they changed. Empty if only `reasoning_details` contains it.
+    pub fields: Option<&'a [&'static str]>,
+    /// The entries of `reasoning_details`, as a JSON array.
+    pub details: Option<&'a str>,
+    /// True if an event with the text follows.
+    pub has_text: bool,
+}
+
 /// Content that no event type can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unmodelled<'a> {
@@ -35,4 +59,11 @@ pub enum Unmodelled<'a> {
     },
     /// Unknown members of one object.
     Members { of: MembersOf, members: &'a str },
+    /// A Chat chunk. Not repeated for a chunk that has the same members as the chunk before it and neither a finish
+    /// reason nor token counts.
+    Chunk(ChunkFacts<'a>),
+    /// The reasoning of a Chat delta; precedes its text.
+    Reasoning(ReasoningFacts<'a>),
+    /// Unknown members of a Chat choice that no event of their chunk contains.
+    ChoiceMembers,
 }

@@ -16,9 +16,15 @@ use crate::repair::verdict::ParseResult;
 /// Dialects in which no event marks the end of a response.
 const UNMARKED: [&str; 1] = ["gemini"];
 
+/// Dialects in which calls have no end of their own, so that nothing is missing after blocks with complete calls.
+const CALLS_WITHOUT_END: [&str; 1] = ["chat"];
+
 impl Repairer {
     /// Writes the remaining output at the end of the input.
     pub(crate) fn last(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
+        if self.lacks_only_marker() {
+            self.pass_held(read);
+        }
         self.finish();
         if self.sink.rendering || self.sink.block.misread {
             self.explain(read)?;
@@ -30,6 +36,17 @@ impl Repairer {
         }
         self.pass(read);
         Ok(())
+    }
+
+    /// Returns true if clients interpret all held blocks correctly, and only the terminal marker is missing.
+    fn lacks_only_marker(&self) -> bool {
+        let sink = &self.sink;
+        let is_intact = !(sink.block.misread || sink.block.emptied || sink.rendering || self.ended);
+        is_intact
+            && !self.held.is_empty()
+            && sink.reported.is_none()
+            && CALLS_WITHOUT_END.contains(&sink.context.source)
+            && self.parser.completeness_so_far() == Completeness::Assumed
     }
 
     /// Ends the response, whether it is complete or truncated.

@@ -510,10 +510,14 @@ impl Repairer {
 
     /// Passes the held blocks and the current block through unchanged.
     fn pass(&mut self, read: &mut Read<'_, '_>) {
+        self.pass_held(read);
+        self.go_out(read);
+    }
+
+    pub(crate) fn pass_held(&mut self, read: &mut Read<'_, '_>) {
         self.held.pass(read);
         let numbered = self.ordinal != self.parser.payloads();
         self.sink.pass(numbered);
-        self.go_out(read);
     }
 
     fn go_out(&mut self, read: &mut Read<'_, '_>) {

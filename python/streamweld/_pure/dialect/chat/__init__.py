@@ -18,7 +18,8 @@ from streamweld._pure.dialect.chat.readers import check_chunk, lacks_object
 from streamweld._pure.dialect.chat.usage import read_usage_member
 from streamweld._pure.dialect.upstream_error import ErrorFields, text_error
 from streamweld._pure.json.kinds import integer, is_array, is_object
-from streamweld._pure.json.members import as_object
+from streamweld._pure.json.members import as_object, leftovers
+from streamweld._pure.model.unmodelled import ChunkFacts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,6 +56,7 @@ class ChatDecoder:
         self._merged: dict[int, ChoiceReader] = {}
         self._members = ChunkMembers()
         self._started = False
+        self._kept: tuple[list[tuple[str, str]], bool] = ([], False)  # what was passed on about the last chunk
         self._chunk_id: str | None = None
         self.ended = False
 
@@ -163,6 +165,8 @@ class ChatDecoder:
 
     def _chunk(self, chunk: Chunk) -> ErrorFields | None:
         value, path, notes = chunk.value, chunk.path, chunk.notes
+        if self._out.on_unmodelled is not None:
+            self._keep(chunk)
         if not self._started:
             self._start(chunk)
         new_id = self._restarts and not chunk.recovered and self._id_changed(value)
@@ -189,6 +193,19 @@ class ChatDecoder:
             read_usage_member(chunk.payload, groq, (*path, "x_groq"), notes, self._assembler)
         read_usage_member(chunk.payload, value, path, notes, self._assembler)
         return error
+
+    def _keep(self, chunk: Chunk) -> None:
+        """Pass on what no event contains about a chunk."""
+        choices = chunk.value.get("choices")
+        listed = [choice for choice in choices if is_object(choice)] if is_array(choices) else []
+        groq = chunk.value.get("x_groq")
+        finishes = any(choice.get("finish_reason", choice.get("finishReason")) is not None for choice in listed)
+        counts = any(bool(holder.get("usage")) for holder in (chunk.value, groq, *listed) if is_object(holder))
+        members = leftovers(chunk.payload, chunk.path, chunk.value, CHUNK_FIELDS)
+        kept = list(members.items()), is_array(choices) and bool(choices)
+        if finishes or counts or kept != self._kept:
+            self._kept = kept
+            self._out.keep(ChunkFacts(members, kept[1], finishes, counts))
 
     def _start(self, chunk: Chunk) -> None:
         """Emit the start of the response from the first chunk.

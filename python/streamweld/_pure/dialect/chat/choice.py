@@ -30,6 +30,7 @@ from streamweld._pure.dialect.think_tags import NOTHING, ThinkSplitter, split_wh
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import as_object, leftovers
 from streamweld._pure.model.finish_words import meaning
+from streamweld._pure.model.unmodelled import ChoiceMembers, ReasoningFacts
 from streamweld._spec import DIALECTS
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ class ChoiceReader:
         "_legacy_form",
         "_messages",
         "_reasoning",
+        "_reasoning_fields",
         "_repetition_reported",
         "_has_text",
         "_think",
@@ -122,6 +124,7 @@ class ChoiceReader:
         self._audio_size = 0
         self._attached = False  # files or annotations arrived in deltas, so a complete message only repeats them
         self._repetition_reported = False
+        self._reasoning_fields: tuple[str, ...] = ()  # the members that contained the last reasoning; only for repair
         self.readers = Readers()
         self._begin()
 
@@ -178,6 +181,7 @@ class ChoiceReader:
             self._message(chunk, message, (*path, "message"), carry)
         left = as_object(carry.members)
         if left is not None:
+            self._tools.out.keep(ChoiceMembers())
             self._assembler.choice_metadata(self.index, left)
         read_usage_member(payload, item, path, notes, self._assembler)
         if reason is not None:
@@ -290,6 +294,7 @@ class ChoiceReader:
         details = thought.details
         if thought.doubt:
             self._tools.out.diagnose("ambiguous_cumulative", detail=thought.doubt)
+        self._keep_reasoning(thought, has_text=bool(thought.text))
         if thought.text:
             self._has_text = True
             if self._think is not None:
@@ -303,6 +308,18 @@ class ChoiceReader:
             # A gateway that repeats reasoning does so in every chunk.
             self._repetition_reported = True
             self._tools.out.diagnose("reasoning_repeated")
+
+    def _keep_reasoning(self, thought: Thought, *, has_text: bool) -> None:
+        """Pass on what no event contains about the reasoning of a delta."""
+        out = self._tools.out
+        if out.on_unmodelled is None:
+            return
+        changes = has_text and thought.fields != self._reasoning_fields
+        if changes:
+            self._reasoning_fields = thought.fields
+        if changes or thought.details is not None:
+            details = None if thought.details is None else thought.details.raw
+            out.keep(ReasoningFacts(self.index, thought.fields if changes else None, details, has_text))
 
     def _message(self, chunk: Chunk, message: dict[str, Any], path: Path, carry: Carry) -> None:
         """Reconcile a complete message with the streamed content, without appending to it."""
@@ -321,6 +338,8 @@ class ChoiceReader:
         if not fragments and _has_list(message):
             fragments = self._tools.calls.tool_uses(payload, message, path, notes, is_call=False)
         notes.report()
+        if not self._has_text:
+            self._keep_reasoning(thought, has_text=bool(reasoning))
         self._has_text = True
         # Emit a part's attributes first, because the message opens and closes its parts.
         details = thought.details

@@ -95,6 +95,7 @@ class Thought:
     """The reasoning of one delta or message."""
 
     text: str  # the text to emit
+    fields: tuple[str, ...]  # the fields that contain the text; empty if only `reasoning_details` contains it
     details: Details | None
     repeated: bool  # the same text was sent twice and used only once
     signature: str | None  # signature in a field that is not text
@@ -112,7 +113,8 @@ class ReasoningReader:
 
     def read(self, payload: Payload, delta: Mapping[str, Any], path: Path, extra: Raw, notes: Anomalies) -> Thought:
         """Return the new reasoning in a delta. A second field with different text is added to `extra`."""
-        text, repeated, signature = _plain_field(payload, delta, path, extra, notes)
+        text, fields, signature = _plain_field(payload, delta, path, extra, notes)
+        repeated = len(fields) > 1
         details = _details(payload, delta, path, notes)
         if details is not None and details.text:
             if text:
@@ -125,8 +127,8 @@ class ReasoningReader:
                 if doubts:
                     self._doubted = True
                     doubt: Literal["repeated", "appended"] = "repeated" if again else "appended"
-                    return Thought(text, details, repeated, signature, doubt)
-        return Thought(text, details, repeated, signature)
+                    return Thought(text, fields, details, repeated, signature, doubt)
+        return Thought(text, fields, details, repeated, signature)
 
 
 def _whole(text: str) -> str:
@@ -136,20 +138,21 @@ def _whole(text: str) -> str:
 
 def whole_reasoning(payload: Payload, message: Mapping[str, Any], path: Path, extra: Raw, notes: Anomalies) -> Thought:
     """Return the reasoning of a complete message."""
-    text, repeated, signature = _plain_field(payload, message, path, extra, notes)
+    text, fields, signature = _plain_field(payload, message, path, extra, notes)
     details = _details(payload, message, path, notes)
-    return Thought(text or (details.text if details is not None else ""), details, repeated, signature)
+    text = text or (details.text if details is not None else "")
+    return Thought(text, fields, details, len(fields) > 1, signature)
 
 
 def _plain_field(
     payload: Payload, delta: Mapping[str, Any], path: Path, extra: Raw, notes: Anomalies
-) -> tuple[str, bool, str | None]:
-    """Return the text of the first non-empty field, whether another field contains the same text, and the signature in
-    a field that is not text.
+) -> tuple[str, tuple[str, ...], str | None]:
+    """Return the text of the first non-empty field, the fields that contain this text, and the signature in a field
+    that is not text.
     """
     chosen = ""
+    fields: list[str] = []
     signature: str | None = None
-    repeated = False
     for field in FIELDS:
         value = delta.get(field)
         structured = None if value is None or isinstance(value, str) else read_reasoning(value)
@@ -160,13 +163,12 @@ def _plain_field(
             signature = notes.clean(structured[1]) or signature
         if not text:
             continue
-        if not chosen:
+        if chosen in ("", text):
             chosen = text
-        elif text == chosen:
-            repeated = True
+            fields.append(field)
         else:
             extra[field] = payload.raw(*path, field) or "null"
-    return chosen, repeated, signature
+    return chosen, tuple(fields), signature
 
 
 def _details(payload: Payload, delta: Mapping[str, Any], path: Path, notes: Anomalies) -> Details | None:

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from streamweld._json import loads_raw
 from streamweld._pure.encode.chat.calls import Calls
+from streamweld._pure.encode.chat.chunk import ChunkHead
+from streamweld._pure.encode.chat.own_reasoning import OwnReasoning, written_delta
 from streamweld._pure.encode.common.citations import Citation, read_citation
 from streamweld._pure.encode.common.finish import CUT, SUCCESS, fault_of, finish_is_lost, finish_word, own_word
 from streamweld._pure.encode.common.logprobs import read_logprobs
 from streamweld._pure.encode.common.part_details import WrittenText
 from streamweld._pure.encode.common.usage import neutral
-from streamweld._pure.encode.common.writer import members, quoted
-from streamweld._pure.json.kinds import integer, is_object
-from streamweld._pure.json.scanner import replace_lone_surrogates
+from streamweld._pure.encode.common.writer import compact_json, members, quoted
+from streamweld._pure.model.unmodelled import ChoiceMembers, ChunkFacts, ReasoningFacts
 from streamweld.events import (
     File,
     Finished,
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from streamweld._pure.encode.common.encode_context import EncodeContext
     from streamweld._pure.encode.common.finish import Ending, Fault
+    from streamweld._pure.model.unmodelled import Unmodelled
     from streamweld.events import Event
 
 __all__ = ["Chat"]
@@ -58,12 +59,9 @@ _Delta: TypeAlias = TextDelta | ReasoningDelta | RefusalDelta
 _Done: TypeAlias = TextDone | ReasoningDone | RefusalDone
 
 _TARGET: Final = "chat"
-_UNKNOWN_MODEL: Final = "unknown"
 _MEMBER: Final[Mapping[type[Any], str]] = {
     TextDelta: "content",
     TextDone: "content",
-    ReasoningDelta: "reasoning_content",
-    ReasoningDone: "reasoning_content",
     RefusalDelta: "refusal",
     RefusalDone: "refusal",
 }
@@ -74,8 +72,7 @@ class Chat:
 
     def __init__(self, context: EncodeContext) -> None:
         self._context = context
-        self._head = ""  # beginning of every chunk, created with the first chunk
-        self._started: ResponseStarted | None = None
+        self._head = ChunkHead(context)
         self._choices: dict[int, Calls] = {}
         self._finished: dict[int, str] = {}
         self._sent: dict[int, str | None] = {}  # finish reasons as sent, if the source has this dialect
@@ -86,6 +83,7 @@ class Chat:
         self._length: dict[int, int] = {}  # length of the closed text parts per choice, in characters
         self._has_logprobs: set[int] = set()  # open parts whose log probabilities were written
         self._native: dict[int, str] = {}  # the source's own finish reasons, if the written words are less specific
+        self._reasoning: dict[int, OwnReasoning] = {}
         self._usage: Usage | None = None
         self._take: Mapping[type[Any], Callable[[Any], None]] = {
             ResponseStarted: self._begin,
@@ -133,55 +131,62 @@ class Chat:
                 self._context.losses.note("cut_call")
             self._fail(fault)
             return
-        for index in sorted(self._finished):
-            if index in self._context.passed.finished:
-                continue
+        usage = self._usage_object()
+        unwritten = [index for index in sorted(self._finished) if index not in self._context.passed.finished]
+        self._head.begin_finish()
+        for index in unwritten:
             # All citations are in one chunk, because openai-python raises at a second list and openai-node keeps only
             # the last list.
             cited = self._cited(index)
             if cited and index not in self._context.passed.choices:
                 self._chunk(index, f'{{"annotations":[{",".join(cited)}]}}')
-            self._chunk(index, "{}", quoted(self._word(index) or ""), native=self._native.get(index))
-        self._write_usage()
+            # Clients that read `choices[0]` of every chunk fail at a chunk that has only token counts.
+            is_with_usage = index == unwritten[-1] and usage is not None and self._head.usage_has_choice
+            if is_with_usage:
+                self._head.begin_usage(alone=False)
+            finished = _chosen(index, "{}", quoted(self._word(index) or ""), self._native.get(index))
+            counted = f',"usage":{usage}' if is_with_usage else ""
+            self._context.frames.data(f"{self._head.text()}{finished}]{counted}}}")
+        if usage is not None and not (unwritten and self._head.usage_has_choice):
+            self._head.begin_usage(alone=True)
+            choice = _chosen(min(self._finished), "{}") if self._head.usage_has_choice else ""
+            self._context.frames.data(f'{self._head.text()}{choice}],"usage":{usage}}}')
         self._context.frames.done()
 
     def open(self, choice: int) -> None:
         """Write the first chunk of a choice, with its role, unless the choice is already open."""
         self._choice(choice)
 
+    def write_unmodelled(self, content: Unmodelled) -> None:
+        """Record what no event contains about the source's own chunks."""
+        if isinstance(content, ChunkFacts):
+            self._head.record(content)
+        elif isinstance(content, ReasoningFacts):
+            delta = self._reasoning.setdefault(content.choice, OwnReasoning()).record(content)
+            if delta is not None:
+                self._choice(content.choice)
+                self._chunk(content.choice, delta)
+        elif isinstance(content, ChoiceMembers):
+            self._context.losses.note("metadata")
+
     def role(self, choice: int) -> bytes:
         """Return the chunk that opens a choice whose first chunk lacks the role."""
         opened = _chosen(choice, '{"role":"assistant"}')
-        return f"data: {self._chunk_head()}{opened}]}}\n\n".encode()
+        return f"data: {self._head.text()}{opened}]}}\n\n".encode()
 
     # Chunks
 
     def _begin(self, started: ResponseStarted) -> None:
-        self._started = self._started or started
+        self._head.begin(started)
 
-    def _chunk_head(self) -> str:
-        """Return the members at the beginning of every chunk."""
-        if not self._head:
-            started = self._started or ResponseStarted()
-            if self._context.passed.own:
-                started = _completed(started, self._context.passed.payload)
-            identity = started.id or self._context.mint.new("chatcmpl")
-            model = started.model or _UNKNOWN_MODEL
-            created = self._context.created if started.created is None else started.created
-            self._head = (
-                f'{{"id":{quoted(identity)},"object":"chat.completion.chunk","created":{created},'
-                f'"model":{quoted(model)},"choices":['
-            )
-        return self._head
-
-    def _chunk(self, index: int, delta: str, finish: str = "null", *, native: str | None = None) -> None:
-        self._context.frames.data(f"{self._chunk_head()}{_chosen(index, delta, finish, native)}]}}")
+    def _chunk(self, index: int, delta: str) -> None:
+        self._context.frames.data(f"{self._head.text()}{_chosen(index, delta)}]}}")
 
     def _text_chunk(self, index: int, delta: str, tokens: str) -> None:
         """Write a chunk with log probabilities."""
         chances = f'"logprobs":{{"content":[{tokens}],"refusal":null}}'
         self._context.frames.data(
-            f'{self._chunk_head()}{{"index":{index},"delta":{delta},{chances},"finish_reason":null}}]}}'
+            f'{self._head.text()}{{"index":{index},"delta":{delta},{chances},"finish_reason":null}}]}}'
         )
 
     def _choice(self, index: int) -> Calls:
@@ -210,7 +215,7 @@ class Chat:
         if event.text:
             self._choice(event.choice)
             self._written_texts.setdefault(event.part, WrittenText()).add(event.text)
-            delta = f'{{"{_MEMBER[type(event)]}":{quoted(event.text)}}}'
+            delta = self._text_delta(event, event.text)
             is_text = isinstance(event, TextDelta) and event.provider_metadata is not None
             found = read_logprobs(self._context.source, _TARGET, event.provider_metadata) if is_text else None
             if found is None:
@@ -221,8 +226,10 @@ class Chat:
 
     def _has_place_for_metadata(self, event: Event) -> bool:
         """Return True if all of the event's metadata can be written, that is, if it consists only of log
-        probabilities.
+        probabilities, or of members of the source's own chunk.
         """
+        if self._context.passed.own:
+            return self._head.has_all(getattr(event, "provider_metadata", None) or ())
         if not isinstance(event, TextStarted | TextDelta | TextDone) or not event.provider_metadata:
             return False
         if isinstance(event, TextDelta) and not event.text:
@@ -236,7 +243,12 @@ class Chat:
         if rest is None:
             self._context.losses.note("text_corrected")
         elif rest:
-            self._chunk(event.choice, f'{{"{_MEMBER[type(event)]}":{quoted(rest)}}}')
+            self._chunk(event.choice, self._text_delta(event, rest))
+
+    def _text_delta(self, event: _Delta | _Done, text: str) -> str:
+        if isinstance(event, ReasoningDelta | ReasoningDone):
+            return self._reasoning.setdefault(event.choice, OwnReasoning()).next(text)
+        return written_delta((_MEMBER[type(event)],), text)
 
     def _text_done(self, event: TextDone) -> None:
         self._choice(event.choice)
@@ -264,6 +276,9 @@ class Chat:
         self._rest(event)
         if event.signature and self._context.carries:
             self._carry(event.choice, event.signature)
+            return
+        reasoning = self._reasoning.get(event.choice)
+        if reasoning is not None and reasoning.has_details:
             return
         if event.signature:
             self._context.losses.note("reasoning_signature")
@@ -371,21 +386,23 @@ class Chat:
             return finish_word(_TARGET, "tool_calls" if calls.has_unanswered else "stop")
         return self._sent[index] or finish_word(_TARGET, reason)
 
-    def _write_usage(self) -> None:
+    def _usage_object(self) -> str | None:
+        """Return the usage to write: the values as sent if the source has this dialect, otherwise from the counts."""
         if self._usage is None or not self._context.include_usage or self._context.passed.counted:
-            return
+            return None
         counts = neutral(self._usage, self._context.source)
         if counts.is_blank:
-            return
+            return None
+        if self._context.passed.own and self._usage.raw is not None:
+            return compact_json(self._usage.raw)
         total = counts.total if counts.total is not None else (counts.input or 0) + (counts.output or 0)
-        usage = members(
+        return members(
             prompt_tokens=str(counts.input or 0),
             completion_tokens=str(counts.output or 0),
             total_tokens=str(total),
             prompt_tokens_details=_details(cached_tokens=counts.cached, cache_write_tokens=counts.cache_write),
             completion_tokens_details=_details(reasoning_tokens=counts.reasoning),
         )
-        self._context.frames.data(f'{self._chunk_head()}],"usage":{usage}}}')
 
 
 def _details(**counts: int | None) -> str | None:
@@ -406,26 +423,3 @@ def _citation(citation: Citation) -> str:
 def _chosen(index: int, delta: str, finish: str = "null", native: str | None = None) -> str:
     sent = "" if native is None else f',"native_finish_reason":{quoted(native)}'
     return f'{{"index":{index},"delta":{delta},"finish_reason":{finish}{sent}}}'
-
-
-def _completed(started: ResponseStarted, payload: bytes) -> ResponseStarted:
-    """Add the id, model and time from the current chunk if the first chunk left them blank (Azure)."""
-    if started.id and started.model:
-        return started
-    try:
-        chunk: object = loads_raw(payload.decode("utf-8", "replace"))
-    except ValueError:
-        return started
-    if not is_object(chunk):
-        return started
-    created = chunk.get("created")
-    number = None if isinstance(created, str) else integer(created)
-    return ResponseStarted(
-        id=started.id or _word(chunk.get("id")),
-        model=started.model or _word(chunk.get("model")),
-        created=started.created if started.created or number is None else number,
-    )
-
-
-def _word(value: object) -> str | None:
-    return replace_lone_surrogates(value) if isinstance(value, str) and value.strip() else None

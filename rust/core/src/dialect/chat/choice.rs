@@ -44,9 +44,12 @@ use crate::json::members::text;
 use crate::model::delta::Fragment;
 use crate::model::fault::Fault;
 use crate::model::finish_words::meaning;
+use crate::model::output::Output;
 use crate::model::small_map::Numbered;
 use crate::model::spec;
 use crate::model::spec::Code;
+use crate::model::unmodelled::ReasoningFacts;
+use crate::model::unmodelled::Unmodelled;
 use std::borrow::Cow;
 use std::mem;
 use std::sync::LazyLock;
@@ -119,6 +122,10 @@ pub(crate) struct ChoiceState {
     /// True once repeated reasoning was reported. It is reported only once, because a gateway that repeats reasoning
     /// does so in every chunk.
     pub(crate) repeat_reported: bool,
+    /// The members that contained the last reasoning; only for repair.
+    reasoning_fields: Vec<&'static str>,
+    /// True if these members have changed since the last chunk.
+    pub(crate) has_new_fields: bool,
     /// True if there is output that a restart would discard.
     pub(crate) has_text: bool,
     /// True once a delta of type `tool_use` arrived.
@@ -147,6 +154,8 @@ impl ChoiceState {
             audio_size: Growth::default(),
             attached: false,
             repeat_reported: false,
+            reasoning_fields: Vec::new(),
+            has_new_fields: false,
             has_text: false,
             uses_tool: false,
             legacy_form: LegacyForm::Unknown,
@@ -242,6 +251,9 @@ impl ChoiceState {
             learnable = None;
         }
         if let Some(text) = carry.own.text() {
+            if wire.out.wants_wire_facts() {
+                wire.out.keep(Unmodelled::ChoiceMembers);
+            }
             let held = mem::take(&mut self.audio_size);
             wire.assembler.hold(wire.out, held.released())?;
             wire.assembler
@@ -611,6 +623,7 @@ impl ChoiceState {
         let Thought {
             mut text,
             mut repeated,
+            names,
             details,
             signature,
             ..
@@ -630,7 +643,9 @@ impl ChoiceState {
                 text = Some(new);
             }
         }
-        if let Some(text) = text.filter(|text| !text.is_empty()) {
+        let text = text.filter(|text| !text.is_empty());
+        self.keep_reasoning(wire.out, names, details.as_ref(), text.is_some());
+        if let Some(text) = text {
             self.has_text = true;
             if let Some(think) = &mut self.think {
                 think.field(&text.body);
@@ -650,6 +665,32 @@ impl ChoiceState {
             wire.out.diagnose(Code::REASONING_REPEATED, None, "")?;
         }
         Ok(())
+    }
+
+    /// Passes on what no event contains about the reasoning of a delta.
+    pub(crate) fn keep_reasoning(
+        &mut self,
+        out: &mut Output<'_>,
+        names: Vec<&'static str>,
+        details: Option<&Details<'_>>,
+        has_text: bool,
+    ) {
+        if !out.wants_wire_facts() {
+            return;
+        }
+        let changes = has_text && names != self.reasoning_fields;
+        if changes {
+            self.reasoning_fields = names;
+            self.has_new_fields = true;
+        }
+        if changes || details.is_some() {
+            out.keep(Unmodelled::Reasoning(ReasoningFacts {
+                choice: self.index,
+                fields: changes.then_some(self.reasoning_fields.as_slice()),
+                details: details.map(|details| details.raw.text),
+                has_text,
+            }));
+        }
     }
 
     /// Emits the reasoning attributes that must be sent back in a later turn.

@@ -3,11 +3,13 @@
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::chat::Chat;
+use crate::dialect::chat::KeptChunk;
 use crate::dialect::chat::choice::ChoiceState;
 use crate::dialect::chat::choice::Reading;
 use crate::dialect::chat::read::Chunk;
 use crate::dialect::chat::read::Walk;
 use crate::dialect::chat::readers::check_chunk;
+use crate::dialect::chat::readers::is_filled;
 use crate::dialect::chat::readers::lacks_object;
 use crate::dialect::chat::usage;
 use crate::dialect::decode_context::DecodeContext;
@@ -30,7 +32,11 @@ use crate::model::event::WireFact;
 use crate::model::fault::Class;
 use crate::model::fault::Fault;
 use crate::model::limits::LimitName;
+use crate::model::output::Output;
 use crate::model::spec::Code;
+use crate::model::unmodelled::ChunkFacts;
+use crate::model::unmodelled::Unmodelled;
+use std::mem;
 
 impl Chat {
     /// Decodes the members of a chunk. Returns the first error of a choice, if any.
@@ -52,6 +58,10 @@ impl Chat {
         }
         let groq = find(&chunk.rest, "x_groq").filter(|raw| raw.kind == Kind::Object);
         let usage = present(chunk.usage);
+        if wire.out.wants_wire_facts() {
+            let groq_usage = groq.and_then(|groq| find(&members(groq), "usage"));
+            self.keep(wire.out, chunk, groq_usage);
+        }
         // True if a later chunk with the same bytes would affect only its choice.
         let plain = self.started
             && fresh.is_empty()
@@ -94,6 +104,9 @@ impl Chat {
                     let state = self.choice(wire, choice.index, position, notes, at)?;
                     let index = state.index;
                     let taken = state.take(wire, choice, &mut fresh, notes, at, reading)?;
+                    if mem::take(&mut state.has_new_fields) {
+                        self.cache.clear(); // a template stands for reasoning in the same members
+                    }
                     upstream_error = upstream_error.or(taken.upstream_error);
                     let clean = wire.out.diagnostic_count() == before
                         && !(notes.is_odd() && wire.out.wants_wire_facts());
@@ -124,6 +137,49 @@ impl Chat {
         }
         usage::take(wire, chunk.usage, notes, Pointer::ROOT)?;
         Ok(upstream_error)
+    }
+
+    /// Passes on what no event contains about a chunk. `groq_usage`: the token counts in `x_groq`.
+    fn keep(&mut self, out: &mut Output<'_>, chunk: &Chunk<'_>, groq_usage: Slot<'_>) {
+        let choices = match &chunk.choices {
+            Some(Walk::Read(choices, _)) => choices.as_slice(),
+            _ => &[],
+        };
+        let read = || {
+            choices.iter().filter_map(|choice| match choice {
+                Walk::Read(choice, _) => Some(choice),
+                Walk::Other(_) => None,
+            })
+        };
+        let finishes =
+            read().any(|choice| present(choice.finish_reason.or(choice.finish_camel)).is_some());
+        let usages = read().map(|choice| choice.usage);
+        let mut usages = usages.chain([chunk.usage, groq_usage]);
+        let counts = usages.any(is_filled);
+        let is_same = self.kept.has_choice != choices.is_empty()
+            && self.kept.members.is_empty()
+            && chunk.rest.is_empty();
+        if is_same && !finishes && !counts {
+            return;
+        }
+        let extra = ExtraFields::of(chunk.rest.clone());
+        let kept = KeptChunk {
+            members: extra.text().unwrap_or_default(),
+            has_choice: !choices.is_empty(),
+        };
+        let changes = kept != self.kept;
+        if changes {
+            self.cache.clear(); // a template stands for a chunk with the same members
+            self.kept = kept;
+        }
+        if changes || finishes || counts {
+            out.keep(Unmodelled::Chunk(ChunkFacts {
+                members: &self.kept.members,
+                has_choice: self.kept.has_choice,
+                finishes,
+                counts,
+            }));
+        }
     }
 
     /// Returns true if the chunk's id differs from that of the previous chunk (AM10).

@@ -35,6 +35,7 @@ impl ChoiceState {
         }
         let Thought {
             text: thought,
+            names,
             extra,
             details,
             signature,
@@ -74,6 +75,10 @@ impl ChoiceState {
             whole.fragments = calls::tool_uses(message, false, notes, at);
         }
         notes.report(wire)?;
+        if !self.has_text {
+            let has_reasoning = whole.reasoning.is_some();
+            self.keep_reasoning(wire.out, names, details.as_ref(), has_reasoning);
+        }
         self.has_text = true;
         // Emit a part's attributes first, because the message opens and closes its parts.
         if let Some(details) = &details {

@@ -53,6 +53,8 @@ use crate::model::output::Output;
 use crate::model::small_map::List;
 use crate::model::small_map::Set;
 use crate::model::spec::Code;
+use crate::model::unmodelled::ReasoningFacts;
+use crate::model::unmodelled::Unmodelled;
 use crate::sse::WholeEvents;
 use std::borrow::Cow;
 
@@ -68,7 +70,16 @@ pub(crate) struct Chat {
     merged: Set<i32>,
     /// Id of the last chunk. Stored only if a new id may mean a restart.
     last_id: Option<String>,
+    /// What was passed on about the last chunk; only for repair.
+    kept: KeptChunk,
     cache: Cache,
+}
+
+/// What was passed on about a chunk.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct KeptChunk {
+    members: String,
+    has_choice: bool,
 }
 
 impl Chat {
@@ -85,6 +96,7 @@ impl Chat {
             lowest: None,
             merged: Set::default(),
             last_id: None,
+            kept: KeptChunk::default(),
             cache: Cache::new(!caching || unsteady),
         }
     }
@@ -317,6 +329,14 @@ fn act(
         ChunkKind::Text | ChunkKind::Reasoning if found.text.is_empty() => return Ok(false),
         ChunkKind::Text => assembler.text(out, choice, text, metadata)?,
         ChunkKind::Reasoning => {
+            if found.details.is_some() && out.wants_wire_facts() {
+                out.keep(Unmodelled::Reasoning(ReasoningFacts {
+                    choice,
+                    fields: None,
+                    details: found.details,
+                    has_text: true,
+                }));
+            }
             assembler.reasoning(out, choice, "raw", text, metadata)?;
             if found.details.is_some() {
                 assembler.reasoning_attributes(out, choice, None, None, found.details)?;

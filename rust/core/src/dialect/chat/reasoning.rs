@@ -29,6 +29,8 @@ const PREFIX_CHARS: usize = 4;
 #[derive(Debug, Default)]
 pub(crate) struct Thought<'a> {
     pub(crate) text: Option<Text<'a>>,
+    /// Names of the fields that contain the text.
+    pub(crate) names: Vec<&'static str>,
     /// The plain field that contained the text.
     pub(crate) field: Option<Raw<'a>>,
     /// True if the same text arrived twice and was used only once.
@@ -83,6 +85,7 @@ pub(crate) fn read<'a>(
                 if out.text.as_ref() == Some(&text) {
                     out.repeated = true;
                     out.again.push(raw);
+                    out.names.push(name);
                 } else {
                     out.extra.push(Member {
                         key: Key {
@@ -95,6 +98,7 @@ pub(crate) fn read<'a>(
             }
             Some(text) => {
                 out.text = Some(text);
+                out.names.push(name);
                 out.field = Some(raw).filter(|_| is_text);
             }
         }

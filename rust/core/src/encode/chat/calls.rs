@@ -5,6 +5,7 @@
 //! then, the call waits. Calls are written in the order in which they were announced. The parser's limits also bound
 //! the amount of waiting text.
 
+use crate::encode::chat::chunk::ChunkHead;
 use crate::encode::chat::chunk::LAST;
 use crate::encode::chat::chunk::begin_chunk;
 use crate::encode::common::encode_context::Call;
@@ -65,7 +66,7 @@ pub(crate) struct Contradicted;
 /// Writes the chunks of one choice.
 pub(crate) struct CallOutput<'p> {
     pub(crate) context: &'p mut EncodeContext,
-    pub(crate) head: &'p mut String,
+    pub(crate) head: &'p mut ChunkHead,
     pub(crate) choice: i32,
 }
 

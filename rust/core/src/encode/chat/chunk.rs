@@ -1,48 +1,125 @@
 //! The parts that every Chat chunk has: the members before the delta, and the end after it.
 
 use crate::encode::common::encode_context::EncodeContext;
+use crate::encode::common::extra_members::ExtraMembers;
+use crate::encode::common::extra_members::join;
+use crate::encode::common::extra_members::parsed;
+use crate::encode::common::extra_members::size;
 use crate::encode::common::writer::Writer;
 use crate::json::Kind;
 use crate::json::members::Document;
 use crate::json::members::document;
 use crate::json::members::integer;
+use crate::model::unmodelled::ChunkFacts;
 use crate::sse::decode_utf8;
 use std::borrow::Cow;
+use std::mem;
 
 /// The end of a chunk without a finish reason.
 pub(crate) const LAST: &str = ",\"finish_reason\":null}]}";
 
-/// Writes a chunk up to its delta. `beginning`: the beginning of every chunk, or empty before the first one.
+/// Members of a chunk above this size are written only once, in bytes. One chunk may be rewritten as many.
+const MOST: usize = 4096;
+
+/// The members before `choices`.
+#[derive(Debug, Default)]
+pub(crate) struct ChunkHead {
+    /// The id, time and model, which every chunk repeats. Empty before the first chunk.
+    start: String,
+    /// Unknown members of the source's current chunk that are written in the next chunk.
+    members: ExtraMembers,
+    /// Names of all unknown members of the source's current chunk.
+    names: Vec<String>,
+    /// Unknown members of the source's last chunk with a finish reason, and of its last chunk with token counts.
+    finish_members: ExtraMembers,
+    usage_members: ExtraMembers,
+    /// True if the last token counts came in a chunk with a choice.
+    pub(crate) usage_has_choice: bool,
+}
+
+impl ChunkHead {
+    /// Records the members of the source's current chunk.
+    pub(crate) fn record(&mut self, chunk: &ChunkFacts<'_>) {
+        self.members = parsed(chunk.members);
+        self.names.clear();
+        let names = self.members.iter().map(|(name, _)| name.clone());
+        self.names.extend(names);
+        if chunk.finishes {
+            self.finish_members.clone_from(&self.members);
+        }
+        if chunk.counts {
+            self.usage_members.clone_from(&self.members);
+            self.usage_has_choice = chunk.has_choice;
+        }
+    }
+
+    /// Returns true if all members of an event's metadata are written with the chunk.
+    pub(crate) fn has_all(&self, metadata: &str) -> bool {
+        parsed(metadata)
+            .iter()
+            .all(|(name, _)| self.names.contains(name))
+    }
+
+    /// Makes the next chunks repeat the members of the source's chunk with the finish reason.
+    pub(crate) fn begin_finish(&mut self) {
+        self.members = mem::take(&mut self.finish_members);
+    }
+
+    /// Makes the next chunk also repeat the members of the source's chunk with the token counts. `alone`: it repeats
+    /// only those.
+    pub(crate) fn begin_usage(&mut self, alone: bool) {
+        let usage_members = mem::take(&mut self.usage_members);
+        if alone {
+            self.members.clear();
+        }
+        self.members
+            .retain(|(name, _)| !usage_members.iter().any(|(known, _)| known == name));
+        self.members.extend(usage_members);
+    }
+
+    /// Writes a chunk up to its choices.
+    pub(crate) fn write<'j>(&mut self, context: &'j mut EncodeContext) -> &'j mut Writer {
+        if self.start.is_empty() {
+            self.start = start(context);
+        }
+        let to = context.writer.data().raw(&self.start);
+        join(to, &self.members, &[]);
+        if size(&self.members) > MOST {
+            let written = mem::take(&mut self.members);
+            for later in [&mut self.finish_members, &mut self.usage_members] {
+                if *later == written {
+                    later.clear();
+                }
+            }
+        }
+        to.raw(",\"choices\":[")
+    }
+}
+
+/// Writes a chunk up to its delta.
 #[inline]
 pub(crate) fn begin_chunk<'j>(
-    beginning: &mut String,
+    head: &mut ChunkHead,
     context: &'j mut EncodeContext,
     index: i32,
 ) -> &'j mut Writer {
-    if beginning.is_empty() {
-        *beginning = head(context);
-    }
-    let to = context.writer.data().raw(beginning);
-    to.raw("[{\"index\":")
-        .number(i64::from(index))
-        .raw(",\"delta\":")
+    let to = head.write(context).raw("{\"index\":");
+    to.number(i64::from(index)).raw(",\"delta\":")
 }
 
-/// Returns the beginning of every chunk, including the known metadata of the response.
-pub(crate) fn head(context: &mut EncodeContext) -> String {
+/// Returns the beginning of every chunk, with the known metadata of the response.
+fn start(context: &mut EncodeContext) -> String {
     if context.passed.own {
         complete(context);
     }
     let id = context.answer.id.take();
     let id = id.unwrap_or_else(|| context.mint.make("chatcmpl"));
-    let mut head = Writer::default();
-    head.raw("{\"id\":").string(&id);
-    head.raw(",\"object\":\"chat.completion.chunk\",\"created\":");
-    head.number(context.answer.created.unwrap_or(context.options.created));
-    head.raw(",\"model\":")
-        .string(context.model())
-        .raw(",\"choices\":");
-    head.into_text()
+    let mut start = Writer::default();
+    start.raw("{\"id\":").string(&id);
+    start.raw(",\"object\":\"chat.completion.chunk\",\"created\":");
+    start.number(context.answer.created.unwrap_or(context.options.created));
+    start.raw(",\"model\":").string(context.model());
+    start.into_text()
 }
 
 /// Adds the id, model and time from the current chunk if the first chunk left them blank (Azure).

@@ -8,14 +8,18 @@
 
 mod calls;
 mod chunk;
+mod own_reasoning;
 
 use crate::encode::chat::calls::CallOutput;
 use crate::encode::chat::calls::Calls;
+use crate::encode::chat::chunk::ChunkHead;
 use crate::encode::chat::chunk::LAST;
 use crate::encode::chat::chunk::begin_chunk;
-use crate::encode::chat::chunk::head;
+use crate::encode::chat::own_reasoning::OwnReasoning;
+use crate::encode::chat::own_reasoning::Written;
 use crate::encode::common::citations::Citation;
 use crate::encode::common::citations::citations;
+use crate::encode::common::compact_json::canonical;
 use crate::encode::common::encode_context::Call;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::encoder::Encoder;
@@ -29,6 +33,7 @@ use crate::model::event::Event;
 use crate::model::small_map::List;
 use crate::model::small_map::Map;
 use crate::model::small_map::Numbered;
+use crate::model::unmodelled::Unmodelled;
 use std::borrow::Cow;
 
 const NAME: &str = "chat";
@@ -36,12 +41,13 @@ const NAME: &str = "chat";
 /// Writes one stream of chunks.
 #[derive(Debug, Default)]
 pub(crate) struct Chat {
-    /// Beginning of every chunk, up to its choices.
-    head: String,
+    head: ChunkHead,
     /// Choices in order of first appearance.
     choices: List<Choice>,
     /// Text written so far for each open part.
     pub(crate) parts: Map<u32, ChatPart>,
+    /// True if a choice may have `reasoning_details` that wait for the text of their delta.
+    has_waiting_details: bool,
     /// Pages cited without a position, per choice: URL and title.
     pages: Map<i32, Vec<(String, String)>>,
 }
@@ -58,6 +64,8 @@ pub(crate) struct Choice {
     length: i64,
     /// Number of reasoning carriers written.
     carriers: i64,
+    /// The reasoning of the source's own deltas.
+    reasoning: OwnReasoning,
     /// True once the choice was opened.
     is_open: bool,
     calls: Calls,
@@ -135,9 +143,13 @@ impl Encoder for Chat {
             self.open(context, choice);
         }
         match *event {
-            Event::TextDelta(delta) => self.write_text(context, "content", delta),
-            Event::ReasoningDelta(delta) => self.write_text(context, "reasoning_content", delta),
-            Event::RefusalDelta(delta) => self.write_text(context, "refusal", delta),
+            Event::TextDelta(delta) => self.write_text(context, &Written::of("content"), delta),
+            Event::ReasoningDelta(delta) if delta.text.is_empty() => {}
+            Event::ReasoningDelta(delta) => {
+                let written = self.choice(choice).reasoning.next();
+                self.write_text(context, &written, delta);
+            }
+            Event::RefusalDelta(delta) => self.write_text(context, &Written::of("refusal"), delta),
             Event::ToolCallDelta(delta) => {
                 let (calls, mut to) = self.calls(context, choice);
                 calls.delta(&mut to, delta.part, delta.text);
@@ -157,7 +169,7 @@ impl Encoder for Chat {
                     written_text
                 };
                 let length = i64::try_from(written.chars().count()).unwrap_or(i64::MAX);
-                self.rest(context, "content", (part, choice), text);
+                self.rest(context, &Written::of("content"), (part, choice), text);
                 if let Some(annotations) = annotations {
                     self.cite(context, choice, annotations, length);
                 }
@@ -172,14 +184,16 @@ impl Encoder for Chat {
                 encrypted_content,
                 ..
             } => {
-                self.rest(context, "reasoning_content", (part, choice), text);
+                let written = self.choice(choice).reasoning.next();
+                self.rest(context, &written, (part, choice), text);
                 match signature.filter(|_| context.carries()) {
                     Some(carrier) => self.carry(context, choice, carrier),
+                    None if self.choice(choice).reasoning.has_details => {}
                     None => context.sealed(kind, text, signature, encrypted_content),
                 }
             }
             Event::RefusalDone(Delta { part, text, .. }) => {
-                self.rest(context, "refusal", (part, choice), text);
+                self.rest(context, &Written::of("refusal"), (part, choice), text);
             }
             Event::ToolCallStarted { .. } => {
                 let (calls, mut to) = self.calls(context, choice);
@@ -236,6 +250,11 @@ impl Encoder for Chat {
     }
 
     fn keep(&mut self, piece: &Delta<'_>) -> bool {
+        if self.has_waiting_details {
+            self.has_waiting_details = false; // they passed together with this piece
+            let choices = self.choices.iter_mut();
+            choices.for_each(|choice| choice.reasoning.forget_details());
+        }
         if let Some(part) = self.parts.get_mut(&piece.part) {
             part.written_text.push_str(piece.text);
             return true;
@@ -243,6 +262,25 @@ impl Encoder for Chat {
         let position = self.choices.position(piece.choice);
         let choice = position.and_then(|position| self.choices.get_mut(position));
         choice.is_some_and(|choice| choice.calls.keep(piece.part, piece.text))
+    }
+
+    fn write_unmodelled(&mut self, context: &mut EncodeContext, content: &Unmodelled<'_>) {
+        match content {
+            Unmodelled::Chunk(chunk) => self.head.record(chunk),
+            Unmodelled::Reasoning(facts) => {
+                let reasoning = &mut self.choice(facts.choice).reasoning;
+                let details = reasoning.record(facts);
+                self.has_waiting_details |= facts.has_text && facts.details.is_some();
+                if let Some(details) = details {
+                    self.open(context, facts.choice);
+                    let to = self.begin_chunk(context, facts.choice);
+                    details.write(to, "");
+                    to.raw(LAST).end();
+                }
+            }
+            Unmodelled::ChoiceMembers => context.losses.note("metadata"),
+            _ => {}
+        }
     }
 
     fn has_waiting_calls(&self) -> bool {
@@ -318,27 +356,31 @@ impl Chat {
     }
 
     /// Writes a piece of text.
-    fn write_text(&mut self, context: &mut EncodeContext, member: &str, delta: Delta<'_>) {
+    fn write_text(&mut self, context: &mut EncodeContext, written: &Written, delta: Delta<'_>) {
         if delta.text.is_empty() {
             return;
         }
         let part = self.parts.slot(delta.part);
         part.written_text.push_str(delta.text);
         let source = context.source;
-        let metadata = delta.metadata.filter(|_| member == "content");
+        let metadata = delta.metadata.filter(|_| written.fields == ["content"]);
         let found = metadata.and_then(|metadata| logprobs(source, NAME, Some(metadata)));
         part.has_logprobs |= found.is_some();
         let to = self.begin_chunk(context, delta.choice);
-        to.raw("{\"").raw(member).raw("\":").string(delta.text);
-        to.raw("}");
+        written.write(to, delta.text);
         if let Some(found) = found {
             chances(to, &found.tokens);
         }
         to.raw(LAST).end();
     }
 
-    /// Returns true if all of the event's metadata can be written, that is, if it consists only of log probabilities.
+    /// Returns true if all of the event's metadata can be written, that is, if it consists only of log probabilities, or
+    /// of members of the source's own chunk.
     fn has_place_for_metadata(&self, context: &EncodeContext, event: &Event<'_>) -> bool {
+        if context.passed.own {
+            let metadata = event.metadata();
+            return metadata.is_some_and(|metadata| self.head.has_all(metadata));
+        }
         let metadata = match *event {
             Event::TextDelta(delta) if !delta.text.is_empty() => delta.metadata,
             // A delta or the close repeats the log probabilities of the start.
@@ -373,7 +415,7 @@ impl Chat {
     fn rest(
         &mut self,
         context: &mut EncodeContext,
-        member: &str,
+        written: &Written,
         (part, choice): (u32, i32),
         text: &str,
     ) {
@@ -382,7 +424,7 @@ impl Chat {
             Some("") => {}
             Some(rest) => self.write_text(
                 context,
-                member,
+                written,
                 Delta {
                     part,
                     text: rest,
@@ -466,6 +508,13 @@ impl Chat {
     }
 
     fn finish(&mut self, context: &mut EncodeContext, words: &[(i32, String)]) {
+        let counts = context.answer.usage.filter(Counts::is_known);
+        let counts = counts.filter(|_| context.options.include_usage && !context.passed.counted);
+        let mut usage = counts.map(|counts| usage(context, &counts));
+        let is_unwritten = |index: i32| !context.passed.finished.contains(&index);
+        let last = words.iter().rfind(|(index, _)| is_unwritten(*index));
+        let last = last.map(|(index, _)| *index);
+        self.head.begin_finish();
         for (index, word) in words {
             if context.passed.finished.contains(index) {
                 continue;
@@ -482,33 +531,31 @@ impl Chat {
                 to.raw(&cited).raw("]}").raw(LAST).end();
             }
             let native = self.choice(*index).native.take();
+            // Clients that read `choices[0]` of every chunk fail at a chunk that has only token counts.
+            let is_with = last == Some(*index) && self.head.usage_has_choice;
+            let counts = usage.take_if(|_| is_with);
+            if counts.is_some() {
+                self.head.begin_usage(false);
+            }
             let to = self.begin_chunk(context, *index);
             to.raw("{},\"finish_reason\":").string(word);
             if let Some(native) = native {
                 to.raw(",\"native_finish_reason\":").string(&native);
             }
-            to.raw("}]}").end();
+            to.raw("}]");
+            if let Some(counts) = counts {
+                to.raw(",\"usage\":").raw(&counts);
+            }
+            to.raw("}").end();
         }
-        let counts = context.answer.usage.filter(Counts::is_known);
-        let counts = counts.filter(|_| context.options.include_usage && !context.passed.counted);
-        if self.head.is_empty() && counts.is_some() {
-            self.head = head(context);
-        }
-        if let Some(counts) = counts {
-            let to = context.writer.data().raw(&self.head);
-            to.raw("[],\"usage\":{\"prompt_tokens\":");
-            to.number(counts.input.unwrap_or(0));
-            to.raw(",\"completion_tokens\":");
-            to.number(counts.output.unwrap_or(0));
-            to.raw(",\"total_tokens\":").number(counts.sum());
-            let prompt = [
-                ("cached_tokens", counts.cached),
-                ("cache_write_tokens", counts.cache_write),
-            ];
-            details(to, "prompt_tokens_details", &prompt);
-            let completion = [("reasoning_tokens", counts.reasoning)];
-            details(to, "completion_tokens_details", &completion);
-            to.raw("}}").end();
+        if let Some(counts) = usage {
+            self.head.begin_usage(true);
+            let to = self.head.write(context);
+            if let Some((index, _)) = words.first().filter(|_| self.head.usage_has_choice) {
+                to.raw("{\"index\":").number(i64::from(*index));
+                to.raw(",\"delta\":{},\"finish_reason\":null}");
+            }
+            to.raw("],\"usage\":").raw(&counts).raw("}").end();
         }
         context.writer.done();
     }
@@ -530,6 +577,29 @@ fn is_empty(event: &Event<'_>) -> bool {
             | Event::RefusalDelta(delta)
             | Event::ToolCallDelta(delta) if delta.text.is_empty()
     )
+}
+
+/// Returns the usage object: the values as sent if the source has this dialect, otherwise from the counts.
+fn usage(context: &EncodeContext, counts: &Counts) -> String {
+    let mut to = Writer::default();
+    if let Some(sent) = &context.answer.own_usage {
+        canonical(&mut to, sent);
+        return to.into_text();
+    }
+    to.raw("{\"prompt_tokens\":");
+    to.number(counts.input.unwrap_or(0));
+    to.raw(",\"completion_tokens\":");
+    to.number(counts.output.unwrap_or(0));
+    to.raw(",\"total_tokens\":").number(counts.sum());
+    let prompt = [
+        ("cached_tokens", counts.cached),
+        ("cache_write_tokens", counts.cache_write),
+    ];
+    details(&mut to, "prompt_tokens_details", &prompt);
+    let completion = [("reasoning_tokens", counts.reasoning)];
+    details(&mut to, "completion_tokens_details", &completion);
+    to.raw("}");
+    to.into_text()
 }
 
 fn details(to: &mut Writer, name: &str, counts: &[(&str, Option<i64>)]) {

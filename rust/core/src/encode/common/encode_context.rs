@@ -46,6 +46,8 @@ pub(crate) struct Answer {
     pub(crate) created: Option<i64>,
     /// The latest usage.
     pub(crate) usage: Option<Counts>,
+    /// The latest usage as sent, if the source and target have the same dialect.
+    pub(crate) own_usage: Option<String>,
 }
 
 /// The state of one stream that is being encoded.
@@ -145,7 +147,11 @@ impl EncodeContext {
                 self.answer.model = nonempty(model);
                 self.answer.created = *created;
             }
-            Event::Usage(usage) => self.answer.usage = Some(Counts::of(usage, self.source)),
+            Event::Usage(usage) => {
+                self.answer.usage = Some(Counts::of(usage, self.source));
+                let raw = usage.raw.filter(|_| self.passed.own);
+                self.answer.own_usage = raw.map(str::to_owned);
+            }
             Event::Unknown { .. } => self.losses.note("unknown"),
             _ => {}
         }

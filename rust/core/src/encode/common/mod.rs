@@ -7,6 +7,7 @@ pub(crate) mod citations;
 pub(crate) mod compact_json;
 pub(crate) mod encode_context;
 pub(crate) mod encoder;
+pub(crate) mod extra_members;
 pub(crate) mod finish;
 pub(crate) mod held_calls;
 pub(crate) mod id_mint;

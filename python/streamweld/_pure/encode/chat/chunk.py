@@ -1,0 +1,116 @@
+"""The members that every Chat chunk has before its choices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streamweld._json import loads_raw
+from streamweld._pure.encode.common.extra_members import joined, size, writable
+from streamweld._pure.encode.common.writer import quoted
+from streamweld._pure.json.kinds import integer, is_object
+from streamweld._pure.json.scanner import replace_lone_surrogates
+from streamweld.events import ResponseStarted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from streamweld._pure.encode.common.encode_context import EncodeContext
+    from streamweld._pure.json.members import Raw
+    from streamweld._pure.model.unmodelled import ChunkFacts
+
+__all__ = ["ChunkHead"]
+
+_UNKNOWN_MODEL: Final = "unknown"
+# Members of a chunk above this size are written only once, in bytes. One chunk may be rewritten as many.
+_MOST: Final = 4096
+
+
+class ChunkHead:
+    """The members before `choices`."""
+
+    def __init__(self, context: EncodeContext) -> None:
+        self._context = context
+        self._start = ""  # the id, time and model, which every chunk repeats; empty before the first chunk
+        self._started: ResponseStarted | None = None
+        self._members: Raw = {}  # unknown members of the source's current chunk that are written in the next chunk
+        self._names: frozenset[str] = frozenset()  # names of all unknown members of the source's current chunk
+        # Unknown members of the source's last chunk with a finish reason, and of its last chunk with token counts.
+        self._finish_members: Raw = {}
+        self._usage_members: Raw = {}
+        self.usage_has_choice = False  # whether the last token counts came in a chunk with a choice
+
+    def begin(self, started: ResponseStarted) -> None:
+        """Record the start of the response."""
+        self._started = self._started or started
+
+    def record(self, chunk: ChunkFacts) -> None:
+        """Record the members of the source's current chunk."""
+        self._members = writable(chunk.members)
+        self._names = frozenset(self._members)
+        if chunk.finishes:
+            self._finish_members = self._members
+        if chunk.counts:
+            self._usage_members = self._members
+            self.usage_has_choice = chunk.has_choice
+
+    def has_all(self, names: Iterable[str]) -> bool:
+        """Return True if all members of an event's metadata are written with the chunk."""
+        return self._names.issuperset(names)
+
+    def begin_finish(self) -> None:
+        """Make the next chunks repeat the members of the source's chunk with the finish reason."""
+        self._members, self._finish_members = self._finish_members, {}
+
+    def begin_usage(self, *, alone: bool) -> None:
+        """Make the next chunk also repeat the members of the source's chunk with the token counts.
+
+        `alone`: it repeats only those.
+        """
+        usage_members, self._usage_members = self._usage_members, {}
+        kept = {} if alone else {name: raw for name, raw in self._members.items() if name not in usage_members}
+        self._members = kept | usage_members
+
+    def text(self) -> str:
+        """Return a chunk up to its choices."""
+        if not self._start:
+            started = self._started or ResponseStarted()
+            if self._context.passed.own:
+                started = _completed(started, self._context.passed.payload)
+            identity = started.id or self._context.mint.new("chatcmpl")
+            model = started.model or _UNKNOWN_MODEL
+            created = self._context.created if started.created is None else started.created
+            self._start = (
+                f'{{"id":{quoted(identity)},"object":"chat.completion.chunk","created":{created},'
+                f'"model":{quoted(model)}}}'
+            )
+        start = joined(self._start, self._members)
+        if size(self._members) > _MOST:
+            written, self._members = self._members, {}
+            if self._finish_members == written:
+                self._finish_members = {}
+            if self._usage_members == written:
+                self._usage_members = {}
+        return f'{start[:-1]},"choices":['
+
+
+def _completed(started: ResponseStarted, payload: bytes) -> ResponseStarted:
+    """Add the id, model and time from the current chunk if the first chunk left them blank (Azure)."""
+    if started.id and started.model:
+        return started
+    try:
+        chunk: object = loads_raw(payload.decode("utf-8", "replace"))
+    except ValueError:
+        return started
+    if not is_object(chunk):
+        return started
+    created = chunk.get("created")
+    number = None if isinstance(created, str) else integer(created)
+    return ResponseStarted(
+        id=started.id or _word(chunk.get("id")),
+        model=started.model or _word(chunk.get("model")),
+        created=started.created if started.created or number is None else number,
+    )
+
+
+def _word(value: object) -> str | None:
+    return replace_lone_surrogates(value) if isinstance(value, str) and value.strip() else None

@@ -1,0 +1,132 @@
+//! The members in which a source of the same dialect sends reasoning, so that it stays in these members.
+
+use crate::encode::common::compact_json::canonical;
+use crate::encode::common::extra_members::parsed;
+use crate::encode::common::writer::Writer;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::members::Object;
+use crate::json::members::items;
+use crate::model::unmodelled::ReasoningFacts;
+use std::mem;
+
+/// The member of reasoning that the source does not name.
+const DEFAULT: &str = "reasoning_content";
+
+/// The reasoning of one choice.
+#[derive(Debug, Default)]
+pub(crate) struct OwnReasoning {
+    /// Members that contain the text.
+    fields: Vec<&'static str>,
+    /// Entries of `reasoning_details` that are written with the next text, as a JSON array.
+    details: Option<String>,
+    /// Index of the next entry that has none.
+    next_index: i64,
+    /// True if there were `reasoning_details`, which contain signatures and encrypted content.
+    pub(crate) has_details: bool,
+}
+
+/// How a text is written.
+#[derive(Debug)]
+pub(crate) struct Written {
+    /// Members that contain the text.
+    pub(crate) fields: Vec<&'static str>,
+    /// Entries of `reasoning_details` in the same delta, as a JSON array.
+    details: Option<String>,
+}
+
+impl Written {
+    pub(crate) fn of(field: &'static str) -> Written {
+        Written {
+            fields: vec![field],
+            details: None,
+        }
+    }
+
+    /// Writes a delta with the text.
+    pub(crate) fn write(&self, to: &mut Writer, text: &str) {
+        let mut mark = "{\"";
+        for field in &self.fields {
+            to.raw(mark).raw(field).raw("\":").string(text);
+            mark = ",\"";
+        }
+        if let Some(details) = &self.details {
+            to.raw(mark).raw("reasoning_details\":").raw(details);
+        }
+        to.raw("}");
+    }
+}
+
+impl OwnReasoning {
+    /// Records the reasoning of a delta. Returns what can be written now, if no event with the text follows.
+    pub(crate) fn record(&mut self, facts: &ReasoningFacts<'_>) -> Option<Written> {
+        if let Some(fields) = facts.fields {
+            self.fields = fields.to_vec();
+        }
+        self.details = facts.details.map(|details| self.indexed(details));
+        self.has_details |= self.details.is_some();
+        let details = self.details.take_if(|_| !facts.has_text)?;
+        Some(Written {
+            fields: Vec::new(),
+            details: Some(details),
+        })
+    }
+
+    /// Returns how the next text is written.
+    pub(crate) fn next(&mut self) -> Written {
+        let details = mem::take(&mut self.details);
+        if self.fields.is_empty() && details.is_none() {
+            return Written::of(DEFAULT);
+        }
+        Written {
+            fields: self.fields.clone(),
+            details,
+        }
+    }
+
+    /// Discards the entries that wait for their text.
+    pub(crate) fn forget_details(&mut self) {
+        self.details = None;
+    }
+
+    /// Returns the entries, each with an index: openai-python raises at an entry without one.
+    fn indexed(&mut self, list: &str) -> String {
+        let list = Raw {
+            text: list,
+            kind: Kind::Array,
+        };
+        let mut to = Writer::default();
+        let mut mark = "[";
+        for item in items(list) {
+            to.raw(mark);
+            mark = ",";
+            let Some(entry) = Object::of(item) else {
+                canonical(&mut to, item.text);
+                continue;
+            };
+            let index = entry.get("index").and_then(position);
+            let used = index.unwrap_or(self.next_index);
+            self.next_index = self.next_index.max(used.saturating_add(1));
+            if index.is_some() {
+                canonical(&mut to, item.text);
+                continue;
+            }
+            let mut text = Writer::default();
+            canonical(&mut text, item.text);
+            to.raw("{");
+            for (name, value) in parsed(&text.into_text()) {
+                if name != "index" {
+                    to.string(&name).raw(":").raw(&value).raw(",");
+                }
+            }
+            to.raw("\"index\":").number(used).raw("}");
+        }
+        to.raw("]");
+        to.into_text()
+    }
+}
+
+fn position(raw: Raw<'_>) -> Option<i64> {
+    let number = raw.text.parse().ok()?;
+    Some(number).filter(|number| raw.kind == Kind::Number && *number >= 0)
+}

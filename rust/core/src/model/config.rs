@@ -1,10 +1,10 @@
-//! Configuration of one stream, resolved before the stream starts. Plain data.
+//! The options of one stream, as plain data. All defaults are resolved before the stream starts.
 
 use crate::model::limits::Limits;
 use crate::model::policy::Policy;
 use std::sync::Arc;
 
-/// A tool of the request: its name, and its required parameters if the caller supplied a schema.
+/// A tool of the request. `required` lists its required parameters; it is `None` if the caller supplied no schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tool {
     pub name: String,
@@ -18,15 +18,15 @@ pub struct Config {
     pub limits: Limits,
     /// The tools of the request; `None` if the caller did not pass them.
     pub tools: Option<Vec<Tool>>,
-    /// Call ids of earlier turns, which must not be used again.
+    /// Ids of the calls in earlier turns of the conversation. No call of this stream is emitted with one of them.
     pub known_call_ids: Vec<String>,
     /// Content type of the HTTP response. Used only in the message of `NotAnEventStream`.
     pub content_type: Option<String>,
-    /// Part of every minted id, to make the id recognizable.
+    /// Text included in every minted call id, so that the caller can recognize such ids.
     pub seed: Option<String>,
-    /// The policy's settings for tool calls in text, as JSON text; `None` turns them off.
+    /// The policy's settings for tool calls in text, as JSON text. `None` turns off the detection of such calls.
     pub text_calls: Option<Arc<str>>,
-    /// Tools for these settings: the name, and the JSON text of the parameter schema. `None` if the caller did not pass
-    /// them.
+    /// The request's tools, for the detection of calls in text: each tool's name and the JSON text of its parameter
+    /// schema. `None` if the caller passed no tools.
     pub text_call_tools: Option<Vec<(String, Option<String>)>>,
 }

@@ -8,39 +8,39 @@ use std::borrow::Cow;
 /// One element of a list of tool-call deltas, normalized: absent, null and blank members are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fragment<'a> {
-    /// The index, if it is usable.
+    /// The index of the call. `None` if the fragment has no index or an unusable one.
     pub index: Option<u32>,
-    /// The index as received, if it is not usable.
+    /// The text of an unusable index, as received.
     pub index_raw: Option<&'a str>,
-    /// True if an index member was sent, even with the value null.
+    /// The fragment has a member `index`, which may be null.
     pub has_index_key: bool,
     pub id: Option<Cow<'a, str>>,
     pub name: Option<Cow<'a, str>>,
     pub arguments: Option<Text<'a>>,
-    /// Arguments sent as an object: its JSON text.
+    /// The JSON text of arguments that were sent as an object instead of a string.
     pub object_arguments: Option<&'a str>,
-    /// Position in the list of fragments; `array_len` is the length of that list.
+    /// Position of the fragment in its list, which has `array_len` fragments.
     pub position: u32,
     pub array_len: u32,
-    /// True if the fragment is the call in the legacy `function_call` member.
+    /// The fragment comes from the legacy member `function_call`.
     pub legacy: bool,
-    /// Whether the call is to a free-form tool: its input is text, not JSON.
+    /// The tool is a free-form (custom) tool, so the call's arguments are plain text instead of JSON.
     pub custom: bool,
     /// Unmodeled members of the element, as the text of a JSON object.
     pub metadata: Option<Cow<'a, str>>,
 }
 
-/// A fragment of a call that has only an index, plain argument text, and possibly an id and a name.
+/// A fragment that has nothing except an index, plain argument text, and possibly an id and a name.
 #[derive(Clone, Copy, Debug)]
 pub struct CallPiece<'a> {
     pub index: u32,
     pub id: Option<&'a str>,
     pub name: Option<&'a str>,
-    /// Text without escapes and without half a surrogate pair at either end.
+    /// Argument text without escapes. It neither begins nor ends with half of a surrogate pair.
     pub text: &'a str,
 }
 
-/// A complete message, which ends a stream or is the complete response.
+/// A complete message: either the last payload of a stream, or the whole body of a response that was not streamed.
 #[derive(Clone, Debug, Default)]
 pub struct Message<'a> {
     pub content: Option<Text<'a>>,
@@ -49,7 +49,7 @@ pub struct Message<'a> {
     pub fragments: Vec<Fragment<'a>>,
 }
 
-/// The channel of a text-like part.
+/// The kind of content in a text-like part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Channel {
     Text,
@@ -67,7 +67,7 @@ impl Channel {
     }
 }
 
-/// Kind of a wire item.
+/// The kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ItemKind {
     Message,
@@ -75,8 +75,8 @@ pub enum ItemKind {
     Call,
 }
 
-/// Address of a delta, in dialects that open and close their items. It may be wrong, so it is only evidence. Blank
-/// members are `None`.
+/// The ids and indexes with which a delta refers to an item. Blank values are `None`. An address may be wrong, so the
+/// assembler also considers other evidence. Used by dialects that open and close their items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Address<'a> {
     /// Id of a Responses output item, or of an AI SDK text or reasoning block.
@@ -87,12 +87,12 @@ pub struct Address<'a> {
     pub index: Option<i64>,
     /// `content_index` or `summary_index` inside the item.
     pub sub: Option<i64>,
-    /// Id of the output item that events report, if the deltas are matched by a different id. It is not used as
-    /// evidence. The AI SDK numbers its blocks and sends the provider's item id separately.
+    /// Item id to report in events, if it differs from the id that links the deltas. The AI SDK numbers its blocks and
+    /// sends the provider's item id separately. This id is not used to find the item.
     pub public_id: Option<&'a str>,
 }
 
-/// The part that a delta addresses.
+/// A reference to the part that a delta belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct PartAt<'a> {
     pub choice: i32,
@@ -113,7 +113,7 @@ pub struct PartAttributes<'a> {
     pub metadata: Option<&'a str>,
 }
 
-/// One part in an item's content list. `at.address.sub` is its position in that list.
+/// One part in the content list of an item. `at.address.sub` is its position in the list.
 #[derive(Clone, Debug)]
 pub struct ListedPart<'a> {
     pub at: PartAt<'a>,
@@ -123,34 +123,34 @@ pub struct ListedPart<'a> {
     pub metadata: Option<String>,
 }
 
-/// The call members of an opening event, a closing event or a terminal list.
+/// The fields of a tool call in an opening event, a closing event or a terminal list.
 #[derive(Clone, Debug, Default)]
 pub struct CallFields<'a> {
     pub choice: i32,
     pub address: Address<'a>,
     pub name: Option<&'a str>,
-    /// JSON text, or the input of a free-form tool.
+    /// The arguments as JSON text, or the plain text for a free-form tool.
     pub arguments: Option<Text<'a>>,
     pub provider_executed: bool,
-    /// Whether the call is to a free-form tool: its input is text, not JSON.
+    /// The tool is a free-form (custom) tool, so the call's arguments are plain text instead of JSON.
     pub custom: bool,
-    /// The sender reports that the arguments are invalid for the tool.
+    /// The sender reported that the tool does not accept the arguments.
     pub refused: bool,
     pub ending: CallEnding,
     pub metadata: Option<&'a str>,
 }
 
-/// What the event that closes a call states about its end.
+/// How complete the call is, according to the event that closes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallEnding {
-    /// The call is whole.
+    /// The call is complete.
     #[default]
     Whole,
     /// The call was cut off, unless its arguments are complete JSON.
     Cut,
-    /// As `Cut`, unless the response ends with success: the call was still in progress.
+    /// The call was still in progress. It is complete if the response ends with success; otherwise, as `Cut`.
     Open,
-    /// As `Open`, and a successful end adds the brace that closes the arguments.
+    /// As `Open`. If the response ends with success, the closing brace is added to the arguments.
     OpenObject,
 }
 
@@ -160,7 +160,7 @@ pub enum InputEnd {
     /// The transport reported a regular end.
     #[default]
     Clean,
-    /// The transport failed: bytes may be missing at the end.
+    /// The transport failed, so bytes may be missing at the end.
     Broken,
 }
 
@@ -174,17 +174,17 @@ impl InputEnd {
     }
 }
 
-/// What kind of input was unfinished at the end.
+/// What was left unfinished when the input ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnfinishedInput {
-    /// Nothing: the last event was complete.
+    /// The last event was complete.
     #[default]
     Nothing,
-    /// There was no payload at all.
+    /// The input contained no payload.
     Empty,
-    /// An unfinished event or line.
+    /// The input ended inside an event or line.
     MidEvent,
-    /// An unfinished event or line that ends inside a UTF-8 sequence.
+    /// The input ended inside a UTF-8 sequence.
     MidUtf8,
 }
 

@@ -53,9 +53,10 @@ pub enum Event<'a> {
         call_id: Option<&'a str>,
         item_id: Option<&'a str>,
         name: &'a str,
-        /// The value known so far; `ToolCall` has the final one. Used by encoders, not part of the public event.
+        /// The value known so far; `ToolCall` contains the final value. Only encoders use this field; the public event
+        /// does not have it.
         provider_executed: bool,
-        /// The value known so far, as for `provider_executed`.
+        /// As for `provider_executed`.
         custom: bool,
         choice: i32,
         metadata: Option<&'a str>,
@@ -75,7 +76,7 @@ pub enum Event<'a> {
         aliases: &'a [String],
         /// The arguments are free-form text, not JSON.
         custom: bool,
-        /// For a call promoted from text: the block as the model wrote it.
+        /// The block as the model wrote it, if the call was found in text.
         raw_text: Option<&'a str>,
         choice: i32,
         metadata: Option<&'a str>,
@@ -136,7 +137,7 @@ pub enum Event<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// Returns the choice of the event.
+    /// Returns the index of the choice that the event belongs to, or `None` for an event about the whole stream.
     #[inline]
     pub fn choice(&self) -> Option<i32> {
         Some(match *self {
@@ -190,7 +191,7 @@ impl<'a> Event<'a> {
     }
 }
 
-/// An event about a part, without content.
+/// The fields of an event that reports something about a part but contains no text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark<'a> {
     pub part: u32,
@@ -198,7 +199,7 @@ pub struct Mark<'a> {
     pub metadata: Option<&'a str>,
 }
 
-/// An event that opens a part.
+/// The fields of an event that opens a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opened<'a> {
     pub part: u32,
@@ -207,7 +208,7 @@ pub struct Opened<'a> {
     pub metadata: Option<&'a str>,
 }
 
-/// A piece of a part's text or, in `…Done` events, the whole text.
+/// The fields of an event with text: a piece of the part's text or, in `…Done` events, the whole text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delta<'a> {
     pub part: u32,
@@ -216,7 +217,7 @@ pub struct Delta<'a> {
     pub metadata: Option<&'a str>,
 }
 
-/// The event type of a piece of text.
+/// The type of a delta event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeltaKind {
     Text,
@@ -248,12 +249,12 @@ impl DeltaKind {
     }
 }
 
-/// The parts of several deltas.
+/// The part numbers of several consecutive deltas.
 #[derive(Debug, Clone, Copy)]
 pub enum Parts<'a> {
     /// All deltas belong to this part.
     One(u32),
-    /// Each delta has its own part.
+    /// The number at each position is the part of the delta at that position.
     Each(&'a [u32]),
 }
 
@@ -263,7 +264,7 @@ pub struct Deltas<'a> {
     pub kind: DeltaKind,
     pub choice: i32,
     pub parts: Parts<'a>,
-    /// The concatenated texts. `ends` contains the end offset of each one.
+    /// The texts of all deltas, concatenated. `ends` contains the offset at which each text ends.
     pub texts: &'a str,
     pub ends: &'a [usize],
 }
@@ -279,7 +280,7 @@ impl<'a> Deltas<'a> {
         })
     }
 
-    /// Passes each delta as an event.
+    /// Calls `give` with the event of each delta, in order.
     pub fn each(&self, mut give: impl FnMut(&Event<'_>)) {
         for (position, text) in self.texts().enumerate() {
             give(&self.kind.event(Delta {
@@ -323,7 +324,7 @@ pub struct Usage<'a> {
 }
 
 impl Usage<'_> {
-    /// Returns true for a placeholder: no numbers, or only zeros.
+    /// Returns true if every count is absent or zero. Such counts never replace earlier ones.
     pub fn is_blank(&self) -> bool {
         let numbers = [
             self.input_tokens,
@@ -337,18 +338,20 @@ impl Usage<'_> {
     }
 }
 
-/// Facts about the wire that no event contains. Repair needs them to pass payloads through unchanged.
+/// A fact about the wire that no event contains. Repair uses these facts to decide which payloads it passes through
+/// unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireFact<'a> {
-    /// The current payload and the name of its event.
+    /// The decoder starts to read this payload. `event` is the name of its server-sent event.
     Payload { event: &'a [u8], data: &'a [u8] },
-    /// Clients of the dialect would misread the payload. Contains one of the reasons defined for the code `rewritten`.
+    /// Clients of the dialect would misread the payload. The text is one of the reasons defined for the code
+    /// `rewritten`.
     Misread(&'static str),
     /// Clients would interpret the payload correctly if its event had this name. Reported only for payloads that were
     /// not buffered during detection.
     Named(&'static str),
-    /// Clients would interpret the payload correctly if the missing opening event came before it. Contains one of the
-    /// reasons defined for the code `rewritten`.
+    /// Clients would interpret the payload correctly if the missing opening event came before it. The text is one of
+    /// the reasons defined for the code `rewritten`.
     Unopened(&'static str),
     /// The payload contains the first delta of this choice.
     Begun(i32),
@@ -358,7 +361,8 @@ pub enum WireFact<'a> {
     Untyped,
     /// Clients do not expect the payload, and it produced no events.
     Emptied,
-    /// Like `Emptied`, but clients would reject the payload, for this reason. No diagnostic reports it.
+    /// Clients would reject the payload for this reason. The payload contains nothing that an event reports, and no
+    /// diagnostic reports it.
     LeftOut(&'static str),
     /// A diagnostic reports that clients do not expect the payload. `emptied` is true if the payload produced no
     /// events.
@@ -366,7 +370,7 @@ pub enum WireFact<'a> {
     /// The payload is an element of an array, which clients do not expect. More elements may follow before the repairer
     /// decides what to pass through.
     Element,
-    /// Wire address of the part that opens next: index of the item, index inside the item, and item id.
+    /// Wire address of the part that the next event opens: index of the item, index inside the item, and item id.
     Address {
         index: Option<i64>,
         sub: Option<i64>,
@@ -376,7 +380,7 @@ pub enum WireFact<'a> {
     Choice(i32),
     /// The item with this index was opened without a part.
     Announced(i64),
-    /// An output item was opened, with the index, type and id that clients store.
+    /// An output item was opened. Clients store its index, type and id.
     ItemAdded {
         index: i64,
         kind: Option<&'a str>,
@@ -384,13 +388,13 @@ pub enum WireFact<'a> {
         /// Number of earlier items that had the same index.
         before: usize,
     },
-    /// An output item ended: its index, and the item as received.
+    /// An output item was closed. `item` is the complete item as received.
     ItemEnded { index: i64, item: &'a str },
     /// The response opened with this id.
     Created(Option<&'a str>),
-    /// The part was closed, or the stream indicated that no more pieces follow.
+    /// The part with this number was closed, or the stream indicated that no more of its text follows.
     Closed(u32),
-    /// The item of the part was closed.
+    /// The item that contains the part with this number was closed.
     Ended(u32),
     /// Content that no event contains.
     Unmodelled(Unmodelled<'a>),
@@ -402,30 +406,31 @@ pub enum WireFact<'a> {
     Counted,
 }
 
-/// Receiver of events: one call per event, in order.
+/// A receiver of events. It is called once per event, in order.
 pub trait Sink {
     fn event(&mut self, event: &Event<'_>);
 
-    /// Returns a fault, once, if the sink rejects further input. Called after each payload, except for payloads that
-    /// are processed together because they differ only in their text.
+    /// Returns a fault if the sink rejects further input; returns each fault only once. Called after each payload,
+    /// except for payloads that are processed together because they differ only in their text.
     fn refusal(&mut self) -> Option<Fault> {
         None
     }
 
-    /// Sets the place of the payload that the next events belong to. Not called for payloads that are processed
-    /// together because they differ only in their text.
+    /// Sets the byte offset and ordinal of the payload that the next events belong to. Not called for payloads that are
+    /// processed together because they differ only in their text.
     fn at(&mut self, _offset: u64, _ordinal: u64) {}
 
-    /// Reports that the input was truncated. Parts and calls that close from now on close for this reason.
+    /// Reports that the input was truncated. The closing events that follow are a consequence of the truncation.
     fn cut(&mut self) {}
 
-    /// Reports that a fault will follow. Later diagnostics are recorded, not raised.
+    /// Reports that a fault will follow, so that later diagnostics are recorded instead of raised.
     fn faulted(&mut self) {}
 
     /// Receives a fact that no event contains.
     fn record_fact(&mut self, _fact: WireFact<'_>) {}
 
-    /// Returns true if the sink needs to know which payloads clients of the dialect would misread.
+    /// Returns true if the sink uses the facts passed to `record_fact`. Decoders skip the checks for misread payloads
+    /// otherwise.
     fn wants_wire_facts(&self) -> bool {
         false
     }
@@ -439,7 +444,7 @@ pub trait Sink {
     }
 }
 
-/// Sink that discards all events, for callers that need only the result.
+/// A sink that discards all events, for callers that need only the final response.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Silent;
 

@@ -1,6 +1,6 @@
-//! Faults: the data of the exception that ends a stream, without its message.
+//! Faults: the data of the exceptions that end a stream.
 //!
-//! `streamweld.errors` writes the message.
+//! A fault contains no message; `streamweld.errors` creates it from the data.
 
 use crate::model::limits::LimitName;
 use crate::model::spec::Code;
@@ -120,7 +120,7 @@ pub enum Extra {
     },
 }
 
-/// The fields of a fault; accessed through `Fault`.
+/// The fields of a fault. `Fault` dereferences to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     pub class: Class,
@@ -131,17 +131,17 @@ pub struct Facts {
     pub event_type: Option<String>,
     /// The first bytes of the payload, at most `RAW_HEAD`.
     pub raw: Vec<u8>,
-    /// True once `at` has set the place.
+    /// `at` has set the byte offset and the ordinal.
     pub placed: bool,
     pub extra: Extra,
 }
 
-/// The fault that ends a stream. Boxed, so that a `Result` on the hot path is only one word.
+/// The data of the exception that ends a stream. It is boxed so that a `Result` on the hot path takes only one word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault(Box<Facts>);
 
 impl Fault {
-    /// Creates a fault without a place or extra fields.
+    /// Creates a fault without a byte offset, ordinal or extra fields.
     pub fn new(class: Class, rule: &'static str) -> Fault {
         Fault(Box::new(Facts {
             class,
@@ -156,7 +156,8 @@ impl Fault {
         }))
     }
 
-    /// Creates the fault for a diagnostic that the policy raises. Its class is defined in `_spec/diagnostics.json`.
+    /// Creates the fault for a diagnostic that the policy raises. `_spec/diagnostics.json` defines the exception class
+    /// of each code.
     pub fn of_code(code: Code, detail: impl Into<String>) -> Fault {
         let class = Class::from_name(code.raises()).unwrap_or(Class::Stream);
         let mut fault = Fault::new(class, code.name());
@@ -200,7 +201,7 @@ impl Fault {
         fault
     }
 
-    /// Creates the fault for input that ended too early. `code` is the diagnostic that raises it.
+    /// Creates the fault for input that ended too early. `code` is the diagnostic that the policy raises.
     pub fn truncated(code: Code, position: Where, open_items: Vec<u32>) -> Fault {
         let mut fault = Fault::new(Class::Truncated, code.name());
         fault.detail = position.name().to_owned();
@@ -211,7 +212,7 @@ impl Fault {
         fault
     }
 
-    /// Creates the fault for lines that were passed on without their line endings.
+    /// Creates the fault for input lines from which the caller removed the line endings.
     pub fn line_ends_missing() -> Fault {
         Fault::new(Class::Framing, "line_ends_missing")
     }

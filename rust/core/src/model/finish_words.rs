@@ -1,4 +1,4 @@
-//! Translates finish reasons from any dialect and in any spelling.
+//! Maps the finish reasons of all dialects, in any spelling, to streamweld's finish reasons.
 //!
 //! Gateways forward the finish reasons of their upstream API, sometimes in capitals or camel case. A reason is looked
 //! up in the dialect's own table with its exact spelling, then in the same table ignoring case and separators, then in
@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// Maximum length in bytes of a word that is looked up in any spelling.
+/// Maximum length in bytes of a finish reason that is looked up regardless of its spelling.
 const LONGEST: usize = 64;
 
 type Table = &'static Map<String, Value>;
 
-/// Tables by dialect.
+/// The table of finish reasons of each dialect.
 static TABLES: LazyLock<BTreeMap<&'static str, Table>> = LazyLock::new(|| {
     let dialects = spec::dialects().as_object().into_iter().flatten();
     let tables = dialects.filter_map(|(name, facts)| {
@@ -27,8 +27,8 @@ static TABLES: LazyLock<BTreeMap<&'static str, Table>> = LazyLock::new(|| {
     tables.collect()
 });
 
-/// For each dialect: all finish reasons, without case and separators. The dialect's own reasons take precedence; the
-/// others follow in order of dialect name.
+/// For each dialect, the finish reasons of all dialects in lower case and without separators. The dialect's own reasons
+/// take precedence over the others, which are added in order of dialect name.
 static FOLDED: LazyLock<HashMap<&'static str, HashMap<String, &'static str>>> =
     LazyLock::new(|| {
         let folded = TABLES.iter().map(|(dialect, own)| {
@@ -45,8 +45,8 @@ static FOLDED: LazyLock<HashMap<&'static str, HashMap<String, &'static str>>> =
         folded.collect()
     });
 
-/// Returns the meaning of the finish reason, or `None` if no table contains it. "natural" stands for a normal end:
-/// `stop`, or `tool_calls` if there are calls.
+/// Returns the meaning of the finish reason, or `None` if no table contains it. The meaning The meaning "natural"
+/// stands for a normal end: `stop`, or `tool_calls` if there are calls.
 pub(crate) fn meaning(dialect: &str, raw: &str) -> Option<&'static str> {
     let mut known = TABLES.get(dialect)?.get(raw).and_then(Value::as_str);
     if known.is_none() && raw.len() <= LONGEST && raw.is_ascii() {
@@ -55,7 +55,7 @@ pub(crate) fn meaning(dialect: &str, raw: &str) -> Option<&'static str> {
     let Some((reason, _)) = raw.split_once(':').filter(|_| known.is_none()) else {
         return known;
     };
-    // A detail may contradict a reason that means success, but no other.
+    // A reason that means success is not used without its detail, because the detail may contradict it.
     meaning(dialect, reason).filter(|means| !["stop", "tool_calls", "natural"].contains(means))
 }
 

@@ -1,7 +1,7 @@
-//! `LazyBox`: one word of state, allocated lazily on first mutable borrow.
+//! `LazyBox`: a value that is allocated on its first mutable borrow and takes one word until then.
 //!
-//! Used for state that few streams need. Reading an unallocated box returns a default value. A mutable borrow
-//! allocates, so avoid it if nothing will change.
+//! It holds state that few streams need. A read of an unallocated box returns a shared default value. A mutable borrow
+//! always allocates, so avoid it if nothing will change.
 
 use std::ops::Deref;
 use std::ops::DerefMut;
@@ -31,7 +31,7 @@ impl<T: 'static> Blank for Vec<T> {
     }
 }
 
-/// A value that is allocated on the first write.
+/// A value that is allocated on its first mutable borrow.
 #[derive(Clone, Debug)]
 pub struct LazyBox<T>(Option<Box<T>>);
 
@@ -47,7 +47,7 @@ impl<T: Default> LazyBox<T> {
         self.0.is_none()
     }
 
-    /// Returns the value and resets the box.
+    /// Returns the value, or the default value if the box is not allocated, and frees the box.
     pub fn take(&mut self) -> T {
         self.0.take().map(|value| *value).unwrap_or_default()
     }

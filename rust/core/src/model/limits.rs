@@ -1,4 +1,4 @@
-//! The limits of one stream. Defaults are in `_spec/limits.json`; each stage enforces its own.
+//! The limits of one stream. The defaults are in `_spec/limits.json`; the stages enforce the limits.
 
 use crate::model::spec;
 
@@ -10,7 +10,7 @@ macro_rules! limits {
             $($(#[$doc])* pub $field: Option<u64>,)+
         }
 
-        /// Name of a limit.
+        /// The name of a limit.
         #[allow(non_camel_case_types)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum LimitName { $($field),+ }
@@ -52,16 +52,16 @@ macro_rules! limits {
 }
 
 limits! {
-    /// Data of one event: the values of its data lines, plus one byte per line. Also limits how much input a conversion
-    /// buffers before the dialect is detected, and in a block that repair has not passed through yet.
+    /// The size of one event's data: the values of its data lines, plus one byte per line. Also limits the input that a
+    /// conversion buffers before the dialect is detected, and the size of a block that repair holds back.
     max_event_bytes,
-    /// The value of an `event` or `id` line.
+    /// The length of the value of an `event` or `id` line.
     max_field_bytes,
     max_json_depth,
-    /// Commas and opening brackets of one payload, outside strings.
+    /// The number of commas and opening brackets in one payload, not counting those in strings.
     max_json_values,
     max_choices,
-    /// Parts of one stream, and separately the items that the stream opens.
+    /// The number of parts in one stream. The same limit applies separately to the number of items.
     max_parts,
     max_tool_calls,
     max_tool_index,
@@ -72,13 +72,13 @@ limits! {
     max_text_bytes,
     max_events,
     max_stream_bytes,
-    /// Measured by the caller, who reports an excess with `exceed`.
+    /// The caller measures this ratio and reports an exceeded limit with `exceed`.
     max_inflate_ratio,
     max_diagnostics,
 }
 
 impl Limits {
-    /// Sets one limit by name; returns false for an unknown name.
+    /// Sets one limit by name. Returns false if there is no limit with this name.
     pub fn set(&mut self, name: &str, value: Option<u64>) -> bool {
         match self.slot(name) {
             Some(slot) => {
@@ -100,7 +100,7 @@ impl Default for Limits {
     }
 }
 
-/// Returns a limit as a length to compare with. Without a limit, returns the largest length.
+/// Returns the limit as a length, or the largest `usize` if the limit is off.
 pub(crate) fn as_len(limit: Option<u64>) -> usize {
     limit
         .and_then(|limit| usize::try_from(limit).ok())

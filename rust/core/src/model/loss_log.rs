@@ -1,4 +1,4 @@
-//! Conversion losses of a rewritten stream, merged in order with the parser's diagnostics.
+//! Records the conversion losses of a rewritten stream, and merges them with the parser's diagnostics in order.
 
 use crate::model::output::Diagnostic;
 use crate::model::spec::Code;
@@ -11,7 +11,7 @@ pub(crate) struct LossLog {
     all: Vec<Loss>,
 }
 
-/// One loss; `after` is the number of parser diagnostics reported before it.
+/// One loss. `after` is the number of diagnostics that the parser had reported before it.
 #[derive(Debug)]
 struct Loss {
     code: Code,
@@ -30,7 +30,7 @@ impl LossLog {
         });
     }
 
-    /// Returns at most `most` diagnostics: those of the parser with the losses inserted in order.
+    /// Returns the parser's diagnostics with the losses inserted in order of occurrence, at most `most` of them.
     pub(crate) fn merged_with(&self, parsed: &[Diagnostic], most: usize) -> Vec<Diagnostic> {
         let mut all = Vec::new();
         let mut losses = self.all.iter().peekable();
@@ -45,7 +45,7 @@ impl LossLog {
         all
     }
 
-    /// Returns the number of diagnostics and losses, including those that were not stored.
+    /// Returns the number of the parser's diagnostics and the losses, including diagnostics that were not stored.
     pub(crate) fn count(&self) -> u64 {
         self.parser_count + self.all.len() as u64
     }

@@ -1,4 +1,5 @@
-//! Data types that every layer shares: deltas, events, faults, configuration, limits. Contains no rules about streams.
+//! Data types that every layer shares: deltas, events, faults, configuration and limits. The types contain no rules
+//! about streams.
 
 pub mod config;
 pub mod delta;

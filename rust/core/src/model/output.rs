@@ -1,7 +1,7 @@
-//! Emits events and diagnostics, and turns diagnostics into faults as the policy requires.
+//! Emits events and diagnostics, and returns a fault for each diagnostic that the policy raises.
 //!
-//! `Ledger` is the state between two reads (the stored diagnostics); `Output` borrows it for one read. Faults created
-//! here have no place: the parser adds it.
+//! `Ledger` keeps the state between two reads, such as the stored diagnostics. `Output` borrows it for one read. Faults
+//! created here have no byte offset or ordinal; the parser adds them.
 
 use crate::model::config::Config;
 use crate::model::event::DeltaKind;
@@ -17,11 +17,11 @@ use crate::model::spec::Code;
 use crate::model::unmodelled::Unmodelled;
 use std::mem;
 
-/// Maximum length of a diagnostic's detail, in characters. It is limited because a detail contains names and paths from
-/// the sender.
+/// Maximum length of a diagnostic's detail, in characters. A detail contains names and paths from the sender, which can
+/// have any length.
 const DETAIL: usize = 256;
-/// Maximum number of notes (diagnostics and `Unknown` events) per payload. Without it, a small payload could cause very
-/// many notes.
+/// Maximum number of notes (diagnostics and `Unknown` events) per payload. Without this limit, a small payload could
+/// cause very many notes.
 pub(crate) const MAX_NOTES: usize = 1024;
 
 fn head(detail: &str) -> &str {
@@ -52,13 +52,13 @@ impl Diagnostic {
     }
 }
 
-/// State of the output between two reads.
+/// The state of the output that is kept between two reads.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    /// Byte offset of the current payload. Its events and diagnostics contain this place.
+    /// Byte offset of the current payload; `ordinal` is its number in the stream. Diagnostics contain both.
     pub offset: u64,
     pub ordinal: u64,
-    /// True if a fault will follow. Later diagnostics are then recorded, not raised.
+    /// A fault will follow, so later diagnostics are recorded instead of raised.
     faulted: bool,
     diagnostic_count: u64,
     kept: Vec<Diagnostic>,
@@ -66,7 +66,7 @@ pub struct Ledger {
     /// Ordinal of the payload whose notes are counted in `noted`.
     noted_at: u64,
     noted: usize,
-    /// Number of notes beyond `MAX_NOTES`, which were dropped.
+    /// Number of notes that were dropped because the payload already had `MAX_NOTES`.
     left_out: usize,
     /// Number of parts created.
     parts: u32,
@@ -83,33 +83,33 @@ impl Ledger {
     }
 }
 
-/// A stage between the assembler and the sink that can hold back and change events (tool calls in text). Present only
-/// if the policy enables it.
+/// A stage between the assembler and the sink that can hold back and change events. It detects tool calls in text and
+/// exists only if the policy enables that.
 pub trait EventFilter {
-    /// Reads an event; returns true if it can be emitted unchanged.
+    /// Reads an event. Returns true if the event can be emitted unchanged; otherwise, the caller passes it to `event`.
     fn passes_unchanged(&mut self, event: &Event<'_>) -> bool;
 
-    /// Filters an event for which `passes_unchanged` returned false. Events that the filter emits go to the sink.
+    /// Filters an event for which `passes_unchanged` returned false. Emits through `out` the events that replace it.
     fn event(&mut self, out: &mut Output<'_>, event: &Event<'_>);
 
-    /// Reads several consecutive deltas that `passes` has accepted. Returns true if they can be emitted unchanged.
+    /// Reads several consecutive deltas that `passes` accepted. Returns true if all of them can be emitted unchanged.
     fn passes_row_unchanged(&mut self, deltas: &Deltas<'_>) -> bool;
 
-    /// Returns how many of the next pieces of text can be emitted unchanged and together. `ends` contains the end
-    /// offset of each piece in `texts`.
+    /// Returns how many of the next pieces of text can be emitted together and unchanged. `ends` contains the offset in
+    /// `texts` at which each piece ends.
     fn passes(&mut self, kind: DeltaKind, choice: i32, texts: &str, ends: &[usize]) -> usize;
 
-    /// Returns true if consecutive pieces should be combined and passed on together.
+    /// Returns true if consecutive pieces of text should be combined into one call of `emit_all`.
     fn takes_rows(&self) -> bool;
 }
 
-/// Destination of events and diagnostics during one read.
+/// Receives events and diagnostics during one read.
 pub struct Output<'a> {
     pub config: &'a Config,
     ledger: &'a mut Ledger,
     sink: &'a mut dyn Sink,
     filter: Option<&'a mut dyn EventFilter>,
-    /// First fault of the filter. `taken` returns and clears it.
+    /// The first fault of the filter. `taken` returns it and clears this field.
     fault: Option<Fault>,
 }
 
@@ -132,7 +132,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Returns the same output with a filter for events.
+    /// Returns the output with this filter for its events.
     pub fn filtered(self, filter: Option<&'a mut dyn EventFilter>) -> Output<'a> {
         Output { filter, ..self }
     }
@@ -159,7 +159,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Emits several consecutive deltas that `passes` has accepted.
+    /// Emits several consecutive deltas that `passes` accepted.
     pub fn emit_all(&mut self, deltas: &Deltas<'_>) {
         let filter = self.filter.as_mut();
         if filter.is_none_or(|filter| filter.passes_row_unchanged(deltas)) {
@@ -169,7 +169,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Returns true if consecutive pieces should be combined and passed on together.
+    /// Returns true if consecutive pieces of text should be combined into one call of `emit_all`.
     #[inline]
     pub fn takes_rows(&self) -> bool {
         self.filter
@@ -177,7 +177,8 @@ impl<'a> Output<'a> {
             .is_none_or(|filter| filter.takes_rows())
     }
 
-    /// Returns the leading pieces that may be emitted together: their text and their end offsets.
+    /// Returns the first pieces that may be emitted together: their concatenated text, and the offset at which each of
+    /// them ends.
     #[inline]
     pub fn passes<'t>(
         &mut self,
@@ -219,13 +220,13 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Returns true if this number of additional parts may be created.
+    /// Returns true if `parts` more parts can be created without exceeding `max_parts`.
     pub fn has_room(&self, parts: usize) -> bool {
         let limit = self.config.limits.max_parts;
         limit.is_none_or(|limit| u64::from(self.ledger.parts) + parts as u64 <= limit)
     }
 
-    /// Sets the place of the current payload.
+    /// Sets the byte offset and ordinal of the current payload.
     #[inline]
     pub fn at(&mut self, offset: u64, ordinal: u64) {
         self.ledger.offset = offset;
@@ -240,18 +241,18 @@ impl<'a> Output<'a> {
         fault.map_or(result, Err)
     }
 
-    /// Reports that the response was truncated. Parts and calls that close from now on close for this reason.
+    /// Reports that the response was truncated. The closing events that follow are a consequence of the truncation.
     pub fn cut(&mut self) {
         self.sink.cut();
     }
 
-    /// Passes a fact that no event contains to the sink.
+    /// Passes to the sink a fact that no event contains.
     #[inline]
     pub fn record_fact(&mut self, fact: WireFact<'_>) {
         self.sink.record_fact(fact);
     }
 
-    /// Passes content that no event type can hold to the sink.
+    /// Passes to the sink content that no event type can contain.
     pub fn keep(&mut self, content: Unmodelled<'_>) {
         self.sink.record_fact(WireFact::Unmodelled(content));
     }
@@ -263,8 +264,8 @@ impl<'a> Output<'a> {
         self.sink.record_fact(WireFact::Misread(why));
     }
 
-    /// Marks the current payload as one that clients would reject and that has no content. An event of an unknown type
-    /// does not count as content. `why`: as for `mark_misread`.
+    /// Marks the current payload as one that clients would reject and that contains nothing for them, so that repair
+    /// drops it. An `Unknown` event may have been emitted for it. `why`: as for `mark_misread`.
     #[cold]
     pub fn leave_out(&mut self, why: &'static str) {
         self.sink.record_fact(WireFact::LeftOut(why));
@@ -287,7 +288,7 @@ impl<'a> Output<'a> {
         self.sink.dialect_detected(dialect);
     }
 
-    /// Advances the place of the current payload by this number of bytes.
+    /// Moves the byte offset of the current payload forward by this number of bytes.
     #[inline]
     pub fn further(&mut self, bytes: usize) {
         self.ledger.offset += bytes as u64;
@@ -299,7 +300,8 @@ impl<'a> Output<'a> {
         (self.ledger.offset, self.ledger.ordinal)
     }
 
-    /// Returns true if the policy raises this code. If so, no other diagnostic is raised from then on.
+    /// Returns true if the policy raises this code. In this case, later diagnostics are recorded instead of raised,
+    /// because the caller is about to raise this one.
     pub fn will_raise(&mut self, code: Code) -> bool {
         self.ledger.faulted = self.config.policy.raises(code);
         if self.ledger.faulted {
@@ -308,7 +310,8 @@ impl<'a> Output<'a> {
         self.ledger.faulted
     }
 
-    /// Returns true if the sink needs to know which payloads clients of the dialect would misread.
+    /// Returns true if the sink uses the facts passed to `record_fact`. Decoders skip the checks for misread payloads
+    /// otherwise.
     pub fn wants_wire_facts(&self) -> bool {
         self.sink.wants_wire_facts()
     }
@@ -318,7 +321,7 @@ impl<'a> Output<'a> {
         self.ledger.diagnostic_count
     }
 
-    /// Records a diagnostic, or raises it if the policy requires that.
+    /// Records a diagnostic. If the policy raises its code, returns the fault instead.
     #[cold]
     pub fn diagnose(&mut self, code: Code, part: Option<u32>, detail: &str) -> Result<(), Fault> {
         let detail = head(detail);
@@ -359,7 +362,8 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Counts a diagnostic or an `Unknown` event. Returns false if the payload has caused too many of them.
+    /// Counts a diagnostic or an `Unknown` event. Returns false if the current payload has already caused `MAX_NOTES`
+    /// of them.
     fn notes(&mut self) -> bool {
         let ledger = &mut *self.ledger;
         if ledger.noted_at != ledger.ordinal {
@@ -374,12 +378,12 @@ impl<'a> Output<'a> {
         fits
     }
 
-    /// Counts notes that the caller dropped before reporting them.
+    /// Counts notes that the caller did not report.
     pub(crate) fn skip_notes(&mut self, notes: usize) {
         self.ledger.left_out += notes;
     }
 
-    /// Reports how many notes were left out. Called after a payload or the input has been read.
+    /// Reports how many notes were dropped, if any. Called after each payload and at the end of the input.
     #[inline]
     pub(crate) fn report_left_out(&mut self) -> Result<(), Fault> {
         if self.ledger.left_out == 0 {
@@ -390,7 +394,7 @@ impl<'a> Output<'a> {
         self.diagnose(Code::NOTES_LEFT_OUT, None, &count.to_string())
     }
 
-    /// Records a diagnostic at the place of a payload other than the current one.
+    /// Records a diagnostic with the byte offset and ordinal of a payload other than the current one.
     #[cold]
     pub(crate) fn diagnose_at(
         &mut self,

@@ -1,16 +1,16 @@
-//! Policies: the action for each diagnostic, and the switches for the named ambiguities. Plain data.
+//! Policies: the action for each diagnostic code, and the switches that select how ambiguous streams are read.
 
 use crate::model::spec::Code;
 use crate::model::spec::Severity;
 
-/// Action of a policy for one diagnostic code.
+/// What a policy does when a diagnostic with a given code occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// End the stream with the exception for this code.
     Raise,
     /// Record the diagnostic and continue.
     Diagnose,
-    /// Drop the piece and record the diagnostic.
+    /// Drop the piece that the diagnostic is about, and record the diagnostic.
     Skip,
 }
 
@@ -33,7 +33,7 @@ macro_rules! words {
 }
 
 words! {
-    /// The base policy from which a policy starts.
+    /// The base policy: it supplies every action and switch that the caller does not set.
     Base {
         Standard = "standard",
         Strict = "strict",
@@ -44,12 +44,12 @@ words! {
         Done = "done",
         Finish = "finish",
     }
-    /// AM1: a new id arrives at the index of a call with the same name that has no arguments yet.
+    /// AM1: a header with a new id arrives at the index of a call that has the same name and no arguments yet.
     SameIndexNewId {
         New = "new",
         Merge = "merge",
     }
-    /// AM2: arguments arrive at an index without an opened call, while several calls have no arguments yet.
+    /// AM2: arguments arrive at an index that no call has, while several calls have no arguments yet.
     OrphanIndex {
         Fifo = "fifo",
         Latest = "latest",
@@ -71,10 +71,10 @@ words! {
         Drop = "drop",
         Keep = "keep",
     }
-    /// A call without arguments, in a stream that ends without a finish reason.
+    /// A stream ends without a finish reason, and a call has no arguments.
     EmptyCall {
         Cut = "cut",
-        /// The gateway is known to send no finish reasons, so the call has no arguments.
+        /// The call is complete and has no arguments. For gateways that never send a finish reason.
         Run = "run",
     }
     /// AM6: a second JSON object arrives without a header (a tool name).
@@ -87,27 +87,27 @@ words! {
         Keep = "keep",
         Drop = "drop",
     }
-    /// AM8: a text delta contains either new text or all of the text so far.
+    /// AM8: a text delta may contain only new text, or all of the text so far.
     ContentMode {
         Delta = "delta",
         Auto = "auto",
         Cumulative = "cumulative",
     }
-    /// AM12: which id to use for a call whose id changes.
+    /// AM12: the id of a call changes. Selects which one to use.
     UnstableId {
         First = "first",
         Last = "last",
     }
-    /// A stream that ends without an open part or call, but also without an end signal.
+    /// A stream ends without a finish reason and without a terminal marker, but no part or call is open.
     MissingTerminal {
-        /// The stream was truncated.
+        /// The stream is treated as truncated.
         Truncate = "truncate",
-        /// The gateway is known to omit the end signal, so the stream is treated as complete.
+        /// The stream is treated as complete. For gateways that never send a finish reason or terminal marker.
         Assume = "assume",
     }
 }
 
-/// The switches for the named ambiguities (`ambiguous_*` and the content switches).
+/// The switches that select how ambiguous streams are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Switches {
     pub same_index_new_id_same_name_empty: SameIndexNewId,
@@ -118,9 +118,9 @@ pub struct Switches {
     pub on_overflow: Overflow,
     pub duplicate_payload: DuplicatePayload,
     pub content_mode: ContentMode,
-    /// AM9: the closing chunk repeats the text.
+    /// AM9: the last chunk repeats all of the text. True: the repetition is dropped.
     pub drop_restated_content: bool,
-    /// AM10: a new chunk id and role arrive in the middle of the stream.
+    /// AM10: a new chunk id and role arrive in the middle of the stream. True: the response restarts.
     pub restart_on_new_stream_id: bool,
     /// AM11: tool calls arrive in a different choice from the text. True: all choices are merged into choice 0.
     pub merge_choices: bool,
@@ -190,7 +190,7 @@ impl Switches {
         switches
     }
 
-    /// Sets one switch by name; returns false if the name or the value is unknown.
+    /// Sets one switch by name. Returns false if the name is unknown or the switch does not accept the value.
     pub fn set(&mut self, name: &str, value: SwitchValue<'_>) -> bool {
         match name {
             "same_index_new_id_same_name_empty" => word(
@@ -238,7 +238,7 @@ impl Switches {
     }
 }
 
-/// A resolved policy: one action for every code, and the switches.
+/// A policy with one action for every diagnostic code, and the switches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     pub base: Base,
@@ -249,7 +249,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Creates the policy with all defaults of this base.
+    /// Creates the policy with the default actions and switches of this base policy.
     pub fn new(base: Base) -> Policy {
         let mut actions = [Action::Diagnose; Code::COUNT];
         for (slot, code) in actions.iter_mut().zip(Code::all()) {
@@ -275,7 +275,8 @@ impl Policy {
         self.action(code) == Action::Raise
     }
 
-    /// Sets the action of one code; returns false if the code cannot be skipped.
+    /// Sets the action of one code. Returns false and changes nothing if the action is `Skip` and the code cannot be
+    /// skipped.
     pub fn set_action(&mut self, code: Code, action: Action) -> bool {
         if action == Action::Skip && !code.skippable() {
             return false;

@@ -1,7 +1,7 @@
-//! Small maps, sets and lists: searched linearly while they are short, hashed once they are long.
+//! Maps, sets and lists that are usually small: searched linearly while they are short, hashed once they are long.
 //!
-//! An empty map takes three words and no allocation; a hash table takes six words, and its first allocation has room
-//! for three entries. Maps and sets have no order.
+//! An empty map takes three words and no allocation. A hash table would take six words, and its first allocation has
+//! room for three entries. Maps and sets have no order.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ enum Store<K, V> {
     Many(Box<HashMap<K, V>>),
 }
 
-/// Values by key.
+/// A map from keys to values.
 #[derive(Clone, Debug)]
 pub struct Map<K, V>(Store<K, V>);
 
@@ -127,7 +127,7 @@ impl<K: Eq + Hash, V> Map<K, V> {
         }
     }
 
-    /// Returns the value of a key, inserting a default if there is none.
+    /// Returns the value of a key. Inserts the default value first if the map does not contain the key.
     pub fn slot(&mut self, key: K) -> &mut V
     where
         V: Default,
@@ -253,7 +253,7 @@ pub trait Numbered {
 #[derive(Clone, Debug)]
 pub struct List<T: Numbered> {
     all: Vec<T>,
-    /// Position by number, once there are too many to search linearly.
+    /// The position of each number, once there are too many values to search linearly.
     #[allow(clippy::box_collection)] // boxed: a bare table would enlarge every list
     positions: Option<Box<HashMap<T::Number, usize>>>,
 }
@@ -281,7 +281,7 @@ impl<T: Numbered> List<T> {
         self.all.get(self.position(number)?)
     }
 
-    /// Appends a value whose number is not in the list; returns its position.
+    /// Appends a value and returns its position. The list must not contain a value with the same number.
     pub fn push(&mut self, one: T) -> usize {
         let position = self.all.len();
         if position == FEW {
@@ -297,7 +297,7 @@ impl<T: Numbered> List<T> {
         position
     }
 
-    /// Returns the value with this number. Creates it if there is none.
+    /// Returns the value with this number. Appends `make()` first if the list has no such value.
     pub fn slot(&mut self, number: T::Number, make: impl FnOnce() -> T) -> &mut T {
         let position = self.position(number);
         let position = position.unwrap_or_else(|| self.push(make()));

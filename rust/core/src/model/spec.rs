@@ -11,7 +11,7 @@ macro_rules! file {
     ($name:literal) => {
         LazyLock::new(|| {
             let text = include_str!(concat!("../../../../python/streamweld/_spec/", $name));
-            // A file that does not parse would fail the tests below, so this default is never used.
+            // The tests below fail if a file cannot be parsed, so the default is never used.
             serde_json::from_str(text).unwrap_or_default()
         })
     };
@@ -38,17 +38,17 @@ pub fn events() -> &'static Map<String, Value> {
     object(&EVENTS, "events")
 }
 
-/// Returns the facts about the dialects: `detect`, and one member for each dialect.
+/// Returns the contents of `_spec/dialects.json`: `detect`, and one member for each dialect.
 pub fn dialects() -> &'static Value {
     &DIALECTS
 }
 
-/// Returns a dialect's value for a key.
+/// Returns the value that a dialect has for a key, or `None` if the dialect or the key is unknown.
 pub(crate) fn fact(dialect: &str, key: &str) -> Option<&'static Value> {
     DIALECTS.get(dialect)?.get(key)
 }
 
-/// Returns the strings of a JSON list.
+/// Returns the strings in a JSON array. The result is empty if the value is not an array.
 pub(crate) fn words(list: Option<&'static Value>) -> Vec<&'static str> {
     let list = list.and_then(Value::as_array).into_iter().flatten();
     list.filter_map(Value::as_str).collect()
@@ -59,7 +59,7 @@ pub fn diagnostics() -> &'static Map<String, Value> {
     object(&DIAGNOSTICS, "codes")
 }
 
-/// Returns what `_spec/conversions.json` contains under a key: finish words, usage conventions, faults, losses.
+/// Returns the value of a key in `_spec/conversions.json`, such as finish words, usage conventions, faults or losses.
 pub(crate) fn conversion(key: &str) -> Option<&'static Value> {
     CONVERSIONS.get(key)
 }
@@ -69,7 +69,7 @@ pub(crate) fn usage_dialects() -> &'static Map<String, Value> {
     object(&USAGE, "dialects")
 }
 
-/// Returns the meaning of each member in a usage object of this shape.
+/// Returns what each member means in a usage object of this shape.
 pub(crate) fn usage_shape(name: &str) -> Option<&'static Value> {
     USAGE.get("shapes")?.get(name)
 }
@@ -94,7 +94,7 @@ impl Severity {
 
 macro_rules! codes {
     ($($constant:ident = $name:literal,)+) => {
-        /// The names in the order of the constants: `Code(n)` is the n-th.
+        /// The name of each code. `Code(n)` has the name at position `n`.
         const NAMES: &[&str] = &[$($name),+];
 
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
@@ -190,7 +190,7 @@ codes! {
     TEXT_CALL_REFUSED = "text_call_refused",
 }
 
-/// The data of one code from the file.
+/// The entry of one code in `_spec/diagnostics.json`.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     severity: Severity,
@@ -264,8 +264,8 @@ impl Code {
         self.row().severity
     }
 
-    /// Returns the name of the Python exception that is raised for this code. Codes with severity `info` have no
-    /// exception of their own; if a caller's policy raises such a code anyway, the base class is used.
+    /// Returns the name of the Python exception for this code. A code with severity `info` has no exception of its own;
+    /// if a policy raises it anyway, the base class `StreamError` is used.
     pub fn raises(self) -> &'static str {
         self.row().raises.unwrap_or("StreamError")
     }
@@ -275,18 +275,19 @@ impl Code {
         self.row().skippable
     }
 
-    /// Returns what repair does if this code is reported: it drops the `payload`, or rewrites the `stream` from that
-    /// point on. `None`: the payload passes through.
+    /// Returns what repair does if this code is reported. `payload`: repair drops the payload. `stream`: repair
+    /// rewrites the stream from that point on. `None`: the payload passes through unchanged.
     pub(crate) fn mends(self) -> Option<&'static str> {
         self.row().mends
     }
 
-    /// Returns the code's message from the file.
+    /// Returns the message of the code from `_spec/diagnostics.json`.
     pub fn text(self) -> &'static str {
         self.row().text
     }
 
-    /// Returns the action in the file for a base policy; `None` means the default of that base.
+    /// Returns the action that `_spec/diagnostics.json` defines for this code and base policy. `None`: the file defines
+    /// no action, so the base policy's general rule applies.
     pub(crate) fn action_of(self, base: &str) -> Option<&'static str> {
         self.row().entry?.get("actions")?.get(base)?.as_str()
     }

@@ -1,1 +1,1 @@
-"""Data types that every layer shares: deltas, output, finish words. Contains no rules about streams."""
+"""Data types that every layer shares: deltas, output and finish reasons. The types contain no rules about streams."""

@@ -1,6 +1,6 @@
-"""Wire deltas that a decoder passes to the assembler: tool-call fragment, address, usage object.
+"""Wire deltas: the values that a decoder passes to the assembler, for any dialect.
 
-This is plain data for all dialects. The decoder normalizes the values: absent, null and blank members are None.
+The decoder normalizes the values: absent, null and blank members are None.
 """
 
 from __future__ import annotations
@@ -21,44 +21,46 @@ ItemKind = Literal["message", "reasoning", "call"]  # kind of a wire item
 class Fragment:
     """One element of a list of tool-call deltas."""
 
-    index: int | None = None  # None if the received index is not usable
-    index_raw: str | None = None  # the index as received, if it is not usable
-    has_index_key: bool = False  # an index member was sent, even with the value null
+    index: int | None = None  # None if the fragment has no index or an unusable one
+    index_raw: str | None = None  # the text of an unusable index, as received
+    has_index_key: bool = False  # the fragment has a member `index`, which may be null
     id: str | None = None
     name: str | None = None
     arguments: str | None = None  # may begin or end with half of a surrogate pair
-    object_arguments: str | None = None  # arguments sent as an object: its JSON text
-    position: int = 0  # position in the list of fragments; `array_len` is the length of that list
+    object_arguments: str | None = None  # the JSON text of arguments that were sent as an object instead of a string
+    position: int = 0  # position of the fragment in its list, which has `array_len` fragments
     array_len: int = 1
-    legacy: bool = False  # whether the fragment is the call in the legacy `function_call` member
-    custom: bool = False  # whether the call is to a free-form tool: its input is text, not JSON
+    legacy: bool = False  # the fragment comes from the legacy member `function_call`
+    custom: bool = False  # the tool is free-form (custom): the arguments are plain text
     metadata: str | None = None  # unmodeled members of the fragment, as the text of a JSON object
 
 
 @dataclass(slots=True, frozen=True)
 class Address:
-    """Address of a delta, in dialects that open and close their items. It may be wrong, so it is only evidence."""
+    """The ids and indexes with which a delta refers to an item. An address may be wrong, so the assembler also
+    considers other evidence. Used by dialects that open and close their items.
+    """
 
     item_id: str | None = None  # id of a Responses output item, or of an AI SDK text or reasoning block
     call_id: str | None = None  # `call_id`, `tool_use` id or `toolCallId`
     index: int | None = None  # `output_index`, or the index of a content block
     sub: int | None = None  # `content_index` or `summary_index` inside the item
-    # Id of the output item that events report, if the deltas are matched by a different id. It is not used as evidence.
-    # The AI SDK numbers its blocks and sends the provider's item id separately.
+    # Item id to report in events, if it differs from the id that links the deltas. The AI SDK numbers its blocks and
+    # sends the provider's item id separately. This id is not used to find the item.
     public_id: str | None = None
 
 
 class CallEnding(Enum):
-    """What the event that closes a call states about its end."""
+    """How complete the call is, according to the event that closes it."""
 
     WHOLE = auto()
     CUT = auto()  # the call was cut off, unless its arguments are complete JSON
-    OPEN = auto()  # as CUT, unless the response ends with success: the call was still in progress
-    OPEN_OBJECT = auto()  # as OPEN, and a successful end adds the brace that closes the arguments
+    OPEN = auto()  # in progress: complete if the response ends with success, otherwise as CUT
+    OPEN_OBJECT = auto()  # as OPEN; if the response ends with success, the closing brace is added to the arguments
 
 
 class ListedPart(NamedTuple):
-    """One part in an item's content list. `address.sub`: its position in the list."""
+    """One part in the content list of an item. `address.sub` is its position in the list."""
 
     item: ItemKind
     address: Address
@@ -82,7 +84,7 @@ class Usage:
     raw: str | None = None
 
     def is_blank(self) -> bool:
-        """Return True for a placeholder: no numbers, or only zeros."""
+        """Return True if every count is absent or zero. Such counts never replace earlier ones."""
         return not (
             self.input_tokens
             or self.output_tokens

@@ -1,4 +1,4 @@
-"""Translate finish reasons from any dialect and in any spelling.
+"""Maps the finish reasons of all dialects, in any spelling, to streamweld's finish reasons.
 
 Gateways forward the finish reasons of their upstream API, sometimes in capitals or camel case. A reason is looked up in
 the dialect's own table with its exact spelling, then in the same table ignoring case and separators, then in the tables
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 __all__ = ["meaning"]
 
-_LONGEST = 64  # maximum length in bytes of a word that is looked up in any spelling
+_LONGEST = 64  # maximum length in bytes of a finish reason that is looked up regardless of its spelling
 
 
 def meaning(dialect: str, raw: str) -> Meaning | None:
     """Return the meaning of the finish reason, or None if no table contains it.
 
-    "natural" stands for a normal end: `stop`, or `tool_calls` if there are calls.
+    The meaning "natural" stands for a normal end: `stop`, or `tool_calls` if there are calls.
     """
     known: Meaning | None = DIALECTS[dialect]["finish"].get(raw)
     if known is None and len(raw) <= _LONGEST and raw.isascii():
@@ -34,16 +34,16 @@ def meaning(dialect: str, raw: str) -> Meaning | None:
     reason, colon, _ = raw.partition(":")
     if known is not None or not colon:
         return known
-    # A detail may contradict a reason that means success, but no other.
+    # A reason that means success is not used without its detail, because the detail may contradict it.
     known = meaning(dialect, reason)
     return None if known in ("stop", "tool_calls", "natural") else known
 
 
 @cache
 def _folded(dialect: str) -> dict[str, Meaning]:
-    """Return all finish reasons, without case and separators.
+    """Return the finish reasons of all dialects in lower case and without separators.
 
-    The dialect's own reasons take precedence; the others follow in order of dialect name.
+    The dialect's own reasons take precedence over the others, which are added in order of dialect name.
     """
     tables = {name: facts["finish"] for name, facts in sorted(DIALECTS.items()) if name != "detect"}
     out: dict[str, Meaning] = {}

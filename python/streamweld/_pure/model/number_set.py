@@ -1,4 +1,4 @@
-"""A growing set of numbers that also reports which numbers are new since the last query.
+"""A set of numbers that also reports which numbers were added since the last query.
 
 Copying the whole set for each event would take quadratic time in streams with many items.
 """
@@ -14,7 +14,7 @@ __all__ = ["NumberSet"]
 
 
 class NumberSet:
-    """A set of numbers, and those added since the last query, in order of arrival."""
+    """A set of numbers. It also lists the numbers added since the last query, in order of arrival."""
 
     __slots__ = ("_fresh", "_seen")
 
@@ -41,7 +41,7 @@ class NumberSet:
             self.add(number)
 
     def collected(self) -> list[int]:
-        """Return the numbers added since the last call."""
+        """Return the numbers added since the last call of this method."""
         if not self._fresh:
             return []
         fresh, self._fresh = self._fresh, []

@@ -1,8 +1,8 @@
-"""Emit events and diagnostics, and turn diagnostics into exceptions as the policy requires.
+"""Emits events and diagnostics, and raises an exception for each diagnostic that the policy raises.
 
-Stores the place of the current payload (offset and ordinal, set by the parser) and the policy's action for each code.
-Events go to the list of the current feed, or to a sink, and are not stored. Diagnostics are stored up to a limit and
-counted beyond it.
+`Output` stores the byte offset and ordinal of the current payload, which the parser sets, and the policy's action for
+each code. Events are passed to a sink, or else collected in a list until the parser takes them. Diagnostics are stored
+up to `max_diagnostics`; those beyond it are only counted.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from streamweld.events import DiagnosticCode, Event
 
 RAW_HEAD = 256
-# Maximum number of notes (diagnostics and `Unknown` events) per payload. Without it, a small payload could cause very
-# many notes.
+# Maximum number of notes (diagnostics and `Unknown` events) per payload. Without this limit, a small payload could
+# cause very many notes.
 MAX_NOTES = 1024
-_DETAIL = 256  # maximum length of a detail, in characters; limited because it contains names and paths from the sender
+_DETAIL = 256  # maximum length of a diagnostic's detail, in characters; the sender's names and paths have any length
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class AddedItem:
 
 
 class Output:
-    """Destination of the events and diagnostics of one stream, and of facts about the wire that repair needs."""
+    """Receives the events and diagnostics of one stream, and the facts about the wire that repair needs."""
 
     __slots__ = (
         "_actions",
@@ -100,27 +100,29 @@ class Output:
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._actions: Mapping[str, Action] = config["actions"]
         self._max_kept: int | None = config["limits"]["max_diagnostics"]
-        # The place of the current payload, set by the parser. Events and diagnostics contain it.
+        # Byte offset and ordinal of the current payload, set by the parser. Diagnostics contain both.
         self.offset = 0
         self.ordinal = 0
         self.event_type: str | None = None
         self.payload: bytes = b""
-        self.faulted = False  # an exception will be raised, so later diagnostics are only recorded
+        self.faulted = False  # an exception will be raised, so later diagnostics are recorded instead of raised
         self.silent = False  # create no event objects; diagnostics are stored nevertheless
         self.sink: Callable[[Event], None] | None = None  # receives the events one by one instead of the list
         # Called after each element of an array has been read.
         self.on_element: Callable[[], None] | None = None
-        # Exception to raise after the current payload, if the sink rejects further input.
+        # The exception to raise after the current payload. The sink sets it to reject further input.
         self.refusal: errors.StreamError | None = None
         # Called with the index and the raw item when the stream ends an item.
         self.on_item: Callable[[int, Mapping[str, Any]], None] | None = None
-        # Called with content that no event type can hold.
+        # Called with content that no event type can contain.
         self.on_unmodelled: Callable[[Unmodelled], None] | None = None
-        # Members that encoders need, but that a ToolCallStarted event does not have: (custom, provider_executed).
+        # The values (custom, provider_executed) of the current ToolCallStarted event. Encoders need them, but the event
+        # does not contain them.
         self.opening: tuple[bool, bool] = (False, False)
         # Wire address of the part that the current Started event opens: item index, index inside the item, item id.
         self.address: tuple[int | None, int | None, str | None] = (None, None, None)
-        # Facts about the wire that no event contains. Repair needs them to pass payloads through unchanged.
+        # A fact about the wire that no event contains. Repair uses these facts to decide which payloads it passes
+        # through unchanged.
         self.misread = False  # clients of the dialect would misread a payload
         self.emptied = False  # a payload that clients do not expect produced no events
         self.rejected: int | None = None  # ordinal of the last payload that clients would reject
@@ -130,7 +132,7 @@ class Output:
         self.untyped = False  # clients would read the chunk correctly if it had the member `object`
         self.begun: list[int] = []  # choices whose first delta is in the current payload
         self.roleless: list[int] = []  # choices whose first delta is in the current payload and has no role
-        self.why = ""  # first reason for changing a payload, unless a diagnostic already reports the reason
+        self.why = ""  # the first reason to change a payload, if no diagnostic reports a reason
         self.choices = NumberSet()  # choices that payloads addressed
         self.announced = NumberSet()  # indexes of items that were opened without a part
         self.closed = NumberSet()  # parts that the stream closed explicitly
@@ -145,7 +147,7 @@ class Output:
         self.diagnostics_dropped = 0
         self._noted_at = 0  # ordinal of the payload whose notes are counted in `_noted`
         self._noted = 0
-        self.left_out = 0  # number of notes beyond MAX_NOTES, which were dropped
+        self.left_out = 0  # number of notes that were dropped because the payload already had MAX_NOTES
 
     def emit(self, event: Event) -> None:
         if self.sink is not None:
@@ -154,7 +156,9 @@ class Output:
             self.events.append(event)
 
     def end_payload(self) -> None:
-        """Report how many notes of a payload were left out, and raise the sink's exception, if there is one."""
+        """Report how many notes of the payload were dropped, if any. Then raise the sink's exception, if it has set
+        one.
+        """
         self._noted = 0  # do not limit the diagnostics that repair adds for this payload
         if self.left_out:
             count, self.left_out = self.left_out, 0
@@ -179,23 +183,23 @@ class Output:
         self.why = self.why or why
 
     def leave_out(self, why: str) -> None:
-        """Mark the current payload as one that clients would reject and that has no content. `why`: as for
-        `mark_misread`.
+        """Mark the current payload as one that clients would reject and that contains nothing for them, so that repair
+        drops it.
 
-        An event of an unknown type does not count as content.
+        An `Unknown` event may have been emitted for it. `why`: as for `mark_misread`.
         """
         self.emptied = True
         self.why = self.why or why
         self.rejected = self.ordinal
 
     def mend(self) -> None:
-        """Mark the current payload as misread by clients, for a reason that a diagnostic already reports."""
+        """Mark the current payload as misread by clients. A diagnostic already reports the reason."""
         self.misread = self.mended = True
 
     def element(self) -> None:
         """Record that an array element has been read.
 
-        Further elements may be read before any of them passes through.
+        More elements may be read before the repairer decides what to pass through.
         """
         self.mend()
         if self.on_element is not None:
@@ -216,18 +220,20 @@ class Output:
         self.why = self.why or "start_missing"
 
     def announce(self, index: int) -> None:
-        """Record that an item was opened without a part. Clients store one item per index."""
+        """Record that an item was opened without a part. Clients store one item per index, so they misread a repeated
+        index.
+        """
         if index in self.announced:
             self.mark_misread("index_taken")
         self.announced.add(index)
 
     def keep(self, content: Unmodelled) -> None:
-        """Pass on content that no event type can hold."""
+        """Pass on content that no event type can contain."""
         if self.on_unmodelled is not None:
             self.on_unmodelled(content)
 
     def diagnose(self, code: str, part: int | None = None, detail: str = "") -> None:
-        """Record a diagnostic, or raise it if the policy requires that."""
+        """Record a diagnostic. If the policy raises its code, raise the exception instead."""
         known = CODES[code]
         detail = detail[:_DETAIL]
         self.misread = self.misread or known.mends == "stream"
@@ -251,7 +257,9 @@ class Output:
             self.emit(Unknown(event, raw))
 
     def _notes(self) -> bool:
-        """Count a diagnostic or an `Unknown` event. Returns False if the payload has caused too many."""
+        """Count a diagnostic or an `Unknown` event. Return False if the current payload has already caused `MAX_NOTES`
+        of them.
+        """
         if self._noted_at != self.ordinal:
             self._noted_at, self._noted = self.ordinal, 0
         fits = self._noted < MAX_NOTES
@@ -262,7 +270,7 @@ class Output:
         return fits
 
     def fault(self, name: str, rule: str, detail: str = "", **own: Any) -> errors.StreamError:
-        """Create an exception from `streamweld.errors` at the current place.
+        """Create an exception from `streamweld.errors` with the byte offset and ordinal of the current payload.
 
         `own`: the fields that are specific to its class.
         """

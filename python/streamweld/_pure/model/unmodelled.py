@@ -1,6 +1,6 @@
-"""Content that no event type can hold. An encoder for the same dialect writes it as it was sent.
+"""Content that no event type can contain. An encoder for the same dialect writes it as it was received.
 
-The decoder creates these values only for repair. Strings contain JSON as sent.
+The decoder creates these values only for repair. Strings contain JSON as received.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ __all__ = [
     "Unmodelled",
 ]
 
-# The object that contained unknown members: the message and its usage, `message_delta`, its delta and its usage, or
-# `message_stop`.
+# The Messages object that contained unknown members: the message or its usage, the `message_delta` event, its delta or
+# its usage, or the `message_stop` event.
 MembersOf: TypeAlias = Literal["message", "start_usage", "end", "delta", "end_usage", "stop"]
 
 
 @dataclass(slots=True, frozen=True)
 class BlockMembers:
-    """Unknown members at the start of a block that has a part."""
+    """Unknown members in the `content_block_start` event of a block that has a part."""
 
     index: int
     members: Mapping[str, str]
@@ -41,15 +41,15 @@ class BlockMembers:
 
 @dataclass(slots=True, frozen=True)
 class BlockOpened:
-    """The start of a block without a part: a tool result, or a block of unknown type."""
+    """A block without a part was opened: a tool result, or a block of unknown type."""
 
     index: int
-    block: str  # a tool result has the call id that is used in events
+    block: str  # in a tool result, the call id is the one that events report
 
 
 @dataclass(slots=True, frozen=True)
 class BlockDelta:
-    """A delta with content that no event type can hold. Its block may have a part."""
+    """A delta contains something that no event type can contain. Its block may have a part."""
 
     index: int | None
     delta: str
@@ -57,14 +57,16 @@ class BlockDelta:
 
 @dataclass(slots=True, frozen=True)
 class BlockClosed:
-    """The stop of a block without a part."""
+    """A block without a part was closed."""
 
     index: int
 
 
 @dataclass(slots=True, frozen=True)
 class Annotated:
-    """Annotations of an open part, as a JSON array. They are repeated when the part closes."""
+    """Annotations arrived for an open part. `annotations` is a JSON array; the closing event of the part contains them
+    again.
+    """
 
     part: int
     annotations: str
@@ -80,7 +82,7 @@ class OtherEvent:
 
 @dataclass(slots=True, frozen=True)
 class Members:
-    """Unknown members of one object."""
+    """The unknown members of one Messages object."""
 
     of: MembersOf
     members: Mapping[str, str]
@@ -88,27 +90,28 @@ class Members:
 
 @dataclass(slots=True, frozen=True)
 class ChunkFacts:
-    """What no event contains about a Chat chunk.
+    """The content of a Chat chunk that no event contains.
 
-    Not repeated for a chunk that has the same members as the chunk before it and neither a finish reason nor token
-    counts.
+    Not reported if the chunk has the same unknown members as the chunk before it and contains neither a finish reason
+    nor token counts.
     """
 
     members: Mapping[str, str]  # the unknown members
     has_choice: bool
-    finishes: bool  # whether a choice has a finish reason
-    counts: bool  # whether the chunk has token counts
+    finishes: bool  # a choice of the chunk has a finish reason
+    counts: bool  # the chunk contains token counts
 
 
 @dataclass(slots=True, frozen=True)
 class ReasoningFacts:
-    """What no event contains about the reasoning of a Chat delta. Precedes its text."""
+    """The form of the reasoning in a Chat delta. Reported before the event with the reasoning text."""
 
     choice: int
-    # The members that contain the text, if they changed. Empty if only `reasoning_details` contains it.
+    # The members that contain the text. None if they are the same as before; empty if only `reasoning_details` contains
+    # the text.
     fields: tuple[str, ...] | None
     details: str | None  # the entries of `reasoning_details`, as a JSON array
-    has_text: bool  # whether an event with the text follows
+    has_text: bool  # an event with the reasoning text follows
 
 
 @dataclass(slots=True, frozen=True)

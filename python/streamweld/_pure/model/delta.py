@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Address", "Fragment", "ItemKind", "ListedPart", "Usage"]
 
-ItemKind = Literal["message", "reasoning", "call"]  # kind of a wire item
+ItemKind = Literal["message", "reasoning", "call"]  # the kind of an item
 
 
 @dataclass(slots=True)
 class Fragment:
-    """One element of a list of tool-call deltas."""
+    """One fragment of a tool call: an element of a list of tool-call deltas."""
 
     index: int | None = None  # None if the fragment has no index or an unusable one
     index_raw: str | None = None  # the text of an unusable index, as received
@@ -54,7 +54,7 @@ class CallEnding(Enum):
     """How complete the call is, according to the event that closes it."""
 
     WHOLE = auto()
-    CUT = auto()  # the call was cut off, unless its arguments are complete JSON
+    CUT = auto()  # the call was cut off; it is complete only if its arguments are complete JSON
     OPEN = auto()  # in progress: complete if the response ends with success, otherwise as CUT
     OPEN_OBJECT = auto()  # as OPEN; if the response ends with success, the closing brace is added to the arguments
 
@@ -67,7 +67,7 @@ class ListedPart(NamedTuple):
     channel: Literal["text", "reasoning", "refusal"]
     kind: ReasoningKind
     text: str | None
-    annotations: str | None  # annotations that have not been sent before, as the text of a JSON array
+    annotations: str | None  # the annotations that no earlier event contained, as the text of a JSON array
     metadata: str | None
 
 

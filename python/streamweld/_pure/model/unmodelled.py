@@ -74,7 +74,7 @@ class Annotated:
 
 @dataclass(slots=True, frozen=True)
 class OtherEvent:
-    """A payload of unknown type, and the name of its event."""
+    """A payload of unknown type was read. `event` is the name of its server-sent event."""
 
     event: str | None
     payload: str
@@ -116,7 +116,7 @@ class ReasoningFacts:
 
 @dataclass(slots=True, frozen=True)
 class ChoiceMembers:
-    """Unknown members of a Chat choice that no event of their chunk contains."""
+    """A Chat choice has unknown members that no event of its chunk contains."""
 
 
 Unmodelled: TypeAlias = (

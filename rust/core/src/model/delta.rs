@@ -5,7 +5,7 @@
 use crate::json::Text;
 use std::borrow::Cow;
 
-/// One element of a list of tool-call deltas, normalized: absent, null and blank members are `None`.
+/// One fragment of a tool call: an element of a list of tool-call deltas. Absent, null and blank members are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fragment<'a> {
     /// The index of the call. `None` if the fragment has no index or an unusable one.
@@ -96,7 +96,7 @@ pub struct Address<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct PartAt<'a> {
     pub choice: i32,
-    /// Kind of the part's item.
+    /// The kind of the item that contains the part.
     pub kind: ItemKind,
     pub address: Address<'a>,
     pub channel: Channel,
@@ -118,7 +118,7 @@ pub struct PartAttributes<'a> {
 pub struct ListedPart<'a> {
     pub at: PartAt<'a>,
     pub text: Option<Text<'a>>,
-    /// Annotations that have not been sent before, as the text of a JSON array.
+    /// The annotations that no earlier event contained, as the text of a JSON array.
     pub annotations: Option<String>,
     pub metadata: Option<String>,
 }
@@ -146,7 +146,7 @@ pub enum CallEnding {
     /// The call is complete.
     #[default]
     Whole,
-    /// The call was cut off, unless its arguments are complete JSON.
+    /// The call was cut off. It is complete only if its arguments are complete JSON.
     Cut,
     /// The call was still in progress. It is complete if the response ends with success; otherwise, as `Cut`.
     Open,
@@ -154,10 +154,10 @@ pub enum CallEnding {
     OpenObject,
 }
 
-/// How the input ended.
+/// How the input of a stream ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InputEnd {
-    /// The transport reported a regular end.
+    /// The transport ended normally.
     #[default]
     Clean,
     /// The transport failed, so bytes may be missing at the end.

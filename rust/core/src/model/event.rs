@@ -355,11 +355,12 @@ pub enum WireFact<'a> {
     Unopened(&'static str),
     /// The payload contains the first delta of this choice.
     Begun(i32),
-    /// The payload begins this choice without a role. Clients would interpret it correctly after a chunk with the role.
+    /// The payload contains the first delta of this choice, but no role. Clients would interpret it correctly after a
+    /// chunk with the role.
     Roleless(i32),
     /// Clients would interpret the chunk correctly if it had the member `object`.
     Untyped,
-    /// Clients do not expect the payload, and it produced no events.
+    /// The payload is one that clients do not expect, and it produced no events.
     Emptied,
     /// Clients would reject the payload for this reason. The payload contains nothing that an event reports, and no
     /// diagnostic reports it.
@@ -376,7 +377,7 @@ pub enum WireFact<'a> {
         sub: Option<i64>,
         item_id: Option<&'a str>,
     },
-    /// A payload addressed this choice.
+    /// A payload contained this choice for the first time.
     Choice(i32),
     /// The item with this index was opened without a part.
     Announced(i64),
@@ -385,7 +386,7 @@ pub enum WireFact<'a> {
         index: i64,
         kind: Option<&'a str>,
         id: Option<&'a str>,
-        /// Number of earlier items that had the same index.
+        /// The number of earlier items that had the same index.
         before: usize,
     },
     /// An output item was closed. `item` is the complete item as received.
@@ -396,9 +397,9 @@ pub enum WireFact<'a> {
     Closed(u32),
     /// The item that contains the part with this number was closed.
     Ended(u32),
-    /// Content that no event contains.
+    /// The payload has content that no event contains.
     Unmodelled(Unmodelled<'a>),
-    /// The sequence number of the event.
+    /// The last event that was read has this sequence number.
     Sequence(i128),
     /// The finish reason of this choice was received.
     Reason(i32),

@@ -88,7 +88,7 @@ impl Where {
     }
 }
 
-/// Fields that are specific to one exception class.
+/// The fields that only one exception class has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Extra {
     #[default]

@@ -2,8 +2,8 @@
 //!
 //! Gateways forward the finish reasons of their upstream API, sometimes in capitals or camel case. A reason is looked
 //! up in the dialect's own table with its exact spelling, then in the same table ignoring case and separators, then in
-//! the tables of the other dialects. A reason with a detail (`content_filter: RECITATION`) is looked up as a whole, then
-//! without the detail.
+//! the tables of the other dialects. A reason with a detail (`content_filter: RECITATION`) is looked up as a whole,
+//! then without the detail.
 
 use crate::model::spec;
 use serde_json::Map;

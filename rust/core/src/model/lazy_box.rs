@@ -6,12 +6,12 @@
 use std::ops::Deref;
 use std::ops::DerefMut;
 
-/// Types with a shared default value that can be borrowed.
+/// A type with a default value that all unallocated boxes share.
 pub trait Blank: Default + 'static {
     fn blank() -> &'static Self;
 }
 
-/// Implements `Blank` with a static default value.
+/// Implements `Blank` for the given types, with a static default value.
 macro_rules! blank {
     ($($kind:ty),+ $(,)?) => {$(
         impl $crate::model::lazy_box::Blank for $kind {

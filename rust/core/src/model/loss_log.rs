@@ -3,7 +3,7 @@
 use crate::model::output::Diagnostic;
 use crate::model::spec::Code;
 
-/// The losses and rewrites of one stream.
+/// The losses and rewrites of one stream, in order.
 #[derive(Debug, Default)]
 pub(crate) struct LossLog {
     /// Number of diagnostics that the parser has reported so far.

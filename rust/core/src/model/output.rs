@@ -77,7 +77,7 @@ impl Ledger {
         &self.kept
     }
 
-    /// Returns how many diagnostics were not stored because the list was full.
+    /// Returns how many diagnostics were not stored, because `max_diagnostics` were stored already.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
@@ -234,7 +234,8 @@ impl<'a> Output<'a> {
         self.sink.at(offset, ordinal);
     }
 
-    /// Returns the result of a payload, or the fault of the filter or the sink if there is one.
+    /// Returns the fault of the filter or the sink, if there is one; otherwise, returns `result`. Called after each
+    /// payload.
     #[inline]
     pub fn taken<T>(&mut self, result: Result<T, Fault>) -> Result<T, Fault> {
         let fault = self.fault.take().or_else(|| self.sink.refusal());

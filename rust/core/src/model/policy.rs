@@ -6,7 +6,7 @@ use crate::model::spec::Severity;
 /// What a policy does when a diagnostic with a given code occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// End the stream with the exception for this code.
+    /// End the stream and raise the exception for this code.
     Raise,
     /// Record the diagnostic and continue.
     Diagnose,
@@ -39,7 +39,7 @@ words! {
         Strict = "strict",
         Salvage = "salvage",
     }
-    /// When the calls of a Chat choice close.
+    /// When the calls of a Chat choice close: at the end of the stream, or at the finish reason.
     CloseCallsAt {
         Done = "done",
         Finish = "finish",
@@ -54,19 +54,19 @@ words! {
         Fifo = "fifo",
         Latest = "latest",
     }
-    /// AM3: one id is announced at two indexes.
+    /// AM3: the same id is announced at two indexes. Selects whether this is one call (`Join`) or two (`Split`).
     ParallelHeaders {
         /// Split only if the joined text is not valid JSON but the text of each index is.
         Auto = "auto",
         Join = "join",
         Split = "split",
     }
-    /// AM4: the id of a finished call is announced again, without arguments.
+    /// AM4: the id of a complete call is announced again, and no arguments follow.
     EmptyHeader {
         Drop = "drop",
         Keep = "keep",
     }
-    /// AM5: an identical call without an id arrives at the same index.
+    /// AM5: a call without an id arrives at the index of a call with the same name and arguments.
     IdenticalCall {
         Drop = "drop",
         Keep = "keep",
@@ -77,7 +77,7 @@ words! {
         /// The call is complete and has no arguments. For gateways that never send a finish reason.
         Run = "run",
     }
-    /// AM6: a second JSON object arrives without a header (a tool name).
+    /// AM6: a second JSON object arrives for a complete call, without a tool name.
     Overflow {
         Flag = "flag",
         Split = "split",
@@ -150,7 +150,7 @@ impl Default for Switches {
     }
 }
 
-/// The value of a switch as passed by a caller.
+/// The value that a caller passes for a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchValue<'a> {
     Word(&'a str),
@@ -181,7 +181,7 @@ fn flag(slot: &mut bool, value: SwitchValue<'_>) -> bool {
 }
 
 impl Switches {
-    /// Returns the defaults of a base policy.
+    /// Returns the default switches of a base policy.
     fn of(base: Base) -> Switches {
         let mut switches = Switches::default();
         if base == Base::Salvage {

@@ -114,7 +114,7 @@ impl<K: Eq + Hash, V> Map<K, V> {
         true
     }
 
-    /// Makes room for one more entry.
+    /// Makes room for one more entry. Switches to a hash table if the list is full.
     fn make_room(&mut self) {
         let Store::Few(list) = &mut self.0 else {
             return;

@@ -227,7 +227,7 @@ fn row(name: &str) -> Row {
     }
 }
 
-/// Fallback for a code that is not in the table. Unreachable, because a `Code` is created only from `NAMES`.
+/// The entry for a code that is not in the table. It is never used, because every `Code` has an entry.
 const UNLISTED: Row = Row {
     severity: Severity::Error,
     raises: None,
@@ -241,12 +241,12 @@ impl Code {
     /// Number of codes, which is the length of a table indexed by code.
     pub const COUNT: usize = NAMES.len();
 
-    /// Returns every code, in order.
+    /// Returns all codes, in the order of `_spec/diagnostics.json`.
     pub fn all() -> impl Iterator<Item = Code> {
         (0..=u8::MAX).take(Code::COUNT).map(Code)
     }
 
-    /// Returns the code with this name.
+    /// Returns the code with this name, or `None`.
     pub fn from_name(name: &str) -> Option<Code> {
         Code::all().find(|code| code.name() == name)
     }

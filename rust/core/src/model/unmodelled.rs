@@ -39,7 +39,7 @@ pub struct ReasoningFacts<'a> {
     pub has_text: bool,
 }
 
-/// Content that no event type can hold.
+/// Content that no event type can contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unmodelled<'a> {
     /// Unknown members in the `content_block_start` event of a block that has a part.
@@ -54,7 +54,7 @@ pub enum Unmodelled<'a> {
     /// Annotations arrived for an open part. `annotations` is a JSON array; the closing event of the part contains them
     /// again.
     Annotated { part: u32, annotations: &'a str },
-    /// A payload of unknown type, and the name of its event.
+    /// A payload of unknown type was read. `event` is the name of its server-sent event.
     OtherEvent {
         event: Option<&'a str>,
         payload: &'a str,
@@ -66,6 +66,6 @@ pub enum Unmodelled<'a> {
     Chunk(ChunkFacts<'a>),
     /// The form of the reasoning in a Chat delta. Reported before the event with the reasoning text.
     Reasoning(ReasoningFacts<'a>),
-    /// Unknown members of a Chat choice that no event of their chunk contains.
+    /// A Chat choice has unknown members that no event of its chunk contains.
     ChoiceMembers,
 }

@@ -1,9 +1,10 @@
-"""Turns wire deltas into events: assembles the parts and calls of one stream, and determines how the stream ended.
+"""Combines the wire deltas of one stream into parts and tool calls, emits their events, and determines whether the
+response is complete.
 
-`Assembler` is the facade: each method handles one kind of wire delta from a decoder. It does not depend on any dialect
-or framing. The identity rules are in `by_evidence`, the argument rules are in `arguments`, and the close rules are in
-`close_calls`. Events and diagnostics are emitted through `Output`. The methods for parts and calls that the stream
-opens and closes explicitly are in `items`.
+Decoders call the methods of `Assembler`, one for each kind of wire delta. The assembler contains no code for a specific
+dialect. `by_evidence` decides which call a fragment belongs to, `arguments` repairs argument text, and `close_calls`
+closes calls. `items` contains the methods for parts and calls that the stream opens and closes explicitly. All events
+and diagnostics are emitted through `Output`.
 """
 
 from __future__ import annotations
@@ -43,22 +44,22 @@ if TYPE_CHECKING:
 __all__ = ["Assembler", "Completeness", "Fragment", "InputEnd", "Rest", "Usage"]
 
 Completeness = Literal["open", "complete", "assumed", "truncated"]
-Rest = Literal["nothing", "empty", "mid_event", "mid_utf8"]  # incomplete input that remained when the input ended
+Rest = Literal["nothing", "empty", "mid_event", "mid_utf8"]  # what was left unfinished when the input ended
 
 
 class InputEnd(Enum):
-    """How the input ended."""
+    """How the input of a stream ended."""
 
     CLEAN = "clean"
     BROKEN = "broken"  # the transport failed before the end of the response
 
 
 class _ChoiceEnd(Enum):
-    """How complete a choice is when the input ends without a terminal marker."""
+    """How complete a choice is when the input ends."""
 
     REASON = "reason"  # the choice has a finish reason
-    CLOSED = "closed"  # no finish reason, but the stream closed everything that it opened
-    OPEN = "open"  # a part or call is open or incomplete
+    CLOSED = "closed"  # the choice has no finish reason, but everything that the stream opened is closed
+    OPEN = "open"  # a part, call or item is open, or a call that continued after the finish reason is incomplete
 
 
 _COUNTS = (
@@ -72,7 +73,7 @@ _COUNTS = (
 
 
 class Assembler(ItemSurface, AttachedSurface):
-    """The parts and calls of one stream."""
+    """Assembles the parts and calls of one stream from wire deltas."""
 
     __slots__ = (
         "_addressed",
@@ -113,17 +114,17 @@ class Assembler(ItemSurface, AttachedSurface):
 
     @property
     def shared(self) -> RuleContext:
-        """The state that all choices share: settings, counters for the limits, and ids in use."""
+        """The state that all choices share: settings, counters for the limits, and call ids in use."""
         return self._shared
 
     @property
     def is_blank(self) -> bool:
-        """True if neither content nor an error has arrived."""
+        """True if no choice and no error has arrived."""
         return not self._choices and self._error is None
 
     @property
     def has_pending(self) -> bool:
-        """True if accepted input is still held back, such as a call or text that no event has shown."""
+        """True if input is still held back: some call or text has not been emitted yet."""
         for index in self._addressed:
             if self._choices[index].has_pending:
                 self._pending.add(index)
@@ -139,7 +140,9 @@ class Assembler(ItemSurface, AttachedSurface):
             self._out.emit(self._started)
 
     def usage(self, usage: Usage) -> None:
-        """Record token counts. Counts that are not blank replace earlier ones; counts are never summed."""
+        """Store token counts, which replace earlier ones unless every new count is absent or zero. Counts are never
+        summed.
+        """
         if not self._over and (self._usage is None or not usage.is_blank()):
             self._usage = usage
             if not usage.is_blank():
@@ -147,7 +150,7 @@ class Assembler(ItemSurface, AttachedSurface):
                 self._shared.counted_at = self._out.ordinal
 
     def merge_usage(self, usage: Usage) -> None:
-        """Merge token counts that arrive in several payloads. For each number, use the last value; never sum them."""
+        """Merge token counts that arrive in several payloads. Each count that is present replaces the earlier value."""
         if self._over:
             return
         known = self._usage = self._usage or Usage()
@@ -161,7 +164,7 @@ class Assembler(ItemSurface, AttachedSurface):
             self._shared.spend_growth(self._usage_members.add(usage.raw))
 
     def unknown(self, event: str | None, raw: bytes) -> None:
-        """Report a payload or member that the decoder does not recognize."""
+        """Emit an `Unknown` event for a payload or member that the decoder does not recognize."""
         self._out.unknown(event, raw)
 
     # Text
@@ -176,41 +179,45 @@ class Assembler(ItemSurface, AttachedSurface):
         self._textual(choice, "refusal", "raw", text, metadata)
 
     def restates(self, choice: int, text: str) -> bool:
-        """Return True if `text` equals all text of the choice so far, and that text arrived in at least two pieces
+        """Return True if `text` equals all text of the choice so far, and this text arrived in at least two pieces
         (AM9).
         """
         state = self._choices.get(choice)
         return state is not None and state.textual.restates(text)
 
     def mirrors_call(self, choice: int, fragment: Fragment) -> bool:
-        """Return True if a `function_call` fragment with a name repeats a call from `tool_calls`."""
+        """Return True if this `function_call` fragment, which has a name, repeats a call from `tool_calls`."""
         state = self._choices.get(choice)
         arguments = fragment.object_arguments or fragment.arguments or ""
         return state is not None and state.mirrors(fragment.name or "", replace_lone_surrogates(arguments).encode())
 
     def retype_text(self, choice: int) -> None:
-        """Change the type of the open text part to reasoning."""
+        """Turn the open text part into reasoning: the text part closes with empty text, and its text is emitted as
+        reasoning.
+        """
         if not self._over:
             self._choice(choice).textual.retype()
 
     def reasoning_attributes(
         self, choice: int, signature: str | None, encrypted_content: str | None, details: str | None
     ) -> None:
-        """Add attributes to the open reasoning part, or else to the next reasoning part. `details` is the text of a
-        JSON array.
+        """Add attributes to the open reasoning part of the choice. If no reasoning part is open, the next one gets
+        them. `details` is the text of a JSON array.
         """
         if not self._over:
             self._choice(choice).textual.attribute(signature, encrypted_content, details)
 
     def annotations(self, choice: int, raw_list: str) -> None:
-        """Add annotations to the open text part, or else to the next text part. `raw_list`: a JSON array, as text."""
+        """Add annotations to the open text part. If no text part is open, the next one gets them. `raw_list` is the
+        text of a JSON array.
+        """
         if not self._over:
             self._choice(choice).textual.annotate(raw_list)
 
     # Calls
 
     def call(self, choice: int, fragment: Fragment) -> None:
-        """Handle one element of a list of tool-call deltas."""
+        """Apply one fragment of a tool call to the call that it belongs to."""
         if self._over:
             return
         self._shared.called_at = self._out.ordinal
@@ -229,7 +236,7 @@ class Assembler(ItemSurface, AttachedSurface):
         refusal: str | None,
         fragments: Sequence[Fragment],
     ) -> None:
-        """Handle a complete message, which corrects and completes the streamed parts or is the only content."""
+        """Apply a complete message. It corrects and completes the streamed content, or is the only content."""
         if self._over:
             return
         state = self._choice(choice)
@@ -240,12 +247,12 @@ class Assembler(ItemSurface, AttachedSurface):
         reconcile(state, content, reasoning, refusal, fragments)
 
     def restart(self, choice: int) -> None:
-        """Restart the choice from the beginning (AM10)."""
+        """Discard all parts and calls of the choice, because the upstream starts the response again (AM10)."""
         if self._over:
             return
         state = self._choice(choice)
         if state.closed:
-            self._out.diagnose("late_delta")  # content that was emitted as final cannot be withdrawn
+            self._out.diagnose("late_delta")  # final events have already been emitted and cannot be withdrawn
             return
         self._out.diagnose("stream_restarted")
         for item in state.item_index.opened():
@@ -258,7 +265,9 @@ class Assembler(ItemSurface, AttachedSurface):
         state.item_index.start_again()
 
     def restart_step(self, choice: int) -> None:
-        """Restart the current step: discard its parts and calls, except calls and results emitted as final."""
+        """Discard the parts and calls of the current step, because the upstream starts the step again. Final calls and
+        tool results are kept.
+        """
         state = self._item_choice(choice)
         if state is None:
             return
@@ -275,13 +284,15 @@ class Assembler(ItemSurface, AttachedSurface):
         state.step = self._shared.parts
 
     def has_reported_call(self, choice: int) -> bool:
-        """Return True if a call of the choice was emitted as final. The choice can then no longer restart."""
+        """Return True if the final event of any call in the choice has been emitted. The choice can then no longer
+        restart.
+        """
         state = self._choices.get(choice)
         return state is not None and any(call.verdict is not None for call in state.calls)
 
     def last_closed_call(self, choice: int) -> str | None:
-        """Return the id of the call that was addressed last, if that call was emitted as final. Used for a result that
-        lacks an id.
+        """Return the id of the call that was addressed last, or None if that call is not final yet. A tool result
+        without an id is assigned to this call.
         """
         state = self._choices.get(choice)
         latest = None if state is None else state.latest
@@ -290,20 +301,20 @@ class Assembler(ItemSurface, AttachedSurface):
     # The end
 
     def choice_metadata(self, choice: int, metadata: str) -> None:
-        """Store unmodeled members that do not fit into another event. They are emitted with the `Finished` event of the
-        choice.
-        """
+        """Store unmodeled members that no other event can contain. The `Finished` event of the choice contains them."""
         if not self._over:
             self._leave(self._choice(choice), metadata)
 
     def hold(self, growth: Growth) -> None:
-        """Count data towards `max_text_bytes` before a decoder stores it until the end. A negative size releases
-        data.
+        """Count data that a decoder is about to store towards `max_text_bytes`. A negative `growth` means that the
+        decoder no longer stores the data.
         """
         self._shared.spend_growth(growth)
 
     def finish(self, choice: int, raw_reason: str) -> None:
-        """Record the finish reason of a choice."""
+        """Record the finish reason of a choice. If the policy closes calls at the finish reason, or if a complete
+        message with calls arrived, the parts and calls of the choice close.
+        """
         if self._over:
             return
         state = self._choice(choice)
@@ -312,34 +323,34 @@ class Assembler(ItemSurface, AttachedSurface):
             self._close_choice(state, ended=True)
 
     def cut(self) -> None:
-        """Record that the upstream reported a broken stream: the response is truncated, even if everything was
+        """Record that the upstream reported a broken stream. The response is truncated even if every part and call was
         closed.
         """
         self._broken_off = True
 
     def mark_valid_end(self) -> None:
-        """Mark this point as a valid end of the input, for a dialect without a terminal marker (Gemini)."""
+        """Record that the response is complete if the input ends here. Gemini needs this: it has no terminal marker."""
         self._valid_end = True
 
     def done(self) -> None:
-        """Handle the terminal marker, or the end of a complete body."""
+        """End the response as complete, because the terminal marker arrived or a complete body was read."""
         if self._over:
             return
         self._over = True
         self._close(ended=True)
         if not self._choices:
-            self._out.diagnose("finish_missing")  # there is neither content nor a finish reason
+            self._out.diagnose("finish_missing")  # the response has neither content nor a finish reason
         self.completeness = "complete"
 
     def end(self, rest: Rest, how: InputEnd = InputEnd.CLEAN) -> Completeness:
-        """Handle the end of the input.
+        """End the response because the input has ended. Does nothing if a terminal marker or an error already ended it.
 
-        If a terminal marker was read earlier, it determines the result, regardless of how the input ended.
+        Return whether the response is complete.
         """
         if self._over:
             return self.completeness
         ends = {_end_of(choice) for choice in self._choices.values()}
-        # An unfinished event after the finish reason may contain more of the response.
+        # An unfinished event may contain more of the response, even after the finish reason.
         if rest != "nothing" or how is InputEnd.BROKEN or self._broken_off or not ends:
             ends = {_ChoiceEnd.OPEN}
         if ends == {_ChoiceEnd.REASON}:
@@ -357,16 +368,14 @@ class Assembler(ItemSurface, AttachedSurface):
         return self.completeness
 
     def _assume(self, code: str) -> None:
-        """Close everything after the input ended without a terminal marker at a point where the response may be
-        complete.
-        """
+        """End the response as assumed to be complete and close all choices. `code` is the diagnostic to record."""
         self._over = True
         self._close(ended=False, assumed=True)
         self.completeness = "assumed"
         self._out.diagnose(code)
 
     def _truncate(self, code: str, rest: Rest, how: InputEnd) -> None:
-        """Close everything after the input ended too early."""
+        """End the response as truncated and close all choices. `code` is the diagnostic to record or raise."""
         self._over = True
         self.completeness = "truncated"
         where = self._cut_where() if rest == "nothing" else rest
@@ -380,7 +389,7 @@ class Assembler(ItemSurface, AttachedSurface):
         self._out.diagnose(code, None, where)
 
     def upstream_error(self, code: str | None, kind: str | None, message: str, raw: bytes) -> None:
-        """Handle an error sent by the gateway and close everything."""
+        """End the response as truncated and close all choices, because the gateway sent an error."""
         if self._over:
             return
         self._over = True
@@ -395,7 +404,9 @@ class Assembler(ItemSurface, AttachedSurface):
             raise self._out.fault("UpstreamError", "upstream_error", code=code, kind=kind, message=message, raw=raw)
 
     def snapshot(self) -> list[Event]:
-        """Return the close events from which the current response can be rebuilt."""
+        """Return the events from which the current response can be built: the closing event of each part, even if the
+        part is still open, and the events about the whole response.
+        """
         choices = self._in_order()
         events: list[Event] = [] if self._started is None else [self._started]
         events += part_events(choices, self._attached.events)
@@ -407,7 +418,9 @@ class Assembler(ItemSurface, AttachedSurface):
         return events
 
     def shown_arguments(self, part: int) -> str | None:
-        """Return the arguments that were emitted so far for call `part`, or None if no call has this number."""
+        """Return the arguments emitted so far for the call with part number `part`, or None if no such call has been
+        emitted.
+        """
         for choice in self._choices.values():
             for call in choice.calls:
                 if call.part == part and call.started and not call.dropped:
@@ -415,17 +428,16 @@ class Assembler(ItemSurface, AttachedSurface):
         return None
 
     def assumed_ends(self) -> list[Event]:
-        """Return the `Finished` event of each choice without a finish reason, if the end is assumed.
+        """Return a `Finished` event for each choice without a finish reason, if the response is assumed to be complete.
 
-        The calls of the choice determine the reason. These events are not part of the response. Conversion uses them if
-        the target format requires a finish reason.
+        These events are not part of the response. Conversion uses them if the target format requires a finish reason.
         """
         if self.completeness != "assumed":
             return []
         return [finished_event(choice) for choice in self._in_order() if not self._is_finished(choice)]
 
     def set_dialect(self, dialect: str) -> None:
-        """Set the dialect, which determines the table of finish words and whether ids are optional."""
+        """Set the dialect, which determines the table of finish reasons and whether calls may lack an id."""
         facts: Mapping[str, Any] = DIALECTS[dialect]
         self._dialect = dialect
         self._shared.ids_optional = bool(facts.get("ids_optional", False))
@@ -436,7 +448,9 @@ class Assembler(ItemSurface, AttachedSurface):
         return None if self._over else self._choice(choice)
 
     def call_misses_arguments(self, choice: int, address: Address) -> None:
-        """Mark the call at this address as possibly lacking arguments: a member that was not read may contain them."""
+        """Mark the call at this address as possibly incomplete, because a member that was not read may contain its
+        arguments.
+        """
         state = self._choices.get(choice)
         item = None if state is None else state.item_index.find("call", address, "delta")
         if item is not None and item.call is not None:
@@ -476,7 +490,7 @@ class Assembler(ItemSurface, AttachedSurface):
     def _close_choice(self, choice: Choice, *, ended: bool, broken_off: bool = False) -> None:
         """Close the parts of a choice in order, then its calls.
 
-        Text that arrives later opens a new part; later calls are reported as late.
+        Text that arrives later opens a new part, but calls that arrive later are only reported as late.
         """
         self._addressed.add(choice.index)
         for member, raw in choice.textual.end().items():
@@ -487,10 +501,10 @@ class Assembler(ItemSurface, AttachedSurface):
             close_calls(choice, end_of_calls(choice.finish, ended=ended), broken_off=broken_off)
 
     def _close(self, *, ended: bool, assumed: bool = False) -> None:
-        """Close all choices. `ended`: the terminal marker ended the stream, including choices without a finish reason.
+        """Close all choices and emit the token counts. Then emit `Finished` for each choice that has ended.
 
-        `assumed`: the marker is missing, but nothing is open. A choice without a finish reason then ends without
-        `Finished`.
+        `ended`: all choices have ended, even those without a finish reason. `assumed`: the response is assumed to be
+        complete, and no `Finished` is emitted for a choice without a finish reason.
         """
         choices = self._in_order()
         whole = ended or assumed
@@ -540,7 +554,7 @@ class Assembler(ItemSurface, AttachedSurface):
 def _end_of(choice: Choice) -> _ChoiceEnd:
     """Return how complete the choice is.
 
-    An incomplete call that continued after the finish reason makes the choice open.
+    A call that continued after the finish reason and is incomplete makes the choice open.
     """
     if any(call.late and not call.complete for call in shown_calls(choice)):
         return _ChoiceEnd.OPEN
@@ -551,8 +565,8 @@ def _end_of(choice: Choice) -> _ChoiceEnd:
 
 
 def _usage_event(usage: Usage, members: RawMembers | None) -> UsageEvent:
-    """Return the usage event. `members`: raw members from several payloads, which are joined only here, so that each
-    payload stays cheap.
+    """Return the usage event. `members` contains the raw members of usage that arrived in several payloads. They are
+    joined only here, so that each payload stays cheap.
     """
     text = usage.raw if members is None else members.text()
     raw = None if text is None else cast("dict[str, Any]", loads_raw(text))

@@ -1,6 +1,7 @@
 """Assembles the content of a response other than text and calls: files, sources, tool results and unmodeled items.
 
-Each of them is emitted once, and stored for the snapshot. If a call has several results, the last one is used.
+Each of them is emitted when it arrives and stored for the snapshot. If a call has several results, the snapshot
+contains the last one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ __all__ = ["AttachedSurface", "Attachments"]
 
 
 class Attachments:
-    """The attachments received so far, by part number."""
+    """The attachments (files, sources, tool results and unmodeled items) received so far, by part number."""
 
     __slots__ = ("_keyed", "_results", "events")
 
@@ -31,14 +32,16 @@ class Attachments:
         self._keyed: dict[tuple[int, str], int] = {}
 
     def part_of(self, choice: Choice, call_id: str) -> int:
-        """Return the part for results of the call."""
+        """Return the part number for the results of this call. The first result gets a new number."""
         part = self._results.get((choice.index, call_id))
         if part is None:
             part = self._results[choice.index, call_id] = choice.shared.next_part()
         return part
 
     def part_under(self, choice: Choice, key: str | None) -> int:
-        """Return the part for an item with this key. An item without a key gets a new part."""
+        """Return the part number for an item with this key. The first item with a key, and each item without one, gets
+        a new number.
+        """
         if key is None:
             return choice.shared.next_part()
         part = self._keyed.get((choice.index, key))
@@ -49,7 +52,9 @@ class Attachments:
 
 
 class AttachedSurface:
-    """The assembler's methods for attachments. `metadata` is always the text of a JSON object."""
+    """The assembler's methods for files, sources, tool results and unmodeled items. `metadata` is always the text of a
+    JSON object.
+    """
 
     __slots__ = ()
 
@@ -62,7 +67,7 @@ class AttachedSurface:
     def file(
         self, choice: int, media_type: str | None, data: str | None, url: str | None, metadata: str | None
     ) -> None:
-        """Add a file or image."""
+        """Add a file or image to the response and emit its event."""
         state = self._live_choice(choice)
         if state is None:
             return
@@ -75,7 +80,7 @@ class AttachedSurface:
     def source(
         self, choice: int, url: str | None, title: str | None, document: str | None, metadata: str | None
     ) -> None:
-        """Add a source of the response. `document` is the text of a JSON object."""
+        """Add a source to the response and emit its event. `document` is the text of a JSON object."""
         state = self._live_choice(choice)
         if state is None:
             return
@@ -86,16 +91,18 @@ class AttachedSurface:
         self._attach(state, part, Source(part, url, title, value_sent, choice=state.index, provider_metadata=value))
 
     def id_of_result(self, choice: int, call_id: str) -> str:
-        """Return the id under which events report the result of a call: the id in the call's final event."""
+        """Return the id that events report for the result of a call, which is the id in the final event of the call.
+        Return the id unchanged if no final call has it.
+        """
         state = self._live_choice(choice)
         call = None if state is None else state.item_index.call_of(call_id)
         return call_id if call is None or call.verdict is None else call.verdict.call_id
 
     def result(self, choice: int, call_id: str, output: str, is_error: bool, metadata: str | None) -> None:
-        """Add the result of a tool that the client did not run. `output` is JSON text.
+        """Add a tool result that the stream contains, so the client must not run the call. `output` is JSON text.
 
-        Another result for the same call keeps the part number of the first result. The result belongs to the latest
-        call with this id and is reported under the id in this call's final event. The call is then marked as answered.
+        A second result of the same call has the same part number as the first. The result belongs to the latest call
+        that received this id. Its event contains the id from the call's final event.
         """
         state = self._live_choice(choice)
         if state is None:
@@ -113,9 +120,9 @@ class AttachedSurface:
         self._attach(state, part, event)
 
     def kept_unknown(self, choice: int, event: str | None, raw: bytes, key: str | None = None) -> None:
-        """Add an unmodeled item that clients must send back in a later turn.
+        """Add an item that streamweld does not model but that clients must send back in a later turn.
 
-        A later item with the same key replaces the earlier one.
+        An item replaces an earlier one with the same key.
         """
         state = self._live_choice(choice)
         if state is None:

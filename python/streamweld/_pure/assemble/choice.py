@@ -1,6 +1,6 @@
-"""The state of one choice: its calls and their lookup tables, its text parts and its finish reason.
+"""The state of one choice: its calls and their lookup tables, its text parts, and its finish reason.
 
-Every lookup takes constant time. The rules that change a choice are in other modules, which also emit its events.
+Every lookup takes constant time. Other modules contain the rules that change a choice and emit its events.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LEGACY_INDEX", "Choice", "FinishState", "OpenCalls"]
 
-LEGACY_INDEX = -1  # internal index of the call that arrives as `function_call`
-_MIRRORED = 64  # maximum number of calls that a `function_call` call is compared with
-_CANDIDATES = 8  # maximum number of unfinished calls to check for a fragment without a usable index
+LEGACY_INDEX = -1  # internal index of a call that arrives in the legacy member `function_call`
+_MIRRORED = 64  # maximum number of calls with which a call in `function_call` is compared
+_CANDIDATES = 8  # maximum number of unfinished calls that are tried for a fragment that does not identify its call
 
 
 class FinishState:
@@ -39,20 +39,22 @@ class FinishState:
 
     def __init__(self) -> None:
         self.raw: str | None = None
-        self.reason: FinishReason | None = None  # the mapped reason
-        self.natural = False  # the wire value only means a normal end; it does not distinguish `stop` from `tool_calls`
-        self.repeated = False  # a second finish reason was already reported
-        self.concluded: FinishReason | None = None  # the reason in the `Finished` event, once emitted
+        self.reason: FinishReason | None = None  # the meaning of the finish reason
+        self.natural = False  # the received reason stands for any normal end, `stop` or `tool_calls`
+        self.repeated = False  # a second finish reason has already been reported
+        self.concluded: FinishReason | None = None  # the reason in `Finished`; None until it is emitted
 
 
 class OpenCalls:
-    """Calls of one type that can continue: unfinished JSON, or any free-form text, which has no defined end."""
+    """The calls of one type (JSON or free-form) that more text may be appended to. A JSON call is open while its text
+    is an incomplete JSON value. A free-form call is always open, because its text has no defined end.
+    """
 
     __slots__ = ("unfinished", "waiting")
 
     def __init__(self) -> None:
         self.unfinished = CallList()
-        self.waiting = CallList()  # subset of `unfinished`: named calls without any argument text
+        self.waiting = CallList()  # the calls in `unfinished` that have a name but no argument text
 
     def set(self, call: Call, *, present: bool) -> None:
         self.unfinished.set(call.slot, present)
@@ -97,33 +99,34 @@ class Choice:
         shared.out.choices.add(index)
         self.textual = TextParts(index, shared)
         self.item_index = ItemIndex(shared)  # items that the stream opens and closes explicitly
-        self.restatement: Restatement | None = None  # lookup tables for the terminal list in progress
+        self.restatement: Restatement | None = None  # tables with which a terminal list is matched
         self.calls: list[Call] = []  # calls in order of creation
         self._owners: dict[str, list[Call]] = {}  # by first received id (current or former), in order of creation
         self.changed: dict[int, Call] = {}  # by slot: changed since the last complete message that omitted them
         self.by_id: dict[str, Call] = {}  # the latest call with each id
-        self.by_index: dict[int, Call] = {}  # the last call addressed through each index
+        self.by_index: dict[int, Call] = {}  # the last call that a fragment with each index addressed
         self.latest: Call | None = None  # the call that was addressed last
-        self.multi: dict[int, Call] = {}  # R3c3: the call at each position of the last list with several calls
-        # R1d, R3a3: calls that lost their id or index, by (id or index, name, canonical arguments).
+        self.multi: dict[int, Call] = {}  # R3c3: the last call at each position of a list with several fragments
+        # R1d, R3a3: the complete calls that lost their id or index to a later call, by this id or index, name and
+        # canonical arguments.
         self.payloads: dict[tuple[str | int, str, str], Call] = {}
         self.open_json = OpenCalls()
-        self.open_text = OpenCalls()  # separate, because a call cannot mix JSON and free-form text
+        self.open_text = OpenCalls()  # free-form calls; separate, because a call cannot mix JSON and free-form text
         self.unstarted: list[Call] = []  # calls that have a name but no start event yet
-        self.joins_names = False  # set once a tool name has arrived in pieces
+        self.joins_names = False  # a tool name has arrived in pieces, so later names may do so too
         self.unnamed: deque[Call] = deque()  # calls that were opened without a name, in order of creation
-        self.pending_calls: set[int] = set()  # slots of the calls with argument text that no event has shown yet
-        self.rebound = False  # an index has moved between calls, so indexes do not determine the order of calls
+        self.pending_calls: set[int] = set()  # slots of the calls with argument text that has not been emitted yet
+        self.rebound = False  # an index has moved between calls, so indexes do not determine their order
         self.finish = FinishState()
         self.metadata = RawMembers()
         self.message_seen = False
-        self.closed = False  # the parts and calls of the choice are closed
+        self.closed = False  # the parts and calls of the choice have been closed
         self.step = 0  # number of the first part in the current step
-        self.pending_parts: set[ItemPart] = set()  # open item parts that hold back accepted text
+        self.pending_parts: set[ItemPart] = set()  # the open parts of items that hold back text
 
     @property
     def first_unnamed(self) -> int | None:
-        """The slot of the first open call that has no name yet."""
+        """The slot of the first call that has no name yet and is neither dropped nor final."""
         while self.unnamed:
             call = self.unnamed[0]
             if not (call.name or call.dropped or call.verdict is not None):
@@ -133,12 +136,12 @@ class Choice:
 
     @property
     def has_pending(self) -> bool:
-        """True if accepted input is still held back: a call without a start event, or text that no event has shown."""
+        """True if input is still held back: a call has no start event yet, or no event has shown some of its text."""
         latest = self.latest
         if self.pending_calls:
             return True
         if self.finish.raw is not None and not self.closed and self.has_cut_call:
-            return True  # clients parse the arguments at the finish reason; fragments that follow would come too late
+            return True  # clients parse the arguments when the finish reason arrives, and would ignore later fragments
         if (
             latest is not None
             and not latest.dropped
@@ -150,14 +153,14 @@ class Choice:
 
     @property
     def has_cut_call(self) -> bool:
-        """True if the arguments of the latest call are JSON that is not complete yet."""
+        """True if the call that was addressed last has incomplete JSON arguments."""
         latest = self.latest
         if latest is None or latest.custom or latest.complete or latest.dropped:
             return False
         return latest.index != LEGACY_INDEX
 
     def update_pending_part(self, one: ItemPart) -> None:
-        """Update `pending_parts` after the part of an item has changed."""
+        """Update `pending_parts` after a part of an item has changed."""
         if one.has_pending:
             self.pending_parts.add(one)
         else:
@@ -170,17 +173,17 @@ class Choice:
         return call
 
     def own(self, call: Call, identity: str | None) -> None:
-        """Set `id`, the first id that the call received."""
+        """Set the first id that the call received."""
         call.id = identity
         if identity is not None:
             insort(self._owners.setdefault(identity, []), call, key=_slot)
 
     def owned(self, identity: str) -> Iterator[Call]:
-        """Return the calls that are not dropped and whose first received id is `identity`, in order of creation."""
+        """Return the calls whose first received id is `identity`, in order of creation. Excludes dropped calls."""
         return (call for call in self._owners.get(identity, ()) if call.id == identity and not call.dropped)
 
     def owners(self, call: Call) -> dict[str | None, int]:
-        """For each id of this call, return how many calls received this id first: 0, 1, or 2 for several."""
+        """For each id of this call, return the number of calls whose first id it is: 0, 1, or 2 for several."""
         names = [identity for identity in (call.id, *call.aliases) if identity is not None]
         return {identity: sum(1 for _ in islice(self.owned(identity), 2)) for identity in names}
 
@@ -190,7 +193,9 @@ class Choice:
         return [self.changed.pop(slot) for slot in taken]
 
     def bind(self, call: Call, index: int | None) -> None:
-        """Record that the call was addressed, and through which index."""
+        """Record that a fragment with this index addressed the call. Later fragments with the index address the same
+        call.
+        """
         self.latest = call
         if index is None:
             return
@@ -203,13 +208,15 @@ class Choice:
         call.indexes.add(index)
 
     def track(self, call: Call) -> None:
-        """Update the lists of open calls after the call has changed."""
+        """Update the lists of open calls after a change to this call."""
         self.changed[call.slot] = call
         self.open_json.set(call, present=call.text.unfinished and call.merge is None and not call.dropped)
         self.open_text.set(call, present=call.custom and not call.dropped)
 
     def update_pending_call(self, call: Call) -> None:
-        """Update `pending_calls`, the set of calls with held-back text."""
+        """Add the call to `pending_calls` or remove it, depending on whether some of its text has not been emitted
+        yet.
+        """
         text = call.text
         if text.shown < len(text.data) and not call.dropped:
             self.pending_calls.add(call.slot)
@@ -220,8 +227,8 @@ class Choice:
         return self.open_text if custom else self.open_json
 
     def latest_unfinished(self, *, custom: bool) -> Call | None:
-        """R3c2: return the last addressed call of that type if it is unfinished, otherwise the latest unfinished call
-        of the type.
+        """R3c2: return the last addressed call if it is unfinished and of the given type. Otherwise return the call of
+        this type that was added last to the open calls.
         """
         latest = self.latest
         if latest is not None and latest.custom == custom and not latest.complete and not latest.dropped:
@@ -230,7 +237,9 @@ class Choice:
         return None if slot is None else self.calls[slot]
 
     def accepting(self, piece: bytes, *, custom: bool = False, other_than: Call | None = None) -> Call | None:
-        """Return the latest unfinished call that can accept the payload. Only the last few calls are checked."""
+        """Return the latest unfinished call to which the piece can be appended. Checks only the last `_CANDIDATES`
+        unfinished calls.
+        """
         for slot in self.open_calls(custom=custom).unfinished.latest(_CANDIDATES):
             call = self.calls[slot]
             if call is not other_than and call.takes(piece, custom=custom):
@@ -238,10 +247,10 @@ class Choice:
         return None
 
     def mirrors(self, name: str, arguments: bytes) -> bool:
-        """Return True if a `function_call` call repeats one of the last calls from `tool_calls`.
+        """Return True if a call in `function_call` repeats one of the last calls from `tool_calls`.
 
-        A call with the same name is treated as different only if its complete arguments differ, because no gateway
-        sends some calls in `tool_calls` and others as `function_call`.
+        No gateway sends some calls in `tool_calls` and others in `function_call`. A call with the same name is
+        therefore a different call only if its complete arguments differ.
         """
         whole = is_whole(arguments)
         for call in reversed(self.calls[-_MIRRORED:]):
@@ -252,7 +261,8 @@ class Choice:
         return False
 
     def mark_ambiguous(self, chosen: Call, code: str) -> None:
-        """Mark the other open calls as ambiguous after one call received a fragment that may belong to one of them.
+        """Mark the other open calls as ambiguous, because the fragment that `chosen` received may belong to one of
+        them.
 
         Their next pieces may also be assigned to the wrong call.
         """
@@ -267,7 +277,9 @@ class Choice:
         return None if slot is None else self.calls[slot]
 
     def remember(self, call: Call, key: str | int) -> None:
-        """Remember a complete call that loses its id or index, to recognize a later replay of its arguments."""
+        """Store the name and arguments of a complete call that loses its id or index to a later call, to recognize a
+        replay.
+        """
         if call.complete and call.merge is None:
             self.payloads.setdefault((key, call.name, call.canonical()), call)
 
@@ -275,7 +287,7 @@ class Choice:
         return (key, name, canonical) in self.payloads
 
     def forget_calls(self) -> None:
-        """AM10: remove all calls, because the response restarts."""
+        """AM10: remove all calls, because the response starts again."""
         self.calls = []
         self._owners = {}
         self.changed = {}

@@ -1,6 +1,6 @@
-"""Chooses among several finish reasons, and makes the chosen one consistent with the calls of the choice.
+"""Chooses among several finish reasons of a choice, and makes the chosen one consistent with the choice's calls.
 
-Each dialect has its own table that maps its words to reasons.
+`model/finish_words` maps the finish reasons of each dialect to those used here.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ __all__ = ["CallsEnd", "conclude", "end_of_calls", "take_reason"]
 
 
 class CallsEnd(Enum):
-    """What the end of a choice implies for its open calls."""
+    """What the end of a choice means for its calls that are still open."""
 
     SUCCESS = auto()  # the finish reason means success, so a call without arguments is complete
-    UNSTATED = auto()  # no finish reason was sent, but the stream has ended
-    UNFINISHED = auto()  # the finish reason means an incomplete response, so an unfinished call is not an anomaly
-    FAILED = auto()  # the response failed, so a call may not be meant to run even if its JSON is complete
+    UNSTATED = auto()  # the stream has ended without a finish reason
+    UNFINISHED = auto()  # the finish reason means an incomplete response, so an incomplete call is not reported
+    FAILED = auto()  # the finish reason means that the response failed, so no call is complete, even if its JSON is
     CUT = auto()  # the input ended too early
 
 
-# The more incomplete the response, the higher the rank. Of two reasons, the one with the higher rank is used.
+# The rank of a finish reason is higher if the reason means a less complete response. Of two reasons, the one with the
+# higher rank is used.
 _WEIGHT: Mapping[FinishReason, int] = {
     "stop": 0,
     "tool_calls": 0,
@@ -40,9 +41,9 @@ _WEIGHT: Mapping[FinishReason, int] = {
 
 
 def end_of_calls(finish: FinishState, *, ended: bool) -> CallsEnd:
-    """Return what a choice with this finish reason implies for its open calls.
+    """Return what the finish reason of a choice means for its open calls.
 
-    `ended`: the stream has ended, even for choices without a finish reason.
+    `ended`: the choice has ended even if it has no finish reason.
     """
     if finish.reason is None:
         return CallsEnd.UNSTATED if ended else CallsEnd.CUT
@@ -52,10 +53,10 @@ def end_of_calls(finish: FinishState, *, ended: bool) -> CallsEnd:
 
 
 def take_reason(choice: Choice, raw: str, mapped: FinishReason | Literal["natural"] | None) -> None:
-    """Record a finish reason, as sent and as mapped. The first reason is used, unless a later mapped reason has a
+    """Record a finish reason as received, and its meaning if known. The first reason is used unless a later one has a
     higher rank.
 
-    "natural" stands for a normal end: `stop`, or `tool_calls` if there are calls.
+    The meaning "natural" stands for a normal end: `stop`, or `tool_calls` if there are calls.
     """
     choice.shared.out.reasons.add(choice.index)
     finish = choice.finish
@@ -76,15 +77,15 @@ def take_reason(choice: Choice, raw: str, mapped: FinishReason | Literal["natura
     if reason is not None and finish.reason is not None and _WEIGHT[reason] > _WEIGHT[finish.reason]:
         finish.raw, finish.reason = raw, reason
     elif finish.reason is not None and _WEIGHT[finish.reason] > (0 if reason is None else _WEIGHT[reason]):
-        out.mark_misread("finish_again")  # clients use the last one
+        out.mark_misread("finish_again")  # clients use the last reason
 
 
 def conclude(choice: Choice, calls: Sequence[Call]) -> FinishReason:
-    """Return the final reason of a choice.
+    """Return the finish reason for the `Finished` event.
 
-    Unanswered client `calls` turn `stop` or a missing reason into `tool_calls`; `tool_calls` without calls becomes
-    `stop`. Calls that were answered in the stream itself (AI SDK: the server ran them and continued) do not change the
-    reason.
+    It is `tool_calls` instead of `stop` or a missing reason if the client must answer any of the `calls`. It is `stop`
+    instead of `tool_calls` if there are no calls. A call that the stream itself answers does not change the reason. In
+    the AI SDK, the server runs such calls and continues.
     """
     reason = choice.finish.reason
     waits = any(not call.answered for call in calls)

@@ -1,6 +1,6 @@
-"""Applies the list of parts from the close of an item or from a terminal list.
+"""Applies the content list of an item, from the item's closing event or from a terminal list.
 
-`resolve/listed_parts` matches all listed parts of one kind with the item's parts in a single step.
+All listed parts of one kind are matched with the item's streamed parts together, by `resolve/listed_parts`.
 """
 
 from __future__ import annotations
@@ -21,24 +21,26 @@ if TYPE_CHECKING:
 
 __all__ = ["Group", "grouped"]
 
-_MAX_LISTS = 16  # maximum number of lists per item; applying a list takes time proportional to the item's text
+_MAX_LISTS = 16  # maximum number of lists per item, because each takes time proportional to the item's text
 
 
 class Group:
-    """The listed parts of one kind."""
+    """The listed parts that have the same item kind, channel and reasoning kind."""
 
     __slots__ = ("entries", "list", "next_entry")
 
     def __init__(self) -> None:
         self.entries: list[int] = []
-        self.list: TextList | None = None  # None: each listed part is matched individually
+        self.list: TextList | None = None  # None: the listed parts are applied one by one, or ignored
         self.next_entry = 0
 
 
 def grouped(
     choice: Choice, entries: Sequence[ListedPart], texts: Sequence[str], *, again: bool
 ) -> tuple[list[Group], list[Group]]:
-    """Group the listed parts by kind. Return the groups, and the group of each listed part."""
+    """Group the listed parts by item kind, channel and reasoning kind. Return the groups, and the group of each listed
+    part.
+    """
     groups: dict[tuple[ItemKind, Channel, ReasoningKind], Group] = {}
     group_of: list[Group] = []
     for number, entry in enumerate(entries):
@@ -52,9 +54,10 @@ def grouped(
 
 
 def _list_of(choice: Choice, first: ListedPart, texts: Sequence[str], *, again: bool) -> TextList | None:
-    """Match the listed parts of one kind with the parts of their item. Return None if they cannot be matched together.
+    """Plan how the listed parts of one kind are applied to their item. Return None if the item is not found or had too
+    many lists.
 
-    The parts in a terminal list are then applied individually; those in a closing event are ignored.
+    Parts of a terminal list are then applied one by one; those of a closing event are ignored.
     """
     item_index = choice.item_index
     address = item_index.usable(first.address)
@@ -70,11 +73,10 @@ def _list_of(choice: Choice, first: ListedPart, texts: Sequence[str], *, again: 
 
 
 def _same_text(choice: Choice, entry: ListedPart, address: Address, texts: Sequence[str]) -> Item | None:
-    """Return the item whose parts have exactly the text of the listed parts: the item at the listed index, or else the
-    latest open item.
+    """Return the item whose parts have exactly the text of the listed parts, even if its id differs from the listed id.
 
-    Return None if neither item has this text. The item's id may differ from the listed id. Requires several listed
-    parts or several parts in the item.
+    Check the item at the listed index and the latest open item; return None if neither has this text. Also return None
+    if there is only one part, both in the list and in the item.
     """
     item_index = choice.item_index
     length = sum(map(len, texts))

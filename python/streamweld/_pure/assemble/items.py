@@ -1,9 +1,10 @@
-"""Assembles parts and calls that the stream opens and closes explicitly, as in every dialect except Chat.
+"""The assembler's methods for parts and calls that the stream opens and closes explicitly, as in every dialect except
+Chat.
 
 An item is the unit that the wire format addresses: a Responses output item, an Anthropic content block, or an AI SDK
-block. It contains one call or several text-like parts. `Assembler` inherits these methods; each handles one wire delta.
-`item_index` finds the item for an address, `item_text` changes parts, `item_call` changes calls, `reannounced` handles
-calls that are announced twice, and `terminal_items` handles terminal lists.
+block. It contains one call, or any number of text-like parts. `Assembler` inherits these methods; each handles one kind
+of wire delta. `item_index` finds the item for an address, `item_text` changes parts, `item_call` changes calls,
+`reannounced` handles calls that are announced twice, and `terminal_items` handles terminal lists.
 """
 
 from __future__ import annotations
@@ -78,18 +79,20 @@ __all__ = ["ItemSurface"]
 
 
 class ItemSurface:
-    """The assembler's methods for items. `metadata` is always the text of a JSON object."""
+    """The assembler's methods for items and their parts and calls. `metadata` is always the text of a JSON object."""
 
     __slots__ = ()
 
     @abstractmethod
     def _item_choice(self, choice: int) -> Choice | None:
-        """Return the choice, or None if it is closed or the stream has ended."""
+        """Return the choice, or None if the choice or the stream has ended. A delta for a choice that has ended is
+        reported as late.
+        """
 
     # Text, reasoning, refusals
 
     def item_opened(self, choice: int, kind: ItemKind, address: Address) -> None:
-        """Open an item that has no part yet."""
+        """Open an item whose opening event contains no part."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -117,7 +120,9 @@ class ItemSurface:
         text: str | None,
         metadata: str | None,
     ) -> None:
-        """Open a part. `text` is the snapshot in the opening event."""
+        """Open a part, unless it is open already. `text`: the text in the opening event, a snapshot that deltas may
+        repeat.
+        """
         state = self._item_choice(choice)
         if state is None:
             return
@@ -181,7 +186,7 @@ class ItemSurface:
         reasoning_kind: ReasoningKind,
         text: str | None,
     ) -> None:
-        """Set the complete text of a part, replacing the streamed text. Does not close the part."""
+        """Set the complete text of a part, which replaces the streamed text. Does not close the part."""
         state = self._item_choice(choice)
         if state is None or not text:
             return
@@ -209,7 +214,9 @@ class ItemSurface:
         encrypted_content: str | None,
         metadata: str | None,
     ) -> None:
-        """Add annotations, a signature and other attributes to a part. `annotations` is the text of a JSON array."""
+        """Add annotations, a signature, encrypted content and metadata to a part. Open the part if it does not exist.
+        `annotations` is the text of a JSON array.
+        """
         state = self._item_choice(choice)
         if state is None:
             return
@@ -236,7 +243,7 @@ class ItemSurface:
         text: str | None,
         metadata: str | None,
     ) -> None:
-        """Close a part. If `text` is missing, the streamed text is final."""
+        """Close a part, and first create it if it does not exist. If `text` is missing, the streamed text is final."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -252,7 +259,7 @@ class ItemSurface:
         if one is not None and repeats and one.part.text() != replace_lone_surrogates(text or ""):
             item, one = diverged(state, item, one, address)
         one = one or opened(state, item, channel, reasoning_kind, address.sub)
-        # An item that had its own opening event, or whose parts are numbered, also has its own closing event.
+        # An item with its own opening event, or with numbered parts, also has its own closing event.
         alone = not item.open or (not item.opened_bare and address.sub is None)
         set_whole_text(state, one, address.sub, text)
         close_part(state, item, one, metadata, alone=alone)
@@ -267,8 +274,8 @@ class ItemSurface:
         encrypted_content: str | None,
         metadata: str | None,
     ) -> None:
-        """Close an item and all of its parts or its call. If `kind` is missing, close the item that is open at the
-        address, regardless of its kind.
+        """Close an item with all of its parts or its call. If `kind` is missing, close the open item at the address,
+        whatever its kind is.
         """
         state = self._item_choice(choice)
         if state is None:
@@ -293,20 +300,20 @@ class ItemSurface:
             describe(state, item.call, custom=False, provider_executed=False, metadata=metadata)
         end_item(state, item, encrypted_content, metadata)
         if kind is None and address.index is not None:
-            # Deltas of another type may have opened other parts in the same block.
+            # Deltas of another type may have opened an item of another kind for the same block.
             for other in state.item_index.open_at(address.index):
                 end_item(state, other, None, None)
 
     def message_repeated(self, choice: int) -> None:
-        """Note that the message begins again: blocks that follow may repeat those at the same index."""
+        """Record that the message began again, so the blocks that follow may repeat earlier ones at the same index."""
         state = self._item_choice(choice)
         if state is not None:
             state.item_index.may_repeat = True
 
     def parts_listed(self, choice: int, entries: Sequence[ListedPart], *, again: bool) -> None:
-        """Apply a list that contains the complete parts of an item.
+        """Apply a list that contains all parts of an item with their complete text.
 
-        `again`: the list is a terminal list, which only repeats content.
+        `again`: it is part of a terminal list, which only repeats content.
         """
         state = self._item_choice(choice)
         if state is None:
@@ -324,7 +331,7 @@ class ItemSurface:
                 group.list.end(state)
 
     def _restate_alone(self, choice: int, entry: ListedPart, text: str) -> None:
-        """Apply a part from a terminal list when no item has the listed id."""
+        """Apply one part of a terminal list on its own, because no streamed item was found for the list."""
         item, address, channel = entry.item, entry.address, entry.channel
         if entry.annotations is not None:
             self.part_attributes(choice, item, address, channel, entry.annotations, None, None, None)
@@ -340,9 +347,7 @@ class ItemSurface:
         text: str | None,
         metadata: str | None,
     ) -> None:
-        """Apply a part from a terminal list: create the part if it is missing and close it if it is open, but never
-        append to it.
-        """
+        """Apply one part of a terminal list: close the streamed part that it repeats, or create a new part."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -373,7 +378,7 @@ class ItemSurface:
         custom: bool,
         metadata: str | None,
     ) -> None:
-        """Open a call. `arguments` are the snapshot in the opening event."""
+        """Open a call. `arguments`: the arguments in the opening event, a snapshot that deltas may repeat."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -395,7 +400,7 @@ class ItemSurface:
             begin_reannounced(state, item, earlier, address, custom=custom, provider_executed=provider_executed)
         else:
             other = item_index.learn(item, address)
-            note_ids(state, item, address, None if again else other)  # do not report the id of a repetition
+            note_ids(state, item, address, None if again else other)  # a repetition may have another id
             if again and item.first is None:
                 share_id(state, item, address)
             item_index.bind(item, address)
@@ -410,7 +415,7 @@ class ItemSurface:
             hold(state, item, arguments, address.index)
 
     def call_text(self, choice: int, address: Address, text: str, name: str | None, metadata: str | None) -> None:
-        """Append a piece of argument text to a call."""
+        """Append a piece of argument text to a call. Create the call if no event opened it."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -421,9 +426,9 @@ class ItemSurface:
             add_arguments(state, item, text, address.index)
 
     def call_progress(self, choice: int, address: Address, metadata: str | None) -> bool:
-        """Emit an event about a call in progress, without arguments.
+        """Emit a delta with metadata but without argument text for an open call.
 
-        Return False if no open call matches the address.
+        Return False if no event can be emitted: no open call has this address, or the call has no name yet.
         """
         state = self._item_choice(choice)
         if state is None:
@@ -433,7 +438,7 @@ class ItemSurface:
         return call is not None and call_events.progress(state, call, metadata)
 
     def call_value(self, choice: int, address: Address, arguments: str | None) -> None:
-        """Set the complete arguments of a call, replacing the streamed arguments. Does not close the call."""
+        """Set the complete arguments of a call, which replace the streamed arguments. Does not close the call."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -442,7 +447,7 @@ class ItemSurface:
             set_whole_arguments(state, item, arguments)
 
     def call_paused(self, choice: int, address: Address) -> None:
-        """Record that a call will receive no more argument text. Its closing event has not arrived yet."""
+        """Record that a call will receive no more argument text, although its closing event has not arrived yet."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -463,10 +468,10 @@ class ItemSurface:
         ending: CallEnding = CallEnding.WHOLE,
         refused: bool = False,
     ) -> None:
-        """Close a call, creating it first if it was not announced.
+        """Close a call, and first create it if it does not exist.
 
-        If `arguments` is missing, the streamed arguments are final. `ending`: what the event states about the end of
-        the call. `refused`: the sender reports that the arguments are invalid for the tool.
+        If `arguments` is missing, the streamed arguments are final. `ending`: how complete the call is, according to
+        the event. `refused`: the sender reported that the tool does not accept the arguments.
         """
         state = self._item_choice(choice)
         if state is None:
@@ -489,8 +494,8 @@ class ItemSurface:
             if item.call is not None:
                 item.call.unopened = True
         elif again and not is_same_or_empty(call, arguments):
-            # If the arguments differ, this is a new call that reuses the id, sent in a single delta (AI SDK) or as
-            # another item (Responses).
+            # Different arguments mean a new call that reuses the id. The AI SDK sends such a call in a single delta,
+            # Responses as another item.
             item = new_call(state, address, custom=custom, provider_executed=provider_executed)
         else:
             changed = item.announced and is_another(call, address, None) and not again
@@ -516,7 +521,9 @@ class ItemSurface:
         *,
         ending: CallEnding = CallEnding.WHOLE,
     ) -> None:
-        """Apply a call from a terminal list."""
+        """Apply a call in a terminal list: complete and close the streamed call that it repeats, or create a new
+        call.
+        """
         state = self._item_choice(choice)
         if state is None:
             return
@@ -530,13 +537,13 @@ class ItemSurface:
         _whole(state, item, name, arguments, provider_executed, custom, metadata, ending)
 
     def forget_addresses(self, choice: int) -> None:
-        """End a step: ids and indexes may be reused for other items.
+        """End a step, after which ids and indexes may be reused for other items.
 
-        Close open text parts; open calls stay open until the end.
+        Close the open text parts; open calls stay open until the choice ends.
         """
         state = self._item_choice(choice)
         if state is not None:
-            # Earlier steps left only calls open, and those stay open until the end.
+            # Items of earlier steps that are still open are calls, which stay open until the choice ends.
             for item in state.item_index.opened_in_step():
                 if item.first is not None or item.kind != "call":
                     end_item(state, item, None, None)
@@ -554,7 +561,9 @@ def _whole(
     metadata: str | None,
     ending: CallEnding,
 ) -> None:
-    """Apply a call that arrived in one piece, and close its item."""
+    """Apply the complete name and arguments of a call, and close its item unless the call is cut off or still in
+    progress.
+    """
     call = item.call
     if call is None:
         return
@@ -565,22 +574,23 @@ def _whole(
     if call.verdict is None:
         call.ending = ending
         if ending is not CallEnding.WHOLE:
-            # The end of the response decides the state of the call, unless a later event completes the call.
+            # The call stays open: a later event may complete it; otherwise, the end of the response determines its
+            # state.
             call.ended = ending is not CallEnding.CUT
             return
     end_item(state, item, None, None)
 
 
 def _is_over(item: Item, address: Address) -> bool:
-    """Return True if the item is closed and neither the item nor the address has an id.
+    """Return True if the item is closed and neither the item nor the address has an item id.
 
-    A delta at the item's index then belongs to a new item, because no id links the delta to the closed item.
+    A delta at the index of such an item belongs to a new item.
     """
     return not item.open and not item.repeats and item.item_id is None and address.item_id is None
 
 
 def _by_call_id(item: Item | None, address: Address) -> bool:
-    """Return True if the item was found by call id: the address has no item id, or it has the item id of another
+    """Return True if the address led to the item by its call id alone: it has no item id, or the item id of another
     item.
     """
     return item is not None and (

@@ -1,4 +1,5 @@
-"""The state that all choices of one stream share: the output, the settings, counters for the limits, and ids in use.
+"""The state that all choices of one stream share: the output, the settings, counters for the limits, and call ids in
+use.
 
 The counters enforce the limits on calls, parts, arguments and text.
 """
@@ -14,24 +15,23 @@ if TYPE_CHECKING:
 
 __all__ = ["RuleContext"]
 
-# Bytes counted in addition to the text for each value that is stored separately, such as a member of merged metadata or
-# an annotation.
+# The memory in bytes that is counted, besides the text, for a value that is stored separately. Such values are
+# annotations and members of merged metadata.
 _ENTRY_BYTES = 640
-# The first separately stored values, up to this number, are counted without a fixed cost, so that ordinary metadata
-# fits within a small `max_text_bytes`.
+# The number of separately stored values for which only the text is counted, so that ordinary metadata fits within a
+# small `max_text_bytes`.
 _FREE_ENTRIES = 512
-# Bytes counted for each part in addition to its text: for its state, its copy in a converter, and the events that close
-# the part at the end of the stream.
+# The memory in bytes that is counted for a part besides its text: its state, its copy in a converter, and its closing
+# events at the end of the stream.
 _PART_BYTES = 2560
-# Bytes counted for each item that contains parts.
+# The memory in bytes that is counted for an item, besides its parts.
 _ITEM_BYTES = 1024
-# The first parts and the first items, up to this number each, are counted without a fixed cost: only their text is
-# counted.
+# The number of parts, and of items, for which only the text is counted.
 _FREE_PARTS = 256
 
 
 class RuleContext:
-    """State shared by all choices. One per stream."""
+    """The state that all choices of one stream share."""
 
     __slots__ = (
         "_argument_bytes",
@@ -60,20 +60,20 @@ class RuleContext:
         self._calls = 0
         self._argument_bytes = 0
         self._text_bytes = 0
-        self._entries = 0  # number of values that are counted towards `max_text_bytes` with a fixed cost each
-        self.ids_seen: set[str] = set()  # ids seen on the wire for any call
-        self.ids_given: set[str] = set()  # ids assigned to closed calls
+        self._entries = 0  # number of values that are stored separately
+        self.ids_seen: set[str] = set()  # the call ids that the stream has contained so far
+        self.ids_given: set[str] = set()  # the call ids that final events have reported or that a call has reserved
         self._next_suffix: dict[str, int] = {}
-        self.ids_optional = False  # the calls of the dialect may lack an id
+        self.ids_optional = False  # calls may lack an id in this dialect
         self.called_at = 0  # ordinal of the payload with the last call fragment
         self.counted_at: int | None = None  # ordinal of the payload with the last token counts
 
     @property
     def is_counted(self) -> bool:
-        """True if token counts arrived after the last call fragment, which shows that the gateway counted a complete
-        response.
+        """True if token counts arrived in a later payload than the last call fragment.
 
-        Counts in the same payload as a fragment do not show this, because some gateways send counts in every chunk.
+        The response is then complete, because gateways count the tokens of a complete response. Counts in the same
+        payload as a fragment do not show this, because some gateways send counts in every chunk.
         """
         return self.counted_at is not None and self.counted_at > self.called_at
 
@@ -85,7 +85,7 @@ class RuleContext:
         return part
 
     def number_part(self) -> int:
-        """Return the number of a new part without counting `_PART_BYTES` for it."""
+        """Return the number of a new part, without counting memory for it."""
         part = self._next_part
         limit = self.settings.limits.max_parts
         if limit is not None and part >= limit:
@@ -94,7 +94,7 @@ class RuleContext:
         return part
 
     def count_item(self) -> None:
-        """Count an item that the stream opens."""
+        """Count a new item and the memory for it."""
         limit = self.settings.limits.max_parts
         if limit is not None and self._items >= limit:
             raise self.out.limit("max_parts", limit)
@@ -104,7 +104,7 @@ class RuleContext:
 
     @property
     def parts(self) -> int:
-        """Return how many parts have been numbered."""
+        """The number of parts created so far."""
         return self._next_part
 
     def count_choice(self) -> None:
@@ -120,9 +120,7 @@ class RuleContext:
         self._calls += 1
 
     def check_piece(self, size: int) -> None:
-        """Check the size of a fragment before it is examined, because a fragment above the limit could not be stored in
-        any form.
-        """
+        """Check that a fragment alone does not exceed `max_arguments_bytes`, before any work is spent on it."""
         limit = self.settings.limits.max_arguments_bytes
         if limit is not None and size > limit:
             raise self.out.limit("max_arguments_bytes", limit)
@@ -139,19 +137,21 @@ class RuleContext:
         self._argument_bytes += after - before
 
     def spend_text(self, more: int) -> None:
-        """Count `more` bytes of text, reasoning, refusal or metadata, before they are stored."""
+        """Count `more` bytes of text, reasoning, refusal or metadata towards `max_text_bytes`. Called before they are
+        stored.
+        """
         limit = self.settings.limits.max_text_bytes
         if limit is not None and self._text_bytes + more > limit:
             raise self.out.limit("max_text_bytes", limit)
         self._text_bytes += more
 
     def spend_growth(self, growth: Growth) -> None:
-        """Count the metadata that a merge added to the stored state."""
+        """Count a change in the size of stored members towards `max_text_bytes`."""
         self.spend_entries(growth.entries)
         self.spend_text(growth.size)
 
     def spend_entries(self, more: int) -> None:
-        """Count `more` values before they are stored separately. Their text is counted by `spend_text`."""
+        """Count the fixed memory for `more` values that are stored separately. `spend_text` counts their text."""
         before, after = self._entries, self._entries + more
         self.spend_text((max(0, after - _FREE_ENTRIES) - max(0, before - _FREE_ENTRIES)) * _ENTRY_BYTES)
         self._entries = after
@@ -167,18 +167,18 @@ class RuleContext:
             raise self.out.limit("max_name_bytes", limit)
 
     def is_taken(self, identity: str) -> bool:
-        """Return True if a closed call has the id, in this stream or in an earlier turn."""
+        """Return True if a final event reported this id, a call reserved it, or a call of an earlier turn has it."""
         return identity in self.ids_given or identity in self.settings.known_call_ids
 
     def is_used(self, identity: str) -> bool:
-        """Return True if a call has used the id, in this stream or in an earlier turn."""
+        """Return True if any call has received or reported this id, in this stream or in an earlier turn."""
         return identity in self.ids_seen or self.is_taken(identity)
 
     def fresh_id(self, wanted: str, *, minted: bool) -> str:
-        """Return `wanted`, or the first of `wanted__2`, `wanted__3` … that is used neither in the stream nor in an
-        earlier turn.
+        """Return `wanted` if it is free. Otherwise, return the first of `wanted__2`, `wanted__3` … that no call has
+        used, in this stream or in an earlier turn.
 
-        A `wanted` id from the wire may already be in `ids_seen`; a minted id may not.
+        `minted`: the id is not from the wire, so it is free only if the stream has not contained it.
         """
         if not self.is_taken(wanted) and not (minted and wanted in self.ids_seen):
             return wanted

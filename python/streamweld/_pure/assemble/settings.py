@@ -1,6 +1,6 @@
-"""Typed settings, read once from the parser's config: switches, limits, tools and ids.
+"""The assembler's settings, read once from the parser's config: switches, limits, tools and ids.
 
-This is plain data. The names are those of the config and of the options of `Policy`.
+The names are those of the config and of the options of `Policy`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["Limits", "Settings", "Switches", "Tools"]
 
 
 class Switches:
-    """The chosen interpretation of each ambiguity."""
+    """The switches that select how ambiguous streams are read."""
 
     __slots__ = (
         "content_mode",
@@ -70,7 +70,7 @@ class Limits:
 
 
 class Tools:
-    """The request's tools, if the caller supplied them: names, and required parameters if there is a schema."""
+    """The request's tools, if the caller supplied them: for each name, whether the tool has required parameters."""
 
     __slots__ = ("_required", "known")
 
@@ -82,16 +82,16 @@ class Tools:
         return name in self._required
 
     def begins(self, text: str) -> bool:
-        """Return True if any tool name begins with the text."""
+        """Return True if the name of any tool begins with this text."""
         return any(name.startswith(text) for name in self._required)
 
     def needs_arguments(self, name: str) -> bool:
-        """Return True if a call of this tool cannot be complete without arguments."""
+        """Return True if the tool has required parameters, so that a call without arguments is not complete."""
         return self._required.get(name, False)
 
 
 class Settings:
-    """All settings of an assembler."""
+    """All settings of one assembler."""
 
     __slots__ = ("close_at_finish", "known_call_ids", "limits", "seed", "switches", "tools")
 

@@ -1,4 +1,4 @@
-"""Builds the close events of all parts in their current state, one for each part. A `Response` is built from them.
+"""Builds the closing event of every part in its current state. A `Response` is built from these events.
 
 The state is not changed. Parts are in order of first appearance, except that calls are in their final order relative to
 each other.
@@ -24,17 +24,23 @@ __all__ = ["client_calls", "finished_event", "part_events", "shown_calls"]
 
 
 def shown_calls(choice: Choice) -> list[Call]:
-    """Return the calls of a choice that have a name, arguments or a final result, in their final order."""
+    """Return the calls that have a name, arguments or a final result, in their final order. Only these are part of the
+    response.
+    """
     return [call for call in in_order(choice) if call.verdict is not None or call.name or not call.empty]
 
 
 def client_calls(choice: Choice) -> list[Call]:
-    """Return the shown calls that the client must run. Only these justify the finish reason `tool_calls`."""
+    """Return the shown calls that the client must run, in their final order. Only such calls justify the finish reason
+    `tool_calls`.
+    """
     return [call for call in shown_calls(choice) if not call.provider_executed]
 
 
 def part_events(choices: Iterable[Choice], attached: Mapping[int, Event]) -> list[Event]:
-    """Return the close event of every part. For a text part with an item id, its start event comes first."""
+    """Return the closing event of every part of every choice. For a text part with an item id, its start event comes
+    first.
+    """
     events: list[tuple[int, Event]] = list(attached.items())
     for choice in choices:
         named = [part for part in choice.textual.parts if part.item_id is not None and part.channel == "text"]
@@ -50,7 +56,9 @@ def part_events(choices: Iterable[Choice], attached: Mapping[int, Event]) -> lis
 
 
 def finished_event(choice: Choice) -> Finished:
-    """Return the `Finished` event of a choice, as it was or would be emitted."""
+    """Return the `Finished` event of a choice. If the choice has not ended, the reason is the one that would be emitted
+    now.
+    """
     reason = choice.finish.concluded or conclude(choice, client_calls(choice))
     return Finished(
         reason,

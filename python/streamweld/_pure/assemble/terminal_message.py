@@ -1,10 +1,10 @@
-"""Reconciles a complete message at the end of the stream with the streamed content. The message is authoritative: it
-corrects and completes the streamed content instead of being appended to it.
+"""Applies a complete message to the streamed content of a choice. The message corrects and completes the content; it is
+not appended to it.
 
 If a gateway responds to a streaming request with a complete body, the message is the only content. Content that the
-message omits is kept. If the message differs from the streamed content, the message takes precedence. The exceptions
-are arguments that are empty, shrink to `{}`, or are not a JSON object although the streamed arguments are an object.
-Each call in the message is complete, so the identity rules for deltas are not used.
+message omits is kept. If the message differs from the streamed content, the message takes precedence. However, complete
+streamed arguments are kept if the message has no arguments, `{}`, or arguments that are not a JSON object. The identity
+rules for deltas are not used, because each call in the message is complete.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def reconcile(
     refusal: str | None,
     fragments: Sequence[Fragment],
 ) -> None:
-    """Apply the complete message of one choice."""
+    """Apply a complete message to its choice."""
     choice.message_seen = True
     _channel(choice, "reasoning", reasoning)
     _channel(choice, "text", content)
@@ -107,8 +107,8 @@ def _was_streamed(call: Call) -> bool:
 
 
 def _read(choice: Choice, fragment: Fragment) -> Incoming | None:
-    """Read one call of the message. The call's index is ignored, because the index can only repeat the position in the
-    list.
+    """Read one call of the message, or return None if the call is empty. Its index is ignored, because it can only
+    repeat the position in the list.
     """
     payload = replace_lone_surrogates(fragment.object_arguments or fragment.arguments or "")
     if fragment.id is None and fragment.name is None and not payload:
@@ -123,8 +123,8 @@ def _read(choice: Choice, fragment: Fragment) -> Incoming | None:
 def _match(
     choice: Choice, incoming: Incoming, at_index: Call | None, by_id: Mapping[str, Iterator[Call]], met: set[int]
 ) -> Call | None:
-    """Return the streamed call that a call in the message repeats: the call with the same first id, or else with the
-    same id among its other ids, or else at the same position in the list.
+    """Return the streamed call that a call in the message repeats, or None. This is the call with the same first id, or
+    else the call that has the same id as an alias, or else the call at the same position.
     """
     if incoming.id is not None:
         for named in by_id[incoming.id]:

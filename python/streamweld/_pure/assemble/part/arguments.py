@@ -1,8 +1,10 @@
-"""Argument text of one tool call: appends each fragment that keeps the text valid JSON, and otherwise repairs the text.
+"""The argument text of one tool call: appends each fragment that keeps the text valid JSON, and otherwise repairs the
+text.
 
-Implements the rules A1 to A8. The text is stored as UTF-8 bytes with an incremental JSON automaton and is never scanned
-twice. Comparing a fragment with the text so far takes time proportional to the fragment, except that the canonical form
-of a finished value is computed once. Ids, names, indexes and events are handled elsewhere.
+This module implements the rules A1 to A8. It stores the text as UTF-8 bytes and checks it with an incremental JSON
+automaton, so appended text is not scanned again. Comparing a fragment with the text takes time proportional to the
+fragment, except that the canonical form of a complete value is computed once. Other modules handle ids, names, indexes
+and events.
 
     A1   text + fragment is JSON, or the beginning of JSON      append      (conformant streams: only this)
     A2   the fragment repeats the finished text                 keep
@@ -18,8 +20,8 @@ of a finished value is computed once. Ids, names, indexes and events are handled
     A8   the text is complete, and none of the above applies    overflow: the caller decides
          (also for the rest of a fragment that completes the text)
 
-While several of these rules may still apply, only the text that they have in common is settled and may be emitted. Text
-that may be a placeholder or double-encoded is not settled.
+Text is settled, and may be emitted, only if it is the same under each rule that may still apply. Text that may be a
+placeholder or double-encoded is not settled.
 """
 
 from __future__ import annotations
@@ -39,19 +41,19 @@ _WHITE = b" \t\n\r"
 
 
 class Change(Enum):
-    """Effect of a fragment on the argument text."""
+    """The effect of a fragment on the argument text."""
 
     GREW = "grew"  # the fragment extended the text
     REPLACED = "replaced"  # the text was replaced
     KEPT = "kept"  # the text is unchanged
-    HELD = "held"  # undecided: the fragment is held back
-    OVERFLOW = "overflow"  # the fragment does not belong to the text, which is complete
+    HELD = "held"  # the fragment is held back until later fragments show whether it is a repetition
+    OVERFLOW = "overflow"  # the text is complete, so the fragment, or the rest of it, does not belong to it
 
 
 class Push(NamedTuple):
     change: Change
-    code: str | None = None  # diagnostic for the repair, if any
-    spill: bytes = b""  # text that does not belong to this call (OVERFLOW only)
+    code: str | None = None  # code of the diagnostic that reports the repair, if any
+    spill: bytes = b""  # the part of the fragment that does not belong to the text (OVERFLOW only)
 
 
 _GREW = Push(Change.GREW)
@@ -87,21 +89,21 @@ class ArgumentText:
     def __init__(self, *, plain: bool = False) -> None:
         self.data: bytearray = bytearray()
         self.automaton: Automaton = Automaton()
-        self.plain = plain  # the text is not JSON and cannot become JSON, so fragments are only appended
-        self.overflow = bytearray()  # text after a complete value, unless it belongs to another call
-        self.replayed = 0  # number of bytes at the start of the text that were received again and are held back (A6)
-        self.replay_has_header = False  # the repetition began with a fragment that contained the call's name
+        self.plain = plain  # the text is free-form or can no longer become JSON, so fragments are only appended
+        self.overflow = bytearray()  # text that arrived after a complete value and belongs to no other call
+        self.replayed = 0  # number of bytes at the start of the text that have arrived again and are held back (A6)
+        self.replay_has_header = False  # the first fragment of the repetition contained the call's name
         self.shown = 0  # number of bytes of the text that have been emitted
-        self.taken_back = False  # the text no longer begins with the emitted text, so a reset event must follow
+        self.taken_back = False  # the text no longer begins with the emitted text, so a reset event must be emitted
         self._count = 0  # number of fragments received
         self._first = 0  # length of the first fragment
-        self._last = 0  # byte offset at which the last fragment begins
+        self._last = 0  # byte offset in the text at which the last fragment begins
         self._cumulative = True  # A4': every fragment began with the previous one
         self._grown = False  # A4': at least one fragment was longer than the previous one
         self._follows_growth = False  # A4 applied: from now on, a fragment that begins with the text replaces it
         self._cumulative_reported = False
         self._doubles = True  # A5': every fragment arrived twice
-        self._doubled: _Single | None = None  # text built from one fragment per pair, after the first pair
+        self._doubled: _Single | None = None  # text of one fragment of each pair, after the first pair
         self._follows_doubling = False  # A5' applied: the second fragment of each pair is dropped
         self._canonical: str | None = None
 
@@ -119,7 +121,7 @@ class ArgumentText:
 
     @property
     def unfinished(self) -> bool:
-        """True if the text is the incomplete beginning of a JSON value, or empty."""
+        """True if the text is empty or the incomplete beginning of a JSON value."""
         return not self.plain and self.automaton.verdict == "prefix"
 
     @property
@@ -131,7 +133,7 @@ class ArgumentText:
 
     @property
     def settled(self) -> int:
-        """The number of bytes that are final under every rule that may still apply."""
+        """The number of bytes at the start of the text that stay the same under each rule that may still apply."""
         size = len(self.data)
         if self.automaton.root != "object" or (size <= _LONGEST_PLACEHOLDER and self.gives_way()):
             return 0
@@ -143,7 +145,7 @@ class ArgumentText:
         return len(self.data) <= _LONGEST_PLACEHOLDER and bytes(self.data).strip(_WHITE) in _PLACEHOLDERS
 
     def gives_way(self) -> bool:
-        """Return True if an object may replace the text (A3). `{}` counts as a placeholder only if it arrived in a
+        """Return True if the text is a placeholder that an object may replace (A3). `{}` is one only if it arrived in a
         single fragment.
         """
         if not self.is_placeholder():
@@ -151,20 +153,20 @@ class ArgumentText:
         return self.has_no_arguments() or self._last == 0
 
     def has_no_arguments(self) -> bool:
-        """Return True if the text represents no arguments: whitespace, null or ""."""
+        """Return True if the text stands for no arguments: whitespace, null or ""."""
         return not self.overflow and bytes(self.data).strip(_WHITE) in _NOTHING
 
     def is_blank(self) -> bool:
         return len(self.data) == 0 or (self.automaton.root is None and not self.plain and self.unfinished)
 
     def accepts(self, piece: bytes) -> bool:
-        """Return True if the text is still valid JSON, or a prefix of it, after appending the piece."""
+        """Return True if the text followed by the piece is JSON, or the beginning of JSON, and no rule other than A1 is
+        in progress.
+        """
         return not (self.plain or self.overflow or self.replayed) and self.automaton.after(piece).verdict != "broken"
 
     def repeats(self, piece: bytes) -> bool:
-        """Return True if the piece repeats the finished text (A2): both are complete, and their canonical forms are
-        equal.
-        """
+        """Return True if the text and the piece are complete JSON values with the same canonical form (A2)."""
         if not self.complete:
             return False
         if len(piece) == len(self.data) and self.data.startswith(piece):
@@ -175,7 +177,7 @@ class ArgumentText:
         return self.canonical() == canonical(piece.decode("utf-8", "replace"))
 
     def begins_with(self, piece: bytes) -> bool:
-        """Return True if the text begins with the fragment and is longer (A6)."""
+        """Return True if the text is longer than the fragment and begins with it (A6)."""
         return 0 < len(piece) < len(self.data) and self.data.startswith(piece)
 
     def is_last(self, piece: bytes) -> bool:
@@ -183,13 +185,13 @@ class ArgumentText:
         return len(piece) == len(self.data) - self._last and self.data.endswith(piece)
 
     def canonical(self) -> str:
-        """Return the canonical form of the complete text. Computed once."""
+        """Return the canonical form of the text, which must be a complete JSON value. It is computed once."""
         if self._canonical is None:
             self._canonical = canonical(self.text())
         return self._canonical
 
     def push(self, piece: bytes, *, header: bool = False) -> Push:
-        """Apply one non-empty fragment. `header`: the fragment has a name."""
+        """Apply one non-empty fragment to the text and return its effect. `header`: the fragment has a name."""
         if self.plain:
             self.data += piece
             return _GREW
@@ -215,18 +217,20 @@ class ArgumentText:
         return self._repair(piece, after, header=header)
 
     def begin_replay(self, piece: bytes) -> None:
-        """Hold back the text that arrived with a repeated header and begins like the finished text (R1e)."""
+        """Start to hold back text that arrived with a repeated header, because it begins like the complete text
+        (R1e).
+        """
         self._hold(len(piece), has_header=True)
 
     def replace(self, data: bytes | bytearray) -> None:
-        """Replace the text with the closing value of a call, or after calls were split or joined."""
+        """Replace the text with a value that the rules must not change, such as the arguments in a closing event."""
         self._become(bytearray(data))
         self.overflow.clear()
         self.replayed = 0
         self._cumulative = self._doubles = False
 
     def undo(self, size: int) -> None:
-        """Drop the bytes beyond `size` after a limit was exceeded.
+        """Remove the bytes beyond `size`, because a limit was exceeded.
 
         Other fields are not updated, because the stream has ended.
         """
@@ -235,12 +239,14 @@ class ArgumentText:
         self.shown = min(self.shown, len(self.data))
 
     def end(self) -> Push:
-        """End the text: apply the hypotheses A4' and A5' to unfinished text, and resolve the held-back text."""
+        """End the text, because no more fragments follow. Apply A4' and A5' to text that is not complete JSON, and drop
+        a repetition that was held back.
+        """
         single = self._doubled
         doubled = single is not None and self._count % 2 == 0 and single.pairs > 1 and single.is_object()
         if self.plain or self.complete or self.overflow or not self.data:
             if doubled:
-                # The text is also valid JSON as sent, so keep it, but report the doubling.
+                # Every fragment arrived twice, but the text as received is valid JSON. Keep it and report the doubling.
                 return Push(Change.KEPT, "args_doubled")
             if self.replayed:
                 self.replayed = 0
@@ -262,7 +268,9 @@ class ArgumentText:
         return _KEPT
 
     def _observe(self, piece: bytes) -> None:
-        """Update the cumulative and doubled hypotheses. A conformant stream refutes both with its second fragment."""
+        """Check whether A4' and A5' are still possible after this fragment. In a conformant stream, the second fragment
+        rules out both.
+        """
         if self._count:
             if self._cumulative:
                 before = len(self.data) - self._last
@@ -295,14 +303,14 @@ class ArgumentText:
         return Push(Change.GREW, "args_cumulative")
 
     def _repair(self, piece: bytes, after: Automaton, *, header: bool) -> Push:
-        """Apply A2 to A8 to a fragment that would make the text invalid JSON."""
+        """Apply the first of the rules A2 to A8 that fits a fragment after which the text would not be valid JSON."""
         if self.automaton.verdict == "broken":
             return self._broken(piece)
         if self.is_blank():
             head = self._whole_with(after)
             if head:
                 return self._split(piece, head)
-            # The text is not JSON from its first byte, so no repair can apply.
+            # The text is not JSON from its first byte, so no rule can repair it.
             self.data += piece
             self.automaton = after
             self.plain = after.root is None
@@ -345,11 +353,11 @@ class ArgumentText:
         return _GREW
 
     def _take_singles(self, single: _Single, piece: bytes) -> bool:
-        """A5': called when the piece would make the full text invalid JSON. Use the text of one fragment per pair if
-        the piece can continue it.
+        """A5': replace the text with one fragment of each pair if the piece can continue that text, and return True.
+        Called when the piece would make the whole text invalid JSON.
         """
         if len(single.data) == len(self.data):
-            return False  # the second fragment of the only pair: A5 drops it
+            return False  # the piece repeats the only pair's fragment; A5 drops it
         second = self._count % 2 == 0
         if (single.automaton if second else single.automaton.after(piece)).verdict == "broken":
             return False
@@ -361,16 +369,16 @@ class ArgumentText:
         return True
 
     def _whole_with(self, after: Automaton) -> int:
-        """Return the number of bytes at the start of the fragment that complete the object or array. The result is 0
-        unless only the bytes after them make the text invalid.
+        """Return how many bytes of the fragment complete the object or array, if only the bytes after them make the
+        text invalid. Otherwise, return 0. `after`: the automaton after the whole fragment.
         """
         closed = after.depth == 0 and after.reason == "syntax" and after.root in ("object", "array")
         return after.pos - len(self.data) if closed else 0
 
     def _split(self, piece: bytes, head: int) -> Push:
-        """Complete the value with the start of the fragment and return the rest as overflow.
+        """Complete the value with the first `head` bytes of the fragment and return the rest as overflow.
 
-        Drops both hypotheses, so that the value that was just completed is never replaced.
+        A4' and A5' no longer apply, so that they never replace the complete value.
         """
         self._last = len(self.data)
         self.automaton.feed(piece[:head])
@@ -380,8 +388,8 @@ class ArgumentText:
         return Push(Change.OVERFLOW, None, piece[head:])
 
     def _broken(self, piece: bytes) -> Push:
-        """Handle a fragment after the arguments became invalid JSON (A7). Only a complete, non-empty object replaces
-        them.
+        """Handle a fragment after the text has become invalid JSON (A7). A complete, non-empty object replaces the
+        text; any other fragment is appended.
         """
         if _is_object(piece) and not _is_empty_object(piece):
             self._become(bytearray(piece))
@@ -397,7 +405,9 @@ class ArgumentText:
         self._doubled = None
 
     def _continue_replay(self, piece: bytes) -> Push:
-        """Compare a fragment with the rest of the text while the text is being repeated (A6)."""
+        """Handle a fragment while the beginning of the text is being repeated (A6): compares it with the rest of the
+        text.
+        """
         at = self.replayed
         rest = len(self.data) - at
         if len(piece) <= rest and self.data.startswith(piece, at):
@@ -420,7 +430,7 @@ class ArgumentText:
             self.replayed = 0
             return Push(Change.OVERFLOW, None, bytes(again))
         if Automaton().feed(bytes(again)) == "broken":
-            # The repeated text is not valid on its own either, so append all of it as received.
+            # The held-back text is not valid JSON on its own either, so append it as received.
             self.replayed = 0
             return self._append_broken(bytes(again))
         self._become(again)
@@ -445,7 +455,7 @@ class ArgumentText:
 
 
 class _Single:
-    """The text built from one fragment per pair."""
+    """The text that consists of one fragment of each pair."""
 
     __slots__ = ("automaton", "data", "pairs")
 

@@ -1,6 +1,7 @@
-"""State of one tool call in progress: its identity, its arguments, and how much of them has been emitted.
+"""The state of one tool call: its ids, name and arguments, and how much of the arguments has been emitted.
 
-Contains only state and queries. `route_fragment` and `close_calls` change a call; `call_events` emits its events.
+This module contains only state and queries. `route_fragment` and `close_calls` change calls; `call_events` emits their
+events.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_ALIASES", "Call", "Verdict"]
 
-MAX_ALIASES = 64  # limits the memory for a stream with a new id in every delta
+MAX_ALIASES = 64  # maximum number of aliases of a call, because a stream may send a new id in every delta
 
 
 class Verdict:
-    """Final result of a closed call."""
+    """The final result of a closed call, as reported by its final event."""
 
     __slots__ = ("aliases", "arguments", "call_id", "raw_arguments", "reason", "state")
 
@@ -46,7 +47,7 @@ class Verdict:
 
 
 class Call:
-    """One tool call of one choice."""
+    """One tool call of a choice."""
 
     __slots__ = (
         "aliases",
@@ -92,52 +93,52 @@ class Call:
     )
 
     def __init__(self, slot: int, part: int, *, custom: bool) -> None:
-        self.slot = slot  # index among the calls of the choice
+        self.slot = slot  # position among the calls of the choice, in order of creation
         self.part = part
-        self.id: str | None = None  # first id received
-        self.aliases: list[str] = []  # additional ids, in order of arrival
+        self.id: str | None = None  # the first call id received
+        self.aliases: list[str] = []  # the other ids received, in order of arrival
         self.last_id: str | None = None
-        self.first: Call | None = None  # an earlier call that had the same id
-        self.keeps_id = False  # a later call with the same id was closed first, so the id is reserved for this call
+        self.first: Call | None = None  # an earlier call that received the same id
+        self.keeps_id = False  # the id is reserved for this call although a later call with the same id closed first
         self.id_changed = False
-        self.item_id: str | None = None  # item id on the wire
-        self.provider_executed = False  # the provider, not the client, executes the call
+        self.item_id: str | None = None  # the id of the call's item that events report
+        self.provider_executed = False  # the provider executes the call, so the client must not
         self.name = ""
-        self.index: int | None = None  # first index that addressed the call
+        self.index: int | None = None  # the first index with which a fragment addressed the call
         self.indexes: set[int] = set()
         self.custom = custom
         self.text = ArgumentText(plain=custom)
         self.joiner = Joiner()
-        self.object_arguments = False  # the arguments were sent as an object, and the text is its JSON
-        self.merge: ObjectMerge | None = None  # result of merging several object payloads, used instead of the text
+        self.object_arguments = False  # the arguments arrived as an object instead of a string
+        self.merge: ObjectMerge | None = None  # the merged arguments, if they arrived as several objects
         self.metadata: RawMembers | None = None
-        self.shared_id: SharedId | None = None  # text received at each index while AM3 is undecided
-        self.tentative = False  # the call is dropped unless arguments arrive (R1c)
-        self.displaced_empty = False  # displaced from its index while still empty (AM1)
-        self.answered = False  # the stream contains the result of the call, so the client must not execute it
-        self.announced_again: set[int | None] = set()  # indexes at which a header was repeated (R1g)
+        self.shared_id: SharedId | None = None  # the text received at each index, until AM3 is decided
+        self.tentative = False  # the call will be dropped unless arguments arrive for it (R1c)
+        self.displaced_empty = False  # a later call took this call's index before it had any arguments (AM1)
+        self.answered = False  # the stream contains the result of the call, so the client must not run the call
+        self.announced_again: set[int | None] = set()  # indexes at which it was announced again (R1g)
         self.name_conflict_reported = False
-        self.guess_reported: set[str] = set()  # ambiguities (AM…) already reported for this call
-        self.conflict_reported = False  # a conflict with the terminal message was already reported
+        self.guess_reported: set[str] = set()  # the ambiguities that have already been reported for this call
+        self.conflict_reported = False  # a conflict with the terminal message has already been reported
         self.pending_ambiguity: str | None = (
-            None  # ambiguity to report if the next piece without an id is assigned to this call
+            None  # the ambiguity to report when a piece without an id is next assigned to this call
         )
-        self.misses_arguments = False  # a member that was not read may contain the arguments
-        self.refused = False  # the sender marked the input as invalid for the tool
-        self.ending = CallEnding.WHOLE  # what the last closing event stated about the end of the call
-        self.late = False  # part of the call arrived after the finish reason
+        self.misses_arguments = False  # a member that was not read may contain arguments of the call
+        self.refused = False  # the sender reported that the tool does not accept the arguments
+        self.ending = CallEnding.WHOLE  # how complete the call is, according to its last closing event
+        self.late = False  # a fragment of the call arrived after the finish reason
         self.index_reported = False
         self.dropped = False
         self.ended = False  # the stream closed the call explicitly
         self.unopened = False  # the first event of the call was its closing event
         self.started = False  # `ToolCallStarted` was emitted; `text.shown` is the number of emitted bytes
-        self.held_back = False  # emit no text before the close, because more objects may be merged into the arguments
-        self.raw: str | None = None  # text as received, if the close replaced it (null, "" or double-encoded JSON)
+        self.held_back = False  # no text is emitted before the call closes, as more objects may be merged into it
+        self.raw: str | None = None  # the text as received, if it was replaced when the call closed
         self.verdict: Verdict | None = None
 
     @property
     def complete(self) -> bool:
-        """True if the arguments are one complete JSON value."""
+        """True if the arguments are one complete JSON value. Always False for free-form text."""
         return self.merge is not None or self.text.complete
 
     @property
@@ -145,18 +146,18 @@ class Call:
         return self.text.empty
 
     def is_cut(self, *, succeeded: bool) -> bool:
-        """Return True if the sender reported that the call was cut off, and nothing shows that it is whole.
+        """Return True if the call is cut off: its closing event reported this, and its arguments are not complete JSON.
 
-        The arguments show it if they are complete JSON. If the call was still in progress when its item closed, a
-        successful end of the response shows it, too.
+        A call that was still in progress when its item closed is cut off only if the response did not end with success
+        (`succeeded`).
         """
         reported = self.ending is CallEnding.CUT or (self.ending is not CallEnding.WHOLE and not succeeded)
         return reported and (self.custom or not self.complete)
 
     @property
     def settled(self) -> int:
-        """The number of bytes of the text that may be emitted. Later fragments can neither change them nor move them to
-        another call.
+        """The number of bytes of the text that may be emitted, because later fragments can neither change them nor move
+        them to another call.
         """
         if self.custom:
             return len(self.text.data)
@@ -167,38 +168,39 @@ class Call:
         return identity == self.id or identity in self.aliases
 
     def repeats(self, piece: bytes) -> bool:
-        """Return True if the payload repeats the arguments of the finished call."""
+        """Return True if the arguments are complete and the piece is an equal JSON value."""
         if self.merge is not None:
             return self.merge.has_same_members(piece.decode("utf-8", "replace"))
         return self.text.repeats(piece)
 
     def accepts(self, piece: bytes) -> bool:
-        """Return True if the arguments remain valid JSON, or a prefix of it, after appending the payload.
+        """Return True if the piece is empty, or if the arguments followed by the piece are JSON or the beginning of
+        JSON.
 
         True for an empty payload.
         """
         return self.merge is None and (not piece or self.text.accepts(piece))
 
     def suits(self, piece: bytes, *, custom: bool) -> bool:
-        """Return True if the type of the piece allows it to belong to the call.
+        """Return True if the piece has the type of the call, JSON or free-form.
 
-        Free-form text and JSON never mix; a call without text accepts either.
+        Also return True if the piece or the call has no text.
         """
         return not piece or self.custom == custom or (self.empty and not self.joiner.held)
 
     def settle_type(self, *, custom: bool) -> None:
-        """Set the type of the call, JSON or free-form, from the first piece of its text."""
+        """Set the type of the call, JSON or free-form, unless the call already has text."""
         if self.custom != custom and self.empty:
             self.custom = custom
             self.text = ArgumentText(plain=custom)
             self.shared_id = None
 
     def takes(self, piece: bytes, *, custom: bool) -> bool:
-        """Return True if the piece can be the next piece of this call. Any free-form text can."""
+        """Return True if the piece can be appended to the arguments. To a free-form call, any free-form text can."""
         return not piece or (self.custom == custom and (custom or self.accepts(piece)))
 
     def progress(self, piece: bytes) -> Progress:
-        """Return the progress of the arguments, used to classify a name that arrives with this payload."""
+        """Return how far the arguments have progressed, to classify a name that arrives together with this piece."""
         if self.complete:
             return "over"
         if self.empty:
@@ -207,11 +209,11 @@ class Call:
         return "over" if starts else "started"
 
     def canonical(self) -> str:
-        """Return the canonical form of the arguments of a complete call."""
+        """Return the canonical form of the arguments, which must be a complete JSON value."""
         return self.text.canonical() if self.merge is None else canonical(self.merge.text())
 
     def settle_merge(self) -> None:
-        """Replace the text with the merged objects."""
+        """If the arguments arrived as several objects, replaces the text with the merged object."""
         if self.merge is not None:
             self.text.replace(self.merge.text().encode())
             self.merge = None

@@ -1,9 +1,8 @@
-"""Emits the events of a tool call: started, delta, reset, retracted, and the final event.
+"""Emits the events of tool calls: started, delta, reset, retracted, and the final event.
 
 The text emitted since the last reset is always a prefix of the call's text, so the deltas add up to the complete text.
-While the text may still be replaced, only its settled part is emitted before the close; resets are therefore rare. A
-call is emitted only when it has a name that is known to be final, because an argument byte, another part, or the close
-has arrived. Contains no identity rules.
+While the text may still be replaced, only its settled part is emitted; resets are therefore rare. A call is emitted
+once its name is final: when argument text, another part, or the end of the call has arrived.
 """
 
 from __future__ import annotations
@@ -38,18 +37,18 @@ def parse_metadata(raw: str | None) -> dict[str, Any] | None:
 
 
 def named(choice: Choice, call: Call) -> None:
-    """Queue a call that received its name. A tentative call is emitted when its arguments arrive."""
+    """Queue a call that received its name, unless the call has been emitted. More of the name may still follow."""
     if not call.started:
         choice.unstarted.append(call)
 
 
 def flush_unstarted(choice: Choice, other_than: Call | None = None, *, by_call: bool = False) -> int | None:
-    """Emit the queued calls. Their names are final, because another part of the choice receives data.
+    """Emit the queued calls except `other_than`. Their names are final, because another part of the choice receives
+    data.
 
-    The calls are emitted in the order in which they first appeared. Return the slot of the first call that must wait.
-    The calls after a call without a name also wait, until that call has a name. `by_call`: the data that arrived
-    belongs to another call. If names arrive in pieces, a call without arguments then waits too, because more of its
-    name may follow.
+    The calls are emitted in order of creation. Return the slot of the first call that must wait, if any. Calls after a
+    call without a name wait until that call has a name. `by_call`: another call receives data. If names arrive in
+    pieces, a call without arguments then waits too, because more of its name may follow.
     """
     if not choice.unstarted:
         return choice.first_unnamed
@@ -71,7 +70,9 @@ def flush_unstarted(choice: Choice, other_than: Call | None = None, *, by_call: 
 
 
 def publish(choice: Choice, call: Call) -> None:
-    """Emit the settled part of the call's text. Whitespace alone may still mean "no arguments", so it is held back."""
+    """Emit the settled part of the call's text that has not been emitted yet. Whitespace alone may still mean "no
+    arguments", so it is held back.
+    """
     if call.dropped:
         return
     text = call.text
@@ -85,7 +86,7 @@ def publish(choice: Choice, call: Call) -> None:
 
 
 def reset(choice: Choice, call: Call) -> None:
-    """Emit a reset if the arguments no longer start with the text that was emitted."""
+    """Emit a reset event if the arguments no longer start with the text that was emitted."""
     if call.text.taken_back:
         call.text.taken_back = False
         out = choice.shared.out
@@ -94,7 +95,7 @@ def reset(choice: Choice, call: Call) -> None:
 
 
 def retract(choice: Choice, call: Call) -> None:
-    """Drop the call, and retract it if it was emitted."""
+    """Mark the call as dropped. If it was emitted, also emit `ToolCallRetracted`."""
     call.dropped = True
     choice.track(call)
     choice.update_pending_call(call)
@@ -105,7 +106,7 @@ def retract(choice: Choice, call: Call) -> None:
 
 
 def show_final(choice: Choice, call: Call) -> None:
-    """Emit the rest of the text and then the final event."""
+    """Emit the text that has not been emitted yet, and then the final event."""
     _start(choice, call)
     _show(choice, call, len(call.text.data))
     choice.update_pending_call(call)
@@ -115,7 +116,9 @@ def show_final(choice: Choice, call: Call) -> None:
 
 
 def final_event(choice: Choice, call: Call) -> ToolCall:
-    """Return the final event of a closed call, or an event with the current state of an open call."""
+    """Return the final event of a closed call. For an open call, the event contains the current values and the state
+    `open`.
+    """
     metadata = None if call.metadata is None else parse_metadata(call.metadata.text())
     verdict = call.verdict
     if verdict is None:
@@ -151,19 +154,25 @@ def final_event(choice: Choice, call: Call) -> ToolCall:
 
 
 def minted_id(choice: Choice, call: Call) -> str:
-    """Return the generated id for a call that received no id. It is the same in every run."""
+    """Return an id for a call that received none. It depends only on the seed and the part number, so it is the same in
+    every run.
+    """
     seed = choice.shared.settings.seed
     return f"call_sw_{call.part}" if seed is None else f"call_{seed}_{call.part}"
 
 
 def show_start(choice: Choice, call: Call) -> None:
-    """Emit the start of a call in a dialect that sends each name in one piece, so that the name is already final."""
+    """Emit the start event of a call that has a name. Used in dialects that send each name in one piece, so that the
+    name is final.
+    """
     if call.name:
         _start(choice, call)
 
 
 def progress(choice: Choice, call: Call, metadata: str | None) -> bool:
-    """Emit a delta without arguments for a progress event. Return False if the call cannot be emitted yet."""
+    """Emit a delta with metadata but without argument text. Return False if the call has no name yet, or is dropped or
+    final.
+    """
     if call.dropped or call.verdict is not None or not call.name:
         return False
     flush_unstarted(choice, call)
@@ -182,14 +191,14 @@ def _start(choice: Choice, call: Call) -> None:
     if not out.silent:
         out.opening = (call.custom, call.provider_executed)
         out.address = (call.index, None, call.item_id)
-        # Omit an id that may change: another call had it before, or the policy prefers the last id.
+        # Omit the id if it may change, because an earlier call had it or the policy prefers the last id.
         settled = call.first is None and choice.shared.settings.switches.unstable_id == "first"
         call_id = call.id if settled else None
         out.emit(ToolCallStarted(call.part, call_id, call.item_id, call.name, choice=choice.index))
 
 
 def _show(choice: Choice, call: Call, end: int) -> None:
-    """Emit the text up to `end`."""
+    """Emit the text up to byte `end`, except what has already been emitted."""
     text, out = call.text, choice.shared.out
     if end <= text.shown:
         return

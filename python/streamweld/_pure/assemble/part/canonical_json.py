@@ -1,8 +1,8 @@
-"""Canonical form of a JSON value: the same text for every spelling, so that equal values compare as equal strings.
+"""Computes the canonical form of a JSON value: equal values have the same canonical text, however they are written.
 
-Ignores whitespace, escapes and the order of keys; numbers are compared as written. A JSON string that contains a JSON
-document has the canonical form of that document, because some gateways encode repeated arguments twice. Call these
-functions only with text that the automaton accepted as one complete value.
+The form does not depend on whitespace, escapes or the order of keys; numbers stay as they are written. A JSON string
+that contains a JSON document has the canonical form of that document, because some gateways encode repeated arguments
+twice.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["canonical", "is_whole"]
 
 
 class _Number(str):
-    """A number token as written."""
+    """The text of a number, as written in the JSON."""
 
     __slots__ = ()
 
@@ -30,7 +30,7 @@ def is_whole(text: str | bytes | bytearray) -> bool:
 
 
 def canonical(text: str) -> str:
-    """Return the canonical form of a complete JSON value."""
+    """Return the canonical form of the text, which must be a complete JSON value."""
     value = _load(text)
     if isinstance(value, str) and not isinstance(value, _Number):
         value = replace_lone_surrogates(value)
@@ -47,7 +47,9 @@ def _load(text: str) -> Any:
 
 
 def _cleaned(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Replace lone surrogates in the keys, as clients do. Keys that differ only in lone surrogates are then equal."""
+    """Replace lone surrogates in the keys. Keys that differ only in lone surrogates become equal, as they do for
+    clients.
+    """
     return {replace_lone_surrogates(key): value for key, value in pairs}
 
 

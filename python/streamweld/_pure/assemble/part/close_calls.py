@@ -1,20 +1,20 @@
-"""Closes the tool calls of a choice: joins fragments, drops duplicates and empty calls, and classifies, orders and
-emits the remaining calls.
+"""Closes the tool calls of a choice: repairs and drops calls, and determines the final state, id and order of the
+others.
 
-    join       join neighbors that are valid JSON only when joined
-    echo       drop a nameless call that only repeats the arguments of a named one
-    pair       move the arguments of the only nameless call to the only named call without arguments
     drop       drop tentative calls without arguments, and nameless calls without any text
-    unwrap     treat null and "" as no arguments; replace a JSON string that contains JSON with that JSON
+    join       join neighbors that are valid JSON only when joined
+    echo       drop a call without name and id that only repeats the arguments of a named one
+    pair       move the arguments of the only nameless call to the only named call without arguments
+    unwrap     treat null and "" as no arguments; replace a JSON string that contains an object with that object
     dedupe     drop the later of two calls with the same name, arguments and id (AM5: without an id, the same index)
     opening    drop the duplicate of a call that was opened with one id and closed with another
+    identify   make ids unique, and mint missing ones
     ignore     remove a placeholder if the response ended without a finish reason
-    identify   make ids unique, mint missing ones
+    order      by index if each call has one index of its own, otherwise by creation
     classify   complete, empty, incomplete or invalid, with a reason
-    order      by index if every call has its own index and never changed it, else by arrival; `function_call` has none
 
-Every step is linear in the number of calls and the length of their text. The caller determines what the finish reason
-means for the calls.
+The steps run in the order of the table. Each takes time linear in the number of calls and the length of their text.
+`CallsEnd` states what the finish reason means for the calls.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ __all__ = ["close_call", "close_calls", "in_order", "unwrap"]
 _NAME_LENGTH = 128  # in characters
 _JOIN_COST = 8
 _NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:/-")
-# Non-ASCII blanks, control, formatting and private-use characters, and the replacement character, as ranges.
+# The ranges of non-ASCII characters that a tool name must not contain: blanks, control, formatting and private-use
+# characters, and the replacement character.
 _UNPRINTED = (
     ("\u0080", "\u00a0"), ("\u00ad", "\u00ad"), ("\u1680", "\u1680"), ("\u2000", "\u200f"), ("\u2028", "\u202f"),
     ("\u205f", "\u206f"), ("\u3000", "\u3000"), ("\ue000", "\uf8ff"), ("\ufeff", "\ufeff"), ("\ufff0", "\uffff"),
@@ -54,9 +55,9 @@ _UNPRINTED = (
 
 
 def close_calls(choice: Choice, end: CallsEnd, *, broken_off: bool) -> None:
-    """Close every open call of the choice.
+    """Close every call of the choice that is not final yet, and emit its final event.
 
-    `broken_off`: the input ended too early. A call that received text after the finish reason then counts as
+    `broken_off`: the input ended too early. A call with a fragment after the finish reason is then treated as
     truncated, unless its JSON is complete.
     """
     ended = end is not CallsEnd.CUT
@@ -85,7 +86,7 @@ def close_calls(choice: Choice, end: CallsEnd, *, broken_off: bool) -> None:
     for call in calls:
         if call.displaced_empty and call.empty:
             choice.shared.out.diagnose("ambiguous_same_index", call.part)
-    # Classify all calls before emitting any, so that no call is executed if the policy raises for one of them.
+    # Classify all calls before emitting any of them. If the policy raises for one call, the client then runs none.
     ordered = [call for call in in_order(choice) if call.verdict is None]
     owners = Counter([call.id for call in _live(choice)])
     closes = any(call.ended for call in choice.calls)
@@ -101,7 +102,7 @@ def close_calls(choice: Choice, end: CallsEnd, *, broken_off: bool) -> None:
 
 
 def close_call(choice: Choice, call: Call) -> None:
-    """Close one call that the stream closed explicitly."""
+    """Close one call that the stream closed explicitly, and emit its final event."""
     _settle(choice, call, ended=True)
     unwrap(choice, call)
     owners = choice.owners(call) if call.aliases else {}
@@ -111,7 +112,10 @@ def close_call(choice: Choice, call: Call) -> None:
 
 
 def in_order(choice: Choice) -> list[Call]:
-    """Return the calls that are not dropped, in their final order."""
+    """Return the calls that are not dropped, in their final order. They are sorted by index if each call has one index
+    of its own, no index moved between calls, and no call came from `function_call`. Otherwise, they are in order of
+    creation.
+    """
     calls = _live(choice)
     indexes = [call.index for call in calls if call.index is not None and len(call.indexes) == 1]
     if choice.rebound or len(set(indexes)) < len(calls) or LEGACY_INDEX in indexes:
@@ -129,7 +133,9 @@ def _undecided(choice: Choice) -> list[Call]:
 
 
 def _settle(choice: Choice, call: Call, *, ended: bool) -> None:
-    """Resolve the held-back text and open ambiguities of a call, because no more fragments can arrive."""
+    """End the text of a call, because no more fragments follow: add or drop held-back text, and resolve AM3.
+    `ended`: the input was not truncated.
+    """
     out = choice.shared.out
     tail = call.joiner.flush()
     if tail:
@@ -159,13 +165,14 @@ def _drop_empty(choice: Choice, call: Call) -> None:
 
 
 def _join_fragments(choice: Choice) -> None:
-    """Join fragments of one call that were mistaken for calls. Try the calls of each index first, then all calls in
-    order of arrival.
+    """Join fragments that were treated as separate calls, if they are valid JSON only together. Try the calls of each
+    index first, then all calls in order of creation.
     """
     calls = _undecided(choice)
     if not any(call.text.unfinished and not call.empty for call in calls):
         return
-    # Maximum work of the search, as a multiple of the total text size. Keeps the search linear even on hostile streams.
+    # Maximum number of bytes to examine, as a multiple of the total text size. It keeps the search linear even for
+    # hostile streams.
     budget = _JOIN_COST * sum(call.text.size for call in calls)
     by_index: dict[int | None, list[Call]] = {}
     for call in calls:
@@ -190,7 +197,8 @@ def _join_group(choice: Choice, calls: list[Call], budget: int) -> int:
 
 
 def _pieces_of_one(calls: list[Call], position: int, budget: int) -> tuple[int, int]:
-    """Return how many of the next calls are valid JSON only when joined, and how many bytes were examined.
+    """Return how many calls from `position` on form one JSON object when joined (1: none), and how many bytes were
+    examined.
 
     Calls with different names are never joined.
     """
@@ -212,7 +220,7 @@ def _pieces_of_one(calls: list[Call], position: int, budget: int) -> tuple[int, 
 
 
 def _drop_echoes(choice: Choice) -> None:
-    """Drop calls without a name or id whose complete arguments repeat those of a named call."""
+    """Drop calls that have neither a name nor an id, and whose complete arguments equal those of a named call."""
     calls = _live(choice)
     nameless = [call for call in _undecided(choice) if not call.name and call.id is None and call.complete]
     if not nameless:
@@ -225,10 +233,10 @@ def _drop_echoes(choice: Choice) -> None:
 
 
 def _drop_openings(choice: Choice) -> None:
-    """Drop a call that was opened but never closed, if a call that was closed but never opened has the same name and
+    """Drop a call that was opened but not closed, if a call that was closed but not opened has the same name and
     arguments.
 
-    They are one call with two ids.
+    The two are one call with two ids.
     """
     unopened = [call for call in _live(choice) if call.unopened and call.ended]
     closed = {(call.name, call.canonical()) for call in unopened if _is_json(call)}
@@ -255,7 +263,7 @@ def _pair(choice: Choice) -> None:
 
 
 def _merge_call(choice: Choice, call: Call, other: Call) -> None:
-    """Merge the call `other` into `call`, because `other` was only a fragment of `call`."""
+    """Drop the call `other`, and add its ids, name and metadata to `call`. The caller has already moved its text."""
     call_events.retract(choice, other)
     for identity in (other.id, *other.aliases):
         if identity is not None and call.id is None:
@@ -272,11 +280,13 @@ def _merge_call(choice: Choice, call: Call, other: Call) -> None:
 
 
 def unwrap(choice: Choice, call: Call) -> None:
-    """Treat whitespace, null and "" as no arguments, and replace a JSON string with the JSON that it contains."""
+    """Replace whitespace, null and "" with empty text, because they stand for no arguments. Replace a JSON string that
+    contains an object with this object.
+    """
     text = call.text
     if text.empty:
         return
-    call.raw = None  # real argument text may have followed the placeholder
+    call.raw = None  # real arguments may have followed the placeholder
     if text.is_blank():
         call.raw = text.text()
         text.replace(b"")
@@ -298,10 +308,10 @@ def unwrap(choice: Choice, call: Call) -> None:
 
 
 def _ignore_placeholder(choice: Choice, call: Call) -> None:
-    """Ignore a placeholder if the response has no finish reason, because arguments that follow the placeholder may have
-    been truncated.
+    """Remove a placeholder from the arguments, because the response has no finish reason and the real arguments may
+    have been cut off.
 
-    If token counts show that the response was complete, the placeholder is kept.
+    Keep it if the token counts show that the response is complete.
     """
     if choice.shared.settings.switches.empty_call_without_reason == "run" or choice.shared.is_counted:
         return
@@ -312,7 +322,9 @@ def _ignore_placeholder(choice: Choice, call: Call) -> None:
 
 
 def _dedupe(choice: Choice) -> None:
-    """Drop the later of two calls that have the same content and either the same id, or the same index and no id."""
+    """Drop the later of two calls with the same name and arguments, if they have the same id, or the same index and no
+    id.
+    """
     by_key: dict[tuple[str, str | int, str], list[Call]] = {}
     drops_twins = choice.shared.settings.switches.identical_idless_same_index == "drop"
     for call in _live(choice):
@@ -323,7 +335,7 @@ def _dedupe(choice: Choice) -> None:
     for (kind, _, _), group in by_key.items():
         if len(group) == 1:
             continue
-        # Closed calls are final and therefore kept. Each other call that repeats a kept call is dropped.
+        # Calls that are already final are kept. Each other call that repeats a kept call is dropped.
         contents: set[str] = set()
         for call in sorted(group, key=lambda call: call.verdict is None):
             content = call.canonical() if call.complete else call.text.text()
@@ -343,9 +355,9 @@ def _identify(choice: Choice, call: Call) -> str:
     while first is not None and first.dropped:
         first = first.first
     if wire is not None and first is not None and first.has_id(wire):
-        # The first call is still open and may close later, so its own id is reserved for it.
+        # The earlier call may still be open, so the id is reserved for it.
         first.keeps_id |= first.verdict is None and _wire_id(choice, first) == wire and not shared.is_taken(wire)
-        shared.ids_given.add(wire)  # the id is reused, even if it is only an alias of the first call
+        shared.ids_given.add(wire)  # two calls received the id, even if as an alias
     if wire is not None and call.keeps_id:
         return wire
     given = shared.fresh_id(call_events.minted_id(choice, call) if wire is None else wire, minted=wire is None)
@@ -357,9 +369,9 @@ def _identify(choice: Choice, call: Call) -> str:
 
 
 def _wire_id(choice: Choice, call: Call) -> str | None:
-    """AM12: return the received id that identifies the call: the first or the last one.
+    """AM12: return the first id received, or the last one if the policy prefers it. None if the call received no id.
 
-    Ids that a repair assigned are ignored when the last id is selected.
+    An id that a merged call contributed is never the last one.
     """
     if choice.shared.settings.switches.unstable_id == "last" and call.last_id is not None:
         return call.last_id
@@ -375,10 +387,10 @@ def _classify(
     *,
     unclosed: bool,
 ) -> Verdict:
-    """Return the final state of a call.
+    """Return the final result of a call with the final id `given`, and report what is wrong with the call.
 
-    `owners`: for each id, the number of calls that received this id as their first id. Aliases that are another call's
-    id are dropped. `unclosed`: the stream closed other calls explicitly, but not this call.
+    `owners`: for each id, the number of calls whose first id it is. Aliases that belong to another call are omitted.
+    `unclosed`: the stream closed other calls explicitly, but not this call.
     """
     text = call.text
     reason: str | None = None
@@ -410,12 +422,14 @@ def _classify(
 
 
 def ends_whole(call: Call) -> bool:
-    """Return whether the text would be one complete value if it ended here."""
+    """Return True if the text is one complete JSON value, given that nothing follows. A number then counts as
+    complete.
+    """
     return call.text.automaton.copy().finish() == "complete"
 
 
 def _fault(choice: Choice, call: Call, given: str) -> str | None:
-    """Return why a closed call is invalid, or None. Unfinished text does not make the call invalid."""
+    """Return why the call is invalid and report it, or return None. Unfinished text does not make a call invalid."""
     out = choice.shared.out
     text = call.text
     if not call.name:
@@ -439,9 +453,9 @@ def _fault(choice: Choice, call: Call, given: str) -> str | None:
 
 
 def _is_whole(call: Call, end: CallsEnd) -> bool:
-    """Return whether nothing is missing from a call with arguments.
+    """Return True if the arguments of the call are complete.
 
-    JSON shows its own end; only the stream shows the end of free-form text.
+    JSON must be one complete value; free-form text is complete if the response ended with success.
     """
     if call.is_cut(succeeded=end is CallsEnd.SUCCESS):
         return False
@@ -451,7 +465,7 @@ def _is_whole(call: Call, end: CallsEnd) -> bool:
 
 
 def _fault_of_text(call: Call) -> str | None:
-    """Return why a complete text is not a valid argument object."""
+    """Return why the text can never be a JSON object, or None if it is one or may still become one."""
     text = call.text
     if call.custom or text.is_blank():
         return None
@@ -462,9 +476,9 @@ def _fault_of_text(call: Call) -> str | None:
 
 
 def _is_name(name: str) -> bool:
-    """Return True if the text can be a tool name.
+    """Return True if the text can be a tool name: 1 to 128 characters, each of them allowed.
 
-    Non-ASCII blanks, control characters and formatting characters are rejected.
+    Allowed are ASCII letters and digits, `_.:/-`, and non-ASCII characters outside `_UNPRINTED`.
     """
     if not 0 < len(name) <= _NAME_LENGTH:
         return False

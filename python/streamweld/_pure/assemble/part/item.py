@@ -1,4 +1,4 @@
-"""State of an output item: its text parts or its one call. Contains only state and queries."""
+"""The state of an item: its text-like parts or its one call. This module contains only state and queries."""
 
 from __future__ import annotations
 
@@ -43,32 +43,35 @@ class ItemPart:
         self.part = part
         self.sub = sub
         self.joiner = Joiner()
-        self.snapshot = snapshot  # text of the opening event, kept while the deltas may still repeat it
-        self.again = 0  # number of characters of the snapshot that the deltas have repeated
+        self.snapshot = snapshot  # the text in the opening event, kept while deltas may still repeat it
+        self.again = 0  # number of characters at the beginning of the snapshot that deltas have repeated
         self.last_sub = sub  # sub-index of the last delta
-        self.value_sub = sub  # sub-index of the event that last sent the complete text
-        self.sub_is_reliable = False  # two consecutive deltas had the same sub-index, so the sub-index is meaningful
+        self.value_sub = sub  # sub-index of the last event that contained the complete text
+        self.sub_is_reliable = False  # two deltas in a row had the same one, so it does not just number the deltas
         self.valued = False  # the complete text has been received
         self.length = 0  # number of characters of the text
-        self.labels = Labels()  # sub-indexes of the deltas
-        self.closed = False  # the stream closed the part; its closing event may be delayed until the item ends
-        self.restated = False  # a terminal list repeated the part
-        # Number of characters that a repetition of the closed part has matched; None: nothing repeats the part.
+        self.labels = Labels()  # the sub-indexes of the deltas and the closing texts received for them
+        self.closed = False  # the stream closed the part; its closing event may not be emitted before the item ends
+        self.restated = False  # a terminal list contains the part
+        # The number of characters of the closed part that the stream has repeated so far. None if the stream does not
+        # repeat the part.
         self.repeated: int | None = None
         self.late_reported = False
         self.conflict_reported = False
 
     def is_called(self, sub: int | None) -> bool:
-        """Return True if the opening event, a delta or the complete text of the part had this sub-index."""
+        """Return True if any event about the part had this sub-index: its opening event, a delta, or an event with its
+        complete text.
+        """
         return sub in (self.sub, self.last_sub, self.value_sub) or self.labels.has(sub)
 
     def show(self, text: str) -> None:
-        """Append text to the part."""
+        """Append text to the part. No event is emitted."""
         self.part.pieces.append(text)
         self.length += len(text)
 
     def put(self, text: str) -> None:
-        """Replace the text of the part."""
+        """Replace the text of the part. No event is emitted."""
         self.part.pieces = [text]
         self.length = len(text)
         self.labels.replaced(self.length)
@@ -77,13 +80,14 @@ class ItemPart:
     def has_pending(self) -> bool:
         """True if the part is open and holds back text.
 
-        The part may hold back half a surrogate pair, a snapshot that deltas may repeat, or all of its text.
+        It may hold back half of a surrogate pair, text of its opening event that deltas may repeat, or the text of
+        redacted reasoning.
         """
         return self.part.open and bool(self.joiner.held or self.snapshot is not None or self.part.kind == "redacted")
 
 
 class Item:
-    """One output item."""
+    """One item: the unit that the wire format addresses."""
 
     __slots__ = (
         "_aliases",
@@ -117,32 +121,33 @@ class Item:
     def __init__(self, number: int, kind: ItemKind) -> None:
         self.number = number
         self.kind: ItemKind = kind
-        self.item_id: str | None = None  # first item id received
-        self.index: int | None = None  # first index received
-        self.public_id: str | None = None  # item id that is emitted, if it differs from `item_id`
-        # The stream opened the item explicitly. Otherwise, the item was created because a delta addressed it.
+        self.item_id: str | None = None  # the first item id received
+        self.index: int | None = None  # the first index received
+        self.public_id: str | None = None  # the item id that events report, if it differs from `item_id`
+        # An opening event announced the item. Otherwise, the item was created for another event that referred to it.
         self.announced = False
-        self.opened_bare = False  # the stream opened the item without a part, so the item has its own closing event
+        self.opened_bare = False  # its opening event contained no part, so it has its own closing event
         self.open = True
         self.parts: list[ItemPart] = []
-        self._unclosed: list[ItemPart] = []  # all open parts; closed parts are removed only from the end
-        # The last part of each channel and kind, and the part that was last opened or extended at each sub-index.
+        self._unclosed: list[ItemPart] = []  # all open parts, and some closed ones, which are removed only from the end
+        # The last part of each channel and reasoning kind, and the part that an event last addressed with each
+        # sub-index.
         self.latest: dict[tuple[Channel, ReasoningKind], ItemPart] = {}
         self.named: dict[tuple[Channel, ReasoningKind, int | None], ItemPart] = {}
         self.call: Call | None = None
-        self.snapshot: str | None = None  # arguments in the event that opened the call
-        self.own_text = False  # the deltas contain the complete arguments; the snapshot is only a fallback
+        self.snapshot: str | None = None  # the arguments in the call's opening event
+        self.own_text = False  # deltas with argument text have arrived; the snapshot is used only if it is better
         self.valued = False  # the complete arguments have been received
-        # Earlier item whose closed call this item announces again; set until `decide` runs.
+        # The earlier item whose closed call this item announces again. `decide` resolves this and sets it to None.
         self.first: Item | None = None
-        self.alias_of: Item | None = None  # the earlier item, if this item turned out to announce the same call
-        self.repeats = False  # the stream opened a part of the closed item again
+        self.alias_of: Item | None = None  # the earlier item, if both turned out to have the same call
+        self.repeats = False  # the item is closed, but the stream opened one of its parts again
         self.restated = False
         self.again_reported = False
         self.alias_reported = False
         self.late_reported = False
         self.conflict_reported = False
-        self.lists = 0  # number of lists that have been applied to the item's parts
+        self.lists = 0  # the number of content lists that have been applied to the item
         self._aliases = 0
 
     @property
@@ -165,9 +170,9 @@ class Item:
         return bool(self._unclosed)
 
     def count_alias(self) -> bool:
-        """Count an additional id of the item; return False if there are too many.
+        """Count one more id of the item. Return False if the item has too many ids.
 
-        Limits the memory for a stream with a new id in every delta.
+        The id must then not be stored, because a stream may send a new id in every delta.
         """
         self._aliases += 1
         return self._aliases <= MAX_ALIASES

@@ -1,13 +1,14 @@
-"""Tool calls that the stream opens and closes explicitly: combines snapshot, deltas and final value, and closes calls.
+"""Handles tool calls that the stream opens and closes explicitly: combines opening event, deltas and final value, and
+closes the calls.
 
-    opening   its arguments are a snapshot: the deltas repeat it, continue it, or are independent of it
-    deltas    go through the argument rules of `arguments`, as in Chat
-    value     replaces the streamed text, unless it is empty, or the streamed arguments are complete and the value is
-              a placeholder or not an object
-    close     a call with text, or one that the provider executes, is final; other calls stay open until the end of
-              the choice, or until text arrives
+    opening   its arguments are a snapshot; the deltas repeat it, continue it, or contain other text
+    delta     the argument text goes through the rules of `arguments`, as in Chat
+    value     the complete arguments replace the streamed text, except that complete streamed arguments are kept if the
+              value is a placeholder or not an object
+    closing   a call with text, or one that the provider executes, becomes final; any other call stays open until text
+              arrives or the choice ends
 
-`reannounced` handles a call that is announced again. The callers resolve addresses.
+`reannounced` handles calls that are announced again. The callers determine which call an address refers to.
 """
 
 from __future__ import annotations
@@ -44,14 +45,16 @@ __all__ = [
     "settle_text",
 ]
 
-_SHORT = 64  # maximum length in bytes of an empty object that contains whitespace
-_LOST = b'{"'  # bytes that a gateway loses when it drops the first fragment
+_SHORT = 64  # an empty object is a placeholder only if it has fewer bytes than this
+_LOST = b'{"'  # the beginning of the arguments that is missing if a gateway drops the first fragment
 
 
 def begin_call(
     choice: Choice, item: Item, address: Address, *, custom: bool, provider_executed: bool, hidden: bool = False
 ) -> Call:
-    """Create the call of an item. `hidden`: the call is not emitted yet, because it may turn out to be a duplicate."""
+    """Create the call of an item. `hidden`: the call is created as dropped, because it may be a repetition of an
+    earlier call.
+    """
     shared = choice.shared
     nameless = address.call_id is None and not shared.ids_optional
     if hidden:
@@ -75,7 +78,7 @@ def begin_call(
 
 
 def describe(choice: Choice, call: Call, *, custom: bool, provider_executed: bool, metadata: str | None) -> None:
-    """Store properties of a call until the call is final."""
+    """Store properties of a call. Does nothing if the call is final."""
     if call.verdict is not None:
         return
     call.provider_executed = call.provider_executed or provider_executed
@@ -89,9 +92,9 @@ def describe(choice: Choice, call: Call, *, custom: bool, provider_executed: boo
 
 
 def name_call(choice: Choice, call: Call, name: str | None) -> None:
-    """Set the name of a call and emit its start, because the protocol sends a name in one piece.
+    """Set the name of a call and emit its start event, because the dialect sends each name in one piece.
 
-    The first name is kept.
+    If the call already has another name, only report the conflict.
     """
     if name is None or not name or name.isspace():
         return
@@ -107,10 +110,10 @@ def name_call(choice: Choice, call: Call, name: str | None) -> None:
 
 
 def note_ids(choice: Choice, item: Item, address: Address, other: str | None) -> None:
-    """Store the ids of an event that addressed the item. The first ids become the item's own ids; ids that differ from
-    them become aliases.
+    """Store the ids of an address that led to the item in the item's call. The first call id becomes the id of the
+    call; other ids become aliases.
 
-    `other`: an unexpected id to report.
+    `other`: an id that is reported as unstable.
     """
     call = item.call
     if call is None:
@@ -135,7 +138,9 @@ def note_ids(choice: Choice, item: Item, address: Address, other: str | None) ->
 
 
 def hold(choice: Choice, item: Item, arguments: str | None, index: int | None) -> None:
-    """Store the arguments of the opening event as a snapshot."""
+    """Store the arguments in the opening event as a snapshot. If the call already has other arguments, appends them
+    instead.
+    """
     call = item.call
     if not arguments or call is None or item.valued:
         return
@@ -150,7 +155,7 @@ def hold(choice: Choice, item: Item, arguments: str | None, index: int | None) -
 
 
 def add_arguments(choice: Choice, item: Item, text: str, index: int | None) -> None:
-    """Add one delta of the arguments."""
+    """Apply one delta with argument text. Report it as late if the call has its complete arguments."""
     call = item.call
     if call is None or not text:
         return
@@ -174,14 +179,16 @@ def add_arguments(choice: Choice, item: Item, text: str, index: int | None) -> N
 
 
 def _goes_on(held: str, text: str) -> bool:
-    """Return True if the text continues the snapshot as JSON."""
+    """Return True if the snapshot is the beginning of a JSON value and the text continues this value."""
     automaton = Automaton()
     automaton.feed(held.encode())
     return automaton.verdict == "prefix" and automaton.after(text.encode()).verdict != "broken"
 
 
 def set_whole_arguments(choice: Choice, item: Item, arguments: str | None) -> None:
-    """Set the complete arguments from an authoritative event."""
+    """Set the complete arguments of a call, as a closing event or a terminal list contains them. Report a conflict if
+    the streamed arguments differ.
+    """
     call = item.call
     if not arguments or call is None:
         return
@@ -191,11 +198,11 @@ def set_whole_arguments(choice: Choice, item: Item, arguments: str | None) -> No
             report_conflict(choice, item)
         return
     if call.raw is not None and _has_no_arguments(payload):
-        return  # the value was already treated as no arguments
+        return  # the call already has no arguments
     choice.shared.check_piece(len(payload))
     if item.snapshot is not None and call.empty and not _is_placeholder(item.snapshot.encode()):
         if not call.custom and _is_placeholder(payload):
-            report_conflict(choice, item)  # the value conflicts with the arguments of the opening event
+            report_conflict(choice, item)  # the opening event contained arguments, the complete value none
             return
         item.snapshot = None
     call.joiner.held = ""
@@ -213,7 +220,7 @@ def set_whole_arguments(choice: Choice, item: Item, arguments: str | None) -> No
     same = _has_same_arguments(call, payload)
     choice.shared.count_arguments(text.size, len(payload))
     text.replace(payload)
-    text.plain = call.custom  # depends only on the type of the call, not on the streamed text
+    text.plain = call.custom  # only the type of the call matters, not the earlier text
     if not goes_on:
         call_events.reset(choice, call)
         if not same:
@@ -222,7 +229,7 @@ def set_whole_arguments(choice: Choice, item: Item, arguments: str | None) -> No
 
 
 def is_same_or_empty(call: Call, arguments: str | None) -> bool:
-    """Return True if the arguments equal those of the call, are empty, or are a placeholder."""
+    """Return True if the given arguments equal those of the call, or are empty or a placeholder."""
     payload = replace_lone_surrogates(arguments or "").encode()
     return not payload or _has_same_arguments(call, payload) or (not call.custom and _is_placeholder(payload))
 
@@ -256,7 +263,9 @@ def report_conflict(choice: Choice, item: Item) -> None:
 
 
 def settle_text(choice: Choice, item: Item, *, ended: bool) -> None:
-    """End the text: use the snapshot if it is more complete than the deltas, and restore a lost beginning."""
+    """End the argument text of a call. Use the snapshot if it is more complete than the deltas, and restore a missing
+    beginning. `ended`: the input was not truncated.
+    """
     call, held = item.call, item.snapshot
     if call is None or call.verdict is not None:
         return
@@ -275,8 +284,8 @@ def settle_text(choice: Choice, item: Item, *, ended: bool) -> None:
 
 
 def _better(call: Call, held: bytes, *, ended: bool) -> bytes | None:
-    """Return the text to use instead of the deltas: the snapshot, or the snapshot followed by the deltas. Return None
-    if the deltas are at least as complete.
+    """Return the text to use instead of the text of the deltas: the snapshot, or both joined. Return None if the text
+    of the deltas is at least as complete.
     """
     text = call.text
     if call.empty or text.is_blank():
@@ -300,10 +309,10 @@ def _replace(choice: Choice, call: Call, data: bytes) -> None:
 
 
 def end_call(choice: Choice, item: Item) -> None:
-    """Close a call that the stream closed explicitly.
+    """Close the call of an item that the stream closed.
 
-    The call becomes final if the provider executes it, if the stream contained its complete arguments, or if its text
-    is not the beginning of a JSON value. Otherwise, more text may follow the close.
+    If the arguments are incomplete JSON and no event contained their complete value, more text may follow, so the call
+    stays open. A call that the provider executes closes in any case.
     """
     call = item.call
     if call is None or call.verdict is not None or call.dropped:
@@ -314,6 +323,7 @@ def end_call(choice: Choice, item: Item) -> None:
         return
     if not call.custom and call.text.has_no_arguments():
         unwrap(choice, call)
-    # Close a provider-executed call immediately: only the provider needs its arguments, and often there are none.
+    # A call that the provider executes closes immediately, because only the provider needs its arguments, and it often
+    # has none.
     if call.provider_executed or not call.text.is_blank() or (call.custom and not call.empty):
         close_call(choice, call)

@@ -1,4 +1,4 @@
-"""Ends an item when the stream closes it, and all open items when the choice ends.
+"""Ends an item when the stream closes it, and ends all open items when their choice ends.
 
 `item_text` closes the parts of an item; `item_call` and `close_calls` close tool calls.
 """
@@ -20,7 +20,7 @@ __all__ = ["end_item", "end_items"]
 
 
 def end_item(state: Choice, item: Item, encrypted_content: str | None, metadata: str | None) -> None:
-    """End an item that the stream closed."""
+    """End an item and close its parts or its call, because the stream closed the item."""
     if item.first is not None:
         decide(state, item, Address(item.item_id))
     state.item_index.close(item)
@@ -36,9 +36,9 @@ def end_item(state: Choice, item: Item, encrypted_content: str | None, metadata:
 
 
 def end_items(state: Choice, *, ended: bool) -> None:
-    """End all open items because the choice has ended. `ended`: the choice was not truncated.
+    """End all open items of a choice that has ended, and close their parts. `ended`: the choice was not truncated.
 
-    The calls are closed together, in `close_calls`.
+    `close_calls` closes their calls later, all together.
     """
     for item in state.item_index.opened():
         if item.first is not None:

@@ -1,4 +1,4 @@
-"""Applies the content list of a closed item to its streamed parts, one listed part at a time, as planned by
+"""Applies a content list to the streamed parts of its item, one listed part after the other, as planned by
 `listed_parts`.
 
 Events are emitted in the order of the list, so that a client receives the parts in the order of the item:
@@ -6,8 +6,8 @@ Events are emitted in the order of the list, so that a client receives the parts
 1  A listed part adds its annotations and metadata to the streamed part that it matches. If it matches no part, it
    opens a new part.
 2  The last listed part that matches a streamed part corrects the text of that part and closes it.
-3  At the end of the list, streamed parts not in the list are retracted in the order in which they opened, and close
-   with the item. Retractions come last because a later listed part may still match.
+3  At the end of the list, the streamed parts that it does not contain become empty, in the order in which they
+   opened. They close with the item. This comes last because a later listed part may still match.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["TextList"]
 
 
 class TextList:
-    """The parts of one kind in one item, and the plan for the list."""
+    """The streamed parts of one kind in an item, and the plan for the listed parts of this kind."""
 
     __slots__ = ("_item", "_parts", "_plan", "_to_come")
 
@@ -46,14 +46,16 @@ class TextList:
             for one in self._parts
         ]
         self._plan = Plan(streamed, texts)
-        # For each part, the number of listed parts that have not been applied to it yet.
+        # For each streamed part, the number of listed parts that have not been applied to it yet.
         self._to_come = [0] * len(self._parts)
         for assignment in self._plan.assignments:
             if isinstance(assignment, int):
                 self._to_come[assignment] += 1
 
     def apply_entry(self, choice: Choice, number: int, entry: ListedPart, text: str, *, again: bool) -> None:
-        """Apply the next listed part of this kind."""
+        """Apply the listed part with this number. The parts must be applied in order. `again`: the list is a terminal
+        list.
+        """
         assignment = self._plan.assignments[number]
         if assignment == "unassigned":
             return
@@ -76,12 +78,12 @@ class TextList:
         close_part(choice, self._item, one, entry.metadata, alone=not self._item.open)
 
     def end(self, choice: Choice) -> None:
-        """At the end of the list, corrects the parts that have not been corrected yet."""
+        """Ends the list: corrects the streamed parts that it does not contain."""
         for position in range(len(self._parts)):
             self._correct(choice, position)
 
     def _correct(self, choice: Choice, position: int) -> None:
-        """Apply the plan to the text of a part."""
+        """Corrects the text of a streamed part as planned, unless this was already done."""
         one, verdict = self._parts[position], self._plan.verdicts[position]
         self._plan.verdicts[position] = KEPT
         if verdict.kind == "text":

@@ -1,8 +1,8 @@
-"""Splits items whose calls share one id: the id of an open call is announced again at a second index (AM3).
+"""Splits an item if the stream turns out to use one call id for several calls at different indexes (AM3).
 
-`SharedId` collects the text of each index and detects that there were several calls; this module creates items for the
-additional calls. This applies only if the index alone addresses a call (Anthropic blocks), because an item id would
-identify the call.
+`SharedId` collects the text of each index and detects that there were several calls. This module then creates an item
+for each additional call. It applies only if calls have no item id (Anthropic blocks), because an item id would identify
+the call.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ __all__ = ["push_item", "resolve_shared_id", "share_id"]
 
 
 def share_id(choice: Choice, item: Item, address: Address) -> None:
-    """Start to collect the text of each index when an open call is announced again at an unbound index."""
+    """Start to collect the text of each index, because an open call was announced again at an index that is not its
+    own.
+    """
     call, index = item.call, address.index
     if call is None or call.index is None or index is None or address.item_id is not None:
         return
@@ -33,12 +35,12 @@ def share_id(choice: Choice, item: Item, address: Address) -> None:
     if call.shared_id is None:
         call.shared_id = SharedId(call.index, call.text.data)
     call.shared_id.announce(index)
-    call.announced_again |= {call.index, index}  # an overflow at either index is then treated as a second call
+    call.announced_again |= {call.index, index}  # an overflow (A8) at either index then belongs to a second call
 
 
 def push_item(choice: Choice, item: Item, text: str, index: int | None) -> None:
-    """Append text to the item's call. If the text shows that there are two calls, the item continues with the second
-    one.
+    """Append argument text to the call of an item. If the text turns out to belong to a second call, that call becomes
+    the item's call.
     """
     call, count = item.call, len(choice.calls)
     if call is None:
@@ -54,7 +56,8 @@ def push_item(choice: Choice, item: Item, text: str, index: int | None) -> None:
 
 
 def resolve_shared_id(choice: Choice, item: Item) -> bool:
-    """Resolve AM3 when a close event arrives for one of the indexes while the joined text is incomplete.
+    """AM3: split the call of an item when the item closes, if its joined text is incomplete but the text of an index is
+    a complete object.
 
     Return True if the call was split.
     """
@@ -67,7 +70,7 @@ def resolve_shared_id(choice: Choice, item: Item) -> bool:
 
 
 def _adopt(choice: Choice, item: Item, count: int) -> None:
-    """Create an item for each call from number `count` on, at the index that announced the call."""
+    """Create an item for each call from slot `count` on, at the index of the call, and report AM3."""
     call = item.call
     if call is None:
         return

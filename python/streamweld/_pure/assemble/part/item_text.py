@@ -1,9 +1,9 @@
-"""Text, reasoning and refusal parts that the stream opens and closes explicitly.
+"""Handles text, reasoning and refusal parts that the stream opens and closes explicitly.
 
-Finds the part for a delta, and updates its text. Several parts may be open at the same time. A part begins with its
-opening event or with its first text. Text in the opening event is held back until the deltas show whether they repeat
-or continue it. Authoritative text replaces the streamed text. A reasoning part of an item with an id closes with the
-item, because encrypted content may still arrive.
+This module finds the part for an event, and updates its text. Several parts may be open at the same time. A part begins
+with its opening event or, without one, with its first text. Text in the opening event is held back until the deltas
+show whether they repeat or continue it. Complete text in a later event replaces the streamed text. A reasoning part of
+an item with an id closes with the item, because encrypted content may still arrive.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from streamweld.events import ReasoningKind
 
 _KINDS: tuple[ReasoningKind, ...] = ("summary", "raw", "thinking", "redacted")
-_CANDIDATES = 64  # maximum number of parts that a complete text with an unknown sub-index is compared with
+_CANDIDATES = 64  # maximum number of parts with which a complete text that has an unknown sub-index is compared
 
 __all__ = [
     "add_text",
@@ -50,11 +50,11 @@ __all__ = [
 
 
 def find_part(item: Item, channel: Channel, kind: ReasoningKind | None, sub: int | None) -> ItemPart | None:
-    """Return the part of the item that a delta addresses.
+    """Return the part of the item that a delta with this sub-index belongs to.
 
-    Prefers the part with the same `sub`. Otherwise returns the last part of the channel, because some gateways send a
-    new content_index in every delta. Returns None if that part is closed, if its complete text was received, or if its
-    `sub` proved to be meaningful.
+    This is the last part that an event with the same `sub` addressed. If there is none, it is the last part of the
+    channel, because some gateways send a new `content_index` in every delta. Return None instead if that part is
+    closed, if its complete text was received, or if two of its deltas in a row had the same `sub`.
     """
     kinds: tuple[ReasoningKind, ...] = _KINDS if kind is None else (kind,)
     called = [item.named.get((channel, each, sub)) for each in kinds]
@@ -70,10 +70,10 @@ def find_part(item: Item, channel: Channel, kind: ReasoningKind | None, sub: int
 
 
 def find_whole(item: Item, channel: Channel, kind: ReasoningKind, sub: int | None, text: str | None) -> ItemPart | None:
-    """Return the part that a complete text belongs to.
+    """Return the part of the item that a complete text with this sub-index belongs to.
 
-    Prefers the part with the same `sub`, then the first part with the same text whose complete text has not been
-    received yet, then the part that a delta would address.
+    This is the part that an event with the same `sub` addressed. If there is none, it is the first part with the same
+    text whose complete text has not been received yet. Otherwise, it is the part that a delta would belong to.
     """
     named = item.named.get((channel, kind, sub))
     if named is not None and named.is_called(sub):
@@ -92,7 +92,7 @@ def find_whole(item: Item, channel: Channel, kind: ReasoningKind, sub: int | Non
 
 
 def _latest(found: list[ItemPart | None], check: Callable[[ItemPart], bool]) -> ItemPart | None:
-    """Return the part that was opened last, among the given parts that pass the check."""
+    """Return the part that was opened last, of the given parts that pass the check."""
     return max([one for one in found if one is not None and check(one)], key=lambda one: one.part.part, default=None)
 
 
@@ -126,8 +126,8 @@ def open_part(
 def repeat_part(item: Item, one: ItemPart, index: int | None, text: str | None) -> bool:
     """Begin a repetition of a closed part, and return True.
 
-    Return False if the opening event cannot repeat the part: the item or the part is open, the event has another index,
-    or it contains other text.
+    Return False and change nothing if the event cannot repeat the part: the item or the part is open, the part is
+    empty, or the event has another index or text.
     """
     other_index = index is not None and item.index is not None and index != item.index
     other_text = bool(text) and replace_lone_surrogates(text or "") != one.part.text()
@@ -138,9 +138,9 @@ def repeat_part(item: Item, one: ItemPart, index: int | None, text: str | None) 
 
 
 def is_repetition(choice: Choice, one: ItemPart, text: str) -> bool:
-    """Return True if the text continues the repetition of a closed part. It then adds nothing.
+    """Return True if the text continues a repetition of the closed part, so that the text must be dropped.
 
-    If the repetition is complete, report it.
+    Report the repetition when it is complete.
     """
     own = one.part.text()
     if one.repeated is None or not own.startswith(text, one.repeated):
@@ -159,7 +159,7 @@ def report_late_part(choice: Choice, one: ItemPart) -> None:
 
 
 def put_metadata(choice: Choice, one: ItemPart, metadata: str | None) -> None:
-    """Store metadata for the event that closes the part."""
+    """Store metadata, which the closing event of the part will contain."""
     if metadata is None:
         return
     if one.part.metadata is None:
@@ -172,7 +172,7 @@ def annotate(
 ) -> None:
     """Store annotations, a signature and encrypted content of a part.
 
-    A second signature or encrypted content replaces the first.
+    Annotations are added to earlier ones; the other two replace earlier values.
     """
     choice.shared.spend_text(byte_length((annotations or "") + (signature or "") + (encrypted_content or "")))
     choice.shared.spend_entries(0 if annotations is None else 1)
@@ -187,7 +187,7 @@ def annotate(
 
 
 def add_text(choice: Choice, item: Item, one: ItemPart, text: str, sub: int | None, metadata: str | None) -> None:
-    """Add one delta to the part."""
+    """Apply one text delta to the part. Report it as late if the part is closed or has its complete text."""
     if one.valued or one.closed or one.labels.is_closed(sub) or not one.part.open:
         if text:
             report_late_part(choice, one)
@@ -211,11 +211,11 @@ def add_text(choice: Choice, item: Item, one: ItemPart, text: str, sub: int | No
             if one.again < len(held):
                 put_metadata(choice, one, metadata)
                 return
-            text = held  # the deltas repeated all of it
+            text = held  # the deltas repeated the whole snapshot
         elif text.startswith(held[one.again :]):
             text = held[: one.again] + text  # the deltas repeated the snapshot and continued it
         else:
-            text = held + held[: one.again] + text  # the snapshot was the beginning of the text
+            text = held + held[: one.again] + text  # the deltas continued the snapshot
         one.snapshot = None
         choice.update_pending_part(one)
         choice.shared.spend_text(byte_length(text) - byte_length(held))
@@ -231,11 +231,11 @@ def _show(choice: Choice, one: ItemPart, text: str, metadata: str | None) -> Non
 
 
 def set_whole_text(choice: Choice, one: ItemPart, sub: int | None, text: str | None) -> None:
-    """Set the complete text from an authoritative event.
+    """Set the complete text of a part, as a closing event or a list contains it.
 
-    Replaces the streamed text. If the complete text only adds text at the end, the added text is emitted as one more
-    delta. If the deltas of the part had several sub-indexes, the complete text may be the text of `sub` alone; it is
-    then stored until the part ends.
+    If the complete text begins with the streamed text, the rest is emitted as a delta; otherwise, a conflict is
+    reported. If the deltas of the part had several sub-indexes, the complete text may belong to the deltas with `sub`
+    alone; it is then stored until the part ends.
     """
     if not text:
         return
@@ -252,7 +252,9 @@ def set_whole_text(choice: Choice, one: ItemPart, sub: int | None, text: str | N
 
 
 def set_value(choice: Choice, one: ItemPart, text: str) -> None:
-    """Set the text of the part, regardless of the streamed text."""
+    """Set the text of the part. If it begins with the streamed text, emit the rest as a delta; otherwise, report a
+    conflict.
+    """
     current = one.part.text()
     revised, one.valued = one.valued, True
     one.snapshot = None
@@ -269,20 +271,22 @@ def set_value(choice: Choice, one: ItemPart, text: str) -> None:
 
 
 def report_conflict(choice: Choice, one: ItemPart) -> None:
-    """Report, at most once per part, that its text contradicts an authoritative text."""
+    """Report, at most once per part, that its streamed text contradicts its complete text."""
     if not one.conflict_reported:
         one.conflict_reported = True
         choice.shared.out.diagnose("conflict", one.part.part, one.part.channel)
 
 
 def close_part(choice: Choice, item: Item, one: ItemPart, metadata: str | None, *, alone: bool) -> None:
-    """Close a part after its close event. `alone`: its item has no further content."""
+    """Close a part because the stream closed it. `alone`: no more content of its item follows. Otherwise, the part may
+    stay open until the item ends.
+    """
     if not one.part.open:
         return
     put_metadata(choice, one, metadata)
     choice.shared.out.closed.add(one.part.part)
     if one.labels.has_closes and not one.valued and not alone:
-        return  # only one sub-index was closed; wait for the close of the item
+        return  # only one sub-index was closed, so the part ends with its item
     one.closed = True
     if alone or one.part.channel != "reasoning" or item.item_id is None:
         end_part(choice, one)
@@ -312,9 +316,11 @@ def end_part(choice: Choice, one: ItemPart) -> None:
 def finish_item(
     choice: Choice, item: Item, encrypted_content: str | None, metadata: str | None, *, whole: bool = True
 ) -> None:
-    """End the item and all of its parts. `whole`: the item was not truncated."""
+    """End all open parts of an item. The last one gets the encrypted content and the metadata. `whole`: the item was
+    not truncated.
+    """
     if item.kind == "reasoning" and whole and not item.parts and (item.item_id is not None or encrypted_content):
-        # Open an empty part, because reasoning with encrypted content or an id must be sent back in the next turn even
+        # Open an empty part. Clients must send reasoning with encrypted content or an id back in the next turn, even
         # without text.
         open_part(choice, item, "reasoning", "summary", None, None, None)
     open_parts = [one for one in item.parts if one.part.open]

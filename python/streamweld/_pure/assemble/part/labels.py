@@ -1,7 +1,7 @@
-"""Sub-indexes ("labels") of the deltas of one text part, and the closing texts received for them.
+"""Stores the sub-indexes ("labels") of the deltas of one text part, and the closing texts received for them.
 
-Some gateways number every delta; others use the numbers for parts that no event announced. Either way, the deltas are
-parsed as one part, because only a close or the content list of the item shows what a label means.
+Some gateways number every delta; others use the numbers for parts that no event announced. The deltas are read as one
+part in both cases, because only a closing event or the content list of the item shows which case it is.
 """
 
 from __future__ import annotations
@@ -13,24 +13,22 @@ if TYPE_CHECKING:
 
 __all__ = ["Labels"]
 
-_MAX_RUNS = 64  # maximum number of runs (consecutive deltas with one label); with more runs, labels are meaningless
+_MAX_RUNS = 64  # maximum number of runs (consecutive deltas with the same label); with more, labels are ignored
 
 
 class Labels:
-    """The labels of one part."""
+    """The labels of the deltas of one part."""
 
     __slots__ = ("_aliases", "_closes", "_runs", "state")
 
     def __init__(self) -> None:
         self.state: Literal["one", "several", "too_many"] = "one"
-        self._runs: list[tuple[int | None, int]] = []  # label and start offset of each run of text, in order
-        self._closes: dict[int | None, str] = {}  # label and closing text, in order of arrival
-        self._aliases: dict[int | None, int | None] = {}  # unknown label of a close -> known label with the same text
+        self._runs: list[tuple[int | None, int]] = []  # label of each run, and its start offset in the part's text
+        self._closes: dict[int | None, str] = {}  # the closing text of each label, in order of arrival
+        self._aliases: dict[int | None, int | None] = {}  # unknown label of a closing event -> known label
 
     def change(self, before: int | None, label: int | None, length: int) -> None:
-        """Record that the next delta, after `length` characters of text, has a different label from the previous
-        one.
-        """
+        """Record that the label changes from `before` to `label` after `length` characters of the part's text."""
         if self.state == "one" and length > 0:
             self.state = "several"
             self._runs = [(before, 0), (label, length)]
@@ -47,16 +45,18 @@ class Labels:
         return self._aliases.get(label, label) in self._closes
 
     def is_own_text(self, label: int | None, text: str, value: str) -> bool:
-        """Return True if `value` is the text of that label alone. `text`: the text of the part."""
+        """Return True if `value` equals the closing text of the label or, without one, the text of its deltas. `text`:
+        the text of the part.
+        """
         label = self._aliases.get(label, label)
         if label in self._closes:
             return self._closes[label] == value
         return self.has(label) and self._streamed(label, text) == value
 
     def note_close(self, label: int | None, text: str, value: str) -> bool:
-        """Store the closing text of a label. Return False if the label does not address a run of the part.
+        """Store the closing text of a label. Return False and store nothing if no run has this label or this text.
 
-        An unknown label is treated as the first label that has this text and no close yet.
+        A label that no delta had is treated as the first label that has this text and no closing text yet.
         """
         if not self.has(label):
             open_labels = dict.fromkeys(known for known, _ in self._runs if known not in self._closes)
@@ -72,10 +72,10 @@ class Labels:
         return bool(self._closes)
 
     def closed_text(self, text: str) -> str | None:
-        """Return the text of the part with the closing texts inserted.
+        """Return the text of the part in which closing texts replace the deltas of their labels, or None if there are
+        none.
 
-        If there is only one closing text and it differs from the streamed text of its label, this closing text is the
-        text of the whole part.
+        A single closing text that differs from the deltas of its label is the text of the whole part.
         """
         closes = self._closes
         if not closes:
@@ -95,9 +95,9 @@ class Labels:
         return "".join(pieces)
 
     def replaced(self, length: int) -> None:
-        """Reset the runs after the text was replaced by text of this length.
+        """Empty all runs, because the part's text was replaced by text of this length.
 
-        The new text does not belong to any label.
+        The new text belongs to no label.
         """
         self._runs = [(label, length) for label, _ in self._runs]
 

@@ -1,8 +1,8 @@
-"""Merges JSON objects that arrive in several pieces: arguments sent as objects, and provider metadata.
+"""Merges the members of several JSON objects: arguments that arrive as objects, and provider metadata.
 
-`ObjectMerge` merges arguments member by member: a string that begins with the previous string replaces it, any other
-string is appended to the previous string, and a value of any other type replaces the previous value. `RawMembers` keeps
-the last text of each key. The cost of a merge is proportional to the new piece; the whole text is built only on demand.
+`ObjectMerge` merges arguments. For each key, a string that begins with the previous string replaces it, any other
+string is appended to it, and a value of another type replaces the previous value. `RawMembers` keeps the last value of
+each key. A merge takes time proportional to the new object; the whole text is built only on demand.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ __all__ = ["Growth", "ObjectMerge", "RawMembers"]
 
 
 class _Pieces:
-    """A string value, stored in pieces so that adding one takes time proportional only to that piece."""
+    """The pieces of a string value. They are joined on demand, so that adding a piece takes time proportional to the
+    piece.
+    """
 
     __slots__ = ("length", "pieces")
 
@@ -41,17 +43,17 @@ class _Pieces:
 
 
 class ObjectMerge:
-    """The members merged so far: for each key, the JSON text of its value or the pieces of a string."""
+    """The members merged so far, by key: the pieces of a string, or the JSON text of any other value."""
 
     __slots__ = ("_members", "size")
 
     def __init__(self, first: str) -> None:
         self._members: dict[str, str | _Pieces] = {}
-        self.size = 2  # approximate size in characters, for the limits
+        self.size = 2  # approximate size of the merged text in characters, for the limits on arguments
         self.add(first)
 
     def add(self, raw: str) -> None:
-        """Merge the JSON text of one more object."""
+        """Merge one more object, given as JSON text."""
         for key, text in _members(raw).items():
             before = self._members.get(key)
             if before is None:
@@ -69,7 +71,9 @@ class ObjectMerge:
             self.size += after.length if isinstance(after, _Pieces) else len(after)
 
     def has_same_members(self, raw: str) -> bool:
-        """Return True if another object has the same members. The cost is proportional to the size of that object."""
+        """Return True if the other object has equal members. Takes time proportional to the size of the other
+        object.
+        """
         if not is_whole(raw):
             return False
         members = _members(raw)
@@ -87,7 +91,8 @@ class ObjectMerge:
 
 
 def _members(raw: str) -> dict[str, str]:
-    """Return the text of each member. If a key is repeated, the last value is returned at the position of the first.
+    """Return the key of each member and the JSON text of its value, in order. A repeated key has its last value, at the
+    position of the first.
 
     Text that is not an object has no members.
     """
@@ -109,15 +114,15 @@ def _same(value: str | _Pieces, text: str) -> bool:
             return False
         string = _string(text)
         return len(string) == value.length and string == value.whole()
-    # To bound the cost, a much longer value is treated as different, even if it is only spelled differently.
+    # To limit the time, a value of more than twice the length counts as different, even if it is equal JSON.
     return value == text or (len(value) <= 2 * len(text) and canonical(value) == canonical(text))
 
 
 class Growth(NamedTuple):
-    """Change in the size of the stored members."""
+    """A change in the size of stored members, for `max_text_bytes`."""
 
     size: int
-    entries: int  # values stored separately; 0 while there is only one object, which is stored as one text
+    entries: int  # values that are stored separately; a single object is stored as one text and has none
 
     def released(self) -> Growth:
         """Return the change that undoes this one."""
@@ -125,7 +130,7 @@ class Growth(NamedTuple):
 
 
 class RawMembers:
-    """Members of raw objects; for each key, the last value that is not null."""
+    """The members of several raw JSON objects. Each key has its last value that is not null."""
 
     __slots__ = ("_entries", "_members", "size")
 
@@ -140,7 +145,7 @@ class RawMembers:
         several = bool(self._members)
         for key, text in parse(raw).members().items():
             old = self._members.get(key)
-            if old is not None and text == "null":  # a later null does not replace a value
+            if old is not None and text == "null":  # a null does not replace a value
                 continue
             self.size += len(text) - len(old) if old is not None else len(key) + len(text) + 4
             self._members[key] = text
@@ -150,7 +155,7 @@ class RawMembers:
         return Growth(after.size - before.size, after.entries - before.entries)
 
     def held(self) -> Growth:
-        """Return the size of all stored members."""
+        """Return the size of all stored members, as the growth from an empty state."""
         return Growth(self.size, self._entries)
 
     def put(self, key: str, text: str) -> None:

@@ -1,12 +1,12 @@
-"""Handles a tool call that is announced again: the same call with another id, or a second call with the same id.
+"""Handles tool calls that are announced again, and decides whether this means the same call or a second call.
 
-    open    the same call: ids become aliases; the text goes through the argument rules, and an overflow is a second
-            call
-    closed  the text is collected without events. At its close, or at the end, the new call is dropped if it has no
-            text, or the same name and arguments. If the first call has no text, it receives this text. Otherwise,
-            there are two calls.
+    open    It is the same call: its ids become aliases, and its text goes through the argument rules. An overflow (A8)
+            is a second call.
+    closed  The new text is collected without events until the item closes or the choice ends. If the first call has no
+            text, it gets this text. It is the same call if there is no new text, or if the name and arguments are the
+            same. Otherwise, it is a second call.
 
-An announcement with the same id but another name is always a second call, unless it closes an open call with that
+An event with the same id but another name always belongs to a second call, unless it closes an open call with that
 name.
 """
 
@@ -36,9 +36,9 @@ __all__ += ["begin_reannounced", "report_reannounced"]
 
 
 def is_another(call: Call, address: Address, name: str | None) -> bool:
-    """Return True if the announcement means a second call.
+    """Return True if the event is about a different call from `call`.
 
-    It has a different name, or a different id after the first call is finished.
+    This is so if it has a different name, or if it has a different call id and the call's arguments are complete.
     """
     if name is not None and call.name and name != call.name:
         return True
@@ -47,9 +47,10 @@ def is_another(call: Call, address: Address, name: str | None) -> bool:
 
 
 def is_own_close(item: Item, call: Call, address: Address) -> bool:
-    """Return True if a close with the ids of an open call closes that call, even with another name.
+    """Return True if a closing event with this address closes the open call of the item: its call id or, without call
+    ids, its item id is that of the call. The name does not matter.
 
-    An announcement creates a call and a close ends it. Between them, the AI SDK's own repair may rename the call.
+    The AI SDK may rename a call between its opening event and its closing event, when it repairs the call.
     """
     if not item.open or call.verdict is not None:
         return False
@@ -61,8 +62,8 @@ def is_own_close(item: Item, call: Call, address: Address) -> bool:
 def is_close_under_another_id(
     item_index: ItemIndex, item: Item, address: Address, name: str | None, arguments: str | None
 ) -> bool:
-    """Return True if a close matches the item id, name and arguments of the open item's call, but has a call id that is
-    not used by any call.
+    """Return True if a closing event has the item id, name and arguments of the item's open call, but a call id that no
+    call has.
     """
     call = item.call
     if call is None or not item.open or call.verdict is not None:
@@ -73,7 +74,7 @@ def is_close_under_another_id(
 
 
 def rename_call(choice: Choice, item: Item, name: str | None) -> None:
-    """Replace the name of a call with the one in its closing event."""
+    """Replace the name of a call with the name in its closing event, and report a conflict if they differ."""
     call = item.call
     if call is None:
         return
@@ -91,10 +92,10 @@ def is_closed(item: Item) -> bool:
 
 
 def report_reannounced(choice: Choice, item: Item, address: Address) -> None:
-    """Report, once per call, that it was announced again."""
+    """Report, at most once per item, that its call was announced again."""
     if item.call is None:
         return
-    item.call.announced_again.add(None)  # an overflow of its text is then treated as a second call
+    item.call.announced_again.add(None)  # an overflow (A8) then belongs to a second call
     if item.again_reported:
         return
     item.again_reported = True
@@ -105,9 +106,9 @@ def report_reannounced(choice: Choice, item: Item, address: Address) -> None:
 def begin_reannounced(
     choice: Choice, item: Item, first: Item, address: Address, *, custom: bool, provider_executed: bool
 ) -> None:
-    """Link a new item to the closed call of `first` that it announces again.
+    """Create a call for a new item that announces the closed call of the item `first` again.
 
-    Its events are held back until `decide` runs.
+    The new call is not emitted before `decide` has decided whether it is another call.
     """
     item.first = first
     item.announced = True
@@ -115,7 +116,7 @@ def begin_reannounced(
 
 
 def decide(choice: Choice, item: Item, address: Address) -> None:
-    """Decide whether a repeated announcement meant the same call or another call.
+    """Decide whether an item that announced an earlier call again contains the same call or another one.
 
     Called when the item closes or the choice ends.
     """

@@ -1,7 +1,7 @@
-"""Determines whether one call id that is announced at several indexes (AM3) belongs to one call or to several.
+"""Determines whether a call id that is announced at several indexes (AM3) belongs to one call or to several.
 
-The text of each index is collected in addition to the call's joined text. If the joined text breaks and the text of
-each index is valid, there were several calls; if the text of one index cannot be JSON, there is one call.
+The text of each index is collected in addition to the call's joined text. There were several calls if the joined text
+is not valid JSON but the text of each index is. There is one call if the text of an index cannot be JSON.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ __all__ = ["SharedId"]
 
 
 class _Own:
-    """Text received at one index."""
+    """The text received at one index."""
 
     __slots__ = ("automaton", "data")
 
@@ -22,7 +22,7 @@ class _Own:
 
 
 class SharedId:
-    """Texts by index, in order of announcement."""
+    """The text of each index at which the id was announced, in order of announcement."""
 
     __slots__ = ("_filled", "_owns", "_whole", "closed")
 
@@ -30,7 +30,7 @@ class SharedId:
         self._owns: dict[int, _Own] = {}
         self._filled = 0  # number of indexes with text
         self._whole = 0  # number of indexes whose text is a complete object
-        self.closed = False  # there is only one call, so no more text is collected
+        self.closed = False  # there is only one call, so text is no longer collected
         self.announce(index)
         self.add(index, bytes(text))
 
@@ -57,15 +57,17 @@ class SharedId:
         self._owns.clear()
 
     def divides(self) -> bool:
-        """Return True if at least two indexes received text and each text is valid JSON so far."""
+        """Return True if at least two indexes received text, and the text of each index is JSON or the beginning of
+        JSON.
+        """
         return not self.closed and self._filled > 1
 
     def divides_whole(self) -> bool:
-        """Return True if `divides` and the text of each index is a complete object."""
+        """Return True if at least two indexes received text, and the text of each of them is a complete object."""
         return self.divides() and self._whole == self._filled
 
     def divides_in_part(self) -> bool:
-        """Return True if `divides` and at least one of the texts is a complete object."""
+        """Return True if `divides` returns True, and the text of at least one index is a complete object."""
         return self.divides() and self._whole > 0
 
     def texts(self) -> list[tuple[int, bytes]]:

@@ -1,6 +1,8 @@
-"""Joins the halves of a surrogate pair that arrive in two pieces of one text. An unpaired half becomes U+FFFD.
+"""Joins the halves of a surrogate pair that arrive in two pieces of a text. A half without its counterpart becomes
+U+FFFD.
 
-There is one joiner per channel: one for each call's arguments, and one each for a choice's text, reasoning and refusal.
+Each call has a joiner for its arguments, each choice has one for each channel, and each part of an item has one for its
+text.
 """
 
 from __future__ import annotations
@@ -13,16 +15,20 @@ _REPLACEMENT = "\ufffd"
 
 
 class Joiner:
-    """Joiner of one channel. Holds back at most one high surrogate between two pieces."""
+    """Joins surrogate halves in the pieces of one text. It holds back at most one high surrogate, at the end of a
+    piece.
+    """
 
     __slots__ = ("held", "lone")
 
     def __init__(self) -> None:
         self.held = ""
-        self.lone = False  # whether the last `push` or `flush` replaced a lone surrogate
+        self.lone = False  # the last `push` or `flush` replaced a lone surrogate
 
     def push(self, text: str) -> str:
-        """Return the complete characters; hold back a high surrogate at the end."""
+        """Return the piece with lone surrogates replaced, after the half that was held back. Hold back a high surrogate
+        at its end.
+        """
         if not self.held and text.isascii():
             self.lone = False
             return text
@@ -34,7 +40,7 @@ class Joiner:
         return self._clean(text)
 
     def flush(self) -> str:
-        """End the channel: return the replacement for a high surrogate that is still held back."""
+        """End the text: return U+FFFD if a high surrogate is still held back, otherwise an empty string."""
         self.lone = self.held != ""
         self.held = ""
         return _REPLACEMENT if self.lone else ""

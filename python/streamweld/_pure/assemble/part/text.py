@@ -1,4 +1,4 @@
-"""One text, reasoning or refusal part, with its annotations, attributes and events."""
+"""Stores one text, reasoning or refusal part with its annotations and attributes, and creates its events."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ class TextPart:
         self.part = part
         self.choice = choice
         self.channel: Channel = channel
-        self.kind: ReasoningKind = kind  # kind of reasoning; meaningless in other channels
+        self.kind: ReasoningKind = kind  # kind of reasoning; not used in other channels
         self.item_id = item_id
         self.pieces: list[str] = []
-        self.annotations: list[str] = []  # raw JSON arrays
+        self.annotations: list[str] = []  # the texts of JSON arrays
         self.signature: str | None = None
         self.encrypted_content: str | None = None
-        self.details: list[str] = []  # raw JSON arrays
-        self.metadata: RawMembers | None = None  # metadata for the closing event
+        self.details: list[str] = []  # the texts of JSON arrays
+        self.metadata: RawMembers | None = None  # the metadata in the closing event
         self.open = True
-        self.void = False  # retracted, so not part of the response
+        self.void = False  # the part was retracted, so it does not belong to the response
 
     def text(self) -> str:
         if len(self.pieces) > 1:
@@ -84,7 +84,7 @@ class TextPart:
         return RefusalDelta(self.part, text, choice=self.choice, provider_metadata=value)
 
     def done(self) -> TextDone | ReasoningDone | RefusalDone:
-        """Return the closing event of the part, with its current text if the part is still open."""
+        """Return the closing event of the part. If the part is still open, the event contains its current text."""
         metadata = self._metadata()
         if self.channel == "text":
             annotations = tuple(entry for raw in self.annotations for entry in loads_raw(raw))

@@ -1,7 +1,7 @@
-"""Text, reasoning and refusal parts of one choice: opens, extends and closes them, and handles repeated text.
+"""The text, reasoning and refusal parts of one choice: opens, extends and closes them, and removes repeated text.
 
-One part is open at a time: a non-empty piece of another kind, or a tool call, closes it. Parts that the stream opens
-and closes explicitly are stored here too, in the order of their numbers, but `item_text` handles them.
+Only one part is open at a time. It closes when a piece for another channel or a tool call arrives. Parts that the
+stream opens and closes explicitly are stored here too, in the order of their numbers, but `item_text` handles them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class TextParts:
     def push(
         self, channel: Channel, text: str, metadata: str | None, kind: ReasoningKind = "raw", *, raw: bool = False
     ) -> str | None:
-        """Add one piece as received. Return its metadata if it was not emitted with any event.
+        """Add one piece of text, without the text that it repeats (AM8). Return the metadata if no event was emitted
+        for it.
 
         `raw`: the piece is known to be new, so it is not checked for repeated text.
         """
@@ -72,11 +73,11 @@ class TextParts:
 
     @property
     def has_pending(self) -> bool:
-        """True if half a surrogate pair is pending."""
+        """True if half of a surrogate pair is held back."""
         return any(joiner.held for joiner in self._joiners.values())
 
     def close_open(self) -> None:
-        """Close the open part because another part receives data."""
+        """Close the open part, if any, because other content arrives."""
         part = self.current
         if part is None:
             return
@@ -87,7 +88,7 @@ class TextParts:
         return [part.part for part in self.parts if part.open]
 
     def restates(self, text: str) -> bool:
-        """Return True if the piece repeats all the text so far, which arrived in at least two pieces (AM9)."""
+        """Return True if `text` equals all text so far, and this text arrived in at least two pieces (AM9)."""
         length = self._lengths.get("text")
         return length is not None and length.pieces > 1 and length.length == len(text) and self.whole("text") == text
 
@@ -97,7 +98,7 @@ class TextParts:
         return 0 if length is None else length.length
 
     def whole(self, channel: Channel) -> str:
-        """Return all text received in a channel. The cost is proportional to the length of that text."""
+        """Return all text received in a channel. Takes time proportional to the length of that text."""
         return "".join([part.text() for part in self.parts if part.channel == channel and not part.void])
 
     def annotate(self, raw: str) -> None:
@@ -117,9 +118,9 @@ class TextParts:
             self._attributes.append((signature, encrypted_content, details))
 
     def correct(self, channel: Channel, text: str) -> bool:
-        """Replace the text of a channel's only part with that of a terminal message, if the part is still open.
+        """Replace the text of a channel with the text of a complete message.
 
-        Return False if nothing was replaced.
+        Return False and change nothing unless the channel has only one part, which is open.
         """
         part, length = self.current, self._lengths.get(channel)
         if part is None or length is None or part.channel != channel or length.parts > 1:
@@ -130,7 +131,9 @@ class TextParts:
         return True
 
     def retype(self) -> None:
-        """Turn the open text part into reasoning: close it with empty text and emit its text as reasoning."""
+        """Turn the open text part into reasoning: close it with empty text, and emit its text in a new reasoning
+        part.
+        """
         part = self.current
         if part is None or part.channel != "text":
             return
@@ -145,7 +148,7 @@ class TextParts:
         self._append("reasoning", "raw", text, None)
 
     def take_back(self) -> None:
-        """Discard all parts (AM10). An open part closes with empty text."""
+        """AM10: discard all parts. An open part closes with empty text."""
         part = self.current
         if part is not None:
             part.pieces = []
@@ -158,17 +161,17 @@ class TextParts:
         self._attributes = []
 
     def take_back_from(self, first: int) -> None:
-        """Mark the parts from `first` on as retracted."""
+        """Mark the parts with number `first` or higher as retracted, so that they do not belong to the response."""
         for one in reversed(self.parts):
             if one.part < first:
                 break
             one.void = True
 
     def end(self) -> dict[str, str]:
-        """Close the parts at the end of the choice and emit a pending half of a surrogate pair, even if no part is
-        open.
+        """Close the open part at the end of the choice. A held-back half of a surrogate pair is emitted as U+FFFD, even
+        if no part is open.
 
-        Return the annotations or details that do not belong to any part, as a member name and a raw array.
+        Return the annotations and details that no part contains, as member names and texts of JSON arrays.
         """
         self.close_open()
         for channel in _CHANNELS:
@@ -181,7 +184,7 @@ class TextParts:
         if self._attributes:
             details = [one[2] for one in self._attributes if one[2] is not None]
             if any(not self._was_attached(signature, encrypted) for signature, encrypted, _ in self._attributes):
-                # Signed or encrypted reasoning without text must still be sent back in the next turn.
+                # Clients must send signed or encrypted reasoning back in the next turn, even without text.
                 self._close(self._open("reasoning", "raw", None))
             elif details and not any(part.details for part in self.parts):
                 left["reasoning_details"] = _joined(details)
@@ -192,7 +195,9 @@ class TextParts:
         return left
 
     def _was_attached(self, signature: str | None, encrypted_content: str | None) -> bool:
-        """Return True if the parts already have this data, because a terminal message repeated it."""
+        """Return True if the parts already contain this signature and encrypted content, because a complete message
+        repeated them.
+        """
         if signature is not None and not any(part.signature == signature for part in self.parts):
             return False
         return encrypted_content is None or any(part.encrypted_content == encrypted_content for part in self.parts)
@@ -262,7 +267,7 @@ _CHANNELS: tuple[Channel, ...] = ("text", "reasoning", "refusal")
 
 
 class _ChannelLength:
-    """The amount of text received in one channel. If the amounts differ, the texts need not be compared."""
+    """The amount of text received in one channel. Texts with different amounts need not be compared."""
 
     __slots__ = ("length", "parts", "pieces")
 
@@ -287,6 +292,6 @@ def _attach(part: TextPart, signature: str | None, encrypted_content: str | None
 
 
 def _joined(arrays: list[str]) -> str:
-    """Join several raw JSON arrays into one."""
+    """Join several the texts of JSON arrays into one."""
     insides = [raw.strip()[1:-1].strip() for raw in arrays]
     return "[" + ",".join([inside for inside in insides if inside]) + "]"

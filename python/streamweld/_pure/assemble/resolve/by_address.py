@@ -1,6 +1,6 @@
-"""Finds the item that a delta addresses, or creates it if no event opened it.
+"""Finds the item that an event refers to, or creates it if no event opened it.
 
-Does not change content, except that a new item closes the open item that it displaces.
+A new item at an index closes the item that was open there, unless more of that item may follow.
 """
 
 from __future__ import annotations
@@ -38,19 +38,23 @@ __all__ = [
 
 
 def learn(state: Choice, item: Item, address: Address) -> None:
-    """Record the ids of an address that led to the item."""
+    """Store the ids of an address that led to the item, so that they lead to it from now on. Report an unexpected
+    id.
+    """
     note_ids(state, item, address, state.item_index.learn(item, address))
 
 
 def restatement(state: Choice) -> Restatement:
-    """Return the lookup tables of streamed content for a terminal list."""
+    """Return the lookup tables with which a terminal list is matched. They are built on the first call."""
     if state.restatement is None:
         state.restatement = Restatement(state.item_index)
     return state.restatement
 
 
 def _make_room(state: Choice, address: Address) -> None:
-    """Close the item that is open at the index of the address, unless later deltas may address it by its item id."""
+    """Close the items that are open at the index of the address, to make room for a new one. An item with an item id
+    stays open, because later deltas may refer to it by that id.
+    """
     if address.index is None:
         return
     for kind in ("message", "reasoning", "call"):
@@ -59,18 +63,18 @@ def _make_room(state: Choice, address: Address) -> None:
             continue
         call = before.call
         if call is not None and (before.first is not None or (call.text.unfinished and not call.empty)):
-            continue  # a partly streamed call stays open: more of its arguments may still arrive, with its call id
+            continue  # a call with incomplete arguments stays open, because more of them may arrive with its call id
         end_item(state, before, None, None)
 
 
 def new_item(state: Choice, kind: ItemKind, address: Address) -> Item:
-    """Create an item, after closing the open item that it displaces."""
+    """Create an item, after closing the items that are open at the same index."""
     _make_room(state, address)
     return state.item_index.create(kind, address)
 
 
 def new_call(state: Choice, address: Address, *, custom: bool, provider_executed: bool) -> Item:
-    """Create an item with its call, after closing the open item that it displaces."""
+    """Create an item with its call, after closing the items that are open at the same index."""
     _make_room(state, address)
     return _begin_call(state, address, custom=custom, provider_executed=provider_executed)
 
@@ -80,19 +84,19 @@ def _begin_call(state: Choice, address: Address, *, custom: bool, provider_execu
     item = state.item_index.create("call", address)
     call = begin_call(state, item, address, custom=custom, provider_executed=provider_executed)
     if before is not None and before.verdict is None and not before.dropped:
-        call.first = before  # the earlier call is emitted later and keeps its id
+        call.first = before  # the earlier call closes later and keeps its id
     fill(state, item)
     return item
 
 
 def fill(state: Choice, item: Item) -> None:
-    """Add the item to `filled` when it gets its first part or its call."""
+    """Add the item to `filled`, the list of items with content, unless it already has a part."""
     if not item.parts and (item.call is None or item.kind == "call"):
         state.item_index.filled.append(item)
 
 
 def item_of_opening(state: Choice, kind: ItemKind, address: Address) -> Item:
-    """Return the item for a part that opens: an existing item, or a new one."""
+    """Return the item for a part that an opening event announces, and create the item if necessary."""
     item_index = state.item_index
     item = item_index.by_ids(kind, address)
     if item is not None and (item.open or address.sub is not None):
@@ -118,7 +122,9 @@ def known_item(state: Choice, kind: ItemKind, address: Address, item: Item | Non
 
 
 def addressed_call(state: Choice, address: Address, brings: str | None) -> Item | None:
-    """Return the item that a call's delta addresses. Create it if it was not opened and the delta has content."""
+    """Return the item that a delta of a call refers to. If there is none and the delta has content (`brings`), create
+    the item.
+    """
     address = state.item_index.usable(address)
     item = state.item_index.find("call", address, "delta")
     if item is None:
@@ -134,22 +140,22 @@ def addressed_call(state: Choice, address: Address, brings: str | None) -> Item 
 
 
 def _report_guess(state: Choice, call: Call) -> None:
-    """Report AM2, at most once per call."""
+    """Report AM2, at most once per call: the delta was assigned to this call, but may belong to another open call."""
     if "ambiguous_orphan_index" not in call.guess_reported:
         call.guess_reported.add("ambiguous_orphan_index")
         state.shared.out.diagnose("ambiguous_orphan_index", call.part)
 
 
 def opened(state: Choice, item: Item, channel: Channel, reasoning_kind: ReasoningKind, sub: int | None) -> ItemPart:
-    """Open a part without text or metadata."""
+    """Open a part for which no opening event arrived."""
     fill(state, item)
     return open_part(state, item, channel, reasoning_kind, sub, None, None)
 
 
 def diverged(state: Choice, item: Item, one: ItemPart, address: Address) -> tuple[Item, ItemPart]:
-    """Open a new part, because content that began as a repetition of a closed part differs from it.
+    """Open a new part for content that first repeated a closed part but then differed from it.
 
-    The new part begins with the text that was equal. Return the part and its item.
+    The new part begins with the repeated text. Return the item of the new part, and the part.
     """
     equal, one.repeated = one.part.text()[: one.repeated or 0], None
     joiner, one.joiner = one.joiner, Joiner()
@@ -165,7 +171,7 @@ def diverged(state: Choice, item: Item, one: ItemPart, address: Address) -> tupl
 
 
 def end_shorter_repetition(state: Choice, address: Address) -> None:
-    """Keep text that repeats only the beginning of the closed part at the index, because its block has ended."""
+    """End a block that repeated only the beginning of the closed part at its index. Its text becomes a new part."""
     item = state.item_index.repeated_at("message", address) or state.item_index.repeated_at("reasoning", address)
     for one in [] if item is None else list(item.parts):
         if item is not None and one.repeated is not None and 0 < one.repeated < one.length:
@@ -173,7 +179,7 @@ def end_shorter_repetition(state: Choice, address: Address) -> None:
 
 
 def report_late(state: Choice, item: Item) -> None:
-    """Report, at most once per item, a delta that arrived after the item was closed."""
+    """Report, at most once per item, that a delta arrived after the item was closed."""
     if not item.late_reported:
         item.late_reported = True
         state.shared.out.diagnose("late_delta")

@@ -1,23 +1,23 @@
-"""Decides which call a tool-call fragment belongs to: the decision table of the rules R1 to R3.
+"""Decides which call a tool-call fragment belongs to (rules R1 to R3).
 
-`decide` has no side effects; `route_fragment` carries out the decision. The rules are tried from top to bottom.
-"Complete" means that the arguments of the call are one complete JSON value, "header" means that the fragment has a
+`decide` only makes the decision; `route_fragment` carries it out. The rules below are tried from top to bottom.
+"Complete" means that the arguments of the call are one complete JSON value. "Header" means that the fragment has a
 name, and "payload" that it has argument text. The Rust twin refers to this table.
 
-A call cannot mix free-form text (of a custom tool) and JSON: if the id or index identifies a call of the other type,
-the payload opens a new call; otherwise only calls of the same type are candidates. Free-form text has no defined end:
-such a call is never complete and accepts any text. Text with a second header starts a second call, unless its id shows
-that it belongs to the first one. The first text of a call determines its type.
+A call cannot mix JSON and the free-form text of a custom tool; its first text determines its type. If the id or index
+identifies a call of the other type, the payload opens a new call. Otherwise, only calls of the same type are
+candidates. Free-form text has no defined end, so such a call is never complete and accepts any text. Text with a second
+header starts a second call, unless its id shows that it belongs to the first one.
 
     R1    the id is known (if several calls have it, it means the call bound to the fragment's index)
     R1a   the call is not complete                                       -> that call, whatever the index
     R1b   the header has another tool's name (or a longer name, once the
           arguments are complete); or the call is complete and the header
-          has other arguments                                            -> new call; its id is made unique at the close
+          has other arguments                                            -> new call; gets a unique id when it closes
     R1c   complete, header without payload, the index is unbound         -> tentative: dropped if it stays empty (AM4)
     R1d   the payload repeats a complete call of that name               -> drop the payload
-    R1e   complete, header with the beginning of the same arguments      -> hold: a replay, or a call that starts alike
-    R1f   complete, no header, the index is bound to an unfinished call  -> the index wins
+    R1e   complete, header with the beginning of the same arguments      -> hold back: a replay, or a similar new call
+    R1f   complete, no header, the index is bound to an unfinished call  -> that unfinished call
     R1g   (at overflow, in `route_fragment`) a header was repeated on    -> two calls, even if the first one's
           the index                                                         arguments look like a placeholder
     R2    the id is new
@@ -45,7 +45,7 @@ that it belongs to the first one. The first text of a call determines its type.
     R3c1  no index; header                                               -> new call
     R3c2  no index; no header; or the unfinished call has no name, or
           the same, and can take the payload                             -> the latest unfinished call
-    R3c3  no index, no header, one of several in its list                -> the call at that place of the last such list
+    R3c3  no index, no header, one of several in its list                -> the call at this position in the last list
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ __all__ = ["decide", "guess", "relation_of"]
 
 
 def decide(choice: Choice, incoming: Incoming) -> Decision:
-    """Apply the decision table to a fragment."""
+    """Return the decision on a fragment, by the first rule of the decision table that applies. => x"""
     if incoming.id is not None:
         known = choice.by_id.get(incoming.id)
         if known is not None:
@@ -81,7 +81,7 @@ def decide(choice: Choice, incoming: Incoming) -> Decision:
 
 
 def relation_of(choice: Choice, call: Call, name: str, payload: bytes) -> Relation:
-    """Return how the name of a fragment with that payload relates to the name of the call."""
+    """Return how the name in a fragment with this payload relates to the name of the call."""
     return relate(call.name, name, choice.shared.settings.tools, call.progress(payload))
 
 
@@ -170,7 +170,7 @@ def _new_id(choice: Choice, incoming: Incoming) -> Decision:
     proven = relation == "fragment" and choice.shared.settings.tools.begins(bound.name + name)
     if relation in ("same", "late") or proven:
         if bound.empty and relation == "same":
-            # AM1: either a parallel call is announced, or one call gets a new id in every delta.
+            # AM1: either this is a parallel call, or the stream sends a new id in every delta of one call.
             if choice.shared.settings.switches.same_index_new_id_same_name_empty == "merge":
                 return Decision("R2d", bound)
             return Decision("R2c", None, Resolution.NEW, displaced_empty=bound)
@@ -181,7 +181,7 @@ def _new_id(choice: Choice, incoming: Incoming) -> Decision:
 
 
 def _repeats_legacy(choice: Choice, name: str | None, payload: bytes) -> bool:
-    """Return True if the fragment repeats the call that `function_call` already sent without an id."""
+    """Return True if the fragment repeats a call that arrived in `function_call` without an id."""
     legacy = choice.by_index.get(LEGACY_INDEX)
     if legacy is None or legacy.id is not None or legacy.name != name or legacy.dropped:
         return False
@@ -223,9 +223,9 @@ def _bound(choice: Choice, incoming: Incoming, index: int, bound: Call) -> Decis
 
 
 def _second_is_due(call: Call, index: int | None) -> bool:
-    """Return True if R1e or R1g is pending for a complete call.
+    """Return True if the complete call is being repeated (R1e) or was announced again at the index (R1g).
 
-    Further input is then held back, or opens the second call with the same id.
+    The next text is then held back, or opens a second call with the same id.
     """
     return call.text.replayed > 0 or (call.id is not None and index in call.announced_again)
 
@@ -240,8 +240,8 @@ def _unbound(choice: Choice, incoming: Incoming) -> Decision:
     waiting = choice.next_waiting(custom=incoming.custom, latest=latest)
     if waiting is not None and waiting.takes(payload, custom=incoming.custom):
         candidates = choice.open_calls(custom=incoming.custom)
-        # JSON distinguishes a call in progress from a call that waits for arguments; free-form text could belong to
-        # either.
+        # A JSON payload shows whether it continues arguments or begins them. Free-form text does not, so it may belong
+        # to any open call.
         among = candidates.unfinished if incoming.custom else candidates.waiting
         return Decision("R3b2", waiting, note="ambiguous_orphan_index" if among.count > 1 else None)
     other = choice.accepting(payload, custom=incoming.custom)
@@ -251,9 +251,9 @@ def _unbound(choice: Choice, incoming: Incoming) -> Decision:
 
 
 def guess(choice: Choice, call: Call) -> str | None:
-    """AM2: return a code if assigning the payload to this call is a guess.
+    """AM2: return the code to report if the payload may not belong to this call.
 
-    It is a guess if other calls are open, or if the call would accept any text.
+    This is so if other calls of its type are open, or if the call accepts any text. Otherwise, return None.
     """
     others = choice.open_calls(custom=call.custom).unfinished.count > 1
     return "ambiguous_orphan_index" if others or call.custom or call.text.automaton.in_string else None
@@ -289,20 +289,26 @@ def _no_index(choice: Choice, incoming: Incoming) -> Decision:
 
 
 def _one_of_several(choice: Choice, incoming: Incoming) -> str | None:
-    """AM2: return a code if several calls are open and nothing identifies the intended call."""
+    """AM2: return the code to report if the fragment has a payload and several calls of its type are open. Otherwise,
+    return None.
+    """
     several = choice.open_calls(custom=incoming.custom).unfinished.count > 1
     return "ambiguous_orphan_index" if incoming.payload and several else None
 
 
 def _latest_or_nothing(choice: Choice, rule: str) -> Decision:
-    """Route a fragment that contains only extra members to the latest call, if any."""
+    """Assign a fragment without id, name and payload to the last addressed call. If there is none, the fragment is
+    ignored.
+    """
     if choice.latest is not None and not choice.latest.dropped:
         return Decision(rule, choice.latest)
     return Decision(rule, None, Resolution.IGNORE)
 
 
 def _is_replay(choice: Choice, key: str | int, name: str, payload: bytes) -> bool:
-    """R1d, R3a3: return True if the fragment repeats the name and arguments of a call that lost this id or index."""
+    """R1d, R3a3: return True if the fragment has the name and arguments of a call that lost this id or index to a later
+    call.
+    """
     if not choice.payloads or not is_whole(payload):
         return False
     return choice.is_replay(key, name, canonical(payload.decode("utf-8", "replace")))

@@ -1,8 +1,8 @@
-"""An ordered set of calls. Adding or removing a call, counting, and reading the first and last calls take constant
+"""An ordered set of calls or items. Adding and removing one, counting, and reading the first and the last take constant
 time.
 
-It is a doubly linked list over slot numbers, so that neither routing a fragment nor removing a call scans thousands of
-calls. A call that is removed and added again moves to the end.
+It is a doubly linked list of numbers, so that neither finding the call of a fragment nor removing a call scans all
+calls. A number that is removed and added again moves to the end.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["CallList"]
 
 
 class CallList:
-    """Slot numbers of calls, in the order in which they were added."""
+    """The numbers of calls or items, in the order in which they were added."""
 
     __slots__ = ("_first", "_last", "_next", "_previous", "count")
 

@@ -1,4 +1,5 @@
-"""Types for routing a tool-call fragment (`Incoming`): `Decision` is the result of `by_evidence.decide`.
+"""The input and output of `by_evidence.decide`: a tool-call fragment (`Incoming`), and the decision which call it
+belongs to (`Decision`).
 
 `route_fragment` carries out the decision.
 """
@@ -15,17 +16,17 @@ __all__ = ["Decision", "Incoming", "Resolution"]
 
 
 class Resolution(Enum):
-    """What to do with the fragment."""
+    """What happens to the fragment."""
 
     JOIN = "join"  # the fragment belongs to the call
     NEW = "new"  # the fragment opens a new call
-    DROP = "drop"  # the fragment addresses the call, but its payload is a replay
-    REPLAY = "replay"  # the fragment addresses the call and may be a replay of it, so its payload is held back
-    IGNORE = "ignore"  # the fragment does not belong to any call
+    DROP = "drop"  # the fragment belongs to the call, but its payload only repeats the arguments and is dropped
+    REPLAY = "replay"  # the fragment belongs to the call, and its payload may repeat the arguments, so it is held back
+    IGNORE = "ignore"  # the fragment belongs to no call
 
 
 class Incoming:
-    """A normalized fragment: its index is usable or None, and its payload is bytes."""
+    """A tool-call fragment whose index is usable or None, and whose argument text is bytes."""
 
     __slots__ = ("array_len", "custom", "id", "index", "is_object", "name", "payload", "position")
 
@@ -56,7 +57,7 @@ class Incoming:
 
 
 class Decision:
-    """The decision on one fragment: the rule, the call (unless a new one opens), and what to report."""
+    """The decision on one fragment: the rule that applied, the call (None if a new one opens), and what to report."""
 
     __slots__ = ("call", "resolution", "note", "rule", "displaced_empty", "tentative")
 
@@ -73,6 +74,6 @@ class Decision:
         self.rule = rule
         self.call = call
         self.resolution = resolution
-        self.note = note  # code of the ambiguity for which a default was applied
+        self.note = note  # code of an ambiguity to report, because the stream does not determine the decision
         self.tentative = tentative
-        self.displaced_empty = displaced_empty  # the call that was empty when the new call took over its index (AM1)
+        self.displaced_empty = displaced_empty  # AM1: the call without arguments whose index the new call took

@@ -1,13 +1,15 @@
-"""Finds the item that the ids and the index of an event refer to.
+"""Finds the item that the address of an event refers to.
 
-Ids are considered first, then the index, then which items are open. The first id of an item remains its public id; any
-other id that led to it becomes an alias.
+The rules a to f are tried in order. The first id of an item remains the id that events report; any other id of an
+address that led to the item becomes an alias. Every lookup takes constant time.
 
     a   `item_id` is known, or one half of an id `call|item` is; a call is also found if `item_id` is its call id
     b   `call_id` is the id of a call (if several calls have it, the one that the index is bound to)
-    c   `index` is bound to an open item of the kind; for a close, also to a closed one
+    c   `index` is bound to an item of the kind; if that item is closed, not for a text delta with an unknown `item_id`
     d   for a call whose address is unknown: the latest open call, unless an id shows that another call is meant
-    e   otherwise there is no such item
+    e   for text without `item_id` and `index`, or whose `index` is bound to another kind: the latest open item of the
+        kind
+    f   otherwise, there is no such item
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ KINDS: tuple[ItemKind, ...] = ("message", "reasoning", "call")
 
 
 class ItemIndex:
-    """The items of one choice and the tables for looking them up."""
+    """The items of one choice and their lookup tables."""
 
     __slots__ = (
         "_at_index",
@@ -56,19 +58,19 @@ class ItemIndex:
     def __init__(self, shared: RuleContext) -> None:
         self._shared = shared
         self._count = 0
-        self._items: dict[int, Item] = {}  # open items by number
-        self._order = CallList()  # numbers of the open items
-        self._since = 0  # the first number assigned since the last `forget`
+        self._items: dict[int, Item] = {}  # the open items, by number
+        self._order = CallList()  # the numbers of the open items
+        self._since = 0  # number of the first item in the current step
         self._open: dict[ItemKind, CallList] = {kind: CallList() for kind in KINDS}
         self._by_id: dict[tuple[ItemKind, str], Item] = {}
         self._by_call: dict[str, Item] = {}
-        self._earlier: dict[str, Item] = {}  # `_by_call` of earlier steps, because results may arrive later
-        self._namesakes: dict[tuple[str, str], Item] = {}  # calls whose id a later call reused, by id and name
+        self._earlier: dict[str, Item] = {}  # entries of `_by_call` from earlier steps; results may arrive later
+        self._namesakes: dict[tuple[str, str], Item] = {}  # items of calls whose id was reused, by id and name
         self._by_index: dict[tuple[ItemKind, int], Item] = {}
-        self._at_index: dict[int, Item] = {}  # the item of any kind that was last opened at each index
-        self.filled: list[Item] = []  # items that have a part or a call, in order
-        self.last_kind: ItemKind | None = None  # kind of the item that was opened last
-        self.may_repeat = False  # the message began again, so blocks may repeat those at the same index
+        self._at_index: dict[int, Item] = {}  # the item, of any kind, that was last bound to each index
+        self.filled: list[Item] = []  # the items that have a part or a call, in the order in which they got it
+        self.last_kind: ItemKind | None = None  # the kind of the item that was created last
+        self.may_repeat = False  # the message began again, so blocks may repeat earlier ones at the same index
 
     @property
     def used(self) -> bool:
@@ -76,14 +78,16 @@ class ItemIndex:
 
     @property
     def all_closed(self) -> bool:
-        """True if there are items, all of them are closed, and the last one is not reasoning.
+        """True if there is at least one item, all items are closed, and the last one is not reasoning.
 
         Reasoning alone is not a response.
         """
         return self._count > 0 and not self._items and self.last_kind != "reasoning"
 
     def usable(self, address: Address) -> Address:
-        """Return the address without unusable members: blank ids, and indexes out of range."""
+        """Return the address without its unusable values: blank ids, and an index that is negative or exceeds
+        `max_tool_index`.
+        """
         index, limit = address.index, self._shared.settings.limits.max_tool_index
         if index is not None and (index < 0 or (limit is not None and index > limit)):
             index = None
@@ -118,7 +122,7 @@ class ItemIndex:
         self._open[item.kind].remove(item.number)
 
     def bind(self, item: Item, address: Address) -> None:
-        """Bind the index of an opening event to the item."""
+        """Bind the index of the address to the item, so that later events with the index refer to it."""
         if address.index is not None:
             if item.index is None:
                 item.index = address.index
@@ -126,9 +130,10 @@ class ItemIndex:
             self._at_index[address.index] = item
 
     def learn(self, item: Item, address: Address) -> str | None:
-        """Record the ids of an address that led to the item.
+        """Store the ids of an address that led to the item, so that they lead to it from now on. Report an unexpected
+        id.
 
-        If an id differs from the item's own id, return the differing id the first time that it occurs.
+        Return the item id if it is unexpectedly not the item's own id; return such an id only once per item.
         """
         other = None
         for identity in (address.item_id, address.call_id, address.public_id):
@@ -163,7 +168,7 @@ class ItemIndex:
             self._shared.spend_text(len(item_id))
 
     def by_ids(self, kind: ItemKind, address: Address) -> Item | None:
-        """Look up an item by its ids alone (a, b)."""
+        """Return the item that the ids of the address refer to (rules a and b), or None."""
         found = None
         if address.item_id is not None:
             found = self._by_item_id(kind, address.item_id)
@@ -186,10 +191,10 @@ class ItemIndex:
         return found
 
     def _unanswered(self, call_id: str) -> Item | None:
-        """Return a call of an earlier step that has no result yet.
+        """Return the item of a call with this id from an earlier step, if the call has no result yet.
 
-        Until the result of such a call arrives, the call's id cannot refer to another call. After the result, the id
-        can be reused, like the ids of text parts, because the next step is a new model response.
+        Until its result arrives, the id of such a call cannot refer to another call. Afterwards, a later step may reuse
+        the id, because each step is a separate model response.
         """
         item = _resolve_alias(self._earlier.get(call_id))
         call = None if item is None else item.call
@@ -207,18 +212,20 @@ class ItemIndex:
         return same if same is not None and same.open else found
 
     def at(self, kind: ItemKind, index: int | None) -> Item | None:
-        """Return the item of the given kind to which the index is bound."""
+        """Return the item of this kind to which the index is bound, or None."""
         return None if index is None else _resolve_alias(self._by_index.get((kind, index)))
 
     def repeated_at(self, kind: ItemKind, address: Address) -> Item | None:
-        """Return the closed item that an opening event or a close may repeat because the message began again."""
+        """Return the closed item at the index, if the message began again and the event may repeat this item. Items
+        with ids are never repeated this way.
+        """
         if not self.may_repeat or address.item_id is not None:
             return None
         item = self.at(kind, address.index)
         return None if item is None or item.open or item.item_id is not None else item
 
     def find(self, kind: ItemKind, address: Address, purpose: Purpose) -> Item | None:
-        """Return the item that a delta or a close refers to."""
+        """Return the item that a delta or a closing event refers to (rules a to f)."""
         found = self.by_ids(kind, address)
         if found is not None:
             return found
@@ -230,8 +237,8 @@ class ItemIndex:
         if kind == "call":
             return self._latest_call(address, bound)
         if address.item_id is None and (address.index is None or bound is None):
-            # Text continues the latest open item if its address is unusable, or if its index belongs to an item of
-            # another kind.
+            # Text belongs to the latest open item of its kind if it has no index, or if its index is bound to an item
+            # of another kind.
             return self.latest(kind) if address.index is None or address.index in self._at_index else None
         return None
 
@@ -244,18 +251,20 @@ class ItemIndex:
         return latest
 
     def is_guess(self, address: Address) -> bool:
-        """Return True if choosing the latest open call is a guess, because nothing rules out another call."""
+        """Return True if several calls are open and nothing in the address identifies one of them. The latest open call
+        is then only a guess.
+        """
         if address.item_id is not None or address.call_id is not None or self._open["call"].count < 2:
             return False
         return self.at("call", address.index) is None
 
     def latest(self, kind: ItemKind) -> Item | None:
-        """Return the last opened item of the kind that is still open."""
+        """Return the last item of this kind that is still open. Ignores items of earlier steps."""
         number = self._open[kind].last()
         return None if number is None else self._items[number]
 
     def whatever_at(self, address: Address) -> Item | None:
-        """Return the open item that a close without a kind refers to, regardless of the item's kind."""
+        """Return the item that a closing event without a kind refers to, or None."""
         for kind in KINDS:
             found = self.by_ids(kind, address)
             if found is not None:
@@ -268,23 +277,23 @@ class ItemIndex:
         return None
 
     def open_at(self, index: int) -> list[Item]:
-        """Return the open items that the index is bound to."""
+        """Return the open items of all kinds to which the index is bound."""
         here = [self.at(kind, index) for kind in KINDS]
         return [item for item in here if item is not None and item.open]
 
     def call_of(self, call_id: str) -> Call | None:
-        """Return the call that a result refers to: the latest call with the id, even if it is from an earlier step."""
+        """Return the latest call with this id, even if it is from an earlier step. A tool result with the id refers to
+        this call.
+        """
         item = _resolve_alias(self._by_call.get(call_id) or self._earlier.get(call_id))
         return None if item is None else item.call
 
     def opened(self) -> Iterator[Item]:
-        """Return the open items in the order in which they were opened."""
+        """Return all open items, in order of creation."""
         return iter(list(self._items.values()))
 
     def opened_in_step(self) -> list[Item]:
-        """Return the items that were opened since the last `forget` and are still open, in the order in which they were
-        opened.
-        """
+        """Return the open items of the current step, in order of creation."""
         found: list[Item] = []
         for number in self._order.latest(self._order.count):
             if number < self._since:
@@ -294,7 +303,7 @@ class ItemIndex:
         return found
 
     def forget(self) -> None:
-        """Clear the lookup tables, so that ids and indexes can be reused."""
+        """End a step: clears the lookup tables, so that ids and indexes can be reused. Items stay open."""
         self._since = self._count
         self.may_repeat = False
         self._earlier.update(self._by_call)
@@ -303,13 +312,13 @@ class ItemIndex:
         self._open = {kind: CallList() for kind in KINDS}
 
     def drop_open(self) -> None:
-        """Discard the open items."""
+        """Discard the open items, and clears the lookup tables."""
         self.forget()
         self._items.clear()
         self._order = CallList()
 
     def start_again(self) -> None:
-        """Clear everything, because the response restarts."""
+        """Remove all items and clear all tables, because the response starts again."""
         self.drop_open()
         self._earlier.clear()
         self.filled.clear()
@@ -326,7 +335,7 @@ def _resolve_alias(item: Item | None) -> Item | None:
 
 
 def _contradicts(item: Item, address: Address) -> bool:
-    """Return True if the item is a call and the address has another call id."""
+    """Return True if the item's call has an id and the address has a call id that is not an id of this call."""
     return (
         item.call is not None
         and item.call.id is not None

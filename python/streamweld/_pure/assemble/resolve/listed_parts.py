@@ -1,9 +1,9 @@
-"""Matches the entries of an item's content list with the item's streamed parts. Works only on texts, not on events or
-items. An entry is one listed text.
+"""Matches the entries of an item's content list with the item's streamed parts. An entry is the text of one listed
+part. This module compares only texts; it does not change parts.
 
 1   If the entries and the streamed parts concatenate to the same text, they agree, regardless of how that text is
     divided.
-2a  A part whose Done event was emitted is matched with an entry that has the same text: the one at its position,
+2a  A part that has been closed is matched with an entry that has the same text: the one at its position,
     otherwise the first free one.
 2b  If there is no such entry and other parts are still open, the part is matched with the start of an entry: the one at
     its position, otherwise the first free one. The open parts get the rest of that entry.
@@ -11,7 +11,7 @@ items. An entry is one listed text.
     same text as that entry.
 3   Open parts are matched with the remaining entries in order, equal texts first. An entry between two parts is added
     to the part before it. Entries at the end become new parts, or are added to the last part if its deltas had several
-    labels.
+    sub-indexes.
 4   A part without an entry becomes empty, unless the entry at its position is empty.
 """
 
@@ -25,24 +25,22 @@ if TYPE_CHECKING:
 
 __all__ = ["Assignment", "Plan", "StreamedPart", "Verdict"]
 
-Assignment = (
-    int | Literal["new", "unassigned"]
-)  # the part that an entry belongs to: an existing part, a new one, or none
+Assignment = int | Literal["new", "unassigned"]  # what an entry is assigned to: a part, a new part, or nothing
 
 
 class StreamedPart(NamedTuple):
-    """A streamed part."""
+    """The facts about a streamed part that the matching uses."""
 
     text: str
-    done: bool  # its Done event was emitted
-    several_labels: bool  # its deltas had several labels
+    done: bool  # the closing event of the part was emitted
+    several_labels: bool  # the deltas of the part had several sub-indexes
 
 
 class Verdict(NamedTuple):
-    """How the list changes one part.
+    """What the list means for one streamed part.
 
-    `kept`: the part keeps its streamed text. `text`: the new text of the part. `contradicted`: its Done event was
-    emitted, but the list has a different text for it or omits it. `left`: the list omits the part.
+    `kept`: the part keeps its streamed text. `text`: the new text of the part. `contradicted`: the closing event of the
+    part was emitted, but the list has a different text for it or omits it. `left`: the list omits the part.
     """
 
     kind: Literal["kept", "text", "contradicted", "left"]
@@ -53,7 +51,7 @@ KEPT = Verdict("kept")
 
 
 class Plan:
-    """The result of the matching: a verdict for each part, and an assignment for each entry."""
+    """The result of the matching: what the list means for each streamed part, and what each entry is assigned to."""
 
     __slots__ = ("assignments", "verdicts")
 
@@ -63,11 +61,11 @@ class Plan:
         if "".join([part.text for part in parts]) == "".join(entries):
             self._divide(parts, entries)
         elif any(entries):
-            starts = [0] * len(entries)  # number of characters of each entry that closed parts have consumed
+            starts = [0] * len(entries)  # length of each entry's beginning that belongs to closed parts
             free = self._take_done(parts, entries, starts)
             self._take_open(parts, entries, starts, free)
             self._check_order(parts)
-        # An empty entry does not change the part at its position.
+        # An empty entry belongs to the part at its position, but does not change it.
         for position, (text, verdict) in enumerate(zip(entries, self.verdicts, strict=False)):
             if not text:
                 self.assignments[position] = position
@@ -75,7 +73,7 @@ class Plan:
                     self.verdicts[position] = KEPT
 
     def _divide(self, parts: Sequence[StreamedPart], entries: Sequence[str]) -> None:
-        """Rule 1: assign each entry to the part in which it starts."""
+        """Rule 1: assign each entry to the part in which the entry starts."""
         for position, part in enumerate(parts):
             if not part.done and part.text:
                 self.verdicts[position] = Verdict("text", part.text)
@@ -90,9 +88,9 @@ class Plan:
             start += len(text)
 
     def _take_done(self, parts: Sequence[StreamedPart], entries: Sequence[str], starts: list[int]) -> list[int]:
-        """Rule 2: assign entries to closed parts, and return the free entries.
+        """Rule 2: assign entries to closed parts, and return the positions of the entries that remain free.
 
-        The unassigned rest of each free entry begins at its offset in `starts`.
+        Store in `starts` the offset at which the rest of each entry begins that is not assigned to a closed part.
         """
         free = [bool(text) for text in entries]
         unequal: list[int] = []
@@ -171,8 +169,8 @@ class Plan:
             self.assignments[entry] = "new"
 
     def _check_order(self, parts: Sequence[StreamedPart]) -> None:
-        """Mark closed parts as contradicted if the list has them in another order, because a closed part cannot be
-        moved.
+        """Mark closed parts as contradicted if the list contains the parts in another order, because a closed part
+        cannot be moved.
         """
         last = 0
         for assignment in self.assignments:
@@ -188,9 +186,10 @@ class Plan:
 
 
 def _matched(fewer: Sequence[str], others: Sequence[str]) -> list[int]:
-    """Assign each text of the shorter list, in order, to a position in the longer one.
+    """Return a position in the longer list `others` for each text of the shorter list `fewer`, in ascending order.
 
-    Uses the first equal text that leaves enough positions for the others, otherwise the next position.
+    It is the position of the first equal text that leaves enough positions for the other texts, or else the next
+    position.
     """
     by_text: dict[str, deque[int]] = {}
     for position, text in enumerate(others):

@@ -1,6 +1,7 @@
-"""Classifies a tool name that arrives for a call: the same name, a longer one, its next piece, or another name.
+"""Determines how a tool name that arrives for a call relates to the call's name: the same, longer, its next piece, or
+another tool's name.
 
-Considers only the names, the request's tool list, and how far the arguments have progressed.
+The result depends only on the names, the request's tool list, and how far the arguments have progressed.
 """
 
 from __future__ import annotations
@@ -12,23 +13,24 @@ if TYPE_CHECKING:
 
 __all__ = ["Progress", "Relation", "relate"]
 
-# late: the call has no name yet. same: the names are equal. grows: a longer name that begins with the call's name.
-# fragment: the next piece of the call's name. other: the name of another tool.
+# How the arriving name relates to the call's name. late: the call has no name yet. same: the names are equal. grows:
+# the arriving name is longer and begins with the call's name. fragment: it is the next piece of the call's name. other:
+# it is the name of another tool.
 Relation = Literal["late", "same", "grows", "fragment", "other"]
 
-# Progress of the call's arguments when the name arrives. none: no text. started: some text. over: the text is a
-# complete JSON value, or the fragment with the name starts another value.
+# How far the call's arguments have progressed when the name arrives. none: no text has arrived. started: the text is
+# incomplete. over: the text is a complete JSON value, or the fragment with the name starts another value.
 Progress = Literal["none", "started", "over"]
 
 
 def relate(current: str, arriving: str, tools: Tools, progress: Progress) -> Relation:
-    """Classify the name `arriving` (not blank) relative to the call's name `current`.
+    """Return how the name `arriving`, which is not blank, relates to the call's name `current`.
 
-    Without a tool list, a different name is treated as a fragment until argument text arrives, and as the name of
-    another tool after that. A name that begins with the call's name belongs to the next call once the arguments are
-    complete. The tool list takes precedence: at any time, a name that is not a tool's name can grow into the name of a
-    tool, and the arriving name is a fragment if both names together begin a tool's name. Two names that are both in the
-    list belong to two calls.
+    Without a tool list, a different name is a piece of the call's name until argument text arrives, and the name of
+    another tool after that. A longer name that begins with the call's name replaces it until the arguments are
+    complete. A tool list takes precedence. If both names together begin a tool's name, the arriving name is a piece. If
+    only the longer name is in the list, it replaces the call's name at any time. If both names are in the list, they
+    belong to two calls.
     """
     if not current:
         return "late"
@@ -44,7 +46,7 @@ def relate(current: str, arriving: str, tools: Tools, progress: Progress) -> Rel
 
 
 def _may_grow(current: str, arriving: str, tools: Tools, progress: Progress) -> bool:
-    """Return True if a longer name can belong to the call.
+    """Return True if the call's name may be replaced with the longer name `arriving`.
 
     The tool list determines this; without a tool list, the progress of the arguments does.
     """

@@ -1,4 +1,4 @@
-"""Lookup tables for matching the entries of a terminal list with streamed parts and calls that have equal content."""
+"""Lookup tables that find the streamed part or call with the same content as one in a terminal list."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ __all__ = ["Restatement"]
 
 
 class Restatement:
-    """Streamed parts and calls, keyed by content. Built once, when the list begins, so that an entry can be matched
-    without a scan of all parts and calls.
+    """The streamed parts and calls, by content. The tables are built once, when a terminal list begins, so that a
+    listed part or call is found without a scan of all streamed ones.
     """
 
     __slots__ = ("item_index", "calls", "parts")
@@ -24,7 +24,7 @@ class Restatement:
         self.item_index = item_index
         self.parts: dict[tuple[ItemKind, Channel, str], list[tuple[Item, ItemPart]]] = {}
         self.calls: dict[tuple[str, str], list[Item]] = {}
-        for item in reversed(item_index.filled):  # in reverse order, because `pop` then returns the earliest match
+        for item in reversed(item_index.filled):  # reversed: `pop` then returns the earliest match
             for one in reversed(item.parts):
                 if not one.part.void:
                     key = (item.kind, one.part.channel, one.part.text())

@@ -1,7 +1,8 @@
-"""Carries out what `by_evidence` decided about a tool-call fragment: opens, binds and names calls, and appends text.
+"""Applies a tool-call fragment to the call that it belongs to, as decided by `by_evidence`: opens and names calls, and
+appends text.
 
-Changes the choice and its calls, and reports repairs; `call_events` emits the events. The only identity decisions
-made here are those that depend on the text: R1g, AM3, and A8 at an overflow.
+`call_events` emits the events. This module decides only the cases in which the text itself shows that it belongs to
+another call: R1g, AM3 and an overflow (A8).
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble.resolve.names import Progress
     from streamweld._pure.model.delta import Fragment
 
-_MAX_POSITIONS = 4096  # R3c3: maximum number of list positions that are remembered
+_MAX_POSITIONS = 4096  # R3c3: the number of list positions for which the last call is stored
 
 __all__ = ["close_shared_id", "divide", "give", "open_call", "push_text", "take_fragment", "take_id", "take_name"]
 
 
 def take_fragment(choice: Choice, fragment: Fragment) -> None:
-    """Handle one tool-call fragment from the wire."""
+    """Apply one tool-call fragment from the wire to the choice."""
     index, unusable = _usable_index(choice, fragment)
     text = fragment.arguments or ""
     identity = _present(fragment.id)
@@ -44,7 +45,7 @@ def take_fragment(choice: Choice, fragment: Fragment) -> None:
         bound = choice.by_index.get(index)
         finished = choice.finish.raw is not None
         if bound is not None and not (fragment.custom or finished) and _continues(bound, identity, name):
-            # The fast path: R1a, R3a1 and A1 for the next piece of a call in progress.
+            # The fast path handles the next piece of a call in progress (R1a, R3a1, A1).
             choice.textual.close_open()
             _record_position(choice, bound, fragment.position, fragment.array_len)
             _check_order(choice, bound)
@@ -86,9 +87,10 @@ def take_fragment(choice: Choice, fragment: Fragment) -> None:
 
 
 def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
-    """Find or open the call and apply the fragment to it.
+    """Apply the fragment to its call and return the call, or return None if the fragment belongs to no call. Open the
+    call if necessary.
 
-    `text` is the payload as sent, unless the payload is an object.
+    `text`: the payload with its surrogate halves, unless the payload is an object.
     """
     decision = decide(choice, incoming)
     if decision.resolution is Resolution.IGNORE:
@@ -121,7 +123,7 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
         push_object(choice, call, incoming)
     elif text:
         if call.displaced_empty and call.empty and decision.rule not in ("R1a", "R1f"):
-            # AM1: only the order indicates that this is the displaced call's text.
+            # AM1: only the order of the calls indicates that the text belongs to this call, whose index was taken.
             call.displaced_empty = False
             choice.shared.out.diagnose("ambiguous_same_index", call.part)
         header, identified = incoming.name is not None, incoming.id is not None
@@ -132,11 +134,10 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
 
 
 def _check_order(choice: Choice, call: Call | None) -> None:
-    """Mark the payload as misread if clients do not expect the fragment here. `call`: the call of the fragment, or None
-    if the fragment opens a call.
+    """Mark the payload as misread if clients do not expect the fragment at this point. `call`: the call of the
+    fragment, or None if the fragment opens a call.
 
-    openai-python parses the arguments of a call when a fragment with another index arrives, or when any fragment
-    arrives after the finish reason.
+    openai-python parses the arguments of a call when a fragment with another index or the finish reason arrives.
     """
     is_finished = choice.finish.raw is not None
     if (is_finished or choice.latest is not call) and choice.has_cut_call:
@@ -144,10 +145,10 @@ def _check_order(choice: Choice, call: Call | None) -> None:
 
 
 def _means_another(choice: Choice, call: Call, incoming: Incoming) -> bool:
-    """Return True if clients would misread the fragment.
+    """Return True if clients would assign the fragment to another call, or would concatenate its id or name with those
+    they have.
 
-    Clients identify a call by its index alone and concatenate a repeated id or name, as they do with the pieces of a
-    name.
+    Clients identify a call by its index alone.
     """
     if incoming.index is None or incoming.index != call.index or incoming.id is not None:
         return True
@@ -155,15 +156,13 @@ def _means_another(choice: Choice, call: Call, incoming: Incoming) -> bool:
 
 
 def _record_position(choice: Choice, call: Call, position: int, array_len: int) -> None:
-    """R3c3: record the position of the call in a list with several fragments, regardless of how the fragment addressed
-    it.
-    """
+    """R3c3: store the call of a fragment by the fragment's position, if its list has several fragments."""
     if array_len > 1 and position < _MAX_POSITIONS:
         choice.multi[position] = call
 
 
 def _report_guess(choice: Choice, call: Call, code: str) -> None:
-    """Report an ambiguity, at most once per call."""
+    """Report an ambiguity, unless it has already been reported for this call."""
     if code in call.guess_reported:
         return
     call.guess_reported.add(code)
@@ -173,7 +172,7 @@ def _report_guess(choice: Choice, call: Call, code: str) -> None:
 
 
 def push_text(choice: Choice, call: Call, text: str, index: int | None, *, header: bool, identified: bool) -> None:
-    """Append one piece of argument text to a call."""
+    """Append one piece of argument text to a call. Joins surrogate halves that arrive in two pieces."""
     piece = call.joiner.push(text).encode()
     if call.joiner.lone:
         choice.shared.out.diagnose("lone_surrogate", call.part)
@@ -182,11 +181,9 @@ def push_text(choice: Choice, call: Call, text: str, index: int | None, *, heade
 
 
 def give(choice: Choice, call: Call, piece: bytes, index: int | None, *, header: bool, identified: bool) -> None:
-    """Append bytes to the arguments of a call and repair them. Bytes that belong to another call are appended to that
-    call.
-    """
+    """Append bytes to the arguments of a call. Bytes that belong to another call are appended to that call."""
     siblings: list[Call] = []
-    # Appending to a call may leave bytes for another call, once for each JSON value in the piece.
+    # Each JSON value in the piece may leave bytes that belong to another call.
     spill = _give_one(choice, call, piece, index, header=header, identified=identified)
     while spill is not None:
         if spill.is_sibling:
@@ -202,7 +199,7 @@ class _Spill(NamedTuple):
 
     call: Call
     piece: bytes
-    is_sibling: bool  # the other call was created for these bytes
+    is_sibling: bool  # the call was created for these bytes
 
 
 def _give_one(
@@ -241,7 +238,9 @@ def _give_one(
 
 
 def _count(choice: Choice, call: Call, before: int) -> None:
-    """Check the limits, and remove the piece if it exceeds one of them."""
+    """Count the bytes that were added to the call's arguments, which had `before` bytes. If a limit is exceeded, remove
+    them and raise.
+    """
     try:
         choice.shared.count_arguments(before, call.text.size)
     except LimitExceeded:
@@ -250,7 +249,7 @@ def _count(choice: Choice, call: Call, before: int) -> None:
 
 
 def divide(choice: Choice, call: Call, shared_id: SharedId) -> None:
-    """Resolve AM3: split the call into one call for each index that announced the id."""
+    """AM3: split the call into several calls, one for each index at which its id was announced."""
     texts = shared_id.texts()
     shared_id.close()
     call.shared_id = None
@@ -280,7 +279,9 @@ def divide(choice: Choice, call: Call, shared_id: SharedId) -> None:
 
 
 def close_shared_id(choice: Choice, call: Call) -> None:
-    """Resolve AM3 at the end: split unfinished text if the text of each index is a complete object."""
+    """AM3: split the call when it closes, if its joined text is not complete but the text of each index is a complete
+    object.
+    """
     shared_id = call.shared_id
     if shared_id is not None and not call.complete and shared_id.divides_whole():
         divide(choice, call, shared_id)
@@ -288,7 +289,9 @@ def close_shared_id(choice: Choice, call: Call) -> None:
 
 
 def _usable_index(choice: Choice, fragment: Fragment) -> tuple[int | None, str | None]:
-    """Return the usable index. If the index is unusable, return None and the value that was sent."""
+    """Return the index of the fragment, or None if it is missing or exceeds `max_tool_index`. The second value is the
+    text of an unusable index.
+    """
     if fragment.legacy:
         return LEGACY_INDEX, None
     index = fragment.index
@@ -301,12 +304,14 @@ def _usable_index(choice: Choice, fragment: Fragment) -> tuple[int | None, str |
 
 
 def _present(text: str | None) -> str | None:
-    """Return the id or name, or None if it is blank. Decoders have already removed placeholders for missing values."""
+    """Return the id or name, or None if it contains only whitespace."""
     return text if text and not text.isspace() else None
 
 
 def _continues(bound: Call, identity: str | None, name: str | None) -> bool:
-    """Return True if the fast path applies: the call is in progress, and the fragment does not add to its identity."""
+    """Return True if the fast path applies: the call has incomplete arguments, and the fragment has no id or name that
+    differs from the call's.
+    """
     return (
         bound.text.unfinished
         and not bound.empty
@@ -332,12 +337,12 @@ def open_call(choice: Choice, incoming: Incoming, decision: Decision) -> Call:
     before = None if incoming.index is None else choice.by_index.get(incoming.index)
     taken = incoming.id is not None and choice.shared.is_used(incoming.id)
     if before is not None or taken or decision.tentative or not (incoming.id and incoming.name):
-        # Clients treat such a fragment as part of another call, or as a call that cannot be answered.
+        # Clients add such a fragment to another call, or read it as a call that they cannot answer.
         why = "no_name" if incoming.id else "no_id"
         choice.shared.out.mark_misread("index_taken" if before is not None else "id_taken" if taken else why)
     call = choice.create(custom=incoming.custom)
     if before is not None and before.text.unfinished and not (before.empty or before.dropped):
-        call.pending_ambiguity = "ambiguous_same_index"  # the new call takes the index of a call in progress
+        call.pending_ambiguity = "ambiguous_same_index"  # it takes the index of a call in progress
     call.tentative = decision.tentative and choice.shared.settings.switches.dup_id_empty_header == "drop"
     if decision.displaced_empty is not None:
         decision.displaced_empty.displaced_empty = True
@@ -358,7 +363,7 @@ def open_call(choice: Choice, incoming: Incoming, decision: Decision) -> Call:
 
 
 def _sibling(choice: Choice, call: Call, index: int | None) -> Call:
-    """Open another call of the same tool."""
+    """Open another call with the same name and type as this call."""
     call_events.flush_unstarted(choice)
     choice.shared.out.mark_misread("another_call")
     other = choice.create(custom=call.custom)
@@ -391,7 +396,9 @@ def _address(choice: Choice, call: Call, incoming: Incoming) -> None:
 
 
 def _start_shared_id(choice: Choice, call: Call, index: int) -> None:
-    """AM3: record that the id is announced at a second index while its call is unfinished."""
+    """AM3: record that the id of a call with incomplete arguments was announced at a second index. From now on, the
+    text of each index is collected.
+    """
     if choice.shared.settings.switches.dup_id_parallel_headers != "auto" or call.index is None:
         call.announced_again.add(index)
         return
@@ -430,12 +437,12 @@ def take_name(choice: Choice, call: Call, name: str, progress: Progress) -> None
             call_events.named(choice, call)
         else:
             call.name = name
-            choice.shared.out.mark_misread("name_in_pieces")  # clients concatenate the pieces, or use only the last one
+            choice.shared.out.mark_misread("name_in_pieces")  # clients concatenate all pieces, or use only the last
     elif relation == "fragment":
         call.name += name
         choice.joins_names = True
         choice.shared.check_name(call.name)
-        choice.shared.out.mark_misread("name_in_pieces")  # clients concatenate the pieces, or use only the last one
+        choice.shared.out.mark_misread("name_in_pieces")  # clients concatenate all pieces, or use only the last
         choice.shared.out.diagnose("name_joined", call.part, name)
     elif relation == "other" and not call.name_conflict_reported:
         call.name_conflict_reported = True
@@ -443,7 +450,9 @@ def take_name(choice: Choice, call: Call, name: str, progress: Progress) -> None
 
 
 def push_object(choice: Choice, call: Call, incoming: Incoming) -> None:
-    """Apply arguments sent as an object. The first object becomes the text; later ones are merged into it."""
+    """Append arguments that arrived as an object instead of a string. The first object becomes the text; later ones are
+    merged into it.
+    """
     if not call.object_arguments:
         first = call.empty
         call.held_back = first
@@ -461,11 +470,13 @@ def push_object(choice: Choice, call: Call, incoming: Incoming) -> None:
 
 
 def _overflow(choice: Choice, call: Call, spill: bytes, index: int | None, *, identified: bool) -> _Spill | None:
-    """Handle an overflow (A8): text after a complete value, in a fragment without a header."""
+    """Handle an overflow (A8), that is, text after a complete value. Store the text with the call, or return the call
+    that it belongs to.
+    """
     text = call.text
     if not text.overflow:
         if index in call.announced_again or text.replay_has_header:
-            # R1g, R1e: the call was announced a second time, and this text belongs to the second call.
+            # R1g, R1e: the call was announced again, so this text belongs to a second call.
             text.replay_has_header = False
             return _Spill(_new_sibling(choice, call, index, keep_id=True), spill, is_sibling=True)
         other = None if identified else choice.accepting(spill, other_than=call)

@@ -1,10 +1,8 @@
-"""Matches the parts and calls in a terminal list with the streamed parts and calls that they repeat, so that no content
-is duplicated.
+"""Finds the streamed part or call that a part or call in a terminal list repeats, so that no content is duplicated.
 
-A listed part or call is matched by its address if possible. Otherwise, ids are ignored: a part is matched by channel
-and text, a call by name and arguments. Each streamed part or call is matched at most once. As a last resort, an open
-part or call is matched if its text is the beginning of the listed text. The caller creates missing parts and calls.
-This module does not change parts or calls.
+A listed part or call is first looked up by its ids. Otherwise, a part is matched by channel and text, a call by name
+and arguments; each streamed one is matched at most once. As a last resort, an open part or call matches if its text is
+the beginning of the listed text. The caller creates parts and calls that are not found.
 """
 
 from __future__ import annotations
@@ -56,13 +54,13 @@ def restated_part(
 
 
 def restated_call(restatement: Restatement, address: Address, name: str | None, arguments: str | None) -> Item | None:
-    """Return the item whose call an entry repeats."""
+    """Return the streamed item whose call a listed call repeats, or None."""
     named = restatement.item_index.by_ids("call", address)
     whole = replace_lone_surrogates(arguments or "")
     if named is not None and (not named.restated or _matches_call(named, name, arguments)):
         return named
     if named is not None:
-        return None  # the list has two calls with the same id
+        return None  # the list contains two calls with the same id
     arguments_text = canonical(whole) if is_whole(whole) else whole
     same = restatement.calls.get((name or "", arguments_text), [])
     while same:

@@ -1,8 +1,7 @@
-//! Fast paths that append the next plain piece to the open text part or to a call in progress.
+//! Fast paths that append the next piece to the open text part or to a call in progress.
 //!
-//! Most deltas are such pieces. Each method either does exactly what the rules in `text_parts` and `route_fragment`
-//! would do with the piece, or changes nothing and reports that the piece must go through the rules. The fast paths add
-//! no rules.
+//! Most deltas only continue a text. For such a piece, each method has the same effect as the rules in `text_parts` and
+//! `route_fragment`. For any other piece, it changes nothing, and the caller applies those rules.
 
 use crate::assemble::Assembler;
 use crate::assemble::choice::Choice;
@@ -21,8 +20,8 @@ use crate::model::fault::Fault;
 use crate::model::output::Output;
 
 impl Assembler {
-    /// Appends a plain piece of text. Returns false and changes nothing if the piece does more than continue the open
-    /// part.
+    /// Appends a piece of text without surrogate halves. Returns false and changes nothing if the piece does not simply
+    /// continue the open text part.
     #[inline]
     pub fn more_text(
         &mut self,
@@ -36,16 +35,16 @@ impl Assembler {
         choice.textual.go_on(&mut ctx, text)
     }
 
-    /// Returns true if `more_text` would accept the next piece.
+    /// Returns true if `more_text` would append a non-empty piece.
     #[inline]
     pub fn awaits_text(&mut self, out: &mut Output<'_>, index: i32) -> bool {
         let under_way = self.under_way(out, index);
         under_way.is_some_and(|(choice, _)| choice.textual.goes_on())
     }
 
-    /// Appends several non-empty, plain pieces of text, up to the first one that may have to be held back. `ends`
-    /// contains the end offset of each piece in `texts`. Returns how many were appended. Returns 0 and changes nothing
-    /// if any piece does more than continue the open part.
+    /// Appends several non-empty pieces of text and returns how many were appended. Stops before the first piece that
+    /// the event filter may have to hold back. Returns 0 and changes nothing if the pieces do not simply continue the
+    /// open text part. `ends` contains the offset in `texts` at which each piece ends.
     pub fn more_texts(
         &mut self,
         out: &mut Output<'_>,
@@ -73,8 +72,8 @@ impl Assembler {
         ends.len()
     }
 
-    /// Appends a plain piece of argument text to a call. Returns false and changes nothing if the piece does more than
-    /// continue a call that was already shown.
+    /// Appends a piece of argument text to a call. Creates the call if no event opened it. Returns false and changes
+    /// nothing if the piece does not simply continue a call whose arguments are emitted as they arrive.
     #[inline]
     pub fn more_arguments(
         &mut self,
@@ -88,7 +87,8 @@ impl Assembler {
         go_on(&mut ctx, choice, piece)
     }
 
-    /// Returns the choice, unless the stream has ended or a call of the choice has no start event yet.
+    /// Returns the choice. Returns `None` if it does not exist, the stream has ended, or a named call of the choice has
+    /// no start event yet.
     #[inline]
     fn under_way<'a, 'o>(
         &'a mut self,
@@ -105,7 +105,8 @@ impl Assembler {
     }
 }
 
-/// Appends the next piece of argument text to a call and emits it, as R1a, R3a1 and A1 require.
+/// Appends a piece of argument text to the call at its index and emits it (R1a, R3a1, A1). Returns false and changes
+/// nothing if another rule may apply.
 #[inline]
 fn go_on(
     ctx: &mut RuleContext<'_, '_>,
@@ -153,7 +154,7 @@ fn go_on(
     Ok(true)
 }
 
-/// Returns true if all text of the call so far has been shown and further text may be shown as it arrives.
+/// Returns true if all argument text of the call has been emitted and the next piece can be emitted as it arrives.
 #[inline]
 pub(crate) fn is_shown(call: &Call) -> bool {
     call.started
@@ -170,7 +171,8 @@ pub(crate) fn is_shown(call: &Call) -> bool {
 }
 
 impl ArgumentText {
-    /// Returns true if no replay is suspected, so that the next piece can only continue the text.
+    /// Returns true if the text is JSON and no repair rule is in progress or still possible. A piece that keeps the
+    /// JSON valid then simply continues the text.
     #[inline(always)]
     pub(crate) fn is_settled(&self) -> bool {
         !self.plain
@@ -181,9 +183,8 @@ impl ArgumentText {
             && !(self.doubling.alive || self.doubling.follows)
     }
 
-    /// Appends the next piece to the text of a call for which `is_settled` is true. Returns false and changes nothing
-    /// if the piece must go through `push`. `bare`: the piece was already scanned and contains only plain string
-    /// characters (no quotes, escapes or control characters).
+    /// Appends a piece if the text remains valid JSON; otherwise returns false and changes nothing. `is_settled` must
+    /// be true. `bare`: the piece was already scanned and contains no quotes, escapes or control characters.
     #[inline(always)]
     pub(crate) fn append(&mut self, piece: &[u8], bare: bool) -> bool {
         let goes_on = bare && self.automaton.goes_on_with(piece.len());
@@ -196,9 +197,8 @@ impl ArgumentText {
         true
     }
 
-    /// Appends `count` pieces in one step. They contain only plain string characters (no quotes, escapes or control
-    /// characters), and the last piece has `last` bytes. Returns false and changes nothing if the text so far does not
-    /// end inside a string.
+    /// Appends `count` pieces in one step. The pieces contain no quotes, escapes or control characters; the last one
+    /// has `last` bytes. Returns false and changes nothing if the text so far does not end inside a JSON string.
     #[inline(always)]
     pub(crate) fn append_all(&mut self, pieces: &[u8], last: usize, count: usize) -> bool {
         if !self.automaton.goes_on_with(pieces.len()) {

@@ -1,9 +1,8 @@
-//! Fast paths for items: append plain text to the part or call that received the previous piece with the same address.
+//! Fast paths that append text to the part or call that received the previous piece with the same address.
 //!
-//! `Assembler::turn` is incremented by every change to a choice, except when such a piece is appended. While `turn` is
-//! unchanged, an address still identifies the same part or call. Each method either does exactly what the rules in
-//! `items` and `item_deltas_calls` would do with the piece, or changes nothing and reports that the piece must go
-//! through the rules. The fast paths add no rules.
+//! `Assembler::turn` counts all other changes to choices. While it is unchanged, an address still identifies the same
+//! part or call. For a piece that simply continues the text, each method has the same effect as the rules in `items`
+//! and `item_deltas_calls`. For any other piece, it changes nothing, and the caller applies those rules.
 
 use crate::assemble::Assembler;
 use crate::assemble::append::is_shown;
@@ -27,7 +26,8 @@ use crate::model::delta::ItemKind;
 use crate::model::delta::PartAt;
 use crate::model::output::Output;
 
-/// The part or call that an address identifies, and sizes that change if a delta does more than extend text.
+/// The part or call that an address identifies, and six sizes. If the sizes are the same before and after a delta, the
+/// delta only extended text.
 #[derive(Debug, PartialEq, Eq)]
 struct View {
     spot: Spot,
@@ -35,8 +35,8 @@ struct View {
 }
 
 impl Assembler {
-    /// Appends a piece of text to a part as `part_text` does, and stores its route in `route_cache` for the pieces that
-    /// follow.
+    /// Appends a piece of text to a part, as `part_text` does. Stores in `route_cache` where it was appended, for the
+    /// pieces that follow.
     pub fn go_on_with_part(
         &mut self,
         out: &mut Output<'_>,
@@ -52,8 +52,8 @@ impl Assembler {
         Ok(())
     }
 
-    /// Appends a piece of argument text to a call as `call_text` does, and stores its route in `route_cache` for the
-    /// pieces that follow. Those pieces have the same `name`.
+    /// Appends a piece of argument text to a call, as `call_text` does. Stores in `route_cache` where it was appended,
+    /// for the pieces that follow. Those pieces must have the same `name`.
     pub fn go_on_with_call(
         &mut self,
         out: &mut Output<'_>,
@@ -71,8 +71,8 @@ impl Assembler {
         Ok(())
     }
 
-    /// Returns the route of a piece that only extended text. Such a piece leaves every cached route valid, so the
-    /// change counter is set back to `routes`. After any other piece, the returned route matches nothing.
+    /// Returns the route of the piece that was just appended. If the piece only extended text, all cached routes are
+    /// still valid, so the change counter is set back to `routes`. Otherwise, the returned route matches nothing.
     fn route_cache(
         &mut self,
         routes: u64,
@@ -91,15 +91,15 @@ impl Assembler {
         }
     }
 
-    /// Returns true if the next piece can be appended along the cached route: a plain piece was appended there, and no
-    /// change since then could route the next piece elsewhere.
+    /// Returns true if a piece was appended along the cached route and no choice has changed since then. The next piece
+    /// for the same address then goes to the same part or call.
     #[inline]
     pub fn leads(&self, route_cache: &RouteCache) -> bool {
         route_cache.rules == self.turn.rules
     }
 
-    /// Appends consecutive pieces to a part along the cached route. Appends all of them, or none if any piece may do
-    /// more than continue the text.
+    /// Appends consecutive pieces to the part in the cached route. Appends either all of them, or none if the rules may
+    /// treat them differently.
     #[inline]
     pub fn more_of_part(
         &mut self,
@@ -128,9 +128,9 @@ impl Assembler {
         }
     }
 
-    /// Appends consecutive argument pieces to a call along the cached route. Stops at the first piece that may do more
-    /// than continue the text, and returns how many pieces were appended. `bare`: the pieces were already scanned and
-    /// contain only plain string characters (no quotes, escapes or control characters).
+    /// Appends consecutive pieces of argument text to the call in the cached route, and returns how many were appended.
+    /// Stops before the first piece that may not simply continue the text. `bare`: the pieces were already scanned and
+    /// contain no quotes, escapes or control characters.
     #[inline]
     pub fn more_of_call(
         &mut self,
@@ -181,7 +181,7 @@ impl Assembler {
             if !call.text.is_unfinished() {
                 let slot = call.slot;
                 choice.track(slot);
-                // The rules handle any piece that follows a complete value.
+                // The next piece follows a complete value, so the rules must handle it.
                 self.turn.rules += 1;
                 break;
             }
@@ -189,10 +189,10 @@ impl Assembler {
         gone
     }
 
-    /// For each of several calls in turn, appends a run of consecutive pieces along the call's cached route. Stops at
-    /// the first run with a piece that may do more than continue the call's text, and returns how many pieces were
-    /// appended. All pieces were already scanned and contain only plain string characters (no quotes, escapes or
-    /// control characters). Writes the part number of each piece to `parts`.
+    /// Appends runs of consecutive pieces, each run to the call in its cached route, and returns how many pieces were
+    /// appended. Stops before the first run that may not simply continue its call's text. The pieces were already
+    /// scanned and contain no quotes, escapes or control characters. Writes the part number of each appended piece to
+    /// `parts`.
     #[inline]
     pub fn more_of_calls<'t>(
         &mut self,
@@ -230,7 +230,7 @@ impl Assembler {
         taken
     }
 
-    /// Returns the choice if the cached route is still valid.
+    /// Returns the choice if the cached route is still valid and the choice accepts more text.
     #[inline]
     fn follow<'a, 'o>(
         &'a mut self,
@@ -294,14 +294,14 @@ impl Assembler {
 }
 
 impl Choice {
-    /// Returns true if the choice is open and all its named calls have a start event.
+    /// Returns true if the choice is open and a start event has been emitted for each of its named calls.
     #[inline]
     fn is_idle(&self) -> bool {
         !self.closed && self.unstarted.is_empty()
     }
 }
 
-/// Returns true if a piece with the sub-index `sub` can only continue the part.
+/// Returns true if a piece with sub-index `sub` would simply be appended to the part.
 #[inline]
 fn goes_on(one: &ItemPart, sub: Option<i64>) -> bool {
     one.sub_is_reliable
@@ -311,7 +311,7 @@ fn goes_on(one: &ItemPart, sub: Option<i64>) -> bool {
         && !(one.valued || one.closed || one.labels.is_closed(sub) || one.joiner.is_pending())
 }
 
-/// Returns true if any piece that keeps the arguments valid JSON can only continue the call.
+/// Returns true if any piece that keeps the arguments valid JSON would simply be appended to the call.
 fn takes_more(record: &Item, call: &Call) -> bool {
     !record.valued
         && (record.own_text || record.snapshot.is_none())
@@ -322,7 +322,7 @@ fn takes_more(record: &Item, call: &Call) -> bool {
         && call.text.is_settled()
 }
 
-/// Returns the number of known ids of the item and its call.
+/// Returns how many ids are known for the item and its call.
 fn count_ids(choice: &Choice, item: usize) -> usize {
     let record = choice.item_index.get(item);
     let call = choice.call_of(item);

@@ -1,6 +1,7 @@
 //! Assembles the content of a response other than text and calls: files, sources, tool results and unmodeled items.
 //!
-//! Each of them is emitted once, and stored for the snapshot. If a call has several results, the last one is used.
+//! Each of them is emitted when it arrives and stored for the snapshot. If a call has several results, the snapshot
+//! contains the last one.
 
 use crate::assemble::Assembler;
 use crate::assemble::At;
@@ -12,15 +13,16 @@ use crate::assemble::rule_context::RuleContext;
 use crate::model::output::Output;
 
 impl Assembler {
-    /// Returns the id of the call that was addressed last, if that call was emitted as final. Used for a result that
-    /// lacks an id.
+    /// Returns the id of the call that was addressed last, or `None` if that call is not final yet. A tool result
+    /// without an id is assigned to this call.
     pub fn last_closed_call(&self, index: i32) -> Option<&str> {
         let choice = self.choices.find(index)?;
         let verdict = choice.get(choice.latest?)?.verdict.as_ref()?;
         Some(&verdict.call_id)
     }
 
-    /// Returns the id under which events report the result of a call: the id in the call's final event.
+    /// Returns the id that events report for the result of a call, which is the id in the final event of the call.
+    /// Returns `None` if no final call has this id.
     pub fn id_of_result(&self, index: i32, call_id: &str) -> Option<&str> {
         let choice = self.choices.find(index)?;
         let item = choice.item_index.item_of_result(call_id)?;
@@ -28,7 +30,7 @@ impl Assembler {
         Some(&verdict.call_id)
     }
 
-    /// Adds a file or image.
+    /// Adds a file or image to the response and emits its event.
     pub fn file(
         &mut self,
         out: &mut Output<'_>,
@@ -50,7 +52,7 @@ impl Assembler {
         self.attach(out, part, index, what, metadata)
     }
 
-    /// Adds a source of the response. `document` is the text of a JSON object.
+    /// Adds a source to the response and emits its event. `document` is the text of a JSON object.
     pub fn source(
         &mut self,
         out: &mut Output<'_>,
@@ -71,11 +73,11 @@ impl Assembler {
         self.attach(out, part, index, what, metadata)
     }
 
-    /// Adds the result of a tool that the client did not run. `output` is JSON text. Another result for the same call
-    /// keeps the part number of the first result.
+    /// Adds a tool result that the stream contains, so the client must not run the call. `output` is JSON text. A
+    /// second result of the same call has the same part number as the first.
     ///
-    /// The result belongs to the latest call with this id and is reported under the id in this call's final event. The
-    /// call is then marked as answered.
+    /// The result belongs to the latest call that received this id. Its event contains the id from the call's final
+    /// event.
     pub fn result(
         &mut self,
         out: &mut Output<'_>,
@@ -120,8 +122,8 @@ impl Assembler {
         self.attach(out, part, index, what, metadata)
     }
 
-    /// Adds an unmodeled item that clients must send back in a later turn. A later item with the same key replaces the
-    /// earlier one.
+    /// Adds an item that streamweld does not model but that clients must send back in a later turn. An item replaces an
+    /// earlier one with the same key.
     pub fn kept_unknown(
         &mut self,
         out: &mut Output<'_>,

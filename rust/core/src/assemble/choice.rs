@@ -1,6 +1,6 @@
-//! The state of one choice: its calls and their lookup tables, its text parts and its finish reason.
+//! The state of one choice: its calls and their lookup tables, its text parts, and its finish reason.
 //!
-//! Every lookup takes constant time. The rules that change a choice are in other modules, which also emit its events.
+//! Every lookup takes constant time. Other modules contain the rules that change a choice and emit its events.
 
 use crate::assemble::part::call::Call;
 use crate::assemble::part::call::Id;
@@ -25,11 +25,11 @@ use std::collections::HashMap;
 use std::collections::HashSet;
 use std::collections::VecDeque;
 
-/// Internal index of the call that arrives as `function_call`.
+/// The internal index of a call that arrives in the legacy member `function_call`.
 pub const LEGACY_INDEX: i64 = -1;
-/// Maximum number of unfinished calls to check for a fragment without a usable index.
+/// Maximum number of unfinished calls that are tried for a fragment that does not identify its call.
 const CANDIDATES: usize = 8;
-/// Maximum number of calls that a `function_call` call is compared with.
+/// Maximum number of calls with which a call in `function_call` is compared.
 const MIRRORED: usize = 64;
 /// Indexes below this value are looked up without hashing.
 const LOW: usize = 32;
@@ -38,17 +38,17 @@ const LOW: usize = 32;
 #[derive(Clone, Debug, Default)]
 pub struct FinishState {
     pub raw: Option<String>,
-    /// The mapped reason.
+    /// The meaning of the finish reason.
     pub reason: Option<&'static str>,
-    /// The wire value only means a normal end; it does not distinguish `stop` from `tool_calls`.
+    /// The received reason stands for any normal end; it does not distinguish `stop` from `tool_calls`.
     pub natural: bool,
-    /// A second finish reason was already reported.
+    /// A second finish reason has already been reported.
     pub repeated: bool,
-    /// The reason in the `Finished` event, once emitted.
+    /// The reason in the `Finished` event. `None` until this event is emitted.
     pub concluded: Option<&'static str>,
 }
 
-/// The default is static because this state is read for every piece of a call, and reading it must not allocate.
+/// This state is read for every fragment of a call, so its default value is a plain static.
 static UNFINISHED: FinishState = FinishState {
     raw: None,
     reason: None,
@@ -64,14 +64,14 @@ impl Blank for FinishState {
     }
 }
 
-/// The id or index that a call lost to a later call.
+/// An id or index that a call lost to a later call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum DisplacedKey {
     Id(Id),
     Index(i64),
 }
 
-/// The last call addressed through each index.
+/// The last call that a fragment with each index addressed.
 #[derive(Clone, Debug, Default)]
 pub struct ByIndex {
     low: Vec<Option<usize>>,
@@ -108,12 +108,12 @@ impl ByIndex {
     }
 }
 
-/// Calls of one type that can continue. A JSON call can continue while its text is a prefix of JSON; a free-form call
-/// always can, because its text has no defined end.
+/// The calls of one type (JSON or free-form) that more text may be appended to. A JSON call is open while its text is
+/// an incomplete JSON value. A free-form call is always open, because its text has no defined end.
 #[derive(Clone, Debug, Default)]
 pub struct OpenCalls {
     pub unfinished: CallList,
-    /// Subset of `unfinished`: the named calls without argument text.
+    /// The calls in `unfinished` that have a name but no argument text.
     pub waiting: LazyBox<CallList>,
 }
 
@@ -147,47 +147,47 @@ pub struct Choice {
     pub by_index: ByIndex,
     /// The call that was addressed last.
     pub latest: Option<usize>,
-    /// R3c3: the call at each position in the last list with several fragments.
+    /// R3c3: for each position in a list with several fragments, the call that the last fragment there belonged to.
     pub multi: LazyBox<Map<u32, usize>>,
-    /// R1d, R3a3: calls that lost their id or index, keyed by that id or index, the name and the canonical arguments.
+    /// R1d, R3a3: for each complete call that lost its id or index to a later call, this id or index, its name and its
+    /// canonical arguments.
     pub payloads: LazyBox<Set<(DisplacedKey, String, String)>>,
     open_json: LazyBox<OpenCalls>,
-    /// Free-form calls are tracked separately, because a call cannot mix JSON and free-form text.
+    /// Open free-form calls. They are separate because a call cannot mix JSON and free-form text.
     open_text: LazyBox<OpenCalls>,
     /// Calls that have a name but no start event yet.
     pub unstarted: Vec<usize>,
-    /// Set once a tool name has arrived in pieces.
+    /// A tool name has arrived in pieces, so later names may do so too.
     pub joins_names: bool,
     /// Calls that were opened without a name, in order of creation.
     pub unnamed: VecDeque<usize>,
-    /// Calls with argument text that no event has shown yet.
+    /// The calls with argument text that has not been emitted yet.
     pending_calls: LazyBox<Set<usize>>,
-    /// Set once an index has moved from one call to another, so that indexes do not determine the order of calls.
+    /// An index has moved from one call to another, so the order of the indexes is not the order of the calls.
     pub rebound: bool,
     pub finish: LazyBox<FinishState>,
     pub metadata: LazyBox<RawMembers>,
     /// Items that the stream opens and closes explicitly.
     pub item_index: LazyBox<ItemIndex>,
-    /// Item parts with accepted text that no event has shown yet.
+    /// The parts of items that hold back text.
     partly: LazyBox<Set<Spot>>,
-    /// Calls that are not dropped, keyed by the first id that each call received. `None` until `list_owners` is called.
-    #[allow(clippy::box_collection)] // few choices need it
+    /// The calls by the first id that they received, without dropped calls. `None` until `list_owners` is called.
+    #[allow(clippy::box_collection)] // boxed because few choices need it
     owners: Option<Box<HashMap<Id, BTreeSet<usize>>>>,
     /// Calls that have changed since the last complete message that omitted them. Empty until the first complete
     /// message arrives.
     pub changed: BTreeSet<usize>,
     pub message_seen: bool,
-    /// A call has been emitted as final.
+    /// The final event of a call has been emitted.
     pub has_closed_call: bool,
-    /// The parts and calls of the choice are closed.
+    /// The parts and calls of the choice have been closed.
     pub closed: bool,
     /// Number of the first part in the current step.
     pub step: u32,
 }
 
 impl Choice {
-    /// Returns true if accepted input is still held back: a call without a start event, or text that no event has
-    /// shown.
+    /// Returns true if input is still held back: a call has no start event yet, or no event has shown some of its text.
     pub fn has_pending(&self) -> bool {
         let latest = self.latest.and_then(|slot| self.get(slot));
         let holds_back = latest.filter(|call| !call.dropped).is_some_and(|call| {
@@ -197,7 +197,7 @@ impl Choice {
             let call = self.get(*slot);
             call.is_some_and(|call| !(call.started || call.dropped))
         };
-        // Clients parse the arguments of a call at the finish reason; fragments that follow would come too late.
+        // Clients parse the arguments of a call when the finish reason arrives, and would ignore later fragments.
         let is_early = self.finish.raw.is_some() && !self.closed && self.has_cut_call();
         holds_back
             || is_early
@@ -207,7 +207,7 @@ impl Choice {
             || !self.partly.is_empty()
     }
 
-    /// Returns true if the arguments of the latest call are JSON that is not complete yet.
+    /// Returns true if the call that was addressed last has incomplete JSON arguments.
     #[inline]
     pub fn has_cut_call(&self) -> bool {
         let latest = self.latest.and_then(|slot| self.get(slot));
@@ -217,8 +217,8 @@ impl Choice {
         })
     }
 
-    /// Updates `partly` after a part has changed. An open part may hold back half of a surrogate pair, or opening text
-    /// that deltas may repeat. Redacted text is held back until the part closes.
+    /// Updates `partly` after a part has changed. An open part holds back half of a surrogate pair, text of its opening
+    /// event that deltas may repeat, or the text of redacted reasoning.
     pub fn update_pending_part(&mut self, spot: Spot) {
         let waits = self.one(spot).is_some_and(|(one, part)| {
             let waits = one.joiner.is_pending() || one.snapshot.is_some();
@@ -279,7 +279,7 @@ impl Choice {
         Ok(slot)
     }
 
-    /// Returns the first open call that has no name yet.
+    /// Returns the first call that has no name yet and is neither dropped nor final.
     #[inline]
     pub fn first_unnamed(&mut self) -> Option<usize> {
         while let Some(slot) = self.unnamed.front().copied() {
@@ -293,7 +293,8 @@ impl Choice {
         None
     }
 
-    /// Records that the call was addressed, and through which index.
+    /// Records that a fragment with this index addressed the call. Later fragments with the index address the same
+    /// call.
     pub fn bind(&mut self, slot: usize, index: Option<i64>) {
         self.latest = Some(slot);
         let Some(index) = index else {
@@ -313,7 +314,7 @@ impl Choice {
         }
     }
 
-    /// Updates the lists of open calls after the call has changed.
+    /// Updates the lists of open calls after a change to this call.
     pub fn track(&mut self, slot: usize) {
         let Some(call) = self.calls.get(slot) else {
             return;
@@ -330,7 +331,7 @@ impl Choice {
         }
     }
 
-    /// Updates `pending_calls`, the set of calls with held-back text.
+    /// Adds the call to `pending_calls` or removes it, depending on whether some of its text has not been emitted yet.
     #[inline]
     pub fn update_pending_call(&mut self, slot: usize) {
         let Some(call) = self.calls.get(slot) else {
@@ -351,8 +352,8 @@ impl Choice {
         }
     }
 
-    /// R3c2: returns an unfinished call of the given type: the last addressed call if it is unfinished, otherwise the
-    /// call that became unfinished last.
+    /// R3c2: returns the last addressed call if it is unfinished and of the given type. Otherwise returns the call of
+    /// this type that was added last to the open calls.
     pub fn latest_unfinished(&self, custom: bool) -> Option<usize> {
         let latest = self.latest.and_then(|slot| self.get(slot));
         let open = |call: &&Call| call.custom == custom && !call.is_complete() && !call.dropped;
@@ -362,7 +363,8 @@ impl Choice {
         }
     }
 
-    /// Returns the latest unfinished call that can accept the payload. Only the last few calls are checked.
+    /// Returns the latest unfinished call to which the piece can be appended. Checks only the last `CANDIDATES`
+    /// unfinished calls.
     pub fn accepting(
         &self,
         piece: &[u8],
@@ -376,10 +378,10 @@ impl Choice {
         })
     }
 
-    /// Returns true if a `function_call` call repeats one of the last calls from `tool_calls`.
+    /// Returns true if a call in `function_call` repeats one of the last calls from `tool_calls`.
     ///
-    /// A call with the same name is treated as different only if its complete arguments differ, because no gateway
-    /// sends some calls in `tool_calls` and others as `function_call`.
+    /// No gateway sends some calls in `tool_calls` and others in `function_call`. A call with the same name is
+    /// therefore a different call only if its complete arguments differ.
     pub fn mirrors(&mut self, name: &str, arguments: &[u8]) -> bool {
         let whole = is_whole(arguments);
         let last = self.calls.iter_mut().rev().take(MIRRORED);
@@ -392,8 +394,8 @@ impl Choice {
         })
     }
 
-    /// Marks the other open calls as ambiguous after one call received a fragment that may belong to one of them. Their
-    /// next pieces may also be assigned to the wrong call.
+    /// Marks the other open calls as ambiguous, because the fragment that the call `chosen` received may belong to one
+    /// of them. Their next pieces may also be assigned to the wrong call.
     pub fn mark_ambiguous(&mut self, chosen: usize, code: Code) {
         let custom = self.get(chosen).is_some_and(|call| call.custom);
         let open = self.open_calls(custom).unfinished.latest();
@@ -414,7 +416,8 @@ impl Choice {
         }
     }
 
-    /// Remembers a complete call that loses its id or index, so that a replay of its arguments is still recognized.
+    /// Stores the name and arguments of a complete call that loses its id or index to a later call. A replay of the
+    /// call is then still recognized.
     pub fn remember(&mut self, slot: usize, key: DisplacedKey) {
         if let Some(call) = self.calls.get_mut(slot)
             && call.is_complete()
@@ -430,7 +433,7 @@ impl Choice {
             .contains(&(key.clone(), name.to_owned(), canonical))
     }
 
-    /// Sets `id`, the first id that the call received.
+    /// Sets the first id that the call received.
     pub fn set_id(&mut self, slot: usize, id: Id) {
         let Some(call) = self.calls.get_mut(slot) else {
             return;
@@ -441,7 +444,7 @@ impl Choice {
         call.id = Some(id);
     }
 
-    /// Drops the call, or restores it.
+    /// Marks the call as dropped or not dropped. A dropped call is not part of the response.
     pub fn set_dropped(&mut self, slot: usize, dropped: bool) {
         let Some(call) = self.calls.get_mut(slot) else {
             return;
@@ -457,7 +460,7 @@ impl Choice {
         }
     }
 
-    /// Builds `owners`, from which `owned` reads.
+    /// Builds `owners`, the table that `owned` uses, unless it exists already.
     pub fn list_owners(&mut self) {
         if self.owners.is_some() {
             return;
@@ -471,8 +474,8 @@ impl Choice {
         self.owners = Some(Box::new(owners));
     }
 
-    /// Returns the calls that are not dropped and whose first received id is `id`, in order of creation, starting at
-    /// slot `from`.
+    /// Returns the calls whose first received id is `id`, in order of creation, starting at slot `from`. Excludes
+    /// dropped calls.
     pub fn owned(&self, id: &str, from: usize) -> impl Iterator<Item = usize> + '_ {
         let owned = self.owners.as_ref().and_then(|owners| owners.get(id));
         owned
@@ -480,14 +483,14 @@ impl Choice {
             .flat_map(move |owned| owned.range(from..).copied())
     }
 
-    /// Removes the first `count` calls from the changed calls, and returns those that were removed, in order.
+    /// Removes from `changed` the calls whose slot is less than `count`, and returns them in order of creation.
     pub fn take_changed(&mut self, count: usize) -> Vec<usize> {
         let later = self.changed.split_off(&count);
         let taken = std::mem::replace(&mut self.changed, later);
         taken.into_iter().collect()
     }
 
-    /// Records the final result of the call.
+    /// Stores the final result of the call.
     pub fn set_verdict(&mut self, slot: usize, verdict: Verdict) {
         if let Some(call) = self.calls.get_mut(slot) {
             call.verdict = Some(Box::new(verdict));
@@ -495,7 +498,7 @@ impl Choice {
         }
     }
 
-    /// AM10: removes all calls, because the response restarts.
+    /// AM10: removes all calls, because the response starts again.
     pub fn forget_calls(&mut self) {
         self.calls.clear();
         self.has_closed_call = false;
@@ -527,8 +530,9 @@ impl Choice {
         undecided.map(|call| call.slot).collect()
     }
 
-    /// Returns the calls that are not dropped, in their final order: by index if each call has its own index and no
-    /// index moved between calls, otherwise in order of arrival. The call of `function_call` has no index.
+    /// Returns the calls that are not dropped, in their final order. They are sorted by index if each call has one
+    /// index of its own, no index moved between calls, and no call came from `function_call`. Otherwise, they are in
+    /// order of creation.
     pub fn in_order(&self) -> Vec<usize> {
         let mut slots = self.live();
         let index = |slot: usize| {
@@ -543,21 +547,23 @@ impl Choice {
         slots
     }
 
-    /// Returns the shown calls that the client must run. Only these justify the finish reason `tool_calls`.
+    /// Returns the shown calls that the client must run, in their final order. Only such calls justify the finish
+    /// reason `tool_calls`.
     pub fn client_calls(&self) -> Vec<&Call> {
         let shown = self.shown();
         let calls = shown.iter().filter_map(|slot| self.get(*slot));
         calls.filter(|call| !call.provider_executed).collect()
     }
 
-    /// Returns the calls that have a name, arguments or a final result, in their final order.
+    /// Returns the calls that have a name, arguments or a final result, in their final order. Only these are part of
+    /// the response.
     pub fn shown(&self) -> Vec<usize> {
         let mut slots = self.in_order();
         slots.retain(|slot| self.get(*slot).is_some_and(is_more_than_a_guess));
         slots
     }
 
-    /// Returns true if `shown` is not empty.
+    /// Returns true if `shown` would return at least one call.
     pub fn has_shown(&self) -> bool {
         let mut calls = self.calls.iter().filter(|call| !call.dropped);
         calls.any(is_more_than_a_guess)
@@ -568,7 +574,7 @@ fn is_more_than_a_guess(call: &Call) -> bool {
     call.verdict.is_some() || !call.name.is_empty() || !call.is_empty()
 }
 
-/// Stores unmodeled members that do not fit into another event. They are emitted with the `Finished` event.
+/// Stores unmodeled members that no other event can contain. The `Finished` event of the choice contains them.
 pub fn leave(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, metadata: &str) -> ParseResult {
     let more = choice.metadata.add(metadata);
     ctx.spend_growth(more)

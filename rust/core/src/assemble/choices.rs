@@ -1,6 +1,6 @@
-//! The choices of one stream: finds them by index and tracks whether any of them holds back accepted input.
+//! Stores the choices of one stream, finds them by index, and tracks whether any of them holds back input.
 //!
-//! A caller selects a choice before changing it, so that `has_pending` has to recheck only that choice.
+//! A caller selects a choice before changing it, so `has_pending` must check only that choice again.
 
 use crate::assemble::choice::Choice;
 use crate::model::small_map::List;
@@ -17,7 +17,7 @@ impl Numbered for Choice {
     }
 }
 
-/// Choices in order of first appearance; sorted by index at the end of the stream.
+/// The choices, in order of first appearance until they are sorted by index at the end of the stream.
 #[derive(Debug, Default)]
 pub struct Choices {
     all: List<Choice>,
@@ -25,7 +25,8 @@ pub struct Choices {
     at: usize,
     /// Positions of the other choices that hold back input.
     pending: Set<usize>,
-    /// Caches the result of `has_pending`. Set once the choices are being closed, because any of them may change then.
+    /// Set while all choices may change without being selected. It then caches the result of `has_pending`, once
+    /// computed.
     ended: Option<Cell<Option<bool>>>,
 }
 
@@ -40,19 +41,19 @@ impl Choices {
         self.all.position(index)
     }
 
-    /// Selects the choice with this index, so that it can be changed.
+    /// Selects the choice with this index and returns it, so that the caller can change it.
     #[inline]
     pub fn turn_to(&mut self, index: i32) -> Option<&mut Choice> {
         let position = self.all.position(index)?;
         self.turn(position)
     }
 
-    /// Adds a choice whose index is new, and returns its position.
+    /// Adds a choice and returns its position. The list must not contain a choice with the same index.
     pub fn add(&mut self, choice: Choice) -> usize {
         self.all.push(choice)
     }
 
-    /// Selects the choice at this position, so that it can be changed.
+    /// Selects the choice at this position and returns it, so that the caller can change it.
     #[inline]
     pub fn turn(&mut self, position: usize) -> Option<&mut Choice> {
         if position != self.at || self.ended.is_some() {
@@ -76,7 +77,7 @@ impl Choices {
         self.at = position;
     }
 
-    /// Returns true if any choice holds back input that no event has shown.
+    /// Returns true if any choice still holds back input.
     pub fn has_pending(&self) -> bool {
         let Some(ended) = &self.ended else {
             return !self.pending.is_empty()
@@ -97,7 +98,7 @@ impl Choices {
         self.all.iter()
     }
 
-    /// Iterates over all choices to close them.
+    /// Iterates over all choices, so that the caller can close them.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Choice> {
         self.ended = Some(Cell::default());
         self.all.iter_mut()

@@ -1,8 +1,7 @@
-//! Ends a stream: handles the terminal marker, the end of the input and upstream errors, closes the open parts and
-//! calls, and sets the completeness.
+//! Ends a stream after the terminal marker, the end of the input or an upstream error: closes the open parts and calls,
+//! and determines whether the response is complete.
 //!
-//! This module determines the order in which parts and calls close; the modules in `part` determine how each one
-//! closes.
+//! The modules in `part` close single parts and calls; this module determines their order.
 
 use crate::assemble::Assembler;
 use crate::assemble::EndOnWire;
@@ -28,50 +27,49 @@ use crate::model::policy::MissingTerminal;
 use crate::model::spec::Code;
 use std::borrow::Cow;
 
-/// How complete a choice was when the input ended, from the best case to the worst.
+/// How complete a choice is when the input ends, from complete to incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ChoiceEnd {
     /// The choice has a finish reason.
     Reasoned,
-    /// The stream closed every item that it opened, but sent no finish reason.
+    /// The choice has no finish reason, but every part, call and item that the stream opened is closed.
     Closed,
-    /// Something is open, or a call continued after the finish reason and is incomplete.
+    /// A part, call or item is open, or a call that continued after the finish reason is incomplete.
     Open,
 }
 
-/// How the end of the input is interpreted.
+/// How the assembler interprets the end of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// The dialect has no terminal marker, and the response is complete.
+    /// The response is complete. The dialect has no terminal marker.
     Whole,
-    /// There is no terminal marker, but every choice has a finish reason.
+    /// The response is assumed to be complete, because every choice has a finish reason.
     Reasoned,
-    /// There is neither a terminal marker nor a finish reason, but the policy treats the response as complete.
+    /// The response is assumed to be complete, because the policy does not require a terminal marker or finish reason.
     Unstated,
     Cut,
 }
 
-/// The reason for closing all choices.
+/// Why all choices are closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Closing {
-    /// The terminal marker arrived. It also ends choices without a finish reason.
+    /// The terminal marker arrived, so choices without a finish reason have ended too.
     Marked,
     /// Every choice has a finish reason.
     Reasoned,
-    /// The policy treats the response as complete: nothing is open, and no finish reason is added to choices without
-    /// one.
+    /// The policy treats the response as complete. No `Finished` event is emitted for choices without a finish reason.
     Unstated,
-    /// The stream was truncated; only choices with a finish reason have ended.
+    /// The stream was truncated. Only choices with a finish reason have ended.
     Cut,
 }
 
 impl Assembler {
-    /// Returns true if accepted input is still held back, such as a call or text that no event has shown.
+    /// Returns true if input is still held back: some call or text has not been emitted yet.
     pub(crate) fn has_pending(&self) -> bool {
         self.choices.has_pending()
     }
 
-    /// Handles the terminal marker or the end of a complete body.
+    /// Ends the response as complete, because the terminal marker arrived or a complete body was read.
     pub fn done(&mut self, out: &mut Output<'_>) -> ParseResult {
         if self.over {
             return Ok(());
@@ -79,14 +77,14 @@ impl Assembler {
         self.over = true;
         self.close(out, Closing::Marked)?;
         if self.choices.is_empty() {
-            // There is neither content nor a finish reason.
+            // The response has neither content nor a finish reason.
             out.diagnose(Code::FINISH_MISSING, None, "")?;
         }
         self.completeness = Completeness::Complete;
         Ok(())
     }
 
-    /// Handles the end of the input.
+    /// Ends the response because the input has ended. Does nothing if a terminal marker or an error already ended it.
     pub fn end(
         &mut self,
         out: &mut Output<'_>,
@@ -117,9 +115,9 @@ impl Assembler {
         }
     }
 
-    /// Returns how to interpret the end of the input at this point.
+    /// Returns what the end of the input means: whether the response is complete, assumed to be complete, or truncated.
     fn outcome(&self, assumes: MissingTerminal, rest: UnfinishedInput, input: InputEnd) -> Outcome {
-        // An unfinished event after the finish reason may contain more of the response.
+        // An unfinished event may contain more of the response, even after the finish reason.
         if rest != UnfinishedInput::Nothing
             || input == InputEnd::Broken
             || self.end_on_wire == EndOnWire::BrokenOff
@@ -134,7 +132,7 @@ impl Assembler {
         }
     }
 
-    /// Closes all choices after the input ended too early. `code` is the diagnostic to report or raise.
+    /// Ends the response as truncated and closes all choices. `code` is the diagnostic to record or raise.
     fn end_cut(
         &mut self,
         out: &mut Output<'_>,
@@ -166,7 +164,7 @@ impl Assembler {
         out.diagnose(code, None, position.name())
     }
 
-    /// Handles an error sent by the gateway and closes all choices.
+    /// Ends the response as truncated and closes all choices, because the gateway sent an error.
     pub fn upstream_error(
         &mut self,
         out: &mut Output<'_>,
@@ -196,7 +194,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// Returns true if neither content nor an error has arrived.
+    /// Returns true if no choice and no error has arrived.
     pub(crate) fn is_blank(&self) -> bool {
         self.choices.is_empty() && self.error.is_none()
     }
@@ -205,7 +203,7 @@ impl Assembler {
         self.completeness
     }
 
-    /// Closes all choices.
+    /// Closes all choices and emits the token counts. Then emits `Finished` for each choice that has ended.
     fn close(&mut self, out: &mut Output<'_>, closing: Closing) -> ParseResult {
         self.choices.sort_by_key(|choice| choice.index);
         let mut ctx = RuleContext {
@@ -267,8 +265,8 @@ impl Assembler {
         parts
     }
 
-    /// If the end is assumed, emits the `Finished` event that a terminal marker would cause for each choice without a
-    /// finish reason.
+    /// Emits a `Finished` event for each choice without a finish reason, if the response is assumed to be complete.
+    /// These events are not part of the response. Conversion uses them if the target format requires a finish reason.
     pub(crate) fn assumed_ends(&self, sink: &mut dyn Sink) {
         if self.completeness == Completeness::Assumed {
             let choices = self.choices.iter();
@@ -278,7 +276,8 @@ impl Assembler {
         }
     }
 
-    /// Returns the arguments that were emitted so far for call `part`, or `None` if no call has this number.
+    /// Returns the arguments emitted so far for the call with part number `part`, or `None` if no such call has been
+    /// emitted.
     pub fn shown_arguments(&self, part: u32) -> Option<Cow<'_, str>> {
         let calls = self.choices.iter().flat_map(|choice| &choice.calls);
         let call = calls
@@ -288,7 +287,8 @@ impl Assembler {
         Some(text_of(shown.unwrap_or_default()))
     }
 
-    /// Emits the close events from which the current response can be rebuilt.
+    /// Emits the events from which the current response can be built: the closing event of each part, even if the part
+    /// is still open, and the events about the whole response.
     pub fn snapshot(&self, sink: &mut dyn Sink) {
         if let Some(started) = &self.started {
             sink.event(&started.event());
@@ -310,8 +310,8 @@ impl Assembler {
     }
 }
 
-/// Closes the parts of a choice in order, then its calls. Text that arrives later opens a new part; later calls are
-/// reported as late.
+/// Closes the parts of a choice in order, then its calls. Text that arrives later opens a new part, but calls that
+/// arrive later are only reported as late.
 pub fn close_choice(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -348,8 +348,8 @@ fn conclude(out: &mut Output<'_>, choice: &mut Choice) -> ParseResult {
     Ok(())
 }
 
-/// Returns how complete the choice is. A choice without a finish reason is at best `Closed`, even if all of its items
-/// were closed.
+/// Returns how complete the choice is. A call that continued after the finish reason and is incomplete makes the choice
+/// open.
 fn end_of(choice: &Choice) -> ChoiceEnd {
     let mut calls = choice
         .shown()

@@ -1,6 +1,6 @@
-//! Chooses among several finish reasons, and makes the chosen one consistent with the calls of the choice.
+//! Chooses among several finish reasons of a choice, and makes the chosen one consistent with the choice's calls.
 //!
-//! Each dialect has its own table that maps its words to reasons.
+//! `model/finish_words` maps the finish reasons of each dialect to those used here.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::FinishState;
@@ -10,8 +10,8 @@ use crate::model::event::WireFact;
 use crate::model::output::Output;
 use crate::model::spec::Code;
 
-/// Returns the rank of a finish reason: the more incomplete the response, the higher the rank. Of two reasons, the one
-/// with the higher rank is used.
+/// Returns the rank of a finish reason, which is higher if the reason means a less complete response. Of two reasons,
+/// the one with the higher rank is used.
 fn weight(reason: &str) -> u8 {
     match reason {
         "stop" | "tool_calls" => 0,
@@ -20,24 +20,23 @@ fn weight(reason: &str) -> u8 {
     }
 }
 
-/// What the end of a choice implies for its open calls.
+/// What the end of a choice means for its calls that are still open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallsEnd {
     /// The finish reason means success, so a call without arguments is complete.
     Success,
-    /// No finish reason was sent, but the stream has ended.
+    /// The stream has ended without a finish reason.
     Unstated,
-    /// The finish reason means that the response is incomplete, so an unfinished call is not an anomaly.
+    /// The finish reason means that the response is incomplete, so an incomplete call is not reported.
     Unfinished,
-    /// The finish reason means that the response failed, so a call may not be meant to run even if its JSON is
-    /// complete.
+    /// The finish reason means that the response failed, so no call is complete, even if its JSON is.
     Failed,
     /// The input ended too early.
     Cut,
 }
 
-/// Returns what a choice with this finish reason implies for its open calls. `ended`: the stream has ended, even for
-/// choices without a finish reason.
+/// Returns what the finish reason of a choice means for its open calls. `ended`: the choice has ended even if it has no
+/// finish reason.
 pub fn end_of_calls(finish: &FinishState, ended: bool) -> CallsEnd {
     match finish.reason {
         Some("stop" | "tool_calls") => CallsEnd::Success,
@@ -48,10 +47,10 @@ pub fn end_of_calls(finish: &FinishState, ended: bool) -> CallsEnd {
     }
 }
 
-/// Records a finish reason, as sent and as mapped. The first reason is used, unless a later mapped reason has a higher
-/// rank.
+/// Records a finish reason as received, and its meaning if known. The first reason is used unless a later one has a
+/// higher rank.
 ///
-/// "natural" stands for a normal end: `stop`, or `tool_calls` if there are calls.
+/// The meaning "natural" stands for a normal end: `stop`, or `tool_calls` if there are calls.
 pub fn take_reason(
     out: &mut Output<'_>,
     choice: &mut Choice,
@@ -85,15 +84,16 @@ pub fn take_reason(
         finish.raw = Some(raw.to_owned());
         finish.reason = Some(reason);
     } else if holds > reason.map_or(0, weight) {
-        out.mark_misread("finish_again"); // clients use the last one
+        out.mark_misread("finish_again"); // clients use the last reason
     }
     Ok(())
 }
 
-/// Returns the final reason of a choice. Unanswered client `calls` turn `stop` or a missing reason into `tool_calls`;
-/// `tool_calls` without calls becomes `stop`.
+/// Returns the finish reason for the `Finished` event. It is `tool_calls` instead of `stop` or a missing reason if the
+/// client must answer any of the `calls`. It is `stop` instead of `tool_calls` if there are no calls.
 ///
-/// Calls that were answered in the stream itself (AI SDK: the server ran them and continued) do not change the reason.
+/// A call that the stream itself answers does not change the reason. In the AI SDK, the server runs such calls and
+/// continues.
 pub fn conclude(finish: &FinishState, calls: &[&Call]) -> &'static str {
     let waits = calls.iter().any(|call| !call.answered);
     match finish.reason {

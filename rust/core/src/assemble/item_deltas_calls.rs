@@ -1,4 +1,5 @@
-//! Handles the wire deltas of calls that the stream opens and closes explicitly. Complements `items`.
+//! The assembler's methods for tool calls that the stream opens and closes explicitly. `items` contains the methods for
+//! parts.
 
 use crate::assemble::Assembler;
 use crate::assemble::At;
@@ -42,7 +43,7 @@ use crate::model::output::Output;
 use crate::model::spec::Code;
 
 impl Assembler {
-    /// Opens a call. Its arguments are the snapshot in the opening event.
+    /// Opens a call. The arguments in the opening event are a snapshot, which deltas may repeat.
     pub fn call_opened(&mut self, out: &mut Output<'_>, call: CallFields<'_>) -> ParseResult {
         let Some(At { choice, mut ctx }) = self.item_choice(out, call.choice)? else {
             return Ok(());
@@ -85,7 +86,7 @@ impl Assembler {
                 let repeats = again && !undecided(item);
                 let parts = &mut choice.textual.parts;
                 let other = choice.item_index.learn(&mut ctx, item, &address, parts)?;
-                // The id of a repeated announcement is not reported as unstable.
+                // If the call is announced again, a different id is not reported as unstable.
                 let other = other.filter(|_| !again);
                 note_ids(&mut ctx, choice, item, &address, other)?;
                 if repeats {
@@ -110,7 +111,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// Appends a piece of argument text to a call.
+    /// Appends a piece of argument text to a call. Creates the call if no event opened it.
     pub fn call_text(
         &mut self,
         out: &mut Output<'_>,
@@ -140,7 +141,8 @@ impl Assembler {
         add_arguments(&mut ctx, choice, item, &text, address.index)
     }
 
-    /// Marks the call at this address as possibly lacking arguments: a member that was not read may contain them.
+    /// Marks the call at this address as possibly incomplete, because a member that was not read may contain its
+    /// arguments.
     pub fn call_misses_arguments(&mut self, choice: i32, address: Address<'_>) {
         let Some(choice) = self.choices.turn_to(choice) else {
             return;
@@ -152,7 +154,8 @@ impl Assembler {
         }
     }
 
-    /// Emits an event about a call in progress, without arguments. Returns false if no open call matches the address.
+    /// Emits a delta with metadata but without argument text for an open call. Returns false if no event can be
+    /// emitted: no open call has this address, or the call has no name yet.
     pub fn call_progress(
         &mut self,
         out: &mut Output<'_>,
@@ -172,7 +175,7 @@ impl Assembler {
         Ok(slot.is_some_and(|slot| progress(ctx.out, choice, slot, metadata)))
     }
 
-    /// Sets the complete arguments of a call, replacing the streamed arguments. Does not close the call.
+    /// Sets the complete arguments of a call, which replace the streamed arguments. Does not close the call.
     pub fn call_value(
         &mut self,
         out: &mut Output<'_>,
@@ -191,7 +194,7 @@ impl Assembler {
         }
     }
 
-    /// Records that a call will receive no more argument text. Its closing event has not arrived yet.
+    /// Records that a call will receive no more argument text, although its closing event has not arrived yet.
     pub fn call_paused(
         &mut self,
         out: &mut Output<'_>,
@@ -210,8 +213,8 @@ impl Assembler {
         Ok(())
     }
 
-    /// Closes a call, creating it first if it was not announced. If `arguments` is missing, the streamed arguments are
-    /// final.
+    /// Closes a call, and first creates it if it does not exist. If the closing event has no arguments, the streamed
+    /// arguments are final.
     pub fn call_closed(&mut self, out: &mut Output<'_>, call: CallFields<'_>) -> ParseResult {
         let Some(At { choice, mut ctx }) = self.item_choice(out, call.choice)? else {
             return Ok(());
@@ -240,8 +243,8 @@ impl Assembler {
                 return true;
             };
             again = call.verdict.is_some() && by_call_id;
-            // If the arguments differ, this is a new call that reuses the id, sent in a single delta (AI SDK) or as
-            // another item (Responses).
+            // Different arguments mean a new call that reuses the id. The AI SDK sends such a call in a single delta,
+            // Responses as another item.
             !again || is_same_or_empty(call, arguments)
         });
         let item = match known {
@@ -275,7 +278,8 @@ impl Assembler {
         apply_whole_call(&mut ctx, choice, item, name, &call)
     }
 
-    /// Applies a call from a terminal list.
+    /// Applies a call in a terminal list: completes and closes the streamed call that it repeats, or creates a new
+    /// call.
     pub fn restate_call(&mut self, out: &mut Output<'_>, call: CallFields<'_>) -> ParseResult {
         let Some(At { choice, mut ctx }) = self.item_choice(out, call.choice)? else {
             return Ok(());
@@ -312,7 +316,7 @@ fn traits<'a>(call: &CallFields<'_>, metadata: Option<&'a str>) -> Traits<'a> {
     }
 }
 
-/// Returns true if the item was found by call id: the address has no item id, or it has the item id of another item.
+/// Returns true if the address led to the item by its call id alone: it has no item id, or the item id of another item.
 fn is_by_call_id(choice: &Choice, item: usize, address: &Address<'_>) -> bool {
     let (Some(item_id), Some(item)) = (address.item_id, choice.item_index.get(item)) else {
         return address.item_id.is_none();
@@ -326,7 +330,8 @@ fn announce(choice: &mut Choice, item: usize) {
     }
 }
 
-/// Applies a call that arrived in one piece, and closes its item.
+/// Applies the complete name and arguments of a call, and closes its item unless the call is cut off or still in
+/// progress.
 fn apply_whole_call(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -348,7 +353,8 @@ fn apply_whole_call(
     {
         call.ending = fields.ending;
         if fields.ending != CallEnding::Whole {
-            // The end of the response decides the state of the call, unless a later event completes the call.
+            // The call stays open: a later event may complete it; otherwise, the end of the response determines its
+            // state.
             call.ended = fields.ending != CallEnding::Cut;
             return Ok(());
         }

@@ -1,6 +1,6 @@
-//! Applies the list of parts from the close of an item or from a terminal list.
+//! Applies the content list of an item, from the item's closing event or from a terminal list.
 //!
-//! `resolve/listed_parts` matches all listed parts of one kind with the item's parts in a single step.
+//! All listed parts of one kind are matched with the item's streamed parts together, by `resolve/listed_parts`.
 
 use crate::assemble::Assembler;
 use crate::assemble::At;
@@ -22,23 +22,24 @@ use crate::model::delta::PartAttributes;
 use crate::model::fault::Fault;
 use crate::model::output::Output;
 
-/// Maximum number of lists that are applied to one item. Applying a list takes time proportional to the item's text.
+/// Maximum number of lists that are applied to one item. Limits the total time, because each list takes time
+/// proportional to the item's text.
 const MAX_LISTS: u8 = 16;
 
 type Sort = (ItemKind, Channel, &'static str);
 
-/// The listed parts of one kind.
+/// The listed parts that have the same item kind, channel and reasoning kind.
 #[derive(Debug)]
 struct Group {
     entries: Vec<usize>,
-    /// `None`: each listed part is matched individually.
+    /// How the listed parts are applied together. `None`: they are applied one by one, or ignored.
     list: Option<TextList>,
     next_entry: usize,
 }
 
 impl Assembler {
-    /// Applies a list that contains the complete parts of an item. `again`: the list is a terminal list, which only
-    /// repeats content.
+    /// Applies a list that contains all parts of an item with their complete text. `again`: it is part of a terminal
+    /// list, which only repeats content.
     pub fn parts_listed(
         &mut self,
         out: &mut Output<'_>,
@@ -103,7 +104,7 @@ impl Assembler {
             .try_for_each(|list| list.end(&mut ctx, choice))
     }
 
-    /// Applies a part from a terminal list when no item has the listed id.
+    /// Applies one part of a terminal list on its own, because no streamed item was found for the list.
     fn restate_alone(
         &mut self,
         out: &mut Output<'_>,
@@ -122,8 +123,8 @@ impl Assembler {
     }
 }
 
-/// Matches the listed parts of one kind with the parts of their item. Returns `None` if they cannot be matched
-/// together. The parts in a terminal list are then applied individually; those in a closing event are ignored.
+/// Plans how the listed parts of one kind are applied to their item. Returns `None` if the item is not found or had too
+/// many lists. Parts of a terminal list are then applied one by one; those of a closing event are ignored.
 fn list_of(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -163,9 +164,9 @@ fn list_of(
     Ok(Some(TextList::new(choice, item, first, &texts)))
 }
 
-/// Returns the item whose parts have exactly the text of the listed parts: the item at the listed index, or else the
-/// latest open item. Returns `None` if neither item has this text. The item's id may differ from the listed id.
-/// Requires several parts, in the list or in the item.
+/// Returns the item whose parts have exactly the text of the listed parts, even if its id differs from the listed id.
+/// Checks the item at the listed index and the latest open item; returns `None` if neither has this text. Also returns
+/// `None` if there is only one part, both in the list and in the item.
 fn same_text(choice: &Choice, entry: &ListedPart<'_>, texts: &[&str]) -> Option<usize> {
     let item_index = &choice.item_index;
     let here = [

@@ -1,10 +1,10 @@
-//! Assembles parts that the stream opens and closes explicitly, as in every dialect except Chat.
+//! The assembler's methods for parts that the stream opens and closes explicitly, as in every dialect except Chat.
 //!
 //! An item is the unit that the wire format addresses: a Responses output item, an Anthropic content block, or an AI
-//! SDK block. It contains one call or several text-like parts. Each method handles one wire delta; the methods for
-//! calls are in `item_deltas_calls`. `item_index` finds the item for an address, `item_text` changes parts, `item_call`
-//! changes calls, `reannounced` handles calls that are announced twice, and `terminal_items` handles terminal lists.
-//! `metadata` is always the text of a JSON object.
+//! SDK block. It contains one call, or any number of text-like parts. Each method handles one kind of wire delta; the
+//! methods for calls are in `item_deltas_calls`. `item_index` finds the item for an address, `item_text` changes parts,
+//! `item_call` changes calls, `reannounced` handles calls that are announced twice, and `terminal_items` handles
+//! terminal lists. `metadata` is always the text of a JSON object.
 
 use crate::assemble::Assembler;
 use crate::assemble::At;
@@ -55,7 +55,8 @@ use crate::model::output::Output;
 use crate::model::spec::Code;
 
 impl Assembler {
-    /// Returns the choice, or `None` if it is closed or the stream has ended.
+    /// Returns the choice, or `None` if the choice or the stream has ended. A delta for a choice that has ended is
+    /// reported as late.
     pub(crate) fn item_choice<'a, 'o>(
         &'a mut self,
         out: &'a mut Output<'o>,
@@ -72,7 +73,7 @@ impl Assembler {
         Ok(Some(at))
     }
 
-    /// Opens an item that has no part yet.
+    /// Opens an item whose opening event contains no part.
     pub fn item_opened(
         &mut self,
         out: &mut Output<'_>,
@@ -109,7 +110,8 @@ impl Assembler {
         Ok(())
     }
 
-    /// Opens a part. `text` is the snapshot in the opening event.
+    /// Opens a part, unless it is open already. `text`: the text in the opening event, a snapshot that deltas may
+    /// repeat.
     pub fn part_opened(
         &mut self,
         out: &mut Output<'_>,
@@ -132,7 +134,7 @@ impl Assembler {
             known.is_some_and(|(one, part)| part.open && one.sub == at.address.sub)
         });
         if let Some(spot) = known {
-            // The part already exists: it was announced twice, or its deltas arrived first.
+            // The part is open already, because it was announced twice or its deltas arrived first.
             return put_metadata(&mut ctx, choice, spot, metadata);
         }
         let repeated = known_part(choice, item, &at);
@@ -188,7 +190,7 @@ impl Assembler {
         add_text(&mut ctx, choice, spot, text, at.address.sub, metadata)
     }
 
-    /// Sets the complete text of a part, replacing the streamed text. Does not close the part.
+    /// Sets the complete text of a part, which replaces the streamed text. Does not close the part.
     pub fn part_value(
         &mut self,
         out: &mut Output<'_>,
@@ -230,7 +232,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// Adds annotations, a signature and other attributes to a part.
+    /// Adds annotations, a signature, encrypted content and metadata to a part. Opens the part if it does not exist.
     pub fn part_attributes(
         &mut self,
         out: &mut Output<'_>,
@@ -273,7 +275,7 @@ impl Assembler {
         ctx.report(Code::LATE_DELTA, part.part)
     }
 
-    /// Closes a part. If `text` is missing, the streamed text is final.
+    /// Closes a part, and first creates it if it does not exist. If `text` is missing, the streamed text is final.
     pub fn part_closed(
         &mut self,
         out: &mut Output<'_>,
@@ -304,7 +306,7 @@ impl Assembler {
             None => opened(&mut ctx, choice, item, make(&at))?,
         };
         let item = spot.item;
-        // An item that had its own opening event, or whose parts are numbered, also has its own closing event.
+        // An item with its own opening event, or with numbered parts, also has its own closing event.
         let alone = choice
             .item_index
             .get(item)
@@ -318,8 +320,8 @@ impl Assembler {
         Ok(())
     }
 
-    /// Closes an item and all of its parts or its call. If `kind` is missing, closes the item that is open at the
-    /// address, regardless of its kind.
+    /// Closes an item with all of its parts or its call. If `kind` is missing, closes the open item at the address,
+    /// whatever its kind is.
     pub fn item_closed(
         &mut self,
         out: &mut Output<'_>,
@@ -369,7 +371,7 @@ impl Assembler {
         let Some(index) = address.index.filter(|_| kind.is_none()) else {
             return Ok(());
         };
-        // Deltas of another type may have opened other parts in the same block.
+        // Deltas of another type may have opened an item of another kind for the same block.
         choice
             .item_index
             .open_at(index)
@@ -377,7 +379,7 @@ impl Assembler {
             .try_for_each(|other| end_item(&mut ctx, choice, other, None, None))
     }
 
-    /// Notes that the message begins again: blocks that follow may repeat those at the same index.
+    /// Records that the message began again, so the blocks that follow may repeat earlier ones at the same index.
     pub fn message_repeated(&mut self, out: &mut Output<'_>, choice: i32) -> ParseResult {
         if let Some(At { choice, .. }) = self.item_choice(out, choice)? {
             choice.item_index.may_repeat = true;
@@ -385,8 +387,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// Applies a part from a terminal list: creates the part if it is missing and closes it if it is open, but never
-    /// appends to it.
+    /// Applies one part of a terminal list: closes the streamed part that it repeats, or creates a new part.
     pub fn restate_part(
         &mut self,
         out: &mut Output<'_>,
@@ -422,13 +423,13 @@ impl Assembler {
         close_part(&mut ctx, choice, spot, metadata, alone)
     }
 
-    /// Ends a step: ids and indexes may be reused for other items. Closes open text parts; open calls stay open until
-    /// the end.
+    /// Ends a step, after which ids and indexes may be reused for other items. Closes the open text parts; open calls
+    /// stay open until the choice ends.
     pub fn forget_addresses(&mut self, out: &mut Output<'_>, choice: i32) -> ParseResult {
         let Some(At { choice, mut ctx }) = self.item_choice(out, choice)? else {
             return Ok(());
         };
-        // Earlier steps left only calls open, and those stay open until the end.
+        // Items of earlier steps that are still open are calls, which stay open until the choice ends.
         for item in choice.item_index.opened_here() {
             let record = choice.item_index.get(item);
             if record.is_some_and(|item| item.first.is_some() || item.kind != ItemKind::Call) {
@@ -441,7 +442,7 @@ impl Assembler {
     }
 }
 
-/// Returns the part reference without the members of its address that [`usable`] rejects.
+/// Returns the reference without the unusable ids and indexes of its address.
 pub(crate) fn cleared<'a>(ctx: &RuleContext<'_, '_>, at: PartAt<'a>) -> PartAt<'a> {
     PartAt {
         address: usable(ctx, &at.address),
@@ -462,8 +463,8 @@ pub(crate) fn find(choice: &Choice, at: &PartAt<'_>, purpose: Purpose) -> Option
     choice.item_index.find(calls, at.kind, &at.address, purpose)
 }
 
-/// Returns true if the item is closed and neither the item nor the address has an id. A delta at the item's index then
-/// belongs to a new item, because no id links the delta to the closed item.
+/// Returns true if the item is closed and neither the item nor the address has an id. A delta at the index of such an
+/// item belongs to a new item.
 pub(crate) fn is_over(choice: &Choice, item: usize, address: &Address<'_>) -> bool {
     let ids = |item: &Item| item.item_id.is_some() || address.item_id.is_some();
     let item = choice.item_index.get(item);

@@ -1,9 +1,10 @@
-//! Turns wire deltas into events: assembles the parts and calls of one stream, and determines how the stream ended.
+//! Combines the wire deltas of one stream into parts and tool calls, emits their events, and determines whether the
+//! response is complete.
 //!
-//! `Assembler` is the facade: each method handles one kind of wire delta from a decoder. It does not depend on any
-//! dialect or framing. The identity rules are in `by_evidence`, the argument rules are in `arguments`, and the close
-//! rules are in `close_calls`. Events and diagnostics are emitted through `Output`. The methods for parts and calls
-//! that the stream opens and closes explicitly are in `items`.
+//! Decoders call the methods of `Assembler`, one for each kind of wire delta. The assembler contains no code for a
+//! specific dialect. `by_evidence` decides which call a fragment belongs to, `arguments` repairs argument text, and
+//! `close_calls` closes calls. `items` contains the methods for parts and calls that the stream opens and closes
+//! explicitly. All events and diagnostics are emitted through `Output`.
 
 pub(crate) mod append;
 pub(crate) mod append_items;
@@ -61,35 +62,36 @@ use crate::model::spec;
 use crate::model::spec::Code;
 use serde_json::Value;
 
-/// The parts and calls of one stream.
+/// Assembles the parts and calls of one stream from wire deltas.
 #[derive(Debug, Default)]
 pub struct Assembler {
     shared: Shared,
     choices: Choices,
-    /// Incremented by every operation on a choice, except one that appends the next piece to an open part or call.
+    /// Counts the operations on choices, except those that only append a piece to an open part or call.
     turn: ChangeCounter,
     attached: LazyBox<Attachments>,
     started: Option<Box<StartRecord>>,
     usage: Option<Box<UsageRecord>>,
     error: Option<Box<ErrorRecord>>,
     end_on_wire: EndOnWire,
-    /// The stream has ended; later deltas are ignored.
+    /// The stream has ended, so later deltas are ignored.
     over: bool,
     completeness: Completeness,
 }
 
-/// What the stream indicates about its own end, apart from the terminal marker and the finish reasons.
+/// What the stream has indicated about its end so far, in addition to terminal markers and finish reasons.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum EndOnWire {
     #[default]
     Unstated,
-    /// The dialect has no terminal marker, and input that ends here is complete.
+    /// The dialect has no terminal marker, and the response is complete if the input ends here.
     Whole,
-    /// The upstream reported that the stream broke off: the response is truncated, even if everything was closed.
+    /// The upstream reported that its stream broke off. The response is truncated even if every part and call was
+    /// closed.
     BrokenOff,
 }
 
-/// A choice and the context in which its rules run.
+/// A choice, borrowed for one delta together with the context that the rules need.
 pub(crate) struct At<'a, 'o> {
     choice: &'a mut Choice,
     ctx: RuleContext<'a, 'o>,
@@ -129,7 +131,8 @@ impl Assembler {
 
     // The response
 
-    /// Records the metadata of the response from its first chunk and emits `ResponseStarted`, once per stream.
+    /// Emits `ResponseStarted` with the fields of the first chunk and stores them for the snapshot. Later calls do
+    /// nothing.
     pub fn started(
         &mut self,
         out: &mut Output<'_>,
@@ -146,12 +149,14 @@ impl Assembler {
         Ok(())
     }
 
-    /// Returns the metadata of the first chunk.
+    /// Returns the metadata of the `ResponseStarted` event, or `None` if the event has no metadata or was not emitted
+    /// yet.
     pub fn start_metadata(&self) -> Option<&str> {
         self.started.as_ref()?.metadata()
     }
 
-    /// Records token counts. Counts that are not blank replace earlier ones; counts are never summed.
+    /// Stores token counts, which replace earlier ones unless every new count is absent or zero. Counts are never
+    /// summed.
     pub fn usage(&mut self, out: &mut Output<'_>, usage: Usage<'_>) -> ParseResult {
         let record = UsageRecord::new(usage);
         if !self.over && (self.usage.is_none() || !record.is_blank()) {
@@ -164,8 +169,8 @@ impl Assembler {
         Ok(())
     }
 
-    /// Merges token counts that arrive in several payloads. For each number, the last value is used; numbers are never
-    /// summed.
+    /// Merges token counts that arrive in several payloads. Each count that is present replaces the earlier value;
+    /// values are never summed.
     pub fn merge_usage(&mut self, out: &mut Output<'_>, usage: Usage<'_>) -> ParseResult {
         if self.over {
             return Ok(());
@@ -190,7 +195,7 @@ impl Assembler {
         self.over
     }
 
-    /// Reports a payload or member that the decoder does not recognize.
+    /// Emits an `Unknown` event for a payload or member that the decoder does not recognize.
     pub fn unknown(
         &mut self,
         out: &mut Output<'_>,
@@ -203,7 +208,7 @@ impl Assembler {
 
     // Text
 
-    /// Appends a piece of text.
+    /// Appends a piece of text to the open text part. If no text part is open, opens one.
     #[inline]
     pub fn text(
         &mut self,
@@ -215,7 +220,7 @@ impl Assembler {
         self.textual(out, choice, Channel::Text, "raw", text, metadata)
     }
 
-    /// Appends a piece of reasoning.
+    /// Appends a piece of reasoning to the open reasoning part. If no reasoning part is open, opens one.
     pub fn reasoning(
         &mut self,
         out: &mut Output<'_>,
@@ -227,7 +232,7 @@ impl Assembler {
         self.textual(out, choice, Channel::Reasoning, kind, text, metadata)
     }
 
-    /// Appends a piece of a refusal.
+    /// Appends a piece of a refusal to the open refusal part. If no refusal part is open, opens one.
     pub fn refusal(
         &mut self,
         out: &mut Output<'_>,
@@ -264,13 +269,13 @@ impl Assembler {
         }
     }
 
-    /// Returns true if `text` equals all text of the choice so far, and that text arrived in at least two pieces (AM9).
+    /// Returns true if `text` equals all text of the choice so far, and this text arrived in at least two pieces (AM9).
     pub fn restates(&self, choice: i32, text: &Text<'_>) -> bool {
         let choice = self.choices.find(choice);
         choice.is_some_and(|choice| choice.textual.restates(text))
     }
 
-    /// Returns true if a `function_call` fragment with a name repeats a call from `tool_calls`.
+    /// Returns true if this `function_call` fragment, which has a name, repeats a call from `tool_calls`.
     pub fn mirrors_call(&mut self, choice: i32, fragment: &Fragment<'_>) -> bool {
         let text = fragment.arguments.clone().map(|text| text.into_whole().0);
         let arguments = fragment.object_arguments.or(text.as_deref());
@@ -280,7 +285,8 @@ impl Assembler {
         choice.is_some_and(|choice| choice.mirrors(name, arguments))
     }
 
-    /// Changes the type of the open text part to reasoning.
+    /// Turns the open text part into reasoning: the text part closes with empty text, and its text is emitted as
+    /// reasoning.
     pub fn retype_text(&mut self, out: &mut Output<'_>, index: i32) -> ParseResult {
         if self.over {
             return Ok(());
@@ -289,8 +295,8 @@ impl Assembler {
         choice.textual.retype(&mut ctx)
     }
 
-    /// Adds attributes to the open reasoning part of the choice, or else to its next reasoning part. `details` is the
-    /// text of a JSON array.
+    /// Adds attributes to the open reasoning part of the choice. If no reasoning part is open, the next one gets them.
+    /// `details` is the text of a JSON array.
     pub fn reasoning_attributes(
         &mut self,
         out: &mut Output<'_>,
@@ -311,7 +317,8 @@ impl Assembler {
         choice.textual.attribute(&mut ctx, attributes)
     }
 
-    /// Adds annotations to the open text part, or else to the next text part. `list` is the text of a JSON array.
+    /// Adds annotations to the open text part. If no text part is open, the next one gets them. `list` is the text of a
+    /// JSON array.
     pub fn annotations(&mut self, out: &mut Output<'_>, index: i32, list: &str) -> ParseResult {
         if self.over {
             return Ok(());
@@ -322,7 +329,7 @@ impl Assembler {
 
     // Calls
 
-    /// Handles one fragment in a list of tool-call deltas.
+    /// Applies one fragment of a tool call to the call that it belongs to.
     #[inline]
     pub fn call(
         &mut self,
@@ -349,7 +356,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// Handles a complete message, which corrects and completes the streamed parts or is the only content.
+    /// Applies a complete message. It corrects and completes the streamed content, or is the only content.
     pub fn message(
         &mut self,
         out: &mut Output<'_>,
@@ -373,14 +380,14 @@ impl Assembler {
         Ok(())
     }
 
-    /// Restarts the choice from the beginning (AM10).
+    /// Discards all parts and calls of the choice, because the upstream starts the response again (AM10).
     pub fn restart(&mut self, out: &mut Output<'_>, index: i32) -> ParseResult {
         if self.over {
             return Ok(());
         }
         let At { choice, mut ctx } = self.at(out, index)?;
         if choice.closed {
-            // Content that was emitted as final cannot be withdrawn.
+            // Final events have already been emitted and cannot be withdrawn.
             return ctx.out.diagnose(Code::LATE_DELTA, None, "");
         }
         ctx.out.diagnose(Code::STREAM_RESTARTED, None, "")?;
@@ -396,7 +403,8 @@ impl Assembler {
         Ok(())
     }
 
-    /// Restarts the current step: discards its parts and calls, except calls and results that were emitted as final.
+    /// Discards the parts and calls of the current step, because the upstream starts the step again. Final calls and
+    /// tool results are kept.
     pub fn restart_step(&mut self, out: &mut Output<'_>, index: i32) -> ParseResult {
         let Some(At { choice, mut ctx }) = self.item_choice(out, index)? else {
             return Ok(());
@@ -419,14 +427,15 @@ impl Assembler {
         Ok(())
     }
 
-    /// Marks this point as a valid end of the input, for a dialect without a terminal marker (Gemini).
+    /// Records that the response is complete if the input ends here. Gemini needs this: it has no terminal marker.
     pub fn mark_valid_end(&mut self) {
         if self.end_on_wire != EndOnWire::BrokenOff {
             self.end_on_wire = EndOnWire::Whole;
         }
     }
 
-    /// Returns true if a call of the choice was emitted as final, so that the choice can no longer restart.
+    /// Returns true if the final event of any call in the choice has been emitted. The choice can then no longer
+    /// restart.
     pub fn has_reported_call(&self, index: i32) -> bool {
         let choice = self.choices.find(index);
         choice.is_some_and(|choice| choice.has_closed_call)
@@ -434,8 +443,7 @@ impl Assembler {
 
     // The end
 
-    /// Stores unmodeled members that do not fit into another event. They are emitted with the `Finished` event of the
-    /// choice.
+    /// Stores unmodeled members that no other event can contain. The `Finished` event of the choice contains them.
     pub fn choice_metadata(
         &mut self,
         out: &mut Output<'_>,
@@ -449,8 +457,8 @@ impl Assembler {
         leave(&mut ctx, choice, metadata)
     }
 
-    /// Counts data towards `max_text_bytes` before a decoder stores it until the end of the stream. A negative `growth`
-    /// releases such data.
+    /// Counts data that a decoder is about to store towards `max_text_bytes`. A negative `growth` means that the
+    /// decoder no longer stores the data.
     pub fn hold(&mut self, out: &mut Output<'_>, growth: Growth) -> ParseResult {
         let mut ctx = RuleContext {
             shared: &mut self.shared,
@@ -459,13 +467,16 @@ impl Assembler {
         ctx.spend_growth(growth)
     }
 
-    /// Records that the upstream reported a broken stream: the response is truncated, even if everything was closed.
+    /// Records that the upstream reported a broken stream. The response is truncated even if every part and call was
+    /// closed.
     pub fn cut(&mut self) {
         self.end_on_wire = EndOnWire::BrokenOff;
     }
 
-    /// Records the finish reason of a choice. `reason` is the result of looking up `raw_reason` in the dialect's table;
-    /// `natural` stands for a normal end: `stop`, or `tool_calls` if there are calls.
+    /// Records the finish reason of a choice. If the policy closes calls at the finish reason, or if a complete message
+    /// with calls arrived, the parts and calls of the choice close. `reason` is its meaning (`finish_words::meaning`).
+    /// If the policy closes calls at the finish reason, or if a complete message with calls arrived, the parts and
+    /// calls of the choice close.
     pub fn finish(
         &mut self,
         out: &mut Output<'_>,

@@ -1,4 +1,4 @@
-//! Owned copies of the start, usage and error of a stream, kept for its snapshot. Each can be emitted as an event
+//! Owned copies of the start event, token counts and error of a stream, from which the snapshot emits their events
 //! again.
 
 use crate::assemble::part::object_merge::Growth;
@@ -52,7 +52,8 @@ impl StartRecord {
 pub struct UsageRecord {
     numbers: Usage<'static>,
     raw: Option<Box<str>>,
-    /// Raw members of usage that arrives in several payloads. Joined only on demand, so that many payloads stay cheap.
+    /// Raw members of usage that arrives in several payloads. They are joined only on demand, so that each payload
+    /// stays cheap.
     members: Option<Box<RawMembers>>,
 }
 
@@ -73,7 +74,8 @@ impl UsageRecord {
         }
     }
 
-    /// Merges additional usage; for each number, the last value is used. Returns by how much the stored data grew.
+    /// Merges token counts; each count that is present replaces the earlier value. Returns by how much the stored raw
+    /// members grew.
     pub fn merge(&mut self, usage: Usage<'_>) -> Growth {
         let known = &mut self.numbers;
         for (known, sent) in [

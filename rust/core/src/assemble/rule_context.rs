@@ -1,5 +1,5 @@
-//! `Shared`: the state that all choices of one stream share: settings, counters for the limits, and ids in use.
-//! `RuleContext`: this state together with the output; every rule uses both.
+//! `Shared` is the state that all choices of one stream share: settings, counters for the limits, and call ids in use.
+//! `RuleContext` combines it with the output, because every rule uses both.
 //!
 //! The counters enforce the limits on calls, parts, arguments and text.
 
@@ -18,23 +18,22 @@ use crate::model::spec::Code;
 
 pub type ParseResult = Result<(), Fault>;
 
-/// Bytes counted in addition to the text for each value that is stored separately, such as a member of merged metadata
-/// or an annotation.
+/// The memory in bytes that is counted, besides the text, for a value that is stored separately. Such values are
+/// annotations and members of merged metadata.
 const ENTRY_BYTES: i64 = 640;
-/// The first separately stored values, up to this number, are counted without a fixed cost, so that ordinary metadata
-/// fits within a small `max_text_bytes`.
+/// The number of separately stored values for which only the text is counted, so that ordinary metadata fits within a
+/// small `max_text_bytes`.
 const FREE_ENTRIES: i64 = 512;
 
-/// Bytes counted for each part in addition to its text: for its state, its copy in a converter, and the events that
-/// close the part at the end of the stream.
+/// The memory in bytes that is counted for a part besides its text: its state, its copy in a converter, and its closing
+/// events at the end of the stream.
 const PART_BYTES: i64 = 2560;
-/// Bytes counted for each item that contains parts.
+/// The memory in bytes that is counted for an item, besides its parts.
 const ITEM_BYTES: i64 = 1024;
-/// The first parts and the first items, up to this number each, are counted without a fixed cost: only their text is
-/// counted.
+/// The number of parts, and of items, for which only the text is counted.
 const FREE_PARTS: u32 = 256;
 
-/// State shared by all choices. One per stream.
+/// The state that all choices of one stream share.
 #[derive(Debug, Default)]
 pub struct Shared {
     pub settings: LazyBox<Settings>,
@@ -43,23 +42,24 @@ pub struct Shared {
     calls: u64,
     argument_bytes: usize,
     text_bytes: i64,
-    /// Number of values that are counted towards `max_text_bytes` with a fixed cost each.
+    /// Number of values that are stored separately.
     entries: i64,
-    /// Ids seen on the wire for any call.
+    /// The call ids that the stream has contained so far.
     pub ids_seen: Set<Id>,
-    /// Ids assigned to closed calls.
+    /// The call ids that final events have reported or that a call has reserved.
     pub ids_given: LazyBox<Set<String>>,
     next_suffix: LazyBox<Map<String, u64>>,
-    /// The calls of the dialect may lack an id.
+    /// Calls may lack an id in this dialect.
     pub ids_optional: bool,
-    /// Ordinals of the payloads with the last call fragment (`called_at`) and the last token counts (`counted_at`).
+    /// Ordinal of the payload with the last call fragment. `counted_at` is that of the payload with the last token
+    /// counts.
     pub called_at: u64,
     pub counted_at: Option<u64>,
 }
 
 blank!(Set<String>, Map<String, u64>);
 
-/// The shared state and the output, borrowed for one delta.
+/// The context in which rules run: the shared state and the output, borrowed for one delta.
 pub struct RuleContext<'a, 'o> {
     pub shared: &'a mut Shared,
     pub out: &'a mut Output<'o>,
@@ -74,7 +74,7 @@ impl RuleContext<'_, '_> {
         self.out.diagnose(code, Some(part), "")
     }
 
-    /// Returns the fault for a limit that is exceeded.
+    /// Returns the fault for this limit if the limit is on and `beyond` returns true for it.
     fn cap(&self, name: LimitName, beyond: impl Fn(u64) -> bool) -> ParseResult {
         match self.out.config.limits.value(name) {
             Some(limit) if beyond(limit) => Err(Fault::limit(name, limit)),
@@ -82,7 +82,7 @@ impl RuleContext<'_, '_> {
         }
     }
 
-    /// Counts a new part and returns its number.
+    /// Returns the number of a new part, and counts the memory for it.
     pub fn next_part(&mut self) -> Result<u32, Fault> {
         let part = self.out.next_part()?;
         if part >= FREE_PARTS {
@@ -91,7 +91,7 @@ impl RuleContext<'_, '_> {
         Ok(part)
     }
 
-    /// Counts an item that the stream opens.
+    /// Counts a new item and the memory for it.
     pub fn count_item(&mut self) -> ParseResult {
         let items = self.shared.items;
         self.cap(LimitName::max_parts, |limit| items >= limit)?;
@@ -116,14 +116,13 @@ impl RuleContext<'_, '_> {
         Ok(())
     }
 
-    /// Checks the size of a fragment before it is examined, because a fragment above the limit could not be stored in
-    /// any form.
+    /// Checks that a fragment alone does not exceed `max_arguments_bytes`, before any work is spent on it.
     #[inline]
     pub fn check_piece(&self, size: usize) -> ParseResult {
         self.cap(LimitName::max_arguments_bytes, |limit| size as u64 > limit)
     }
 
-    /// Checks the limits after one fragment changed the size of a call's text, and updates the total.
+    /// Checks the limits on arguments after the size of a call's text has changed, and updates the total of all calls.
     #[inline]
     pub fn count_arguments(&mut self, before: usize, after: usize) -> ParseResult {
         self.cap(LimitName::max_arguments_bytes, |limit| after as u64 > limit)?;
@@ -135,7 +134,7 @@ impl RuleContext<'_, '_> {
         Ok(())
     }
 
-    /// Returns true if `more` additional bytes of a call's text would stay within the limits.
+    /// Returns true if a call's text of `before` bytes can grow by `more` bytes within the limits.
     #[inline]
     pub fn has_room_for_arguments(&self, before: usize, more: usize) -> bool {
         let limits = &self.out.config.limits;
@@ -148,7 +147,8 @@ impl RuleContext<'_, '_> {
             )
     }
 
-    /// Counts `more` bytes of text, reasoning, refusal or metadata, before they are stored.
+    /// Counts `more` bytes of text, reasoning, refusal or metadata towards `max_text_bytes`. Called before they are
+    /// stored.
     #[inline]
     pub fn spend_text(&mut self, more: i64) -> ParseResult {
         let total = self.shared.text_bytes + more;
@@ -163,13 +163,13 @@ impl RuleContext<'_, '_> {
         self.spend_text(i64::try_from(more).unwrap_or(i64::MAX))
     }
 
-    /// Counts the metadata that a merge added to the stored state.
+    /// Counts a change in the size of stored members towards `max_text_bytes`.
     pub fn spend_growth(&mut self, growth: Growth) -> ParseResult {
         self.spend_entries(growth.entries)?;
         self.spend_text(growth.bytes)
     }
 
-    /// Counts `more` values before they are stored separately. Their text is counted by `spend_text`.
+    /// Counts the fixed memory for `more` values that are stored separately. `spend_text` counts their text.
     pub fn spend_entries(&mut self, more: i64) -> ParseResult {
         let bytes = |entries: i64| (entries - FREE_ENTRIES).max(0).saturating_mul(ENTRY_BYTES);
         let before = self.shared.entries;
@@ -190,14 +190,15 @@ impl RuleContext<'_, '_> {
 }
 
 impl Shared {
-    /// Returns true if token counts arrived after the last call fragment, which shows that the gateway counted a
-    /// complete response. Counts in the same payload as a fragment do not show this, because some gateways send counts
-    /// in every chunk.
+    /// Returns true if token counts arrived in a later payload than the last call fragment. The response is then
+    /// complete, because gateways count the tokens of a complete response. The response is then complete, because
+    /// gateways count the tokens of a complete response. Counts in the same payload as a fragment do not show this,
+    /// because some gateways send counts in every chunk.
     pub fn is_counted(&self) -> bool {
         self.counted_at.is_some_and(|at| at > self.called_at)
     }
 
-    /// Adds `more` bytes of a call's text to the total, after `has_room_for_arguments` returned true.
+    /// Adds `more` bytes to the total size of all arguments. `has_room_for_arguments` must have returned true.
     #[inline]
     pub fn add_arguments(&mut self, more: usize) {
         self.argument_bytes += more;
@@ -210,13 +211,14 @@ impl Shared {
         }
     }
 
-    /// Returns an id for a call that received none. The id is the same in every run.
+    /// Returns an id for a call that received none. It depends only on the seed and the part number, so it is the same
+    /// in every run.
     pub fn minted_id(&self, part: u32) -> String {
         let seed = self.settings.seed.as_deref().unwrap_or("sw");
         format!("call_{seed}_{part}")
     }
 
-    /// Returns true if a call has used the id, in this stream or in an earlier turn.
+    /// Returns true if any call has received or reported this id, in this stream or in an earlier turn.
     pub fn is_used(&self, identity: &str) -> bool {
         self.ids_seen.contains(identity) || self.is_taken(identity)
     }
@@ -225,10 +227,10 @@ impl Shared {
         self.ids_given.contains(identity) || self.settings.known_call_ids.contains(identity)
     }
 
-    /// Returns `wanted`, or the first of `wanted__2`, `wanted__3` … that is used neither in the stream nor in an
-    /// earlier turn.
+    /// Returns `wanted` if it is free. Otherwise, returns the first of `wanted__2`, `wanted__3` … that no call has
+    /// used, in this stream or in an earlier turn.
     ///
-    /// A `wanted` id from the wire may already be in `ids_seen`; a minted id may not.
+    /// `minted`: the id is not from the wire, so it is free only if the stream has not contained it.
     pub fn fresh_id(&mut self, wanted: String, minted: bool) -> String {
         if !(self.is_taken(&wanted) || minted && self.ids_seen.contains(wanted.as_str())) {
             return wanted;

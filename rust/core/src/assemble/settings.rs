@@ -1,4 +1,4 @@
-//! The request's tools and other settings, indexed for the rules. Read once from the config.
+//! The request's tools and other settings, read once from the config and stored for fast lookups.
 
 use crate::model::config::Config;
 use crate::model::lazy_box::LazyBox;
@@ -6,7 +6,7 @@ use crate::model::lazy_box::blank;
 use std::collections::HashMap;
 use std::collections::HashSet;
 
-/// The tools that the caller supplied: for each name, whether the schema requires a parameter.
+/// The request's tools, if the caller supplied them: for each name, whether the tool has required parameters.
 #[derive(Clone, Debug, Default)]
 pub struct Tools {
     required: HashMap<String, bool>,
@@ -17,7 +17,7 @@ impl Tools {
         self.required.contains_key(name)
     }
 
-    /// Returns true if any tool name begins with `head` followed by `tail`.
+    /// Returns true if the name of any tool begins with `head` followed by `tail`.
     pub fn begins(&self, head: &str, tail: &str) -> bool {
         self.required.keys().any(|name| {
             name.strip_prefix(head)
@@ -25,26 +25,25 @@ impl Tools {
         })
     }
 
-    /// Returns true if a call of this tool cannot be complete without arguments.
+    /// Returns true if the tool has required parameters, so that a call without arguments is not complete.
     pub fn needs_arguments(&self, name: &str) -> bool {
         self.required.get(name).copied().unwrap_or(false)
     }
 }
 
-/// The members of the config that are looked up by key.
+/// The settings that the rules look up by key.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     pub tools: Tools,
     pub known_call_ids: HashSet<String>,
-    /// Included in minted ids to make them recognizable.
+    /// Text included in every minted call id, so that the caller can recognize such ids.
     pub seed: Option<String>,
 }
 
 blank!(Settings);
 
 impl Settings {
-    /// Reads the settings from the config. Allocates nothing if the config has no such settings, which is the usual
-    /// case.
+    /// Reads the settings from the config. Allocates nothing if the config has none of them, which is the usual case.
     pub fn of(config: &Config) -> LazyBox<Settings> {
         if config.tools.is_none() && config.known_call_ids.is_empty() && config.seed.is_none() {
             return LazyBox::default();

@@ -1,7 +1,7 @@
-//! Emits the current response as close events, one for each part, from which a `Response` is built.
+//! Emits the closing event of every part in its current state. A `Response` is built from these events.
 //!
-//! Changes nothing. Parts are in order of first appearance, except that calls are in their final order relative to each
-//! other.
+//! The state is not changed. Parts are in order of first appearance, except that calls are in their final order
+//! relative to each other.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::finish_reason::conclude;
@@ -17,13 +17,13 @@ use crate::model::event::Sink;
 
 enum SnapshotPart<'a> {
     Attachments(&'a Record),
-    /// The start event of a text part. This event contains the item id and precedes the close event.
+    /// The start event of a text part with an item id, which the closing event does not contain.
     Named(&'a TextPart, i32),
     Text(&'a TextPart, i32),
     Call(&'a Call, i32),
 }
 
-/// Emits the close event of every part of every choice.
+/// Emits the closing event of every part of every choice. For a text part with an item id, its start event comes first.
 pub fn emit_parts(
     shared: &Shared,
     choices: &[&Choice],
@@ -67,7 +67,8 @@ pub fn emit_parts(
     }
 }
 
-/// Emits the `Finished` event of a choice, as it was or would be emitted.
+/// Emits the `Finished` event of a choice. If the choice has not ended, the reason is the one that would be emitted
+/// now.
 pub fn emit_finished(choice: &Choice, give: impl FnOnce(&Event<'_>)) {
     let reason = choice.finish.concluded;
     let reason = reason.unwrap_or_else(|| conclude(&choice.finish, &choice.client_calls()));

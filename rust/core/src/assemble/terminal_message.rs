@@ -1,10 +1,10 @@
-//! Reconciles a complete message at the end of the stream with the streamed content. The message is authoritative: it
-//! corrects and completes the streamed content instead of being appended to it.
+//! Applies a complete message to the streamed content of a choice. The message corrects and completes the content; it
+//! is not appended to it.
 //!
 //! If a gateway responds to a streaming request with a complete body, the message is the only content. Content that the
-//! message omits is kept. If the message differs from the streamed content, the message takes precedence. The
-//! exceptions are arguments that are empty, shrink to `{}`, or are not a JSON object although the streamed arguments
-//! are an object. Each call in the message is complete, so the identity rules for deltas are not used.
+//! message omits is kept. If the message differs from the streamed content, the message takes precedence. However,
+//! complete streamed arguments are kept if the message has no arguments, `{}`, or arguments that are not a JSON object.
+//! The identity rules for deltas are not used, because each call in the message is complete.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::append_arguments::give;
@@ -30,7 +30,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::HashSet;
 
-/// Applies the complete message of one choice.
+/// Applies a complete message to its choice.
 pub fn reconcile(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -86,8 +86,7 @@ fn calls(
 ) -> ParseResult {
     choice.list_owners();
     let count = choice.calls.len();
-    // For a message with n calls, at most n streamed calls are examined. Otherwise, each of many messages would scan
-    // all calls.
+    // A message with n calls examines at most n streamed calls, so that many messages do not each scan all calls.
     let streamed = choice.calls.iter().filter(|call| was_streamed(call));
     let streamed = streamed.take(fragments.len()).map(|call| call.slot);
     let streamed: Vec<usize> = streamed.collect();
@@ -130,7 +129,7 @@ fn calls(
     }
     for slot in choice.take_changed(count) {
         if met.contains(&slot) {
-            choice.changed.insert(slot); // the next message may omit it
+            choice.changed.insert(slot); // the next message may omit this call
         } else if let Some(call) = choice.get_mut(slot)
             && was_streamed(call)
             && (!call.name.is_empty() || !call.is_empty())
@@ -143,8 +142,8 @@ fn calls(
     Ok(())
 }
 
-/// Reads one call of the message. The call's index is ignored, because the index can only repeat the position in the
-/// list.
+/// Reads one call of the message, or returns `None` if the call is empty. Its index is ignored, because it can only
+/// repeat the position in the list.
 fn read<'a>(
     ctx: &RuleContext<'_, '_>,
     fragment: &'a Fragment<'_>,
@@ -180,8 +179,8 @@ fn was_streamed(call: &Call) -> bool {
     !(call.dropped || call.tentative && call.is_empty())
 }
 
-/// Returns the first streamed call from slot `from` on that has the id of the incoming call and has not been matched
-/// yet.
+/// Returns the first streamed call whose first id is that of the call in the message. Ignores calls before slot `from`
+/// and calls that already match another call in the message (`met`).
 fn named(
     choice: &Choice,
     incoming: &Incoming<'_>,
@@ -196,8 +195,8 @@ fn named(
     })
 }
 
-/// Returns the streamed call that the incoming call repeats, if `named` did not find one: a call that has the incoming
-/// id as one of its other ids, or else the call at the same position.
+/// Returns the streamed call that a call in the message repeats, if `named` returned none. This is the call that has
+/// the same id as an alias, or else the call at the same position.
 fn find(
     choice: &mut Choice,
     incoming: &Incoming<'_>,

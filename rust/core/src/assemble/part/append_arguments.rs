@@ -1,7 +1,8 @@
-//! Appends argument text to a tool call, repairs the text and emits the events (R1g, AM3, A8).
+//! Appends argument text to a tool call and emits the resulting events.
 //!
-//! The repairs are in `arguments`. The caller has already determined which call a fragment belongs to. This module
-//! handles only the cases that depend on the text itself: R1g, AM3 and an overflow (A8).
+//! The caller has already determined which call a fragment belongs to, and `arguments` repairs the text. This module
+//! decides only the cases in which the text itself shows that it belongs to another call: R1g, AM3 and an overflow
+//! (A8).
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::DisplacedKey;
@@ -19,7 +20,7 @@ use crate::model::policy::Overflow;
 use crate::model::spec::Code;
 use std::borrow::Cow;
 
-/// How the fragment with the text identified its call: by index, by a name (`header`) or by an id (`identified`).
+/// What the fragment contained besides the text: an index, a name (`header`) and an id (`identified`).
 #[derive(Clone, Copy, Debug)]
 pub struct FragmentIdentity {
     pub index: Option<i64>,
@@ -27,7 +28,7 @@ pub struct FragmentIdentity {
     pub identified: bool,
 }
 
-/// Appends one piece of argument text to a call.
+/// Appends one piece of argument text to a call. Joins surrogate halves that arrive in two pieces.
 #[inline]
 pub fn push_text(
     ctx: &mut RuleContext<'_, '_>,
@@ -56,7 +57,8 @@ pub fn push_text(
     append_bytes(ctx, choice, slot, piece.as_bytes(), identity)
 }
 
-/// Appends argument bytes as if their fragment had a name and an id. Overflow bytes go to another call.
+/// Appends bytes to the arguments of a call as if their fragment had a name and an id. Bytes that belong to another
+/// call are appended to that call.
 pub fn give(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -72,7 +74,7 @@ pub fn give(
     append_bytes(ctx, choice, slot, piece, identity)
 }
 
-/// Appends the replacement for half of a surrogate pair that is still pending at the end of the stream.
+/// Appends bytes to the arguments of a call that is being closed, as if their fragment had an id but no name.
 pub fn give_tail(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -96,7 +98,7 @@ fn append_bytes(
 ) -> ParseResult {
     let mut siblings = Vec::new();
     let mut spill = append_to_call(ctx, choice, slot, piece, identity)?;
-    // Appending to a call may leave bytes for another call, once for each JSON value in the piece.
+    // Each JSON value in the piece may leave bytes that belong to another call.
     while let Some(first) = spill.take() {
         let owned = first.piece.into_owned();
         let (mut piece, mut slot, mut is_sibling) =
@@ -135,7 +137,7 @@ fn append_bytes(
 struct Spill<'p> {
     slot: usize,
     piece: Cow<'p, [u8]>,
-    /// Whether the call was created for these bytes.
+    /// The call was created for these bytes.
     is_sibling: bool,
 }
 
@@ -189,7 +191,7 @@ fn append_to_call<'p>(
     Ok(None)
 }
 
-/// Splits the call (AM3) into one call for each index that announced the id.
+/// AM3: splits the call into several calls, one for each index at which its id was announced.
 pub fn divide(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> ParseResult {
     let Some(shared_id) = choice.get_mut(slot).and_then(|call| call.shared_id.take()) else {
         return Ok(());
@@ -232,7 +234,8 @@ pub fn divide(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -
     Ok(())
 }
 
-/// Resolves AM3 at the end: splits unfinished text if the text of each index is a complete object.
+/// AM3: splits the call when it closes, if its joined text is not complete but the text of each index is a complete
+/// object.
 pub fn close_shared_id(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -254,7 +257,8 @@ pub fn close_shared_id(
     Ok(())
 }
 
-/// Appends arguments that arrived as an object. The first object becomes the text; later ones are merged into it.
+/// Appends arguments that arrived as an object instead of a string. The first object becomes the text; later ones are
+/// merged into it.
 pub fn push_object(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -289,7 +293,8 @@ pub fn push_object(
     Ok(())
 }
 
-/// Handles an overflow (A8): text after a complete value, in a fragment without a header.
+/// Handles an overflow (A8), that is, text after a complete value. Stores the text with the call, or returns the call
+/// that it belongs to.
 fn overflow<'p>(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -303,7 +308,7 @@ fn overflow<'p>(
     let index = identity.index;
     if call.text.overflow.is_empty() {
         if call.announced_again.contains(&index) || call.text.replay_has_header {
-            // R1g, R1e: the call was announced a second time, and this text belongs to the second call.
+            // R1g, R1e: the call was announced again, so this text belongs to a second call.
             call.text.replay_has_header = false;
             let slot = new_sibling(ctx, choice, slot, index, true)?;
             let is_sibling = true;

@@ -1,9 +1,10 @@
-//! Argument text of one tool call: appends each fragment that keeps the text valid JSON, and otherwise repairs the
+//! The argument text of one tool call: appends each fragment that keeps the text valid JSON, and otherwise repairs the
 //! text.
 //!
-//! Implements the rules A1 to A8. The text is stored as UTF-8 bytes with an incremental JSON automaton and is never
-//! scanned twice. Comparing a fragment with the text so far takes time proportional to the fragment, except that the
-//! canonical form of a finished value is computed once. Ids, names, indexes and events are handled elsewhere.
+//! This module implements the rules A1 to A8. It stores the text as UTF-8 bytes and checks it with an incremental JSON
+//! automaton, so appended text is not scanned again. Comparing a fragment with the text takes time proportional to the
+//! fragment, except that the canonical form of a complete value is computed once. Other modules handle ids, names,
+//! indexes and events.
 //!
 //! A1   text + fragment is JSON, or the beginning of JSON      append            (conformant streams: only this)
 //! A2   the fragment repeats the finished text                 keep
@@ -19,8 +20,8 @@
 //! A8   the text is complete, and none of the above applies    overflow: the caller decides
 //!      (also for the rest of a fragment that completes the text)
 //!
-//! While several of these rules may still apply, only the text that they have in common is settled and may be emitted.
-//! Text that may be a placeholder or double-encoded is not settled.
+//! Text is settled, and may be emitted, only if it is the same under each rule that may still apply. Text that may be a
+//! placeholder or double-encoded is not settled.
 
 use crate::assemble::part::canonical_json::canonical;
 use crate::assemble::part::fragment::Change;
@@ -51,31 +52,31 @@ const LONGEST_PLACEHOLDER: usize = 16;
 pub struct ArgumentText {
     pub data: Vec<u8>,
     pub automaton: Automaton,
-    /// The text is not JSON and cannot become JSON, so fragments are only appended.
+    /// The text is free-form or can no longer become JSON, so fragments are only appended.
     pub plain: bool,
-    /// Text after a complete value, unless it belongs to another call.
+    /// Text that arrived after a complete value and belongs to no other call.
     pub overflow: crate::model::lazy_box::LazyBox<Vec<u8>>,
-    /// Number of bytes at the beginning of the text that were received again and are held back (A6). 0 if nothing is
-    /// held back.
+    /// Number of bytes at the beginning of the text that have arrived again (A6). While it is not 0, these repeated
+    /// bytes are held back.
     pub replayed: usize,
-    /// The repetition began with a fragment that contained the call's name.
+    /// The first fragment of the repetition contained the call's name.
     pub replay_has_header: bool,
     /// Number of bytes of the text that have been emitted.
     pub shown: usize,
-    /// The text no longer begins with the emitted text, so a reset event must follow.
+    /// The text no longer begins with the emitted text, so a reset event must be emitted.
     pub taken_back: bool,
     /// Number of fragments received.
     pub(crate) count: usize,
     /// Length of the first fragment.
     first: usize,
-    /// Byte offset at which the last fragment begins.
+    /// Byte offset in the text at which the last fragment begins.
     pub(crate) last: usize,
     pub(crate) cumulative: Cumulative,
     pub(crate) doubling: Doubling,
     canonical: Option<Box<str>>,
 }
 
-/// Decodes UTF-8, replacing invalid bytes with U+FFFD. Validates first because that is faster for long valid texts.
+/// Decodes UTF-8 and replaces invalid bytes with U+FFFD. The separate validation is faster for long valid texts.
 pub(crate) fn text_of(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -101,7 +102,7 @@ impl ArgumentText {
         !self.plain && self.automaton.status() == Status::Complete
     }
 
-    /// Returns true if the text is the incomplete beginning of a JSON value, or empty.
+    /// Returns true if the text is empty or the incomplete beginning of a JSON value.
     pub fn is_unfinished(&self) -> bool {
         !self.plain && self.automaton.status() == Status::Prefix
     }
@@ -114,7 +115,7 @@ impl ArgumentText {
         text_of(&self.data)
     }
 
-    /// Returns the number of bytes that are final under every rule that may still apply.
+    /// Returns the number of bytes at the start of the text that stay the same under each rule that may still apply.
     #[inline]
     pub fn settled(&self) -> usize {
         if self.automaton.root() != Some(Root::Object) || self.gives_way() {
@@ -127,7 +128,7 @@ impl ArgumentText {
         self.data.len()
     }
 
-    /// Returns true if the text plus this piece is short enough to be a placeholder.
+    /// Returns true if the text followed by this piece is short enough to be a placeholder.
     #[inline]
     pub fn may_end_empty(&self, piece: &str) -> bool {
         self.data.len() + piece.len() <= LONGEST_PLACEHOLDER
@@ -137,8 +138,8 @@ impl ArgumentText {
         self.data.len() <= LONGEST_PLACEHOLDER && PLACEHOLDERS.contains(&trim(&self.data))
     }
 
-    /// Returns true if an object may replace the text (A3). `{}` counts as a placeholder only if it arrived in a single
-    /// fragment.
+    /// Returns true if the text is a placeholder that an object may replace (A3). `{}` is one only if it arrived in a
+    /// single fragment.
     pub fn gives_way(&self) -> bool {
         if !self.is_placeholder() {
             return false;
@@ -152,7 +153,8 @@ impl ArgumentText {
             || (self.automaton.root().is_none() && !self.plain && self.is_unfinished())
     }
 
-    /// Returns true if the text is still valid JSON, or a prefix of it, after appending the piece.
+    /// Returns true if the text followed by the piece is JSON, or the beginning of JSON, and no rule other than A1 is
+    /// in progress.
     pub fn accepts(&self, piece: &[u8]) -> bool {
         !self.plain
             && self.overflow.is_empty()
@@ -166,7 +168,7 @@ impl ArgumentText {
         after
     }
 
-    /// Returns true if the piece repeats the finished text (A2): both are complete and have the same canonical form.
+    /// Returns true if the text and the piece are complete JSON values with the same canonical form (A2).
     pub fn repeats(&mut self, piece: &[u8]) -> bool {
         if !self.is_complete() {
             return false;
@@ -177,24 +179,24 @@ impl ArgumentText {
         alone(piece).status() == Status::Complete && self.is_equal_json(piece)
     }
 
-    /// Compares the canonical forms. Both the text and the piece must be complete.
+    /// Returns true if the text and the piece have the same canonical form. Both must be complete JSON values.
     fn is_equal_json(&mut self, piece: &[u8]) -> bool {
         self.canonical() == canonical(&text_of(piece))
     }
 
-    /// Returns true if the text begins with the fragment and is longer (A6).
+    /// Returns true if the text is longer than the fragment and begins with it (A6).
     pub fn begins_with(&self, piece: &[u8]) -> bool {
         !piece.is_empty() && piece.len() < self.data.len() && self.data.starts_with(piece)
     }
 
-    /// Returns the canonical form of the complete text. Computed once.
+    /// Returns the canonical form of the text, which must be a complete JSON value. It is computed once.
     pub fn canonical(&mut self) -> &str {
         let data = &self.data;
         self.canonical
             .get_or_insert_with(|| canonical(&text_of(data)).into_boxed_str())
     }
 
-    /// Applies one non-empty fragment. `header`: the fragment has a name.
+    /// Applies one non-empty fragment to the text and returns its effect. `header`: the fragment has a name.
     #[inline]
     pub fn push<'a>(&mut self, piece: &'a [u8], header: bool) -> Push<'a> {
         if self.plain {
@@ -229,12 +231,12 @@ impl ArgumentText {
         self.repair(piece, header)
     }
 
-    /// Holds back the text that arrived with a repeated header and begins like the finished text (R1e).
+    /// Starts to hold back text that arrived with a repeated header, because it begins like the complete text (R1e).
     pub fn begin_replay(&mut self, piece: &[u8]) {
         self.hold(piece.len(), true);
     }
 
-    /// Replaces the text with the closing value of a call, or after calls were split or joined.
+    /// Replaces the text with a value that the rules must not change, such as the arguments in a closing event.
     pub fn replace(&mut self, data: Vec<u8>) {
         self.become_text(data);
         self.overflow = Default::default();
@@ -243,23 +245,24 @@ impl ArgumentText {
         self.doubling.alive = false;
     }
 
-    /// Drops the bytes beyond `size` after a limit was exceeded. Other fields are not updated, because the stream has
-    /// ended.
+    /// Removes the bytes beyond `size`, because a limit was exceeded. Other fields are not updated, because the stream
+    /// has ended.
     pub fn undo(&mut self, size: usize) {
         self.overflow.truncate(size.saturating_sub(self.data.len()));
         self.data.truncate(size);
         self.shown = self.shown.min(self.data.len());
     }
 
-    /// Ends the text: applies the cumulative and doubled hypotheses (A4', A5') to unfinished text, and resolves the
-    /// held-back text.
+    /// Ends the text, because no more fragments follow. Applies A4' and A5' to text that is not complete JSON, and
+    /// drops a repetition that was held back.
     pub fn end(&mut self) -> Push<'static> {
         let doubled = self.doubling.whole_at_the_end(self.count);
         let settled =
             self.plain || self.is_complete() || !self.overflow.is_empty() || self.data.is_empty();
         if settled {
             if doubled.is_some() {
-                // The text is also valid JSON as sent, so keep it, but report the doubling.
+                // Every fragment arrived twice, but the text as received is valid JSON. Keep it and report the
+                // doubling.
                 return repaired(Change::Kept, Some(Code::ARGS_DOUBLED));
             }
             if self.replayed > 0 {
@@ -295,7 +298,8 @@ impl ArgumentText {
         self.data.get(self.last..) == Some(piece)
     }
 
-    /// Updates the cumulative and doubled hypotheses. A conformant stream refutes both with its second fragment.
+    /// Checks whether A4' and A5' are still possible after this fragment. In a conformant stream, the second fragment
+    /// rules out both.
     #[inline]
     fn observe(&mut self, piece: &[u8]) {
         if self.count > 0 && (self.cumulative.alive || self.doubling.alive) {
@@ -322,7 +326,7 @@ impl ArgumentText {
         repaired(Change::Grew, self.cumulative.report_once())
     }
 
-    /// Applies A2 to A8 to a fragment that would make the text invalid JSON.
+    /// Applies the first of the rules A2 to A8 that fits a fragment after which the text would not be valid JSON.
     #[cold]
     fn repair<'a>(&mut self, piece: &'a [u8], header: bool) -> Push<'a> {
         if self.automaton.is_broken() {
@@ -334,7 +338,7 @@ impl ArgumentText {
             if head > 0 {
                 return self.split(piece, head);
             }
-            // The text is not JSON from its first byte, so no repair can apply.
+            // The text is not JSON from its first byte, so no rule can repair it.
             self.data.extend_from_slice(piece);
             self.automaton = after;
             self.plain = after.root().is_none();
@@ -394,8 +398,8 @@ impl ArgumentText {
         plainly(Change::Grew)
     }
 
-    /// Returns the number of bytes at the start of the fragment that complete the object or array. The result is 0
-    /// unless only the bytes after them make the text invalid.
+    /// Returns how many bytes of the fragment complete the object or array, if only the bytes after them make the text
+    /// invalid. Otherwise, returns 0. `after`: the automaton after the whole fragment.
     fn whole_with(&self, after: &Automaton) -> usize {
         let Status::Broken { pos, problem } = after.status() else {
             return 0;
@@ -409,8 +413,8 @@ impl ArgumentText {
             .saturating_sub(self.data.len())
     }
 
-    /// Completes the value with the start of the fragment and returns the rest as overflow. Drops both hypotheses,
-    /// so that the value that was just completed is never replaced.
+    /// Completes the value with the first `head` bytes of the fragment and returns the rest as overflow. A4' and A5' no
+    /// longer apply, so that they never replace the complete value.
     fn split<'a>(&mut self, piece: &'a [u8], head: usize) -> Push<'a> {
         let (own, rest) = piece.split_at_checked(head).unwrap_or((piece, &[]));
         self.last = self.data.len();
@@ -421,8 +425,8 @@ impl ArgumentText {
         overflow(Cow::Borrowed(rest))
     }
 
-    /// Handles a fragment after the arguments became invalid JSON (A7). Only a complete, non-empty object replaces
-    /// them.
+    /// Handles a fragment after the text has become invalid JSON (A7). A complete, non-empty object replaces the text;
+    /// any other fragment is appended.
     fn broken(&mut self, piece: &[u8]) -> Push<'static> {
         if is_object(piece) && !is_empty_object(piece) {
             self.become_text(piece.to_vec());
@@ -440,7 +444,8 @@ impl ArgumentText {
         self.doubling.drop_it();
     }
 
-    /// Compares a fragment with the rest of the text while the text is being repeated (A6).
+    /// Handles a fragment while the beginning of the text is being repeated (A6): compares it with the rest of the
+    /// text.
     #[cold]
     fn continue_replay<'a>(&mut self, piece: &[u8]) -> Push<'a> {
         let at = self.replayed;
@@ -478,7 +483,7 @@ impl ArgumentText {
             return overflow(Cow::Owned(again));
         }
         if alone(&again).is_broken() {
-            // The repeated text is not valid on its own either, so append all of it as received.
+            // The held-back text is not valid JSON on its own either, so append it as received.
             self.automaton.feed(&again);
             self.last = self.data.len();
             self.data.extend_from_slice(&again);

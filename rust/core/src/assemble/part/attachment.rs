@@ -1,20 +1,21 @@
-//! Files, sources, tool results and unknown payloads of a response, stored so that their events can be emitted again.
+//! The files, sources, tool results and unmodeled items of a response, stored so that the snapshot can emit their
+//! events again.
 
 use crate::model::event::Event;
 use crate::model::lazy_box::blank;
 use crate::model::small_map::Map;
 use std::collections::BTreeMap;
-/// All attachments received so far, by part number.
+/// The attachments (files, sources, tool results and unmodeled items) received so far, by part number.
 #[derive(Clone, Debug, Default)]
 pub struct Attachments {
     pub records: BTreeMap<u32, Record>,
-    /// Part number of a tool result, by choice and call id.
+    /// The part number of each tool result, by choice and call id.
     pub(crate) results: Map<(i32, String), u32>,
-    /// Part number of an attachment, by choice and its storage key.
+    /// The part number of each unmodeled item with a key, by choice and key.
     pub(crate) keyed: Map<(i32, String), u32>,
 }
 blank!(Attachments);
-/// One attachment with its choice and metadata.
+/// A file, source, tool result or unmodeled item, with its choice and metadata.
 #[derive(Clone, Debug)]
 pub struct Record {
     pub(crate) what: Attachment,

@@ -1,7 +1,7 @@
-//! State of one tool call in progress: its identity, its arguments, and how much of them has been emitted.
+//! The state of one tool call: its ids, name and arguments, and how much of the arguments has been emitted.
 //!
-//! Contains only state and queries. `apply_identity`, `route_fragment` and `close_calls` change the call; `call_events`
-//! emits its events.
+//! This module contains only state and queries. `apply_identity`, `route_fragment` and `close_calls` change calls;
+//! `call_events` emits their events.
 
 use crate::assemble::part::arguments::ArgumentText;
 use crate::assemble::part::canonical_json::canonical;
@@ -19,14 +19,14 @@ use crate::model::spec::Code;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// An id from the wire, shared between the call or item that it addresses and the lookup tables.
+/// An id from the wire. The call or item that has the id shares it with the lookup tables.
 pub type Id = Arc<str>;
 
-/// Maximum number of aliases of a call. Limits the memory for a stream with a new id in every delta. A call with more
-/// ids can still be found by its index or its order.
+/// Maximum number of aliases of a call, which maximum number of aliases of a call, because a stream may send a new id
+/// in every delta. A call with more ids can still be found by its index or position.
 pub const MAX_ALIASES: usize = 64;
 
-/// Final result of a closed call.
+/// The final result of a closed call, as reported by its final event.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     pub call_id: String,
@@ -37,64 +37,64 @@ pub struct Verdict {
     pub aliases: Vec<String>,
 }
 
-/// One tool call of one choice.
+/// One tool call of a choice.
 #[derive(Clone, Debug, Default)]
 pub struct Call {
-    /// Index among the calls of the choice.
+    /// Position among the calls of the choice, in order of creation.
     pub slot: usize,
     pub part: u32,
-    /// First id received.
+    /// The first call id received.
     pub id: Option<Id>,
-    /// Additional ids, in order of arrival.
+    /// The other ids received, in order of arrival.
     pub aliases: LazyBox<Vec<String>>,
-    /// Last id received, if it differs from the first.
+    /// The last call id received, if it differs from the first.
     pub last_id: Option<Id>,
-    /// Slot of an earlier call that had the same id.
+    /// The slot of an earlier call that received the same id.
     pub first: Option<usize>,
-    /// The id is reserved for this call, because a later call with the same id was closed first.
+    /// The id is reserved for this call although a later call with the same id closed first.
     pub keeps_id: bool,
     pub id_changed: bool,
-    /// Item id on the wire.
+    /// The id of the call's item that events report.
     pub item_id: Option<Id>,
-    /// The provider, not the client, executes the call.
+    /// The provider executes the call, so the client must not.
     pub provider_executed: bool,
     pub name: String,
-    /// First index that addressed the call.
+    /// The first index with which a fragment addressed the call.
     pub index: Option<i64>,
-    /// Other indexes addressed the call as well.
+    /// Fragments with several indexes addressed the call.
     pub several_indexes: bool,
     pub custom: bool,
     pub text: ArgumentText,
     pub joiner: Surrogates,
-    /// The arguments were sent as an object, and the text is its JSON.
+    /// The arguments arrived as an object instead of a string; the text is the object's JSON.
     pub object_arguments: bool,
-    /// Result of merging several object payloads. Used instead of the text.
+    /// The merged arguments, if they arrived as several objects. They are used instead of the text.
     pub merge: Option<Box<ObjectMerge>>,
     pub metadata: Option<Box<RawMembers>>,
-    /// Text received at each index while AM3 is undecided.
+    /// The text received at each index, until AM3 is decided. `None` if the id was announced at one index only.
     pub shared_id: Option<Box<SharedId>>,
-    /// The call is dropped unless arguments arrive (R1c).
+    /// The call will be dropped unless arguments arrive for it (R1c).
     pub tentative: bool,
-    /// Displaced from its index while still empty (AM1).
+    /// A later call took the index of this call before this call had any arguments (AM1).
     pub displaced_empty: bool,
-    /// The stream contains the result of the call, so the client must not execute it.
+    /// The stream contains the result of the call, so the client must not run the call.
     pub answered: bool,
-    /// Indexes at which a header was repeated (R1g).
+    /// The indexes at which the call was announced again (R1g). `None`: without an index.
     pub announced_again: LazyBox<Set<Option<i64>>>,
     pub name_conflict_reported: bool,
-    /// Ambiguities (AM…) already reported for this call.
+    /// The ambiguities that have already been reported for this call.
     pub guess_reported: LazyBox<Vec<Code>>,
-    /// A conflict with the terminal message was already reported.
+    /// A conflict with the terminal message has already been reported.
     pub conflict_reported: bool,
-    /// Ambiguity to report if the next piece without an id is assigned to this call.
+    /// The ambiguity to report when a piece without an id is next assigned to this call.
     pub pending_ambiguity: Option<Code>,
-    /// The sender marked the input as invalid for the tool.
+    /// The sender reported that the tool does not accept the arguments.
     pub refused: bool,
-    /// What the last closing event stated about the end of the call.
+    /// How complete the call is, according to its last closing event.
     pub ending: CallEnding,
-    /// A member that was not read may contain the arguments.
+    /// A member that was not read may contain arguments of the call.
     pub misses_arguments: bool,
-    /// Part of the call arrived after the finish reason.
+    /// A fragment of the call arrived after the finish reason.
     pub late: bool,
     pub index_reported: bool,
     pub dropped: bool,
@@ -104,9 +104,9 @@ pub struct Call {
     pub unopened: bool,
     /// `ToolCallStarted` has been emitted. `text.shown` is the number of emitted bytes.
     pub started: bool,
-    /// Emit no text before the close, because more object payloads may be merged into the arguments.
+    /// No text is emitted before the call closes, because more objects may be merged into the arguments.
     pub held_back: bool,
-    /// Text as received, if the close replaced it (null, "" or double-encoded JSON).
+    /// The text as received, if it was replaced when the call closed (null, "" or double-encoded JSON).
     pub raw: Option<Box<str>>,
     pub verdict: Option<Box<Verdict>>,
 }
@@ -124,7 +124,7 @@ impl Call {
         }
     }
 
-    /// Returns true if the arguments are one complete JSON value.
+    /// Returns true if the arguments are one complete JSON value. Always false for free-form text.
     pub fn is_complete(&self) -> bool {
         self.merge.is_some() || self.text.is_complete()
     }
@@ -133,10 +133,10 @@ impl Call {
         self.text.is_empty()
     }
 
-    /// Returns true if the sender reported that the call was cut off, and nothing shows that it is whole.
+    /// Returns true if the call is cut off: its closing event reported this, and its arguments are not complete JSON.
     ///
-    /// The arguments show it if they are complete JSON. If the call was still in progress when its item closed, a
-    /// successful end of the response shows it, too.
+    /// A call that was still in progress when its item closed is cut off only if the response did not end with success
+    /// (`succeeded`).
     pub fn is_cut(&self, succeeded: bool) -> bool {
         let reported = match self.ending {
             CallEnding::Whole => false,
@@ -146,8 +146,8 @@ impl Call {
         reported && (self.custom || !self.is_complete())
     }
 
-    /// Returns how many bytes of the text may be emitted. Later fragments can neither change them nor move them to
-    /// another call.
+    /// Returns how many bytes of the text may be emitted, because later fragments can neither change them nor move them
+    /// to another call.
     #[inline]
     pub fn settled(&self) -> usize {
         if self.custom {
@@ -163,7 +163,7 @@ impl Call {
         self.text.settled()
     }
 
-    /// Returns the progress of the arguments, used to classify a name that arrives with this payload.
+    /// Returns how far the arguments have progressed, to classify a name that arrives together with this piece.
     pub fn progress(&self, piece: &[u8]) -> Progress {
         if self.is_complete() {
             return Progress::Over;
@@ -181,7 +181,7 @@ impl Call {
         self.id.as_deref() == Some(identity) || self.aliases.iter().any(|alias| alias == identity)
     }
 
-    /// Returns true if the payload repeats the arguments of the finished call.
+    /// Returns true if the arguments are complete and the piece is an equal JSON value.
     pub fn repeats(&mut self, piece: &[u8]) -> bool {
         match &self.merge {
             Some(merge) => merge.has_same_members(&String::from_utf8_lossy(piece)),
@@ -189,20 +189,19 @@ impl Call {
         }
     }
 
-    /// Returns true if the arguments remain valid JSON, or a prefix of it, after appending the payload. True for an
-    /// empty payload.
+    /// Returns true if the piece is empty, or if the arguments followed by the piece are JSON or the beginning of JSON.
     pub fn accepts(&self, piece: &[u8]) -> bool {
         self.merge.is_none() && (piece.is_empty() || self.text.accepts(piece))
     }
 
-    /// Returns true if the type of the piece allows it to belong to the call. Free-form text and JSON never mix; a call
-    /// without text accepts either.
+    /// Returns true if the piece has the type of the call, JSON or free-form. Also returns true if the piece or the
+    /// call has no text.
     pub fn suits(&self, piece: &[u8], custom: bool) -> bool {
         let open = self.is_empty() && !self.joiner.is_pending();
         piece.is_empty() || self.custom == custom || open
     }
 
-    /// Sets the type of the call, JSON or free-form, from the first piece of its text.
+    /// Sets the type of the call, JSON or free-form, unless the call already has text.
     pub fn settle_type(&mut self, custom: bool) {
         if self.custom != custom && self.is_empty() {
             self.custom = custom;
@@ -211,12 +210,12 @@ impl Call {
         }
     }
 
-    /// Returns true if the piece can be the next piece of this call. Any free-form text can.
+    /// Returns true if the piece can be appended to the arguments. To a free-form call, any free-form text can.
     pub fn takes(&self, piece: &[u8], custom: bool) -> bool {
         piece.is_empty() || (self.custom == custom && (custom || self.accepts(piece)))
     }
 
-    /// Returns the canonical form of the arguments of a complete call.
+    /// Returns the canonical form of the arguments, which must be a complete JSON value.
     pub fn canonical(&mut self) -> Cow<'_, str> {
         match &self.merge {
             Some(merge) => Cow::Owned(canonical(&merge.text())),
@@ -224,7 +223,7 @@ impl Call {
         }
     }
 
-    /// Replaces the text with the merged objects.
+    /// If the arguments arrived as several objects, replaces the text with the merged object.
     pub fn settle_merge(&mut self) {
         if let Some(merge) = self.merge.take() {
             self.text.replace(merge.text().into_bytes());
@@ -232,7 +231,7 @@ impl Call {
         }
     }
 
-    /// Returns the current argument text.
+    /// Returns the current argument text, including merged objects.
     pub fn words(&self) -> Cow<'_, str> {
         match &self.merge {
             Some(merge) => Cow::Owned(merge.text()),
@@ -240,7 +239,7 @@ impl Call {
         }
     }
 
-    /// Returns the id received: the first one, or the last one if `last` is set.
+    /// Returns the first id received, or the last one if `last` is true. `None` if the call received no id.
     pub fn wire_id(&self, last: bool) -> Option<&str> {
         let last = self.last_id.as_deref().filter(|_| last);
         last.or(self.id.as_deref())

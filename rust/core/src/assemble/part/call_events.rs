@@ -1,9 +1,8 @@
-//! Emits the events of a tool call: started, delta, reset, retracted, and the final event.
+//! Emits the events of tool calls: started, delta, reset, retracted, and the final event.
 //!
 //! The text emitted since the last reset is always a prefix of the call's text, so the deltas add up to the complete
-//! text. While the text may still be replaced, only its settled part is emitted before the close; resets are therefore
-//! rare. A call is emitted only when it has a name that is known to be final, because an argument byte, another part,
-//! or the close has arrived. Contains no identity rules.
+//! text. While the text may still be replaced, only its settled part is emitted; resets are therefore rare. A call is
+//! emitted once its name is final: when argument text, another part, or the end of the call has arrived.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::arguments::text_of;
@@ -17,14 +16,14 @@ use crate::model::event::WireFact;
 use crate::model::output::Output;
 use crate::model::policy::UnstableId;
 
-/// Queues a call that received its name. A tentative call is emitted when its arguments arrive.
+/// Queues a call that received its name, unless the call has been emitted. More of the name may still follow.
 pub fn named(choice: &mut Choice, slot: usize) {
     if choice.get(slot).is_some_and(|call| !call.started) {
         choice.unstarted.push(slot);
     }
 }
 
-/// Emits the queued calls. Their names are final, because another part of the choice receives data.
+/// Emits the queued calls except `other_than`. Their names are final, because another part of the choice receives data.
 #[inline]
 pub fn flush_unstarted(out: &mut Output<'_>, choice: &mut Choice, other_than: Option<usize>) {
     if !choice.unstarted.is_empty() {
@@ -32,8 +31,8 @@ pub fn flush_unstarted(out: &mut Output<'_>, choice: &mut Choice, other_than: Op
     }
 }
 
-/// Emits the queued calls when a call receives data. Returns the first call that must wait, because later calls are not
-/// emitted before this call.
+/// Emits the queued calls, because a call receives data. Returns the first call that must wait, or `None`. Calls after
+/// this call must wait too.
 #[inline]
 pub fn flush_for_call(out: &mut Output<'_>, choice: &mut Choice) -> Option<usize> {
     if choice.unstarted.is_empty() {
@@ -42,10 +41,9 @@ pub fn flush_for_call(out: &mut Output<'_>, choice: &mut Choice) -> Option<usize
     flush(out, choice, None, true)
 }
 
-/// Emits the queued calls, in the order in which they first appeared, and returns the first call that must wait. The
-/// calls after a call without a name also wait, until that call has a name. `by_call`: the data that arrived belongs to
-/// another call. If names arrive in pieces, a call without arguments then waits too, because more of its name may
-/// follow.
+/// Emits the queued calls in order of creation, and returns the first call that must wait, if any. Calls after a call
+/// without a name wait until that call has a name. `by_call`: another call receives data. If names arrive in pieces, a
+/// call without arguments then waits too, because more of its name may follow.
 fn flush(
     out: &mut Output<'_>,
     choice: &mut Choice,
@@ -78,7 +76,8 @@ fn flush(
     first
 }
 
-/// Emits the settled part of the call's text. Whitespace alone may still mean "no arguments", so it is held back.
+/// Emits the settled part of the call's text that has not been emitted yet. Whitespace alone may still mean "no
+/// arguments", so it is held back.
 #[inline]
 pub fn publish(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     let Some(call) = choice.get(slot).filter(|call| !call.dropped) else {
@@ -98,7 +97,7 @@ pub fn publish(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     choice.update_pending_call(slot);
 }
 
-/// Emits a reset if the arguments no longer start with the text that was emitted.
+/// Emits a reset event if the arguments no longer start with the text that was emitted.
 pub fn reset(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     let index = choice.index;
     if let Some(call) = choice.get_mut(slot).filter(|call| call.text.taken_back) {
@@ -107,7 +106,7 @@ pub fn reset(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     }
 }
 
-/// Drops the call, and retracts it if it was emitted.
+/// Marks the call as dropped. If it was emitted, also emits `ToolCallRetracted`.
 pub fn retract(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     choice.set_dropped(slot, true);
     choice.track(slot);
@@ -118,7 +117,7 @@ pub fn retract(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     }
 }
 
-/// Emits the rest of the text and then the final event.
+/// Emits the text that has not been emitted yet, and then the final event.
 pub fn show_final(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) {
     let index = choice.index;
     let Some(call) = choice.get_mut(slot) else {
@@ -130,7 +129,8 @@ pub fn show_final(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usiz
     choice.update_pending_call(slot);
 }
 
-/// Passes to `give` the final event of a closed call, or an event with the current state of an open call.
+/// Passes to `give` the final event of a closed call. For an open call, the event contains the current values and the
+/// state `open`.
 pub fn final_event(shared: &Shared, call: &Call, choice: i32, give: impl FnOnce(&Event<'_>)) {
     let metadata = call.metadata.as_ref().and_then(|members| members.text());
     let metadata = metadata.as_deref();
@@ -180,7 +180,8 @@ fn mark(call: &Call, choice: i32) -> Mark<'static> {
     }
 }
 
-/// Emits the start of a call in a dialect that sends each name in one piece, so that the name is already final.
+/// Emits the start event of a call that has a name. Used in dialects that send each name in one piece, so that the name
+/// is final.
 pub fn show_start(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     let index = choice.index;
     if let Some(call) = choice.get_mut(slot).filter(|call| !call.name.is_empty()) {
@@ -188,7 +189,8 @@ pub fn show_start(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     }
 }
 
-/// Emits a delta without arguments for a progress event. Returns false if the call cannot be emitted yet.
+/// Emits a delta with metadata but without argument text. Returns false if the call has no name yet, or is dropped or
+/// final.
 pub fn progress(
     out: &mut Output<'_>,
     choice: &mut Choice,
@@ -219,7 +221,7 @@ fn start(out: &mut Output<'_>, call: &mut Call, choice: i32) {
         return;
     }
     call.started = true;
-    // Omit an id that may change: another call had it before, or the policy prefers the last id.
+    // Omit the id if it may change, because an earlier call had it or the policy prefers the last id.
     let last = out.config.policy.switches.unstable_id == UnstableId::Last;
     let keeps = call.first.is_none() && !last;
     out.record_fact(WireFact::Address {
@@ -239,7 +241,7 @@ fn start(out: &mut Output<'_>, call: &mut Call, choice: i32) {
     });
 }
 
-/// Emits the text up to `end`.
+/// Emits the text up to byte `end`, except what has already been emitted.
 #[inline]
 fn show(out: &mut Output<'_>, call: &mut Call, choice: i32, end: usize) {
     if end <= call.text.shown {

@@ -1,8 +1,8 @@
-//! Canonical form of a JSON value: the same text for every spelling, so that equal values compare as equal strings.
+//! Computes the canonical form of a JSON value: equal values have the same canonical text, however they are written.
 //!
-//! Ignores whitespace, escapes and the order of keys; numbers are compared as written. A JSON string that contains a
-//! JSON document has the canonical form of that document, because some gateways encode repeated arguments twice. Call
-//! these functions only with text that the automaton accepted as one complete value.
+//! The form does not depend on whitespace, escapes or the order of keys; numbers stay as they are written. A JSON
+//! string that contains a JSON document has the canonical form of that document, because some gateways encode repeated
+//! arguments twice.
 
 use crate::json::Kind;
 use crate::json::MAX_DEPTH;
@@ -25,7 +25,8 @@ pub fn canonical(text: &str) -> String {
     spell(text).unwrap_or_else(|| text.to_owned())
 }
 
-/// Returns the JSON document inside a JSON string, if the string contains a document.
+/// Returns the JSON document inside a JSON string, or `None` if the text is not a string or the string is not a
+/// document.
 pub fn unwrap(text: &str) -> Option<String> {
     let mut scanner = Scanner::new(text, None);
     if scanner.kind().ok()? != Kind::String {
@@ -41,7 +42,8 @@ fn spell(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// Writes the canonical form of the next value. The automaton limits the depth of the recursion.
+/// Writes the canonical form of the next value. The recursion depth is limited because the automaton has accepted the
+/// text.
 fn write(scanner: &mut Scanner<'_>, out: &mut String) -> Scan<()> {
     match scanner.kind()? {
         Kind::Object => {

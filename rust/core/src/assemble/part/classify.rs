@@ -1,4 +1,4 @@
-//! Classifies a closed tool call as complete, empty, incomplete or invalid, with a reason. Changes nothing.
+//! Determines the final state of a tool call: complete, empty, incomplete or invalid, with a reason.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::finish_reason::CallsEnd;
@@ -15,7 +15,8 @@ use std::ops::RangeInclusive;
 
 /// Maximum length of a tool name, in characters.
 const NAME_LENGTH: usize = 128;
-/// Non-ASCII blanks, control, formatting and private-use characters, and the replacement character.
+/// The ranges of non-ASCII characters that a tool name must not contain: blanks, control, formatting and private-use
+/// characters, and the replacement character.
 const UNPRINTED: [RangeInclusive<char>; 12] = [
     '\u{80}'..='\u{a0}',
     '\u{ad}'..='\u{ad}',
@@ -31,8 +32,9 @@ const UNPRINTED: [RangeInclusive<char>; 12] = [
     '\u{f0000}'..='\u{10ffff}',
 ];
 
-/// Returns the final state of a call. Drops aliases that are the id of another call. `unclosed`: the stream closed
-/// other calls explicitly, but not this call.
+/// Returns the final result of a call with the final id `given`, and reports what is wrong with the call. `among`: the
+/// choice whose other calls may own the aliases; those aliases are omitted. `unclosed`: the stream closed other calls
+/// explicitly, but not this call.
 pub fn classify(
     ctx: &mut RuleContext<'_, '_>,
     call: &Call,
@@ -94,7 +96,7 @@ pub fn classify(
     })
 }
 
-/// Returns why a closed call is invalid, or `None`. Unfinished text does not make the call invalid.
+/// Returns why the call is invalid and reports it, or returns `None`. Unfinished text does not make a call invalid.
 fn fault(
     ctx: &mut RuleContext<'_, '_>,
     call: &Call,
@@ -129,7 +131,7 @@ fn fault(
     Ok(reason)
 }
 
-/// Returns why a complete text is not a valid argument object.
+/// Returns why the text can never be a JSON object, or `None` if it is one or may still become one.
 fn fault_of_text(call: &Call) -> Option<&'static str> {
     let text = &call.text;
     if call.custom || text.is_blank() {
@@ -142,8 +144,8 @@ fn fault_of_text(call: &Call) -> Option<&'static str> {
     other.then_some("not_object")
 }
 
-/// Returns true if nothing is missing from a call with arguments. JSON shows its own end; the end of free-form text is
-/// known only from the wire.
+/// Returns true if the arguments of the call are complete. JSON must be one complete value; free-form text is complete
+/// if the response ended with success.
 fn is_whole(call: &Call, end: CallsEnd) -> bool {
     !call.is_cut(end == CallsEnd::Success)
         && match call.custom {
@@ -152,8 +154,8 @@ fn is_whole(call: &Call, end: CallsEnd) -> bool {
         }
 }
 
-/// Returns true if the text can be a tool name. Non-ASCII blanks, control characters and formatting characters are
-/// rejected.
+/// Returns true if the text can be a tool name: it has 1 to 128 characters, each an ASCII letter or digit, one of
+/// `_.:/-`, or a non-ASCII character outside `UNPRINTED`.
 fn is_name(name: &str) -> bool {
     let fits = |one: char| match one {
         '\0'..='\x7f' => one.is_ascii_alphanumeric() || "_.:/-".contains(one),
@@ -164,7 +166,7 @@ fn is_name(name: &str) -> bool {
         && name.chars().all(fits)
 }
 
-/// Returns true if the text would be one complete value if it ended here.
+/// Returns true if the text is one complete JSON value, given that nothing follows. A number then counts as complete.
 pub fn ends_whole(call: &Call) -> bool {
     call.text.automaton.finish() == Status::Complete
 }

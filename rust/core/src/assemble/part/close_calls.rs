@@ -1,20 +1,20 @@
-//! Closes the tool calls of a choice: joins fragments, drops duplicates and empty calls, and classifies, orders and
-//! emits the remaining calls.
+//! Closes the tool calls of a choice: repairs and drops calls, and determines the final state, id and order of the
+//! others.
 //!
-//! join       join neighbors that are valid JSON only when joined: `join_fragments`
-//! echo       drop a nameless call that only repeats the arguments of a named one
-//! pair       move the arguments of the only nameless call to the only named call without arguments
 //! drop       drop tentative calls without arguments, and nameless calls without any text
-//! unwrap     treat null and "" as no arguments; replace a JSON string that contains JSON with that JSON
+//! join       join neighbors that are valid JSON only when joined: `join_fragments`
+//! echo       drop a call without name and id that only repeats the arguments of a named one
+//! pair       move the arguments of the only nameless call to the only named call without arguments
+//! unwrap     treat null and "" as no arguments; replace a JSON string that contains an object with that object
 //! dedupe     drop the later of two calls with the same name, arguments and id (AM5: without an id, the same index)
 //! opening    drop the duplicate of a call that was opened with one id and closed with another
+//! identify   make ids unique, and mint missing ones
 //! ignore     remove a placeholder if the response ended without a finish reason
-//! identify   make ids unique, mint missing ones
+//! order      by index if each call has one index of its own, otherwise by creation
 //! classify   complete, empty, incomplete or invalid, with a reason: `classify`
-//! order      by index if every call has its own index and never changed it, else by arrival; `function_call` has none
 //!
-//! Every step is linear in the number of calls and the length of their text. `CallsEnd` describes what the finish
-//! reason means for the calls.
+//! The steps run in the order of the table. Each takes time linear in the number of calls and the length of their text.
+//! `CallsEnd` states what the finish reason means for the calls.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::DisplacedKey;
@@ -40,9 +40,9 @@ use crate::model::spec::Code;
 use std::collections::HashMap;
 use std::collections::HashSet;
 
-/// Closes every open call of the choice.
+/// Closes every call of the choice that is not final yet, and emits its final event.
 ///
-/// `broken_off`: the input ended too early. A call that received text after the finish reason is then treated as
+/// `broken_off`: the input ended too early. A call with a fragment after the finish reason is then treated as
 /// truncated, unless its JSON is complete.
 pub fn close_calls(
     ctx: &mut RuleContext<'_, '_>,
@@ -90,7 +90,7 @@ pub fn close_calls(
             ctx.report(Code::AMBIGUOUS_SAME_INDEX, call.part)?;
         }
     }
-    // Classify all calls before emitting any, so that no call is executed if the policy raises for one of them.
+    // Classify all calls before emitting any of them. If the policy raises for one call, the client then runs none.
     choice.list_owners();
     let closes = choice.calls.iter().any(|call| call.ended);
     let mut verdicts = Vec::with_capacity(ids.len());
@@ -112,10 +112,11 @@ pub fn close_calls(
     Ok(())
 }
 
-/// Closes one call that the stream closed explicitly. A client-side call without text stays open until its choice ends,
-/// because the finish reason determines whether it is complete.
+/// Closes one call that the stream closed explicitly, and emits its final event. A call without text that the client
+/// must run stays open until its choice ends, because the finish reason determines whether it is complete.
 pub fn close_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> ParseResult {
-    // Close a provider-executed call immediately: only the provider needs its arguments, and often there are none.
+    // A call that the provider executes closes immediately, because only the provider needs its arguments, and it often
+    // has none.
     let waits = |call: &Call| call.text.is_blank() && !call.provider_executed;
     if choice.get(slot).is_none_or(waits) {
         return Ok(());
@@ -142,7 +143,8 @@ pub fn close_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usiz
     Ok(())
 }
 
-/// Resolves the held-back text and open ambiguities of a call, because no more fragments can arrive.
+/// Ends the text of a call, because no more fragments follow: adds or drops held-back text, and resolves AM3. `ended`:
+/// the input was not truncated.
 fn settle(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -196,7 +198,7 @@ fn drop_empty(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -
     Ok(())
 }
 
-/// Drops calls without a name or id whose complete arguments repeat those of a named call.
+/// Drops calls that have neither a name nor an id, and whose complete arguments equal those of a named call.
 fn drop_echoes(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
     let is_echo = |call: &&Call| {
         let is_undecided = !call.dropped && call.verdict.is_none();
@@ -228,8 +230,8 @@ fn drop_echoes(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResul
     Ok(())
 }
 
-/// Drops a call that was opened but never closed, if a call that was closed but never opened has the same name and
-/// arguments. They are one call with two ids.
+/// Drops a call that was opened but not closed, if a call that was closed but not opened has the same name and
+/// arguments. The two are one call with two ids.
 fn drop_openings(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
     let is_json = |call: &Call| call.is_complete() && !call.custom;
     let contents = |call: &mut Call| (call.name.clone(), call.canonical().into_owned());
@@ -286,8 +288,8 @@ fn pair(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
         .diagnose(Code::ARGS_PAIRED, Some(part), &other.to_string())
 }
 
-/// Replaces text that stands for other arguments: whitespace, null and "" stand for no arguments, and a JSON string
-/// stands for the JSON that it contains.
+/// Replaces whitespace, null and "" with empty text, because they stand for no arguments. Replaces a JSON string that
+/// contains an object with this object.
 fn unwrap(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> ParseResult {
     let Some(call) = choice.get_mut(slot) else {
         return Ok(());
@@ -319,8 +321,8 @@ fn unwrap(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> Pa
     ctx.report(code, part)
 }
 
-/// Ignores a placeholder if the response has no finish reason, because arguments that follow the placeholder may have
-/// been truncated. If token counts show that the response was complete, the placeholder is kept.
+/// Removes a placeholder from the arguments, because the response has no finish reason and the real arguments may have
+/// been cut off. Keeps it if the token counts show that the response is complete.
 fn ignore_placeholder(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) {
     let runs = ctx.switches().empty_call_without_reason == EmptyCall::Run;
     if runs || ctx.shared.is_counted() {
@@ -334,7 +336,8 @@ fn ignore_placeholder(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: 
     }
 }
 
-/// Drops the later of two calls that have the same content and either the same id, or the same index and no id.
+/// Drops the later of two calls with the same name and arguments, if they have the same id, or the same index and no
+/// id.
 fn dedupe(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
     let drops_twins = ctx.switches().identical_idless_same_index == IdenticalCall::Drop;
     let mut groups: Vec<Vec<usize>> = Vec::new();
@@ -359,7 +362,7 @@ fn dedupe(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
         }
     }
     for group in groups.into_iter().filter(|group| group.len() > 1) {
-        // Closed calls are final, so they are kept. Each other call that repeats a kept call is dropped.
+        // Calls that are already final are kept. Each other call that repeats a kept call is dropped.
         let judged = |slot: &usize| choice.get(*slot).is_some_and(|call| call.verdict.is_some());
         let (judged, others): (Vec<usize>, Vec<usize>) = group.into_iter().partition(judged);
         let mut contents: HashSet<String> = HashSet::new();
@@ -393,12 +396,12 @@ fn identify(
 ) -> Result<String, Fault> {
     let last = ctx.switches().unstable_id == UnstableId::Last;
     let keeper = reuse_of(choice, slot, last).map(|(first, wire)| {
-        // The first call is still open and may close later, so its own id is reserved for it.
+        // The earlier call may still be open, so the id is reserved for it.
         let own = choice.get(first).is_some_and(|first| {
             first.verdict.is_none() && first.wire_id(last) == Some(wire.as_str())
         });
         let free = !ctx.shared.is_taken(&wire);
-        // The id is reused, even if it is only an alias of the first call.
+        // Two calls received the id, even if it is only an alias of the earlier one.
         ctx.shared.ids_given.insert(wire);
         (first, own && free)
     });
@@ -431,7 +434,7 @@ fn identify(
     Ok(given)
 }
 
-/// Returns the earlier call that had the same id as this call, and that id.
+/// Returns the earlier call that received the id of this call, and that id. Returns `None` if there is no such call.
 fn reuse_of(choice: &Choice, slot: usize, last: bool) -> Option<(usize, String)> {
     let call = choice.get(slot)?;
     let wire = call.wire_id(last)?;

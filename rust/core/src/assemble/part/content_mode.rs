@@ -1,29 +1,28 @@
-//! Removes repeated text from the content deltas of gateways that resend all of the text so far (AM8). Off (`delta`) by
-//! default.
+//! Removes repeated text if each content delta contains all of the text so far (AM8). Off (`delta`) by default.
 //!
-//! `cumulative`: a piece that begins with the text so far replaces that text. `auto`: the same, but only from the first
-//! piece that extends a text of at least `AUTO_FROM` characters. Neither is the default, because plain text has no
-//! grammar that could confirm a repetition.
+//! `cumulative`: a piece that begins with the text so far replaces that text. `auto`: the same, but only once a piece
+//! has extended a text of at least `AUTO_FROM` characters. Neither is the default, because real text may happen to
+//! repeat itself.
 
 use crate::json::Text;
 use crate::model::policy::ContentMode as Mode;
 use std::borrow::Cow;
 
-/// Minimum length in characters for `auto`, because an "a" before "and" may be real text.
+/// Minimum length in characters of a text that `auto` treats as repeated. A shorter text, such as "a" before "and", may
+/// begin a piece by chance.
 const AUTO_FROM: usize = 4;
 
 const BLANK: [u32; 5] = [0x20, 0x09, 0x0a, 0x0d, 0x0c];
 
-/// Removes repetitions from the content of one choice. Takes linear time: a comparison costs at most the length of the
-/// piece.
+/// Removes repeated text from the content of one choice. A comparison takes time proportional to the piece.
 #[derive(Clone, Debug)]
 pub struct ContentMode {
     cumulative: bool,
-    /// The repetition was already reported.
+    /// A removed repetition has already been reported.
     pub reported: bool,
-    /// AM13 was already reported.
+    /// `is_doubtful` has already returned true.
     doubted: bool,
-    /// Code points of the text so far. The halves of a surrogate pair count as two.
+    /// The code points of the text so far. Each half of a split surrogate pair is one code point.
     so_far: Vec<u32>,
 }
 
@@ -37,7 +36,8 @@ impl ContentMode {
         })
     }
 
-    /// Returns true, once, if the piece begins with the text so far and that text is too short to decide (AM13).
+    /// AM13: returns true if the piece begins with the text so far, but that text is too short to be treated as
+    /// repeated. Returns true only once.
     pub fn is_doubtful(&mut self, text: &Text<'_>) -> bool {
         let length = self.so_far.len();
         if self.doubted || self.cumulative || length == 0 || length >= AUTO_FROM {
@@ -51,7 +51,7 @@ impl ContentMode {
         self.doubted
     }
 
-    /// Returns the new text in the piece, and whether a repetition was removed.
+    /// Returns the new text in the piece, and true if repeated text was removed.
     pub fn read<'a>(&mut self, text: Text<'a>) -> (Text<'a>, bool) {
         let points = code_points(&text);
         let length = self.so_far.len();

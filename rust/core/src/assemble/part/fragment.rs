@@ -1,10 +1,10 @@
-//! Results of applying one argument fragment, and helpers that examine a single fragment.
+//! The result of applying one argument fragment, and functions that examine a single fragment.
 
 use crate::json::Automaton;
 use crate::model::spec::Code;
 use std::borrow::Cow;
 
-/// Effect of a fragment on the argument text.
+/// The effect of a fragment on the argument text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The fragment extended the text.
@@ -13,18 +13,18 @@ pub enum Change {
     Replaced,
     /// The text is unchanged.
     Kept,
-    /// Undecided: the fragment is held back.
+    /// The fragment is held back until later fragments show whether it is a repetition.
     Held,
-    /// The fragment does not belong to the text, which is complete.
+    /// The text is complete, so the fragment, or the rest of it, does not belong to the text.
     Overflow,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Push<'a> {
     pub change: Change,
-    /// Diagnostic for the repair, if any.
+    /// Code of the diagnostic that reports the repair, if any.
     pub code: Option<Code>,
-    /// Text that does not belong to this call (`Overflow` only).
+    /// The part of the fragment that does not belong to the text. Empty unless `change` is `Overflow`.
     pub spill: Cow<'a, [u8]>,
 }
 
@@ -75,17 +75,17 @@ pub fn trim(data: &[u8]) -> &[u8] {
     data.get(start..end).unwrap_or_default()
 }
 
-/// Returns true for `{}`, with any whitespace.
+/// Returns true if the piece is an empty JSON object, with or without whitespace.
 pub fn is_empty_object(piece: &[u8]) -> bool {
     let inside = trim(piece).strip_prefix(b"{");
     inside.is_some_and(|inside| trim(inside) == b"}")
 }
 
-/// Minimum spare capacity of a text buffer after it grows, in bytes.
+/// Minimum number of bytes by which the capacity of a text buffer grows.
 const ROOM: usize = 32;
 
-/// Appends a fragment. Capacity grows by a quarter instead of doubling, because many streams may be open at the same
-/// time.
+/// Appends a fragment. The capacity grows by a quarter instead of doubling, because many streams may be open at the
+/// same time.
 #[inline]
 pub fn extend(text: &mut Vec<u8>, piece: &[u8]) {
     if text.capacity() - text.len() < piece.len() {

@@ -1,6 +1,6 @@
-//! State of an output item: its text parts or its one call. Contains only state and queries.
+//! The state of an item: its text-like parts or its one call. This module contains only state and queries.
 //!
-//! `item_index` finds the item for an address; `item_text` and `item_call` change the item.
+//! `item_index` finds the item for an address; `item_text` and `item_call` change items.
 
 use crate::assemble::part::call::Id;
 use crate::assemble::part::call::MAX_ALIASES;
@@ -18,31 +18,32 @@ const FEW: usize = 8;
 /// A text-like part of an item that the stream opens and closes explicitly.
 #[derive(Clone, Debug)]
 pub struct ItemPart {
-    /// Position among the text parts of the choice.
+    /// Position of the part in the choice's list of text parts.
     pub position: usize,
     pub sub: Option<i64>,
     pub joiner: Surrogates,
-    /// Text of the opening event, kept while the deltas may still repeat it.
+    /// The text in the opening event, kept while deltas may still repeat it.
     pub snapshot: Option<String>,
-    /// Number of bytes of the snapshot that the deltas have repeated.
+    /// The number of bytes at the beginning of the snapshot that deltas have repeated.
     pub again: usize,
-    /// Sub-index of the last delta.
+    /// The sub-index of the last delta.
     pub last_sub: Option<i64>,
-    /// Sub-index of the event that last sent the complete text.
+    /// The sub-index of the last event that contained the complete text.
     pub value_sub: Option<i64>,
-    /// Two consecutive deltas had the same sub-index, so the sub-index is meaningful.
+    /// Two consecutive deltas had the same sub-index, so the stream does not simply number its deltas.
     pub sub_is_reliable: bool,
-    /// Some text of the part has been emitted.
+    /// Text of the part has been emitted.
     pub begun: bool,
     /// The complete text has been received.
     pub valued: bool,
-    /// Sub-indexes of the deltas.
+    /// The sub-indexes of the deltas and the closing texts received for them.
     pub labels: Labels,
-    /// The stream closed the part. Its closing event may be delayed until the item ends.
+    /// The stream closed the part. Its closing event may not be emitted before the item ends.
     pub closed: bool,
-    /// A terminal list repeated the part.
+    /// A terminal list contains the part.
     pub restated: bool,
-    /// Number of bytes that a repetition of the closed part has matched. `None`: nothing repeats the part.
+    /// The number of bytes of the closed part that the stream has repeated so far. `None` if the stream does not repeat
+    /// the part.
     pub repeated: Option<usize>,
     pub late_reported: bool,
     pub conflict_reported: bool,
@@ -70,19 +71,20 @@ impl ItemPart {
         }
     }
 
-    /// Returns true if the opening event, a delta or the complete text of the part had this sub-index.
+    /// Returns true if any event about the part had this sub-index: its opening event, a delta, or an event with its
+    /// complete text.
     pub fn is_called(&self, sub: Option<i64>) -> bool {
         [self.sub, self.last_sub, self.value_sub].contains(&sub) || self.labels.has(sub)
     }
 }
 
-/// Channel of a part and, for reasoning, its kind.
+/// The channel and the reasoning kind of a part.
 pub type Sort = (Channel, &'static str);
 
-/// Looks up the parts of an item by channel, reasoning kind and sub-index.
+/// A lookup table for the parts of an item, by channel, reasoning kind and sub-index.
 #[derive(Clone, Debug, Default)]
 pub struct SubIndexTable {
-    /// Parts, keyed by each sub-index at which they were opened or received a delta.
+    /// The parts that any event with a sub-index addressed.
     by_sub: HashMap<(Sort, Option<i64>), BTreeSet<usize>>,
     last: Map<Sort, usize>,
 }
@@ -93,7 +95,8 @@ impl SubIndexTable {
         self.last.insert(sort, part);
     }
 
-    /// Updates the table after the sub-index of a part's last delta has changed.
+    /// Updates the table after a part received a delta with a new sub-index. `before`: the sub-index of the delta
+    /// before it.
     pub fn moved(&mut self, part: usize, sort: Sort, one: &ItemPart, before: Option<i64>) {
         if before != one.sub
             && before != one.value_sub
@@ -105,25 +108,25 @@ impl SubIndexTable {
         self.call(part, sort, one.last_sub);
     }
 
-    /// Adds another sub-index for the part.
+    /// Records that an event with this sub-index addressed the part.
     pub fn call(&mut self, part: usize, sort: Sort, sub: Option<i64>) {
         self.by_sub.entry((sort, sub)).or_default().insert(part);
     }
 
-    /// Returns the last part with that sub-index, of the given kind or of any kind.
+    /// Returns the last part that an event with this sub-index addressed. `kind`: the reasoning kind; `None` means any.
     pub fn named(&self, channel: Channel, kind: Option<&str>, sub: Option<i64>) -> Option<usize> {
         let named = |sort: Sort| self.by_sub.get(&(sort, sub))?.last().copied();
         self.sorts(channel, kind).filter_map(named).max()
     }
 
-    /// Returns the last part of the given kind, or of any kind.
+    /// Returns the last part of the channel. `kind`: the reasoning kind; `None` means any.
     pub fn last(&self, channel: Channel, kind: Option<&str>) -> Option<usize> {
         let last = |sort: Sort| self.last.get(&sort).copied();
         self.sorts(channel, kind).filter_map(last).max()
     }
 
-    /// Returns the matching pairs of channel and kind that are in use. Their number is at most the number of reasoning
-    /// kinds plus two.
+    /// Returns the pairs of channel and reasoning kind that match and have a part. There are at most as many as
+    /// reasoning kinds.
     fn sorts(&self, channel: Channel, kind: Option<&str>) -> impl Iterator<Item = Sort> {
         let fits = move |(other, known): &&Sort| {
             *other == channel && kind.is_none_or(|kind| kind == *known)
@@ -132,46 +135,46 @@ impl SubIndexTable {
     }
 }
 
-/// One output item.
+/// One item: the unit that the wire format addresses.
 #[derive(Clone, Debug)]
 pub struct Item {
     pub kind: ItemKind,
-    /// First item id received.
+    /// The first item id received.
     pub item_id: Option<Id>,
-    /// First index received.
+    /// The first index received.
     pub index: Option<i64>,
-    /// Item id that is emitted, if it differs from `item_id`.
+    /// The item id that events report, if it differs from `item_id`.
     pub public_id: Option<Id>,
-    /// The stream opened the item explicitly. Otherwise, the item was created because a delta addressed it.
+    /// An opening event announced the item. Otherwise, the item was created for another event that referred to it.
     pub announced: bool,
-    /// The stream opened the item without a part, so the item has its own closing event.
+    /// The item's opening event contained no part, so the item has its own closing event.
     pub opened_bare: bool,
     pub open: bool,
     pub parts: Vec<ItemPart>,
-    /// Number of open parts.
+    /// The number of parts that are open.
     pub open_parts: usize,
-    /// Lookup table of the parts, once there are too many to search linearly.
+    /// A lookup table of the parts, once there are too many to search linearly.
     pub sub_indexes: Option<Box<SubIndexTable>>,
-    /// Slot of the item's call.
+    /// The slot of the item's call.
     pub call: Option<usize>,
-    /// Arguments in the event that opened the call.
+    /// The arguments in the call's opening event.
     pub snapshot: Option<Box<str>>,
-    /// The deltas contain the complete arguments; the snapshot is only a fallback.
+    /// Deltas with argument text have arrived, so the snapshot is used only if it is better than their text.
     pub own_text: bool,
     /// The complete arguments have been received.
     pub valued: bool,
-    /// Earlier item whose closed call this item announces again; set until `decide` runs.
+    /// The earlier item whose closed call this item announces again. `decide` resolves this and sets it to `None`.
     pub first: Option<usize>,
-    /// The earlier item, if this item turned out to announce the same call.
+    /// The earlier item, if both items turned out to have the same call.
     pub alias_of: Option<usize>,
-    /// The stream opened a part of the closed item again.
+    /// The item is closed, but the stream opened one of its parts again.
     pub repeats: bool,
     pub restated: bool,
     pub again_reported: bool,
     pub alias_reported: bool,
     pub late_reported: bool,
     pub conflict_reported: bool,
-    /// Number of lists that have been applied to the item's parts.
+    /// The number of content lists that have been applied to the item.
     pub lists: u8,
     aliases: u8,
 }
@@ -234,15 +237,15 @@ impl Item {
         self.parts.push(one);
     }
 
-    /// Counts an additional id of the item; returns false if there are too many. Limits the memory for a stream with a
-    /// new id in every delta.
+    /// Counts one more id of the item. Returns false if the item has too many ids, because the id must then not be
+    /// stored.
     pub fn count_alias(&mut self) -> bool {
         self.aliases = self.aliases.saturating_add(1);
         usize::from(self.aliases) <= MAX_ALIASES
     }
 }
 
-/// Position of a part: its item, and its index in that item.
+/// The position of a part: its item, and its position in that item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Spot {
     pub item: usize,

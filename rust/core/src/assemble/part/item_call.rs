@@ -1,13 +1,14 @@
-//! Tool calls that the stream opens and closes explicitly: combines snapshot, deltas and final value, and closes calls.
+//! Handles tool calls that the stream opens and closes explicitly: combines opening event, deltas and final value, and
+//! closes the calls.
 //!
-//! opening   its arguments are a snapshot: the deltas repeat it, continue it, or are independent of it
-//! deltas    go through the argument rules of `arguments`, as in Chat
-//! value     replaces the streamed text, unless it is empty, or the streamed arguments are complete and the value is
-//!           a placeholder or not an object
-//! close     a call with text, or one that the provider executes, is final; other calls stay open until the end of
-//!           the choice, or until text arrives
+//! opening   its arguments are a snapshot; the deltas repeat it, continue it, or contain other text
+//! delta     the argument text goes through the rules of `arguments`, as in Chat
+//! value     the complete arguments replace the streamed text, except that complete streamed arguments are kept if the
+//!           value is a placeholder or not an object
+//! closing   a call with text, or one that the provider executes, becomes final; any other call stays open until text
+//!           arrives or the choice ends
 //!
-//! `reannounced` handles a call that is announced again. The callers resolve addresses.
+//! `reannounced` handles calls that are announced again. The callers determine which call an address refers to.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::arguments::ArgumentText;
@@ -34,12 +35,12 @@ use crate::model::event::WireFact;
 use crate::model::fault::Fault;
 use crate::model::spec::Code;
 
-/// Maximum length in bytes of an empty object that contains whitespace.
+/// An empty object is treated as a placeholder only if its JSON, including whitespace, has fewer bytes than this.
 const SHORT: usize = 64;
-/// Bytes that a gateway loses when it drops the first fragment.
+/// The beginning of the arguments that is missing if a gateway drops the first fragment.
 const LOST: &[u8] = b"{\"";
 
-/// Properties of a call other than its name and text.
+/// The properties of a call other than its ids, name and arguments.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Traits<'a> {
     pub custom: bool,
@@ -48,12 +49,12 @@ pub struct Traits<'a> {
 }
 
 impl Choice {
-    /// Returns the call of an item.
+    /// Returns the call of an item, or `None` if the item has no call.
     pub fn call_of(&self, item: usize) -> Option<&Call> {
         self.calls.get(self.item_index.get(item)?.call?)
     }
 
-    /// Returns the item and its call.
+    /// Returns the item and its call, or `None` if the item has no call.
     pub fn item_call_mut(&mut self, item: usize) -> Option<(&mut Item, &mut Call)> {
         let item = self.item_index.get_mut(item)?;
         let call = self.calls.get_mut(item.call?)?;
@@ -65,7 +66,8 @@ impl Choice {
     }
 }
 
-/// Creates the call of an item. `hidden`: the call is not emitted yet, because it may turn out to be a duplicate.
+/// Creates the call of an item. `hidden`: the call is created as dropped, because it may be a repetition of an earlier
+/// call.
 pub fn begin_call(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -110,7 +112,7 @@ pub fn begin_call(
     Ok(slot)
 }
 
-/// Stores properties of a call until the call is final.
+/// Stores properties of a call. Does nothing if the call is final.
 pub fn describe(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -132,7 +134,8 @@ pub fn describe(
     Ok(())
 }
 
-/// Sets the name of a call and emits its start, because the protocol sends a name in one piece. The first name is kept.
+/// Sets the name of a call and emits its start event, because the dialect sends each name in one piece. If the call
+/// already has another name, only reports the conflict.
 pub fn name_call(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -159,8 +162,8 @@ pub fn name_call(
     Ok(())
 }
 
-/// Stores the ids of an event that addressed the item. The first ids become the item's own ids; ids that differ from
-/// them become aliases. `other`: an unexpected id to report.
+/// Stores the ids of an address that led to the item in the item's call. The first call id becomes the id of the call;
+/// other ids become aliases. `other`: an id that is reported as unstable.
 pub fn note_ids(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -202,7 +205,8 @@ pub fn note_ids(
     }
 }
 
-/// Stores the arguments of the opening event as a snapshot.
+/// Stores the arguments in the opening event as a snapshot. If the call already has other arguments, appends them
+/// instead.
 pub fn hold(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -228,7 +232,7 @@ pub fn hold(
     Ok(())
 }
 
-/// Adds one delta of the arguments.
+/// Applies one delta with argument text. Reports it as late if the call has its complete arguments.
 pub fn add_arguments(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -270,13 +274,14 @@ pub fn add_arguments(
     push_item(ctx, choice, item, text, index)
 }
 
-/// Returns true if the text continues the snapshot as JSON.
+/// Returns true if the snapshot is the beginning of a JSON value and the text continues this value.
 fn goes_on(held: &[u8], text: &[u8]) -> bool {
     let mut automaton = alone(held);
     automaton.status() == Status::Prefix && !matches!(automaton.feed(text), Status::Broken { .. })
 }
 
-/// Sets the complete arguments from an authoritative event.
+/// Sets the complete arguments of a call, as a closing event or a terminal list contains them. Reports a conflict if
+/// the streamed arguments differ.
 pub fn set_whole_arguments(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -297,13 +302,13 @@ pub fn set_whole_arguments(
         return report_conflict(ctx, choice, item);
     }
     if call.raw.is_some() && has_no_arguments(payload) {
-        return Ok(()); // the value was already treated as no arguments
+        return Ok(()); // the call already has no arguments
     }
     ctx.check_piece(payload.len())?;
     let real = |held: &&str| !is_placeholder(held.as_bytes());
     if record.snapshot.as_deref().filter(real).is_some() && call.is_empty() {
         if !call.custom && is_placeholder(payload) {
-            // The value conflicts with the arguments of the opening event.
+            // The opening event contained arguments, but the complete value contains none.
             return report_conflict(ctx, choice, item);
         }
         record.snapshot = None;
@@ -326,7 +331,7 @@ pub fn set_whole_arguments(
     let same = has_same_arguments(call, payload);
     ctx.count_arguments(size, payload.len())?;
     call.text.replace(payload.to_vec());
-    call.text.plain = call.custom; // depends only on the type of the call, not on the streamed text
+    call.text.plain = call.custom; // only the type of the call matters, not the earlier text
     if !goes_on {
         call_events::reset(ctx.out, choice, slot);
         if !same {
@@ -347,7 +352,7 @@ fn has_same_arguments(call: &mut Call, payload: &[u8]) -> bool {
     call.canonical() == canonical(&String::from_utf8_lossy(payload))
 }
 
-/// Returns true if the payload represents no arguments: whitespace, null or "".
+/// Returns true if the payload stands for no arguments: whitespace, null or "".
 fn has_no_arguments(payload: &[u8]) -> bool {
     matches!(trim(payload), b"" | b"null" | b"\"\"")
 }
@@ -377,7 +382,7 @@ pub fn report_conflict(
     ctx.report(Code::CONFLICT, part)
 }
 
-/// Returns true if the given arguments equal those of the call, are empty, or are a placeholder.
+/// Returns true if the given arguments equal those of the call, or are empty or a placeholder.
 pub fn is_same_or_empty(call: &mut Call, arguments: &str) -> bool {
     let payload = arguments.as_bytes();
     payload.is_empty()
@@ -385,7 +390,8 @@ pub fn is_same_or_empty(call: &mut Call, arguments: &str) -> bool {
         || (!call.custom && is_placeholder(payload))
 }
 
-/// Ends the text: uses the snapshot if it is more complete than the deltas, and restores a lost beginning.
+/// Ends the argument text of a call. Uses the snapshot if it is more complete than the deltas, and restores a missing
+/// beginning. `ended`: the input was not truncated.
 pub fn settle_text(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -417,8 +423,8 @@ pub fn settle_text(
     Ok(())
 }
 
-/// Returns the text to use instead of the deltas: the snapshot, or the snapshot followed by the deltas. Returns `None`
-/// if the deltas are at least as complete.
+/// Returns the text to use instead of the text of the deltas: the snapshot, or both joined. Returns `None` if the text
+/// of the deltas is at least as complete.
 fn better(call: &Call, held: &[u8], ended: bool) -> Option<Vec<u8>> {
     let text = &call.text;
     if call.is_empty() || text.is_blank() {
@@ -458,9 +464,8 @@ fn replace(
     Ok(())
 }
 
-/// Closes a call that the stream closed explicitly. The call becomes final if the provider executes it, if the stream
-/// contained its complete arguments, or if its text is not the beginning of a JSON value. Otherwise, more text may
-/// follow the close.
+/// Closes the call of an item that the stream closed. If the arguments are incomplete JSON and no event contained their
+/// complete value, more text may follow, so the call stays open. A call that the provider executes closes in any case.
 pub fn end_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> ParseResult {
     let is_open = |call: &&Call| call.verdict.is_none() && !call.dropped;
     if choice.call_of(item).filter(is_open).is_none() {

@@ -1,4 +1,4 @@
-//! Ends an item when the stream closes it, and all open items when the choice ends.
+//! Ends an item when the stream closes it, and ends all open items when their choice ends.
 //!
 //! `item_text` closes the parts of an item; `item_call` and `close_calls` close tool calls.
 
@@ -12,7 +12,7 @@ use crate::assemble::rule_context::RuleContext;
 use crate::model::delta::ItemKind;
 use crate::model::event::WireFact;
 
-/// Ends an item that the stream closed.
+/// Ends an item and closes its parts or its call, because the stream closed the item.
 pub fn end_item(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -43,8 +43,8 @@ pub fn end_item(
     Ok(())
 }
 
-/// Ends all open items because the choice has ended. `ended`: the choice was not truncated. The calls are closed
-/// together, in `close_calls`.
+/// Ends all open items of a choice that has ended, and closes their parts. `close_calls` closes their calls later, all
+/// together. `ended`: the choice was not truncated.
 pub fn end_items(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, ended: bool) -> ParseResult {
     for item in choice.item_index.opened() {
         decide(ctx, choice, item)?;

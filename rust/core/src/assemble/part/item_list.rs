@@ -1,4 +1,4 @@
-//! Applies the content list of a closed item to its streamed parts, one listed part at a time, as planned by
+//! Applies a content list to the streamed parts of its item, one listed part after the other, as planned by
 //! `listed_parts`.
 //!
 //! Events are emitted in the order of the list, so that a client receives the parts in the order of the item:
@@ -6,8 +6,8 @@
 //! 1  A listed part adds its annotations and metadata to the streamed part that it matches. If it matches no part, it
 //!    opens a new part.
 //! 2  The last listed part that matches a streamed part corrects the text of that part and closes it.
-//! 3  At the end of the list, streamed parts not in the list are retracted in the order in which they opened, and close
-//!    with the item. Retractions come last because a later listed part may still match.
+//! 3  At the end of the list, the streamed parts that it does not contain become empty, in the order in which they
+//!    opened. They close with the item. This comes last because a later listed part may still match.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::item::Spot;
@@ -30,18 +30,19 @@ use crate::model::fault::Fault;
 use crate::model::spec::Code;
 use std::borrow::Cow;
 
-/// The parts of one kind in one item, and the plan for the list.
+/// The streamed parts of one kind in an item, and the plan for the listed parts of this kind.
 #[derive(Debug)]
 pub struct TextList {
     item: usize,
     spots: Vec<Spot>,
     plan: Plan,
-    /// For each part, the number of listed parts that have not been applied to it yet.
+    /// For each streamed part, the number of listed parts that have not been applied to it yet.
     to_come: Vec<usize>,
 }
 
 impl TextList {
-    /// Plans how the listed parts match the streamed parts. `texts`: the texts of the listed parts.
+    /// Plans how the listed parts are applied to the streamed parts. `entry`: one of the listed parts; `texts`: the
+    /// texts of all of them.
     pub fn new(choice: &Choice, item: usize, entry: &ListedPart<'_>, texts: &[&str]) -> TextList {
         let spots: Vec<Spot> = spots_like(choice, item, entry).collect();
         let parts: Vec<StreamedPart> = spots
@@ -73,7 +74,8 @@ impl TextList {
         }
     }
 
-    /// Applies the next listed part of this kind.
+    /// Applies the listed part with this number. The parts must be applied in order. `again`: the list is a terminal
+    /// list.
     pub fn apply_entry(
         &mut self,
         ctx: &mut RuleContext<'_, '_>,
@@ -123,7 +125,7 @@ impl TextList {
         self.close(ctx, choice, spot, metadata)
     }
 
-    /// At the end of the list, corrects the parts that have not been corrected yet.
+    /// Ends the list: corrects the streamed parts that it does not contain.
     pub fn end(mut self, ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
         for position in 0..self.spots.len() {
             self.correct(ctx, choice, position)?;
@@ -131,7 +133,7 @@ impl TextList {
         Ok(())
     }
 
-    /// Applies the plan to the text of a part.
+    /// Corrects the text of a streamed part as planned, unless this was already done.
     fn correct(
         &mut self,
         ctx: &mut RuleContext<'_, '_>,
@@ -170,7 +172,7 @@ impl TextList {
     }
 }
 
-/// Returns the parts of the item that are of the same kind as the listed part.
+/// Returns the parts of the item with the channel and reasoning kind of the listed part. Excludes retracted parts.
 pub fn spots_like(
     choice: &Choice,
     item: usize,

@@ -1,8 +1,8 @@
-//! Splits items whose calls share one id: the id of an open call is announced again at a second index (AM3).
+//! Splits an item if the stream turns out to use one call id for several calls at different indexes (AM3).
 //!
-//! `SharedId` collects the text of each index and detects that there were several calls; this module creates items for
-//! the additional calls. This applies only if the index alone addresses a call (Anthropic blocks), because an item id
-//! would identify the call.
+//! `SharedId` collects the text of each index and detects that there were several calls. This module then creates an
+//! item for each additional call. It applies only if calls have no item id (Anthropic blocks), because an item id would
+//! identify the call.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::append_arguments::FragmentIdentity;
@@ -19,7 +19,7 @@ use crate::model::fault::Fault;
 use crate::model::policy::ParallelHeaders;
 use crate::model::spec::Code;
 
-/// Starts to collect the text of each index when an open call is announced again at an unbound index.
+/// Starts to collect the text of each index, because an open call was announced again at an index that is not its own.
 pub fn share_id(
     ctx: &RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -45,12 +45,13 @@ pub fn share_id(
         .shared_id
         .get_or_insert_with(|| Box::new(SharedId::new(first, text)));
     shared_id.announce(index);
-    // An overflow at either index is then treated as a second call.
+    // An overflow (A8) at either index then belongs to a second call.
     call.announced_again.insert(Some(first));
     call.announced_again.insert(Some(index));
 }
 
-/// Appends text to the item's call. If the text shows that there are two calls, the item continues with the second one.
+/// Appends argument text to the call of an item. If the text turns out to belong to a second call, that call becomes
+/// the item's call.
 pub fn push_item(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -92,8 +93,8 @@ pub fn push_item(
     Ok(())
 }
 
-/// Resolves AM3 when a close event arrives for one of the indexes while the joined text is incomplete. Returns true if
-/// the call was split.
+/// AM3: splits the call of an item when the item closes, if its joined text is incomplete but the text of an index is a
+/// complete object. Returns true if the call was split.
 pub fn resolve_shared_id(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -113,7 +114,7 @@ pub fn resolve_shared_id(
     Ok(true)
 }
 
-/// Creates an item for each call from slot `count` on, at the index that announced the call.
+/// Creates an item for each call from slot `count` on, at the index of the call, and reports AM3.
 fn adopt(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

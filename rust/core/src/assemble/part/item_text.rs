@@ -1,10 +1,10 @@
-//! Text, reasoning and refusal parts that the stream opens and closes explicitly: finds the part for a delta, and
-//! updates its text.
+//! Handles text, reasoning and refusal parts that the stream opens and closes explicitly: finds the part for an event,
+//! and updates its text.
 //!
-//! Several parts may be open at the same time. A part begins with its opening event or with its first text. Text in the
-//! opening event is held back until the deltas show whether they repeat or continue it. Authoritative text replaces the
-//! streamed text. A reasoning part of an item with an id closes with the item, because encrypted content may still
-//! arrive.
+//! Several parts may be open at the same time. A part begins with its opening event or, without one, with its first
+//! text. Text in the opening event is held back until the deltas show whether they repeat or continue it. Complete text
+//! in a later event replaces the streamed text. A reasoning part of an item with an id closes with the item, because
+//! encrypted content may still arrive.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::leave;
@@ -25,10 +25,10 @@ use crate::model::spec::Code;
 use crate::model::unmodelled::Unmodelled;
 use std::borrow::Cow;
 
-/// Maximum number of parts that a complete text with an unknown sub-index is compared with.
+/// Maximum number of parts with which a complete text that has an unknown sub-index is compared.
 const CANDIDATES: usize = 64;
 
-/// Channel, kind and sub-index of a part to create.
+/// The channel, reasoning kind and sub-index of a part to create.
 #[derive(Clone, Copy, Debug)]
 pub struct Make {
     pub channel: Channel,
@@ -36,7 +36,7 @@ pub struct Make {
     pub sub: Option<i64>,
 }
 
-/// Returns the whole text, or `None` if it is missing or empty. Half of a surrogate pair is replaced with U+FFFD.
+/// Returns the text with each lone surrogate replaced by U+FFFD, or `None` if the text is missing or empty.
 pub fn whole(text: Option<Text<'_>>) -> Option<Cow<'_, str>> {
     let text = text.map(|text| text.into_whole().0);
     text.filter(|text| !text.is_empty())
@@ -58,13 +58,13 @@ impl Choice {
         Some((one, part))
     }
 
-    /// Returns the positions of an item's parts.
+    /// Returns the positions of all parts of an item.
     pub fn spots(&self, item: usize) -> impl DoubleEndedIterator<Item = Spot> + Clone + use<> {
         let count = self.item_index.get(item).map_or(0, |item| item.parts.len());
         (0..count).map(move |one| Spot { item, one })
     }
 
-    /// Marks the part as closed.
+    /// Marks the part as closed. No event is emitted.
     fn close_one(&mut self, spot: Spot) {
         if let Some((_, part)) = self.one_mut(spot) {
             part.open = false;
@@ -74,7 +74,7 @@ impl Choice {
         }
     }
 
-    /// Records the sub-index of a delta of the part.
+    /// Records the sub-index of the next delta of the part, unless the delta arrives too late.
     fn move_part(&mut self, spot: Spot, sub: Option<i64>) {
         let Choice {
             item_index,
@@ -94,7 +94,7 @@ impl Choice {
             return;
         };
         if one.valued || one.closed || !part.open || one.labels.is_closed(sub) {
-            return; // The delta comes too late.
+            return; // The delta arrives too late.
         }
         one.sub_is_reliable |= one.begun && one.last_sub == sub;
         let before = std::mem::replace(&mut one.last_sub, sub);
@@ -112,11 +112,11 @@ impl Choice {
     }
 }
 
-/// Returns the part of the item that a delta addresses.
+/// Returns the part of the item that a delta with this sub-index belongs to.
 ///
-/// Prefers the part with the same `sub`. Otherwise returns the last part of the channel, because some gateways send a
-/// new content_index in every delta. Returns `None` if that part is closed, if its complete text was received, or if
-/// its `sub` proved to be meaningful.
+/// This is the last part that an event with the same `sub` addressed. If there is none, it is the last part of the
+/// channel, because some gateways send a new `content_index` in every delta. Returns `None` instead if that part is
+/// closed, if its complete text was received, or if two of its deltas in a row had the same `sub`.
 pub fn find_part(
     choice: &Choice,
     item: usize,
@@ -155,10 +155,10 @@ pub fn find_part(
     loose.then_some(last)
 }
 
-/// Returns the part that a complete text belongs to.
+/// Returns the part of the item that a complete text with this sub-index belongs to.
 ///
-/// Prefers the part with the same `sub`, then the first part with the same text whose complete text has not been
-/// received yet, then the part that a delta would address.
+/// This is the part that an event with the same `sub` addressed. If there is none, it is the first part with the same
+/// text whose complete text has not been received yet. Otherwise, it is the part that a delta would belong to.
 pub fn find_whole(
     choice: &mut Choice,
     item: usize,
@@ -194,7 +194,7 @@ pub fn find_whole(
     Some(found)
 }
 
-/// Opens a new part of the item and emits its start.
+/// Opens a new part of the item and emits its start event. `snapshot`: the text in the opening event.
 pub fn open_part(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -242,10 +242,10 @@ pub fn open_part(
     Ok(spot)
 }
 
-/// Begins a repetition of a closed part, and returns true.
+/// Records that an opening event repeats a closed part, and returns true.
 ///
-/// Returns false if the opening event cannot repeat the part: the item or the part is open, the event has another
-/// index, or it contains other text.
+/// Returns false and changes nothing if the event cannot repeat the part: the item or the part is open, the part is
+/// empty, or the event has another index, sub-index or text.
 pub fn repeat_part(
     choice: &mut Choice,
     spot: Spot,
@@ -279,8 +279,8 @@ pub fn repeat_part(
     true
 }
 
-/// Returns true if the text continues the repetition of a closed part. It then adds nothing. If the repetition is
-/// complete, reports it.
+/// Returns true if the text continues a repetition of the closed part, so that the text must be dropped. Reports the
+/// repetition when it is complete.
 pub fn is_repetition(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -304,7 +304,7 @@ pub fn is_repetition(
     Ok(true)
 }
 
-/// Returns true if a complete text differs from that of a closed part which the stream repeats.
+/// Returns true if the stream repeats the closed part, but this complete text differs from the part's text.
 pub fn differs(choice: &Choice, spot: Spot, text: &str) -> bool {
     let part = choice.one(spot);
     part.is_some_and(|(one, part)| one.repeated.is_some() && part.text != text)
@@ -325,7 +325,7 @@ pub fn report_late_part(
     ctx.report(Code::LATE_DELTA, part.part)
 }
 
-/// Stores metadata for the event that closes the part.
+/// Stores metadata, which the closing event of the part will contain.
 pub fn put_metadata(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -339,8 +339,8 @@ pub fn put_metadata(
     ctx.spend_growth(more)
 }
 
-/// Stores annotations, a signature and encrypted content of a part. A second signature or encrypted content replaces
-/// the first.
+/// Stores annotations, a signature and encrypted content of a part. Annotations are added to earlier ones; the other
+/// two replace earlier values.
 pub fn annotate(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -373,7 +373,7 @@ pub fn annotate(
     Ok(())
 }
 
-/// Adds one delta to the part.
+/// Applies one text delta to the part. Reports it as late if the part is closed or has its complete text.
 pub fn add_text(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -424,11 +424,11 @@ fn take_text(
         if one.again < held.len() {
             return put_metadata(ctx, choice, spot, metadata);
         }
-        held.clone() // the deltas repeated all of it
+        held.clone() // the deltas repeated the whole snapshot
     } else if text.starts_with(rest) {
         [repeated, &text].concat() // the deltas repeated the snapshot and continued it
     } else {
-        [held, repeated, &text].concat() // the snapshot was the beginning of the text
+        [held, repeated, &text].concat() // the deltas continued the snapshot
     };
     let before = held.len();
     one.snapshot = None;
@@ -452,11 +452,11 @@ fn show(
     }
 }
 
-/// Sets the complete text from an authoritative event. Replaces the streamed text. If the complete text only adds text
-/// at the end, the added text is emitted as one more delta.
+/// Sets the complete text of a part, as a closing event or a list contains it. If the complete text begins with the
+/// streamed text, the rest is emitted as a delta; otherwise, a conflict is reported.
 ///
-/// If the deltas of the part had several sub-indexes, the complete text may be the text of `sub` alone; it is then
-/// stored until the part ends.
+/// If the deltas of the part had several sub-indexes, the complete text may belong to the deltas with `sub` alone; it
+/// is then stored until the part ends.
 pub fn set_whole_text(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -483,7 +483,8 @@ pub fn set_whole_text(
     set_value(ctx, choice, spot, text)
 }
 
-/// Sets the text of the part, regardless of the streamed text.
+/// Sets the text of the part. If it begins with the streamed text, emits the rest as a delta; otherwise, reports a
+/// conflict.
 pub fn set_value(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -528,7 +529,8 @@ pub fn conflict(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, spot: Spot) 
         .diagnose(Code::CONFLICT, Some(part.part), part.channel.name())
 }
 
-/// Closes a part after its close event. `alone`: its item has no further content.
+/// Closes a part because the stream closed it. `alone`: no more content of its item follows. Otherwise, the part may
+/// stay open until the item ends.
 pub fn close_part(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -549,7 +551,7 @@ pub fn close_part(
     };
     ctx.out.record_fact(WireFact::Closed(part.part));
     if one.labels.has_closes() && !one.valued && !alone {
-        return Ok(()); // only one sub-index was closed; wait for the close of the item
+        return Ok(()); // only one sub-index was closed, so the part ends with its item
     }
     one.closed = true;
     if alone || part.channel != Channel::Reasoning || !waits {
@@ -558,7 +560,8 @@ pub fn close_part(
     Ok(())
 }
 
-/// Ends the part with its current text and emits its closing event.
+/// Ends a part with its current text, including held-back text, and emits its closing event. Does nothing if it is not
+/// open.
 pub fn end_part(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, spot: Spot) -> ParseResult {
     let Some((one, part)) = choice.one_mut(spot).filter(|(_, part)| part.open) else {
         return Ok(());
@@ -588,7 +591,8 @@ pub fn end_part(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, spot: Spot) 
     Ok(())
 }
 
-/// Ends the item and all of its parts. `whole`: the item was not truncated.
+/// Ends all open parts of an item. The last one gets the encrypted content and the metadata. `whole`: the item was not
+/// truncated.
 pub fn finish_item(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -603,7 +607,7 @@ pub fn finish_item(
             && (item.item_id.is_some() || encrypted_content.is_some_and(|text| !text.is_empty()))
     });
     if bare && whole {
-        // Open an empty part, because reasoning with encrypted content or an id must be sent back in the next turn even
+        // Open an empty part. Clients must send reasoning with encrypted content or an id back in the next turn, even
         // without text.
         let make = Make {
             channel: Channel::Reasoning,
@@ -630,7 +634,7 @@ pub fn finish_item(
         .try_for_each(|spot| end_part(ctx, choice, spot))
 }
 
-/// Clears the text of an item's open parts and closes them, because the response restarts.
+/// Discards the content of an item's open parts and closes them, because the response starts again.
 pub fn take_back(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) {
     let index = choice.index;
     for spot in choice.spots(item) {

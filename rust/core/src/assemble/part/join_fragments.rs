@@ -1,6 +1,6 @@
-//! Joins fragments of one call that were mistaken for calls: neighbors that are valid JSON only together.
+//! Joins fragments that were treated as separate calls, if they are valid JSON only together.
 //!
-//! Tries the calls of each index first, then all calls in order of arrival.
+//! The calls of each index are tried first, then all calls in order of creation.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::call::Call;
@@ -12,7 +12,8 @@ use crate::assemble::rule_context::RuleContext;
 use crate::model::spec::Code;
 use std::collections::HashMap;
 
-/// Maximum work of the search, as a multiple of the total text size. Keeps the search linear even on hostile streams.
+/// Maximum number of bytes to examine, as a multiple of the total text size. It keeps the search linear even for
+/// hostile streams.
 const COST: usize = 8;
 
 pub fn join_fragments(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
@@ -83,8 +84,8 @@ fn along(
     Ok(())
 }
 
-/// Returns how many of the following calls complete the JSON of the call `left`. Stops at a call with a different
-/// name.
+/// Returns how many of the calls after `left` complete its JSON, or 0. Calls with different names are never joined.
+/// Reduces `budget` by the number of bytes examined.
 fn pieces_of_one(choice: &Choice, left: usize, others: &[usize], budget: &mut usize) -> usize {
     let Some(left) = choice.get(left).filter(|call| is_open(call)) else {
         return 0;
@@ -120,7 +121,8 @@ fn is_open(call: &Call) -> bool {
     !call.custom && !call.is_empty() && call.text.is_unfinished()
 }
 
-/// Merges the call `other` into the call `slot`, because `other` was only a fragment of `slot`.
+/// Drops the call `other`, and adds its ids, name and metadata to the call `slot`. The caller has already moved its
+/// text.
 pub fn merge_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize, other: usize) {
     call_events::retract(ctx.out, choice, other);
     let Some(gone) = choice.get_mut(other) else {

@@ -1,13 +1,13 @@
-//! Sub-indexes ("labels") of the deltas of one text part, and the closing texts received for them.
+//! Stores the sub-indexes ("labels") of the deltas of one text part, and the closing texts received for them.
 //!
-//! Some gateways number every delta; others use the numbers for parts that no event announced. Either way, the deltas
-//! are parsed as one part, because only a close or the content list of the item shows what a label means.
+//! Some gateways number every delta; others use the numbers for parts that no event announced. The deltas are read as
+//! one part in both cases, because only a closing event or the content list of the item shows which case it is.
 
-/// Maximum number of runs (consecutive deltas with the same label). A part with more runs has a new label in every
-/// delta, so its labels are meaningless.
+/// Maximum number of runs, that is, of consecutive deltas with the same label. A part with more runs is assumed to have
+/// a new label in every delta, so its labels are ignored.
 const MAX_RUNS: usize = 64;
 
-/// The labels of one part.
+/// The labels of the deltas of one part.
 #[derive(Clone, Debug, Default)]
 pub enum Labels {
     #[default]
@@ -16,19 +16,19 @@ pub enum Labels {
     TooMany,
 }
 
-/// Runs of consecutive text with the same label, and the closing texts by label.
+/// The runs of text with the same label, and the closing text of each label.
 #[derive(Clone, Debug, Default)]
 pub struct Runs {
-    /// Label and start offset of each run, in order.
+    /// The label of each run and the offset in the part's text at which it starts.
     runs: Vec<(Option<i64>, usize)>,
-    /// Label and closing text, in order of arrival.
+    /// Each closing text and its label, in order of arrival.
     closes: Vec<(Option<i64>, String)>,
-    /// An unknown label from a close event, and the known label with the same text.
+    /// Each unknown label of a closing event, and the known label with the same text.
     aliases: Vec<(Option<i64>, Option<i64>)>,
 }
 
 impl Labels {
-    /// Records that the next delta, after `length` bytes of text, has a different label from the previous one.
+    /// Records that the label changes from `before` to `label` after `length` bytes of the part's text.
     pub fn change(&mut self, before: Option<i64>, label: Option<i64>, length: usize) {
         match self {
             Labels::One if length > 0 => {
@@ -51,7 +51,7 @@ impl Labels {
         matches!(self, Labels::Several(all) if all.has(label))
     }
 
-    /// Returns the labels of the deltas.
+    /// Returns the label of each run. The result is empty unless there are several runs.
     pub fn known(&self) -> impl Iterator<Item = Option<i64>> {
         let runs = match self {
             Labels::Several(all) => all.runs.as_slice(),
@@ -64,7 +64,8 @@ impl Labels {
         matches!(self, Labels::Several(all) if all.close_of(all.meant(label)).is_some())
     }
 
-    /// Returns true if `value` is the text of that label alone. `text`: the text of the part.
+    /// Returns true if `value` equals the closing text of the label or, without one, the text of its deltas. `text`:
+    /// the text of the part.
     pub fn is_own_text(&self, label: Option<i64>, text: &str, value: &str) -> bool {
         let Labels::Several(all) = self else {
             return false;
@@ -76,9 +77,9 @@ impl Labels {
         }
     }
 
-    /// Stores the closing text of a label. Returns false if the label does not address a run of the part.
+    /// Stores the closing text of a label. Returns false and stores nothing if no run has this label or this text.
     ///
-    /// An unknown label is mapped to the first label that has this text and no close yet.
+    /// A label that no delta had is treated as the first label that has this text and no closing text yet.
     pub fn note_close(&mut self, label: Option<i64>, text: &str, value: &str) -> bool {
         let Labels::Several(all) = self else {
             return false;
@@ -101,7 +102,7 @@ impl Labels {
         true
     }
 
-    /// Resets the runs after the text was replaced by text of this length that does not belong to any label.
+    /// Empties all runs, because the part's text was replaced by text of this length that belongs to no label.
     pub fn replaced(&mut self, length: usize) {
         if let Labels::Several(all) = self {
             all.runs.iter_mut().for_each(|(_, start)| *start = length);
@@ -112,8 +113,8 @@ impl Labels {
         matches!(self, Labels::Several(all) if !all.closes.is_empty())
     }
 
-    /// Returns the text of the part with the closing texts inserted. If there is only one closing text and it differs
-    /// from the streamed text of its label, this closing text is the text of the whole part.
+    /// Returns the text of the part in which closing texts replace the deltas of their labels, or `None` if there are
+    /// none. A single closing text that differs from the deltas of its label is the text of the whole part.
     pub fn closed_text(&self, text: &str) -> Option<String> {
         let Labels::Several(all) = self else {
             return None;
@@ -158,7 +159,7 @@ impl Runs {
         close.map(|(_, value)| value.as_str())
     }
 
-    /// Returns true if `value` is the text of all deltas with that label.
+    /// Returns true if `value` is the concatenated text of all deltas with this label.
     fn is_streamed(&self, label: Option<i64>, text: &str, value: &str) -> bool {
         let mut rest = value;
         for (_, piece) in self.pieces(text).filter(|(known, _)| *known == label) {

@@ -1,4 +1,4 @@
-//! State and rules of the parts that a choice consists of: tool calls, texts and items, from opening to close.
+//! The state and rules of tool calls, text parts and items, from their opening to their closing event.
 
 pub(crate) mod append_arguments;
 pub(crate) mod arguments;

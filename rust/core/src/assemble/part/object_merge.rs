@@ -1,9 +1,8 @@
-//! Merges JSON objects that arrive in several pieces: arguments sent as objects, and provider metadata.
+//! Merges the members of several JSON objects: arguments that arrive as objects, and provider metadata.
 //!
-//! `ObjectMerge` merges arguments member by member: a string that begins with the previous string replaces it, any
-//! other string is appended to the previous string, and a value of any other type replaces the previous value.
-//! `RawMembers` keeps the last text of each key. The cost of a merge is proportional to the new piece; the whole text
-//! is built only on demand.
+//! `ObjectMerge` merges arguments. For each key, a string that begins with the previous string replaces it, any other
+//! string is appended to it, and a value of another type replaces the previous value. `RawMembers` keeps the last value
+//! of each key. A merge takes time proportional to the new object; the whole text is built only on demand.
 
 use crate::assemble::part::canonical_json::canonical;
 use crate::assemble::part::canonical_json::is_whole;
@@ -16,11 +15,11 @@ use crate::model::lazy_box::blank;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Returns the key and text of each member, in order. If a key is repeated, its last value is used, at the position of
-/// the first.
+/// Returns the key of each member and the JSON text of its value, in order. A repeated key has its last value, at the
+/// position of the first.
 fn members(raw: &str) -> Vec<(Cow<'_, str>, &str)> {
     let mut found: Vec<(Cow<'_, str>, &str)> = Vec::with_capacity(FEW);
-    // The text was already validated, so reading cannot fail; a failure would only end the list.
+    // The text was already validated, so this cannot fail. A failure would only end the list.
     let _ = read(raw, |key, text| found.push((key, text)));
     let is_repeated = |at: usize, key: &str| found.iter().take(at).any(|(other, _)| other == key);
     let mut keys = found.iter().enumerate();
@@ -47,11 +46,11 @@ fn read<'a>(raw: &'a str, mut each: impl FnMut(Cow<'a, str>, &'a str)) -> Scan<(
 /// Maximum number of keys that are searched linearly.
 const FEW: usize = 16;
 
-/// Values by key, in the order in which the keys first appeared.
+/// A map from keys to values, in the order in which the keys first appeared.
 #[derive(Clone, Debug)]
 struct Keyed<K, V> {
     members: Vec<(K, V)>,
-    /// Position by key, once there are too many keys to search linearly.
+    /// The position of each key, once there are too many keys to search linearly.
     positions: HashMap<String, usize>,
 }
 
@@ -110,12 +109,12 @@ impl<K: AsRef<str>, V: Default> Keyed<K, V> {
     }
 }
 
-/// A member's value: the characters of a string, or the JSON text of any other value.
+/// The value of a member: the characters of a string, or the JSON text of any other value.
 #[derive(Clone, Debug)]
 enum Value {
     Wire(String),
-    /// Text of a string and its length in characters, stored so that adding a piece takes time proportional only to
-    /// that piece.
+    /// The text of a string and its length in characters. The length is stored so that adding a piece takes time
+    /// proportional to the piece.
     Pieces(String, usize),
 }
 
@@ -134,11 +133,11 @@ impl Value {
     }
 }
 
-/// Members merged so far.
+/// The members merged so far, by key.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectMerge {
     members: Keyed<String, Value>,
-    /// Approximate size in characters, for the limits.
+    /// The approximate size of the merged text in characters, which counts towards the limits on arguments.
     pub size: usize,
 }
 
@@ -152,7 +151,7 @@ impl ObjectMerge {
         merge
     }
 
-    /// Merges the JSON text of one more object.
+    /// Merges one more object, given as JSON text.
     pub fn add(&mut self, raw: &str) {
         for (key, text) in members(raw) {
             if !self.members.has(&key) {
@@ -183,7 +182,7 @@ impl ObjectMerge {
         }
     }
 
-    /// Returns true if another object has the same members. The cost is proportional to the size of that object.
+    /// Returns true if the other object has equal members. Takes time proportional to the size of the other object.
     pub fn has_same_members(&self, raw: &str) -> bool {
         if !is_whole(raw.as_bytes()) {
             return false;
@@ -218,7 +217,7 @@ fn same(value: &Value, text: &str) -> bool {
     match value {
         Value::Pieces(pieces, _) => inside(text)
             .is_some_and(|inner| Text::unescape(inner).into_whole().0 == pieces.as_str()),
-        // To bound the cost, a much longer value is treated as different, even if it is only spelled differently.
+        // To limit the time, a value of more than twice the length counts as different, even if it is equal JSON.
         Value::Wire(wire) => {
             wire == text
                 || (wire.chars().count() <= 2 * text.chars().count()
@@ -227,17 +226,17 @@ fn same(value: &Value, text: &str) -> bool {
     }
 }
 
-/// Returns the text between the quotes of a JSON string.
+/// Returns the text between the quotes of a JSON string, or `None` for another value.
 fn inside(text: &str) -> Option<&str> {
     text.strip_prefix('"')
         .and_then(|rest| rest.strip_suffix('"'))
 }
 
-/// Change in the size of the stored members.
+/// A change in the size of stored members, for `max_text_bytes`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Growth {
     pub bytes: i64,
-    /// Number of values that are stored separately; 0 while there is only one object, which is stored as one text.
+    /// The number of values that are stored separately. A single object is stored as one text and has none.
     pub entries: i64,
 }
 
@@ -251,12 +250,12 @@ impl Growth {
     }
 }
 
-/// Members of raw objects; for each key, the last value that is not null.
+/// The members of several raw JSON objects. Each key has its last value that is not null.
 #[derive(Clone, Debug, Default)]
 pub struct RawMembers {
-    /// JSON text of the first object (usually the only one), as returned by `text`.
+    /// The JSON text of the first object, as `text` returns it. Usually, there is only one object.
     first: Option<Box<str>>,
-    /// Members of several objects.
+    /// The members, once there are several objects.
     members: Option<Box<Keyed<String, String>>>,
     size: usize,
 }
@@ -273,7 +272,7 @@ impl RawMembers {
         }
     }
 
-    /// Returns the size of all stored members.
+    /// Returns the size of all stored members, as the growth from an empty state.
     pub fn held(&self) -> Growth {
         Growth {
             bytes: signed(self.size),
@@ -308,7 +307,7 @@ impl RawMembers {
                 text.clone_into(members.slot(key));
                 continue;
             };
-            // A later null does not replace a value, and most values are sent again unchanged.
+            // A null does not replace a value, and an equal value changes nothing.
             if text == "null" || value == text {
                 continue;
             }
@@ -323,7 +322,7 @@ impl RawMembers {
         *self.several().slot(key) = text;
     }
 
-    /// Returns the members by key, splitting the first object if necessary.
+    /// Returns the table of members. If there was only one object, splits it into members first.
     fn several(&mut self) -> &mut Keyed<String, String> {
         let first = self.first.take();
         self.members.get_or_insert_with(|| {
@@ -347,7 +346,7 @@ impl RawMembers {
 
 blank!(RawMembers);
 
-/// Returns the members as JSON text; `None` if there are none.
+/// Returns the members as the text of a JSON object, or `None` if there are none.
 fn written(members: &[(impl AsRef<str>, impl AsRef<str>)]) -> Option<String> {
     if members.is_empty() {
         return None;
@@ -366,15 +365,15 @@ fn written(members: &[(impl AsRef<str>, impl AsRef<str>)]) -> Option<String> {
     Some(out)
 }
 
-/// Returns the length of what `written` returns, if no key needs escapes.
+/// Returns the length of the text that `written` returns if no key needs escapes.
 fn written_length(members: &[(impl AsRef<str>, impl AsRef<str>)]) -> usize {
     let lengths = members.iter();
     let lengths = lengths.map(|(key, text)| key.as_ref().len() + text.as_ref().len() + 4);
     1 + lengths.sum::<usize>()
 }
 
-/// Returns true if `written` would return exactly `raw`, which has these members: the keys have no escapes and no
-/// duplicates, and there is no whitespace between members.
+/// Returns true if `written` would return exactly `raw`, the text of an object with these members. This is the case if
+/// no key has escapes or is repeated, and there is no whitespace between members.
 fn is_written(raw: &str, members: &[(Cow<'_, str>, &str)]) -> bool {
     let plain = |(key, _): &(Cow<'_, str>, &str)| matches!(key, Cow::Borrowed(_));
     !members.is_empty() && members.iter().all(plain) && raw.len() == written_length(members)

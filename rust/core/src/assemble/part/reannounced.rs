@@ -1,12 +1,12 @@
-//! Handles a tool call that is announced again: the same call with another id, or a second call with the same id.
+//! Handles tool calls that are announced again, and decides whether this means the same call or a second call.
 //!
-//! open    the same call: ids become aliases; the text goes through the argument rules, and an overflow is a second
-//!         call
-//! closed  the text is collected without events. At its close, or at the end, the new call is dropped if it has no
-//!         text, or the same name and arguments. If the first call has no text, it receives this text. Otherwise,
-//!         there are two calls.
+//! open    It is the same call: its ids become aliases, and its text goes through the argument rules. An overflow (A8)
+//!         is a second call.
+//! closed  The new text is collected without events until the item closes or the choice ends. If the first call has no
+//!         text, it gets this text. It is the same call if there is no new text, or if the name and arguments are the
+//!         same. Otherwise, it is a second call.
 //!
-//! An announcement with the same id but another name is always a second call, unless it closes an open call with that
+//! An event with the same id but another name always belongs to a second call, unless it closes an open call with that
 //! name.
 
 use crate::assemble::choice::Choice;
@@ -24,8 +24,8 @@ use crate::assemble::rule_context::RuleContext;
 use crate::model::delta::Address;
 use crate::model::spec::Code;
 
-/// Returns true if the announcement opens a second call: it has a different name, or a different id after the first
-/// call is finished.
+/// Returns true if the event is about a different call from `call`. This is so if it has a different name, or if it has
+/// a different call id and the call's arguments are complete.
 pub fn is_another(call: &Call, address: &Address<'_>, name: Option<&str>) -> bool {
     if name.is_some_and(|name| !call.name.is_empty() && name != call.name) {
         return true;
@@ -35,9 +35,10 @@ pub fn is_another(call: &Call, address: &Address<'_>, name: Option<&str>) -> boo
     other_id && (call.verdict.is_some() || call.is_complete())
 }
 
-/// Returns true if a close with the ids of an open call closes that call, even with another name.
+/// Returns true if a closing event with this address closes the open call of the item: its call id or, without call
+/// ids, its item id is that of the call. The name does not matter.
 ///
-/// An announcement creates a call and a close ends it. Between them, the AI SDK's own repair may rename the call.
+/// The AI SDK may rename a call between its opening event and its closing event, when it repairs the call.
 pub fn is_own_close(choice: &Choice, item: usize, address: &Address<'_>) -> bool {
     let (Some(record), Some(call)) = (choice.item_index.get(item), choice.call_of(item)) else {
         return false;
@@ -51,8 +52,8 @@ pub fn is_own_close(choice: &Choice, item: usize, address: &Address<'_>) -> bool
     }
 }
 
-/// Returns true if a close matches the item id, name and arguments of the open item's call, but has a call id that is
-/// not used by any call.
+/// Returns true if a closing event has the item id, name and arguments of the item's open call, but a call id that no
+/// call has.
 pub fn is_close_under_another_id(
     choice: &mut Choice,
     item: usize,
@@ -75,7 +76,7 @@ pub fn is_close_under_another_id(
         && arguments.is_some_and(|arguments| is_same_or_empty(call, arguments))
 }
 
-/// Replaces the name of a call with the one in its closing event.
+/// Replaces the name of a call with the name in its closing event, and reports a conflict if they differ.
 pub fn rename_call(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -107,7 +108,7 @@ pub fn is_closed(choice: &Choice, item: usize) -> bool {
     !open || reported
 }
 
-/// Reports, once per call, that the call was announced again.
+/// Reports, at most once per item, that its call was announced again.
 pub fn report_reannounced(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -117,7 +118,7 @@ pub fn report_reannounced(
     let Some((record, call)) = choice.item_call_mut(item) else {
         return Ok(());
     };
-    // An overflow of its text is then treated as a second call.
+    // An overflow (A8) then belongs to a second call.
     call.announced_again.insert(None);
     if std::mem::replace(&mut record.again_reported, true) {
         return Ok(());
@@ -128,8 +129,8 @@ pub fn report_reannounced(
         .diagnose(Code::ANNOUNCED_AGAIN, Some(call.part), detail)
 }
 
-/// Links a new item to the closed call of `first` that it announces again. Its events are held back until `decide`
-/// runs.
+/// Creates a call for a new item that announces the closed call of the item `first` again. The new call is not emitted
+/// before `decide` has decided whether it is another call.
 pub fn begin_reannounced(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -146,8 +147,8 @@ pub fn begin_reannounced(
     Ok(())
 }
 
-/// Decides whether a repeated announcement meant the same call or another call. Called when the item closes or the
-/// choice ends.
+/// Decides whether an item that announced an earlier call again contains the same call or another one. Called when the
+/// item closes or the choice ends.
 pub fn decide(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> ParseResult {
     let Some(record) = choice.item_index.get_mut(item) else {
         return Ok(());

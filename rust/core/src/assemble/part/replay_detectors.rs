@@ -1,17 +1,17 @@
-//! Detectors for replayed argument fragments: cumulative text (A4') and doubled fragments (A5').
+//! Detect streams that repeat argument text in every fragment (A4') or send every fragment twice (A5').
 //!
-//! Both hypotheses are possible at first; a conformant stream refutes both with its second fragment.
+//! Both are possible at first. In a conformant stream, the second fragment rules out both.
 
 use crate::json::Automaton;
 use crate::model::spec::Code;
 
-/// A4': every fragment begins with the previous one.
+/// A4': every fragment so far began with the previous one.
 #[derive(Clone, Debug)]
 pub struct Cumulative {
     pub alive: bool,
     /// At least one fragment was longer than the previous one.
     pub grown: bool,
-    /// A4 applied: from now on, a fragment that begins with the text replaces the text.
+    /// A4 applied. From now on, a fragment that begins with the text replaces the text.
     pub follows: bool,
     pub reported: bool,
 }
@@ -39,14 +39,14 @@ impl Cumulative {
         }
     }
 
-    /// Returns the diagnostic the first time, then `None`.
+    /// Returns the code to report, or `None` if it was already returned.
     pub fn report_once(&mut self) -> Option<Code> {
         let reported = std::mem::replace(&mut self.reported, true);
         (!reported).then_some(Code::ARGS_CUMULATIVE)
     }
 }
 
-/// The text built from one fragment per pair.
+/// The text that consists of one fragment of each pair.
 #[derive(Clone, Debug, Default)]
 struct Single {
     data: Vec<u8>,
@@ -54,13 +54,13 @@ struct Single {
     pairs: usize,
 }
 
-/// A5': every fragment arrives twice.
+/// A5': every fragment so far arrived twice.
 #[derive(Clone, Debug)]
 pub struct Doubling {
     pub alive: bool,
-    /// A5' applied: the second fragment of each pair is dropped.
+    /// A5' applied. From now on, the second fragment of each pair is dropped.
     pub follows: bool,
-    /// Set once the first pair is complete.
+    /// The text of one fragment of each pair. `None` until the first pair is complete.
     single: Option<Box<Single>>,
 }
 
@@ -75,7 +75,7 @@ impl Default for Doubling {
 }
 
 impl Doubling {
-    /// Compares the second fragment of a pair with the first.
+    /// Compares the second fragment of a pair (`piece`) with the first (`before`).
     pub fn observe(&mut self, before: &[u8], piece: &[u8]) {
         if !self.alive {
             return;
@@ -90,7 +90,7 @@ impl Doubling {
         single.pairs += 1;
     }
 
-    /// Returns true if all fragments so far arrived in pairs.
+    /// Returns true if there was at least one pair, and all pairs so far had two equal fragments.
     pub fn is_likely(&self) -> bool {
         self.alive && self.single.is_some()
     }
@@ -100,21 +100,21 @@ impl Doubling {
         self.single = None;
     }
 
-    /// At the end, returns the text of one fragment per pair, if that text is a complete object and there were at least
-    /// two pairs.
+    /// Returns the text of one fragment of each pair, if it is a complete object and there were at least two pairs.
+    /// Called when the text ends.
     pub fn whole_at_the_end(&self, count: usize) -> Option<Vec<u8>> {
         let single = self.single.as_deref()?;
         let whole = count % 2 == 0 && single.pairs > 1 && single.automaton.is_complete_object();
         whole.then(|| single.data.clone())
     }
 
-    /// Called when the piece would make the full text invalid JSON; `length` is the length of that text. Returns the
-    /// text of one fragment per pair if the piece can continue it. From then on, the second fragment of each pair is
-    /// dropped.
+    /// Returns the text of one fragment of each pair, if `piece` can continue this text. From then on, the second
+    /// fragment of each pair is dropped. Called when the piece would make the whole text, of `length` bytes, invalid
+    /// JSON.
     pub fn take_on_break(&mut self, count: usize, length: usize, piece: &[u8]) -> Option<Vec<u8>> {
         let single = self.single.as_deref()?;
         if single.data.len() == length {
-            return None; // the second fragment of the only pair: A5 drops it
+            return None; // the piece repeats the only pair's fragment; A5 drops it
         }
         let second = count % 2 == 0;
         let mut automaton = single.automaton;

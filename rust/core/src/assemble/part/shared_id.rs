@@ -1,7 +1,7 @@
-//! Determines whether one call id that is announced at several indexes (AM3) belongs to one call or to several.
+//! Determines whether a call id that is announced at several indexes (AM3) belongs to one call or to several.
 //!
-//! The text of each index is collected in addition to the call's joined text. If the joined text breaks and the text of
-//! each index is valid, there were several calls; if the text of one index cannot be JSON, there is one call.
+//! The text of each index is collected in addition to the call's joined text. There were several calls if the joined
+//! text is not valid JSON but the text of each index is. There is one call if the text of an index cannot be JSON.
 
 use crate::json::Automaton;
 use crate::json::Root;
@@ -9,7 +9,7 @@ use crate::json::Status;
 use crate::model::small_map::List;
 use crate::model::small_map::Numbered;
 
-/// Text received at one index.
+/// The text received at one index.
 #[derive(Clone, Debug)]
 struct Own {
     index: i64,
@@ -31,14 +31,14 @@ impl Numbered for Own {
     }
 }
 
-/// Texts by index, in order of announcement.
+/// The text of each index at which the id was announced, in order of announcement.
 #[derive(Clone, Debug, Default)]
 pub struct SharedId {
     owns: List<Own>,
-    /// Number of indexes with text, and number of indexes whose text is a complete object.
+    /// Number of indexes with text. `whole` is the number of indexes whose text is a complete object.
     filled: usize,
     whole: usize,
-    /// There is only one call, so no more text is collected.
+    /// There is only one call, so text is no longer collected.
     pub closed: bool,
 }
 
@@ -87,17 +87,17 @@ impl SharedId {
         self.owns.clear();
     }
 
-    /// Returns true if at least two indexes received text and each text is valid JSON so far.
+    /// Returns true if at least two indexes received text, and the text of each index is JSON or the beginning of JSON.
     pub fn divides(&self) -> bool {
         !self.closed && self.filled > 1
     }
 
-    /// Returns true if `divides` returns true and the text of each index is a complete object.
+    /// Returns true if at least two indexes received text, and the text of each of them is a complete object.
     pub fn divides_whole(&self) -> bool {
         self.divides() && self.whole == self.filled
     }
 
-    /// Returns true if `divides` returns true and at least one of the texts is a complete object.
+    /// Returns true if `divides` returns true, and the text of at least one index is a complete object.
     pub fn divides_in_part(&self) -> bool {
         self.divides() && self.whole > 0
     }

@@ -1,4 +1,4 @@
-//! One text, reasoning or refusal part, with its annotations, attributes and events.
+//! Stores one text, reasoning or refusal part with its annotations and attributes, and creates its events.
 
 use crate::assemble::part::call::Id;
 use crate::assemble::part::object_merge::RawMembers;
@@ -11,12 +11,12 @@ use crate::model::event::Opened;
 use crate::model::lazy_box::LazyBox;
 use crate::model::lazy_box::blank;
 
-/// Signature, encrypted content and details of a reasoning part.
+/// The signature, encrypted content and details of a reasoning part.
 #[derive(Clone, Debug, Default)]
 pub struct Attributes {
     pub signature: Option<String>,
     pub encrypted_content: Option<String>,
-    /// Raw JSON arrays.
+    /// The texts of JSON arrays.
     pub details: Vec<String>,
 }
 
@@ -35,17 +35,17 @@ impl Attributes {
 pub struct TextPart {
     pub part: u32,
     pub channel: Channel,
-    /// Kind of reasoning; meaningless in other channels.
+    /// The kind of reasoning. Not used in other channels.
     pub kind: &'static str,
     pub item_id: Option<Id>,
     pub text: String,
-    /// Raw JSON arrays.
+    /// The texts of JSON arrays.
     pub annotations: Vec<String>,
     pub attributes: LazyBox<Attributes>,
-    /// Metadata for the closing event.
+    /// The metadata in the closing event.
     pub metadata: Option<Box<RawMembers>>,
     pub open: bool,
-    /// Retracted, so not part of the response.
+    /// The part was retracted, so it does not belong to the response.
     pub void: bool,
 }
 
@@ -107,7 +107,7 @@ impl TextPart {
         give(&DeltaKind::from(self.channel).event(delta));
     }
 
-    /// Passes to `give` the closing event of the part, with its current text if the part is still open.
+    /// Passes to `give` the closing event of the part. If the part is still open, the event contains its current text.
     pub fn done(&self, choice: i32, give: impl FnOnce(&Event<'_>)) {
         let (part, text) = (self.part, self.text.as_str());
         let metadata = self.close_metadata();
@@ -156,7 +156,7 @@ impl TextPart {
     }
 }
 
-/// Joins several raw JSON arrays into one.
+/// Joins several the texts of JSON arrays into one.
 pub fn joined(arrays: &[String]) -> String {
     let mut out = String::from("[");
     for raw in arrays {

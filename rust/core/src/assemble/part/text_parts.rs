@@ -1,6 +1,6 @@
-//! Text, reasoning and refusal parts of one choice: opens, extends and closes them, and handles repeated text.
+//! The text, reasoning and refusal parts of one choice: opens, extends and closes them, and removes repeated text.
 //!
-//! One part is open at a time: a non-empty piece of another kind, or a tool call, closes it.
+//! Only one part is open at a time. It closes when a piece for another channel or a tool call arrives.
 
 use crate::assemble::part::content_mode::ContentMode;
 pub use crate::assemble::part::text::Attributes;
@@ -19,7 +19,7 @@ use crate::model::policy::ContentMode as Mode;
 use crate::model::spec::Code;
 use std::collections::HashSet;
 
-/// The amount of text received in one channel. If the amounts differ, the texts need not be compared.
+/// The amount of text received in one channel. Texts with different amounts need not be compared.
 #[derive(Clone, Copy, Debug, Default)]
 struct ChannelLength {
     parts: u32,
@@ -41,7 +41,7 @@ pub struct TextParts {
     /// Attributes for the next reasoning part.
     attributes: LazyBox<Vec<Attributes>>,
     pub parts: Vec<TextPart>,
-    /// Position of the open part. Excludes parts that the stream opens and closes explicitly (`item_text`).
+    /// Position of the open part. Parts that the stream opens and closes explicitly (`item_text`) do not count.
     open: Option<usize>,
 }
 
@@ -60,7 +60,7 @@ impl TextParts {
         }
     }
 
-    /// Returns the open part.
+    /// Returns the open part, or `None`. Parts that the stream opens and closes explicitly do not count.
     #[inline]
     pub fn current(&self) -> Option<&TextPart> {
         self.parts.get(self.open?)
@@ -72,7 +72,7 @@ impl TextParts {
         part.filter(|part| part.channel == channel)
     }
 
-    /// Returns the numbers of all open parts.
+    /// Returns the part numbers of all open parts, including those that the stream opens and closes explicitly.
     pub fn open_parts(&self) -> impl Iterator<Item = u32> + '_ {
         self.parts
             .iter()
@@ -111,7 +111,8 @@ impl TextParts {
         }
     }
 
-    /// Adds one piece as received. Returns false if the metadata of the piece was not emitted with any event.
+    /// Adds one piece of text, without the text that it repeats (AM8). Returns false if no event was emitted, so that
+    /// the caller must keep the metadata.
     #[inline]
     pub fn push(
         &mut self,
@@ -143,7 +144,7 @@ impl TextParts {
         self.push_raw(ctx, channel, kind, text, metadata)
     }
 
-    /// Adds a piece that is known to be new, without the check for repeated text.
+    /// As `push`, but does not check the piece for repeated text, because it is known to be new.
     #[inline]
     pub fn push_raw(
         &mut self,
@@ -165,12 +166,12 @@ impl TextParts {
         Ok(true)
     }
 
-    /// Returns true if half a surrogate pair is pending.
+    /// Returns true if half of a surrogate pair is held back.
     pub fn has_pending(&self) -> bool {
         self.joiners.iter().any(Surrogates::is_pending)
     }
 
-    /// Closes the open part because another part receives data.
+    /// Closes the open part, if any, because other content arrives.
     #[inline]
     pub fn close_open(&mut self, ctx: &mut RuleContext<'_, '_>) -> ParseResult {
         if self.open.is_none() {
@@ -181,7 +182,7 @@ impl TextParts {
         Ok(())
     }
 
-    /// Returns true if the piece repeats all the text so far, which arrived in at least two pieces (AM9).
+    /// Returns true if `text` equals all text so far, and this text arrived in at least two pieces (AM9).
     pub fn restates(&self, text: &Text<'_>) -> bool {
         let lengths = self.length_of(Channel::Text);
         lengths.pieces > 1
@@ -196,7 +197,7 @@ impl TextParts {
         self.length_of(channel).length
     }
 
-    /// Returns all text received in a channel. The cost is proportional to the length of that text.
+    /// Returns all text received in a channel. Takes time proportional to the length of that text.
     pub fn whole(&self, channel: Channel) -> String {
         let parts = self.parts.iter();
         let parts = parts.filter(|part| part.channel == channel && !part.void);
@@ -231,8 +232,8 @@ impl TextParts {
         Ok(())
     }
 
-    /// Replaces the text of a channel's only part with that of a terminal message, if the part is still open. Returns
-    /// false if nothing was replaced.
+    /// Replaces the text of a channel with the text of a complete message. Returns false and changes nothing unless the
+    /// channel has only one part, which is open.
     pub fn correct(
         &mut self,
         ctx: &mut RuleContext<'_, '_>,
@@ -251,7 +252,7 @@ impl TextParts {
         Ok(true)
     }
 
-    /// Turns the open text part into reasoning: closes it with empty text and emits its text as reasoning.
+    /// Turns the open text part into reasoning: closes it with empty text, and emits its text in a new reasoning part.
     pub fn retype(&mut self, ctx: &mut RuleContext<'_, '_>) -> ParseResult {
         if self.current_mut(Channel::Text).is_none() {
             return Ok(());
@@ -269,7 +270,7 @@ impl TextParts {
         self.append(ctx, Channel::Reasoning, "raw", &text, None)
     }
 
-    /// Discards all parts (AM10): an open part closes with empty text.
+    /// AM10: discards all parts. An open part closes with empty text.
     pub fn take_back(&mut self, out: &mut Output<'_>) {
         if let Some(part) = self.open.and_then(|position| self.parts.get_mut(position)) {
             part.text.clear();
@@ -283,7 +284,7 @@ impl TextParts {
         self.attributes = LazyBox::default();
     }
 
-    /// Marks the parts from `first` on as retracted.
+    /// Marks the parts with number `first` or higher as retracted, so that they do not belong to the response.
     pub fn take_back_from(&mut self, first: u32) {
         let parts = self.parts.iter_mut().rev();
         for part in parts.take_while(|part| part.part >= first) {
@@ -291,8 +292,9 @@ impl TextParts {
         }
     }
 
-    /// Closes the parts at the end of the choice and emits a pending half of a surrogate pair, even if no part is open.
-    /// Returns the annotations or details that do not belong to any part, as a member name and a raw array.
+    /// Closes the open part at the end of the choice. A held-back half of a surrogate pair is emitted as U+FFFD, even
+    /// if no part is open. Returns the annotations and details that no part contains, as member names and texts of JSON
+    /// arrays.
     pub fn end(
         &mut self,
         ctx: &mut RuleContext<'_, '_>,
@@ -311,7 +313,7 @@ impl TextParts {
             let attached = self.have_attached(&waiting);
             let details: Vec<String> = waiting.iter().flat_map(|one| one.details.clone()).collect();
             if !attached {
-                // Signed or encrypted reasoning without text must still be sent back in the next turn.
+                // Clients must send signed or encrypted reasoning back in the next turn, even without text.
                 self.attributes = waiting.into();
                 self.open(ctx, Channel::Reasoning, "raw", None)?;
                 self.close(ctx.out);
@@ -330,8 +332,8 @@ impl TextParts {
         Ok(left)
     }
 
-    /// Returns true if the parts already have the `waiting` signatures and encrypted content, that is, if a terminal
-    /// message only repeated them.
+    /// Returns true if the parts already contain all signatures and encrypted content in `waiting`, because a complete
+    /// message repeated them.
     fn have_attached(&self, waiting: &[Attributes]) -> bool {
         let among = |field: fn(&Attributes) -> &Option<String>| {
             let known = self.parts.iter().map(|part| field(&part.attributes));
@@ -361,8 +363,8 @@ impl TextParts {
         Ok(())
     }
 
-    /// Fast path: adds a piece of text if a text part is open and nothing is pending. Otherwise returns false and
-    /// changes nothing.
+    /// Adds a non-empty piece of text on the fast path, if `goes_on` returns true. Otherwise returns false and changes
+    /// nothing.
     #[inline]
     pub fn go_on(&mut self, ctx: &mut RuleContext<'_, '_>, text: &str) -> Result<bool, Fault> {
         if text.is_empty() || !self.goes_on() {
@@ -373,7 +375,7 @@ impl TextParts {
         Ok(true)
     }
 
-    /// Returns true if a text part is open and nothing is pending.
+    /// Returns true if a text part is open, no half of a surrogate pair is held back, and repeated text is not removed.
     #[inline]
     pub fn goes_on(&self) -> bool {
         let [joiner, ..] = &self.joiners;
@@ -381,8 +383,8 @@ impl TextParts {
         open && self.mode.is_none() && !joiner.is_pending()
     }
 
-    /// Adds `count` non-empty pieces in one step without emitting them; returns the number of the open part. Returns
-    /// `None` and changes nothing if they cannot all be added; the caller then adds them one by one.
+    /// Adds `count` non-empty pieces of text in one step and returns the number of their part. The caller emits their
+    /// deltas. Returns `None` and changes nothing if the pieces cannot be added on the fast path.
     pub fn go_on_by(
         &mut self,
         ctx: &mut RuleContext<'_, '_>,
@@ -402,7 +404,7 @@ impl TextParts {
         Some(part.part)
     }
 
-    /// Appends text to the open part, which must belong to this channel.
+    /// Appends text to the open part and emits the delta. The open part must belong to this channel.
     #[inline]
     fn grow(
         &mut self,

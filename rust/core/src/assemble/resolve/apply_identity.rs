@@ -1,6 +1,6 @@
-//! Opens calls and applies the id, name and index of a fragment to its call.
+//! Opens calls, and applies the id, name and index of a fragment to its call.
 //!
-//! Carries out the decisions of `by_evidence`. Considers only how far the arguments have progressed, not their text.
+//! `by_evidence` has already decided which call the fragment belongs to.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::DisplacedKey;
@@ -46,7 +46,7 @@ pub fn open_call(
         .is_some_and(|index| choice.by_index.get(index).is_some());
     let taken = incoming.id.is_some_and(|id| ctx.shared.is_used(id));
     if another || taken || decision.tentative || incoming.id.is_none() || incoming.name.is_none() {
-        // Clients treat such a fragment as part of another call, or as a call that cannot be answered.
+        // Clients add such a fragment to another call, or read it as a call that they cannot answer.
         ctx.out.mark_misread(match incoming.id {
             _ if another => "index_taken",
             _ if taken => "id_taken",
@@ -69,7 +69,7 @@ pub fn open_call(
     }
     if let Some(call) = choice.get_mut(slot) {
         call.tentative = tentative;
-        // The new call takes the index of a call in progress.
+        // The new call takes the index of a call whose arguments are incomplete.
         call.pending_ambiguity = pending_ambiguity.then_some(Code::AMBIGUOUS_SAME_INDEX);
         call.first = first;
         call.name = incoming.name.unwrap_or_default().to_owned();
@@ -86,7 +86,7 @@ pub fn open_call(
     Ok(slot)
 }
 
-/// Reports an ambiguity, at most once per call.
+/// Reports an ambiguity, unless it has already been reported for this call.
 pub fn report_guess(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -105,7 +105,7 @@ pub fn report_guess(
     Ok(())
 }
 
-/// Opens another call of the same tool.
+/// Opens another call with the same name and type as this call.
 pub fn sibling(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -163,7 +163,8 @@ pub fn address(
     Ok(())
 }
 
-/// AM3: records that the id is announced at a second index while its call is unfinished.
+/// AM3: records that the id of a call with incomplete arguments was announced at a second index. From now on, the text
+/// of each index is collected.
 fn start_shared_id(ctx: &mut RuleContext<'_, '_>, call: &mut Call, index: i64) -> ParseResult {
     call.announced_again.insert(Some(index));
     let auto = ctx.switches().dup_id_parallel_headers == ParallelHeaders::Auto;
@@ -235,13 +236,13 @@ pub fn take_name(
             if first {
                 call_events::named(choice, slot);
             } else {
-                ctx.out.mark_misread("name_in_pieces"); // clients concatenate the pieces, or use only the last one
+                ctx.out.mark_misread("name_in_pieces"); // clients concatenate all pieces, or use only the last
             }
         }
         Relation::Fragment => {
             call.name.push_str(name);
             ctx.check_name(&call.name)?;
-            ctx.out.mark_misread("name_in_pieces"); // clients concatenate the pieces, or use only the last one
+            ctx.out.mark_misread("name_in_pieces"); // clients concatenate all pieces, or use only the last
             ctx.out.diagnose(Code::NAME_JOINED, Some(call.part), name)?;
             choice.joins_names = true;
         }

@@ -1,6 +1,6 @@
-//! Finds the item that a delta addresses, or creates it if no event opened it.
+//! Finds the item that an event refers to, or creates it if no event opened it.
 //!
-//! Does not change content, except that a new item closes the open item that it displaces.
+//! A new item at an index closes the item that was open there, unless more of that item may follow.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::item::Spot;
@@ -22,7 +22,7 @@ use crate::model::delta::ItemKind;
 use crate::model::fault::Fault;
 use crate::model::spec::Code;
 
-/// Records the ids of an address that led to the item.
+/// Stores the ids of an address that led to the item, so that they lead to it from now on. Reports an unexpected id.
 pub fn learn(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -38,7 +38,7 @@ pub fn learn(
     note_ids(ctx, choice, item, address, other)
 }
 
-/// Returns the lookup tables of streamed content for a terminal list.
+/// Returns the lookup tables with which a terminal list is matched. They are built on the first call.
 pub fn restatement(choice: &mut Choice) -> Box<Restatement> {
     match choice.item_index.restated.take() {
         Some(known) => known,
@@ -46,8 +46,8 @@ pub fn restatement(choice: &mut Choice) -> Box<Restatement> {
     }
 }
 
-/// Closes the item that is open at the index of the address, unless this item has an item id by which later deltas may
-/// address it.
+/// Closes the items that are open at the index of the address, to make room for a new one. An item with an item id
+/// stays open, because later deltas may refer to it by that id.
 fn make_room(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -63,7 +63,7 @@ fn make_room(
         if !record.open || record.item_id.is_some() {
             continue;
         }
-        // A partly streamed call stays open: more of its arguments may still arrive, with its call id.
+        // A call with incomplete arguments stays open, because more of them may arrive with its call id.
         let half = choice.call_of(before).is_some_and(|call| {
             record.first.is_some() || (call.text.is_unfinished() && !call.is_empty())
         });
@@ -74,7 +74,7 @@ fn make_room(
     Ok(())
 }
 
-/// Creates an item, after closing the open item that it displaces.
+/// Creates an item, after closing the items that are open at the same index.
 pub fn new_item(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -85,7 +85,7 @@ pub fn new_item(
     choice.item_index.create(ctx, &choice.calls, kind, address)
 }
 
-/// Creates an item with its call, after closing the open item that it displaces.
+/// Creates an item with its call, after closing the items that are open at the same index.
 pub fn new_call(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -96,7 +96,7 @@ pub fn new_call(
     call_of_delta(ctx, choice, address, traits)
 }
 
-/// Creates an item with its call. Closes nothing.
+/// Creates an item with its call. Items that are open at the same index stay open.
 fn call_of_delta(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -113,13 +113,13 @@ fn call_of_delta(
     let before = before.filter(|call| call.verdict.is_none() && !call.dropped);
     let before = before.map(|call| call.slot);
     if let Some(call) = choice.get_mut(slot) {
-        call.first = before; // the earlier call is emitted later and keeps its id
+        call.first = before; // the earlier call closes later and keeps its id
     }
     fill(choice, item);
     Ok(item)
 }
 
-/// Adds the item to `filled` when it gets its first part or its call.
+/// Adds the item to `filled`, the list of items with content, unless it already has a part.
 pub fn fill(choice: &mut Choice, item: usize) {
     let first = choice.item_index.get(item).is_some_and(|item| {
         item.parts.is_empty() && (item.call.is_none() || item.kind == ItemKind::Call)
@@ -132,7 +132,7 @@ pub fn fill(choice: &mut Choice, item: usize) {
     }
 }
 
-/// Returns the item for a part that opens: an existing item, or a new one.
+/// Returns the item for a part that an opening event announces, and creates the item if necessary.
 pub fn item_of_opening(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -170,7 +170,8 @@ pub fn item_of_opening(
     Ok(item)
 }
 
-/// Returns the item that a delta addresses, or creates it if no event opened it. Closes nothing.
+/// Returns the item that was found for an event, after storing the ids of the address. Creates the item if none was
+/// found (`item`).
 pub fn known_item(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -187,7 +188,8 @@ pub fn known_item(
     }
 }
 
-/// Returns the item that a call's delta addresses. Creates the item if no event opened it and the delta has content.
+/// Returns the item that a delta of a call refers to. If there is none and the delta has content (`brings`), creates
+/// the item.
 pub fn addressed_call(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -214,7 +216,7 @@ pub fn addressed_call(
     call_of_delta(ctx, choice, address, Traits::default()).map(Some)
 }
 
-/// Reports AM2, at most once per call.
+/// Reports AM2, at most once per call: the delta was assigned to this call, but may belong to another open call.
 fn report_guess(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> ParseResult {
     let Some((_, call)) = choice.item_call_mut(item) else {
         return Ok(());
@@ -227,8 +229,8 @@ fn report_guess(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize)
     ctx.report(Code::AMBIGUOUS_ORPHAN_INDEX, part)
 }
 
-/// Opens a new part, because content that began as a repetition of a closed part differs from it. The new part begins
-/// with the text that was equal.
+/// Opens a new part for content that first repeated a closed part but then differed from it. The new part begins with
+/// the repeated text.
 pub fn diverged(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -268,7 +270,7 @@ pub fn diverged(
     Ok(new)
 }
 
-/// Keeps text that repeats only the beginning of the closed part at the index, because its block has ended.
+/// Ends a block that repeated only the beginning of the closed part at its index. Its text becomes a new part.
 pub fn end_shorter_repetition(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -291,7 +293,7 @@ pub fn end_shorter_repetition(
     Ok(())
 }
 
-/// Opens a part without text or metadata.
+/// Opens a part for which no opening event arrived.
 pub fn opened(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -1,8 +1,7 @@
-//! Decides which call a tool-call fragment belongs to: the rules R1 to R3. The decision table, with the condition and
-//! result of each rule, is in the docstring of the Python twin (`_pure/assemble/resolve/by_evidence.py`). Both use the
-//! same names.
+//! Decides which call a tool-call fragment belongs to (rules R1 to R3). The docstring of the Python twin,
+//! `_pure/assemble/resolve/by_evidence.py`, contains the decision table with the condition and result of each rule.
 //!
-//! `decide` changes nothing except cached forms of a call's text; `route_fragment` carries out the decision.
+//! `decide` only makes the decision; `route_fragment` carries it out.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::DisplacedKey;
@@ -22,7 +21,7 @@ use crate::model::policy::ParallelHeaders;
 use crate::model::policy::SameIndexNewId;
 use crate::model::spec::Code;
 
-/// Applies the decision table to a fragment.
+/// Returns the decision on a fragment, by the first rule of the decision table that applies. => x
 pub fn decide(ctx: &RuleContext<'_, '_>, choice: &mut Choice, incoming: &Incoming<'_>) -> Decision {
     if let Some(identity) = incoming.id {
         return match choice.by_id.get(identity).copied() {
@@ -39,7 +38,7 @@ pub fn decide(ctx: &RuleContext<'_, '_>, choice: &mut Choice, incoming: &Incomin
     }
 }
 
-/// Returns how the name of the fragment relates to the name of the call, or `None` if the fragment has no name.
+/// Returns how the name in the fragment relates to the name of the call, or `None` if the fragment has no name.
 pub fn relation(
     ctx: &RuleContext<'_, '_>,
     call: &Call,
@@ -211,7 +210,7 @@ fn new_id(ctx: &RuleContext<'_, '_>, choice: &mut Choice, incoming: &Incoming<'_
         relation == Some(Relation::Fragment) && ctx.shared.settings.tools.begins(&bound.name, name);
     if matches!(relation, Some(Relation::Same | Relation::Late)) || proven {
         if bound.is_empty() && relation == Some(Relation::Same) {
-            // AM1: either a parallel call is announced, or one call gets a new id in every delta.
+            // AM1: either this is a parallel call, or the stream sends a new id in every delta of one call.
             if ctx.switches().same_index_new_id_same_name_empty == SameIndexNewId::Merge {
                 return Decision::join("R2d", slot);
             }
@@ -246,7 +245,7 @@ fn bound(
     let texts = !call.is_empty() && !payload.is_empty();
     let two_headers = call.custom && incoming.name.is_some() && texts;
     if two_headers || !call.suits(payload, incoming.custom) {
-        return Decision::new("R3a2"); // a call cannot mix free-form text and JSON or have two headers with text
+        return Decision::new("R3a2"); // a call cannot mix free-form text and JSON, or have two headers with text
     }
     if !call.is_complete() {
         if relation == Some(Relation::Other) {
@@ -295,14 +294,14 @@ fn bound(
     }
 }
 
-/// Returns true if R1e or R1g is pending for a complete call: further input is then held back, or opens the second call
-/// with the same id.
+/// Returns true if the complete call is being repeated (R1e) or was announced again at the index (R1g). The next text
+/// is then held back, or opens a second call with the same id.
 fn second_is_due(call: &Call, index: Option<i64>) -> bool {
     call.text.replayed > 0 || (call.id.is_some() && call.announced_again.contains(&index))
 }
 
-/// AM2: returns a code if assigning the payload to this call is a guess, because other calls are open or the call would
-/// accept any text.
+/// AM2: returns the code to report if the payload may not belong to this call: other calls of its type are open, or the
+/// call accepts any text. Otherwise, returns `None`.
 pub fn guess(choice: &Choice, slot: usize) -> Option<Code> {
     let call = choice.get(slot)?;
     let others = choice.open_calls(call.custom).unfinished.len() > 1;
@@ -310,7 +309,7 @@ pub fn guess(choice: &Choice, slot: usize) -> Option<Code> {
     (others || any).then_some(Code::AMBIGUOUS_ORPHAN_INDEX)
 }
 
-/// Returns the call that `function_call` already sent without an id, if the fragment repeats that call.
+/// Returns the call that arrived in `function_call` without an id, if the fragment repeats this call.
 fn repeated_legacy(choice: &mut Choice, incoming: &Incoming<'_>) -> Option<usize> {
     let slot = choice.by_index.get(LEGACY_INDEX)?;
     let call = choice.get_mut(slot)?;
@@ -336,8 +335,8 @@ fn unbound(ctx: &RuleContext<'_, '_>, choice: &Choice, incoming: &Incoming<'_>) 
     };
     if let Some(slot) = choice.next_waiting(custom, latest).filter(takes) {
         let candidates = choice.open_calls(custom);
-        // JSON distinguishes a call in progress from a call that waits for arguments; free-form text could belong to
-        // either.
+        // A JSON payload shows whether it continues arguments or begins them. Free-form text does not, so it may belong
+        // to any open call.
         let among = if custom {
             &candidates.unfinished
         } else {
@@ -404,13 +403,15 @@ fn no_index(ctx: &RuleContext<'_, '_>, choice: &Choice, incoming: &Incoming<'_>)
     }
 }
 
-/// AM2: returns a code if several calls are open and nothing identifies the intended call.
+/// AM2: returns the code to report if the fragment has a payload and several calls of its type are open. Otherwise,
+/// returns `None`.
 fn one_of_several(choice: &Choice, incoming: &Incoming<'_>) -> Option<Code> {
     let several = choice.open_calls(incoming.custom).unfinished.len() > 1;
     (several && !incoming.payload.is_empty()).then_some(Code::AMBIGUOUS_ORPHAN_INDEX)
 }
 
-/// Routes a fragment that contains only extra members to the latest call, if any.
+/// Assigns a fragment without id, name and payload to the last addressed call. If there is none, the fragment is
+/// ignored.
 fn latest_or_nothing(choice: &Choice, rule: &'static str) -> Decision {
     match choice.latest.and_then(|slot| choice.get(slot)) {
         Some(latest) if !latest.dropped => Decision::join(rule, latest.slot),
@@ -421,7 +422,8 @@ fn latest_or_nothing(choice: &Choice, rule: &'static str) -> Decision {
     }
 }
 
-/// R1d, R3a3: returns true if the fragment repeats the name and arguments of a call that lost this id or index.
+/// R1d, R3a3: returns true if the fragment has the name and arguments of a call that lost this id or index to a later
+/// call.
 fn is_replay(choice: &Choice, key: &DisplacedKey, name: &str, payload: &[u8]) -> bool {
     if choice.payloads.is_empty() || !is_whole(payload) {
         return false;

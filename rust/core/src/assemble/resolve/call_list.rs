@@ -1,12 +1,12 @@
-//! An ordered set of calls. Adding or removing a call, counting, and reading the first and last calls take constant
-//! time.
+//! An ordered set of calls or items. Adding and removing one, counting, and reading the first and the last take
+//! constant time.
 //!
-//! It is a doubly linked list over slot numbers, so that neither routing a fragment nor removing a call scans thousands
-//! of calls. A call that is removed and added again moves to the end.
+//! It is a doubly linked list of numbers, so that neither finding the call of a fragment nor removing a call scans all
+//! calls. A number that is removed and added again moves to the end.
 
-/// Marks the end of the list. No slot number can be this large, because so many calls would not fit in memory.
+/// Marks the end of the list. No call has a number this large, because so many calls would not fit in memory.
 const NONE: u32 = u32::MAX;
-/// Value of `before` for a number that is not in the list.
+/// The value of `before` for a number that is not in the list.
 const ABSENT: u32 = u32::MAX - 1;
 
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +20,7 @@ const LEFT: Link = Link {
     after: NONE,
 };
 
-/// Slot numbers of calls, in the order in which they were added.
+/// The numbers of calls or items, in the order in which they were added.
 #[derive(Clone, Debug)]
 pub struct CallList {
     links: Vec<Link>,

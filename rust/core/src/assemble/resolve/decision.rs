@@ -1,24 +1,24 @@
-//! Types for routing a tool-call fragment. `Incoming` is the fragment; `Decision` is the result of
-//! `by_evidence::decide`, which `route_fragment` carries out.
+//! The input and output of `by_evidence::decide`: a tool-call fragment (`Incoming`), and the decision which call it
+//! belongs to (`Decision`).
 
 use crate::model::spec::Code;
 
-/// What to do with the fragment.
+/// What happens to the fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolution {
     /// The fragment belongs to the call.
     Join,
     /// The fragment opens a new call.
     New,
-    /// The fragment addresses the call, but its payload is a replay.
+    /// The fragment belongs to the call, but its payload only repeats the call's arguments and is dropped.
     Drop,
-    /// The fragment addresses the call and may be a replay of it, so its payload is held back.
+    /// The fragment belongs to the call, and its payload may repeat the call's arguments, so it is held back.
     Replay,
-    /// The fragment does not belong to any call.
+    /// The fragment belongs to no call.
     Ignore,
 }
 
-/// A normalized fragment: its index is usable or `None`, and its payload is bytes.
+/// A tool-call fragment whose index is usable or `None`, and whose argument text is bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Incoming<'a> {
     pub index: Option<i64>,
@@ -38,16 +38,16 @@ impl Incoming<'_> {
     }
 }
 
-/// The decision on one fragment: the rule, the call (unless a new one opens), and what to report.
+/// The decision on one fragment: the rule that applied, the call (`None` if a new one opens), and what to report.
 #[derive(Clone, Copy, Debug)]
 pub struct Decision {
     pub rule: &'static str,
     pub call: Option<usize>,
     pub resolution: Resolution,
-    /// Code of the ambiguity for which a default was applied.
+    /// The code of an ambiguity to report, because the stream does not determine the decision.
     pub note: Option<Code>,
     pub tentative: bool,
-    /// The call that was empty when the new call took over its index (AM1).
+    /// AM1: the call without arguments whose index the new call took.
     pub displaced_empty: Option<usize>,
 }
 

@@ -1,13 +1,15 @@
-//! Finds the item that the ids and the index of an event refer to.
+//! Finds the item that the address of an event refers to.
 //!
-//! Ids are considered first, then the index, then which items are open. The first id of an item remains its public id;
-//! any other id that led to it becomes an alias. Every lookup takes constant time.
+//! The rules a to f are tried in order. The first id of an item remains the id that events report; any other id of an
+//! address that led to the item becomes an alias. Every lookup takes constant time.
 //!
 //! a   `item_id` is known, or one half of an id `call|item` is; a call is also found if `item_id` is its call id
 //! b   `call_id` is the id of a call (if several calls have it, the one that the index is bound to)
-//! c   `index` is bound to an open item of the kind; for a close, also to a closed one
+//! c   `index` is bound to an item of the kind; if that item is closed, not for a text delta with an unknown `item_id`
 //! d   for a call whose address is unknown: the latest open call, unless an id shows that another call is meant
-//! e   otherwise there is no such item
+//! e   for text without `item_id` and `index`, or whose `index` is bound to another kind: the latest open item of the
+//!     kind
+//! f   otherwise, there is no such item
 
 use crate::assemble::part::call::Call;
 use crate::assemble::part::call::Id;
@@ -23,7 +25,7 @@ use crate::model::lazy_box::LazyBox;
 use crate::model::lazy_box::blank;
 use crate::model::small_map::Map;
 
-/// Purpose of an address lookup: for a delta or for a close.
+/// Why an item is looked up: for a delta or for a closing event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     Delta,
@@ -32,27 +34,27 @@ pub enum Purpose {
 
 pub const KINDS: [ItemKind; 3] = [ItemKind::Message, ItemKind::Reasoning, ItemKind::Call];
 
-/// The items of one choice and the tables for looking them up.
+/// The items of one choice and their lookup tables.
 #[derive(Clone, Debug, Default)]
 pub struct ItemIndex {
     items: Vec<Item>,
     open: CallList,
-    /// Open items of each kind.
+    /// The open items of each kind that were opened in the current step.
     open_of: [LazyBox<CallList>; 3],
     by_id: Map<ItemKind, Map<Id, usize>>,
     pub by_call: Map<Id, usize>,
-    /// The contents of `by_call` from earlier steps, kept because results may arrive later.
+    /// The entries of `by_call` from earlier steps, kept because the results of those calls may arrive later.
     earlier: LazyBox<Map<Id, usize>>,
-    /// Calls whose id a later call reused, keyed by id and name.
+    /// The items of calls whose id a later call reused, by call id and name.
     namesakes: LazyBox<Map<(String, String), usize>>,
     by_index: Map<(ItemKind, i64), usize>,
-    /// Items that have a part or a call, in order.
+    /// The items that have a part or a call, in the order in which they got it.
     pub filled: Vec<usize>,
-    /// Kind of the item that was opened last.
+    /// The kind of the item that was created last.
     pub last_kind: Option<ItemKind>,
-    /// The message began again, so blocks may repeat those at the same index.
+    /// The message began again, so blocks may repeat earlier ones at the same index.
     pub may_repeat: bool,
-    /// Lookup tables for the terminal list in progress.
+    /// The lookup tables with which a terminal list is matched, once one has arrived.
     pub restated: Option<Box<Restatement>>,
 }
 
@@ -79,8 +81,8 @@ impl ItemIndex {
         !self.items.is_empty()
     }
 
-    /// Returns true if there are items, all of them are closed, and the last one is not reasoning. Reasoning alone is
-    /// not a response.
+    /// Returns true if there is at least one item, all items are closed, and the last one is not reasoning, which alone
+    /// is not a response.
     pub fn all_closed(&self) -> bool {
         self.is_used() && self.open.len() == 0 && self.last_kind != Some(ItemKind::Reasoning)
     }
@@ -146,7 +148,7 @@ impl ItemIndex {
         }
     }
 
-    /// Binds the index of an opening event to the item.
+    /// Binds the index of the address to the item, so that later events with the index refer to it.
     pub fn bind(&mut self, item: usize, address: &Address<'_>) {
         if let (Some(index), Some(record)) = (address.index, self.items.get_mut(item)) {
             record.index.get_or_insert(index);
@@ -154,8 +156,8 @@ impl ItemIndex {
         }
     }
 
-    /// Records the ids of an address that led to the item. If an id differs from the item's own id, returns the
-    /// differing id the first time that it occurs.
+    /// Stores the ids of an address that led to the item, so that they lead to it from now on. Reports an unexpected
+    /// id. If an id differs from the item's own id, returns the differing id the first time that it occurs.
     pub fn learn(
         &mut self,
         ctx: &mut RuleContext<'_, '_>,
@@ -222,7 +224,7 @@ impl ItemIndex {
         self.by_id.get(&kind)?.get(id).copied()
     }
 
-    /// Looks up an item by its ids alone (a, b).
+    /// Returns the item that the ids of the address refer to (rules a and b), or `None`.
     pub fn by_ids(&self, calls: &[Call], kind: ItemKind, address: &Address<'_>) -> Option<usize> {
         let mut found = address.item_id.and_then(|id| self.by_item_id(kind, id));
         if let (None, ItemKind::Call, Some(call_id)) = (found, kind, address.call_id) {
@@ -258,18 +260,18 @@ impl ItemIndex {
         })
     }
 
-    /// Returns a call of an earlier step that has no result yet.
+    /// Returns the item of a call with this id from an earlier step, if the call has no result yet.
     ///
-    /// Until the result of such a call arrives, the call's id cannot refer to another call. After the result, the id
-    /// can be reused, like the ids of text parts, because the next step is a new model response.
+    /// Until its result arrives, the id of such a call cannot refer to another call. Afterwards, a later step may reuse
+    /// the id, because each step is a separate model response.
     fn unanswered(&self, calls: &[Call], call_id: &str) -> Option<usize> {
         let item = self.resolve_alias(*self.earlier.get(call_id)?);
         let call = self.call(calls, item)?;
         (!call.dropped && !call.answered).then_some(item)
     }
 
-    /// Returns the call that a close refers to. If several open calls share the id, returns the one with the given
-    /// name.
+    /// Returns the item of the call that a closing event refers to, or `None`. If several open calls have the id,
+    /// returns the one with the given name.
     pub fn closing(
         &self,
         calls: &[Call],
@@ -289,25 +291,26 @@ impl ItemIndex {
         same.copied().filter(open).or(Some(found))
     }
 
-    /// Returns the call of an item.
+    /// Returns the call of an item, or `None` if the item has no call.
     pub fn call<'c>(&self, calls: &'c [Call], item: usize) -> Option<&'c Call> {
         calls.get(self.get(item)?.call?)
     }
 
-    /// Returns the item of the given kind to which the index is bound.
+    /// Returns the item of this kind to which the index is bound, or `None`.
     pub fn at(&self, kind: ItemKind, index: Option<i64>) -> Option<usize> {
         let found = self.by_index.get(&(kind, index?))?;
         Some(self.resolve_alias(*found))
     }
 
-    /// Returns the item that the given item turned out to duplicate, or the given item itself.
+    /// Returns the earlier item if both turned out to have the same call, otherwise the given item.
     pub fn resolve_alias(&self, item: usize) -> usize {
         self.get(item)
             .and_then(|item| item.alias_of)
             .unwrap_or(item)
     }
 
-    /// Returns the closed item that an opening event or a close may repeat because the message began again.
+    /// Returns the closed item at the index, if the message began again and the event may repeat this item. Items with
+    /// ids are never repeated this way.
     pub fn repeated_at(&self, kind: ItemKind, address: &Address<'_>) -> Option<usize> {
         if !self.may_repeat || address.item_id.is_some() {
             return None;
@@ -317,7 +320,7 @@ impl ItemIndex {
         (!record.open && record.item_id.is_none()).then_some(item)
     }
 
-    /// Returns the item that a delta or a close refers to.
+    /// Returns the item that a delta or a closing event refers to (rules a to f).
     pub fn find(
         &self,
         calls: &[Call],
@@ -342,8 +345,8 @@ impl ItemIndex {
             return self.latest_call(calls, address, bound);
         }
         if address.item_id.is_none() && (address.index.is_none() || bound.is_none()) {
-            // Text continues the latest open item if its address is unusable, or if its index belongs to an item of
-            // another kind.
+            // Text belongs to the latest open item of its kind if it has no index, or if its index is bound to an item
+            // of another kind.
             let taken = |index: i64| {
                 let mut kinds = KINDS.into_iter();
                 kinds.any(|kind| self.by_index.contains_key(&(kind, index)))
@@ -372,7 +375,8 @@ impl ItemIndex {
         Some(latest)
     }
 
-    /// Returns true if choosing the latest open call is a guess, because nothing rules out another call.
+    /// Returns true if several calls are open and nothing in the address identifies one of them. The latest open call
+    /// is then only a guess.
     pub fn is_guess(&self, address: &Address<'_>) -> bool {
         address.item_id.is_none()
             && address.call_id.is_none()
@@ -380,12 +384,12 @@ impl ItemIndex {
             && self.at(ItemKind::Call, address.index).is_none()
     }
 
-    /// Returns the last opened item of the kind that is still open.
+    /// Returns the last item of this kind that is still open. Ignores items of earlier steps.
     pub fn latest(&self, kind: ItemKind) -> Option<usize> {
         self.call_list(kind).last()
     }
 
-    /// Returns the open item that a close without a kind refers to, regardless of the item's kind.
+    /// Returns the item that a closing event without a kind refers to, or `None`.
     pub fn whatever_at(&self, calls: &[Call], address: &Address<'_>) -> Option<usize> {
         let mut kinds = KINDS.into_iter();
         if let Some(found) = kinds.find_map(|kind| self.by_ids(calls, kind, address)) {
@@ -395,13 +399,13 @@ impl ItemIndex {
             return self.open_at(index).into_iter().max();
         }
         if address.item_id.is_none() && address.call_id.is_none() {
-            // This is the item that was opened last, because each item is added once, when it is created.
+            // The last entry is the item that was created last, because each item is added only once.
             return self.open.last();
         }
         None
     }
 
-    /// Returns the open items that the index is bound to.
+    /// Returns the open items of all kinds to which the index is bound.
     pub fn open_at(&self, index: i64) -> Vec<usize> {
         let here = KINDS
             .into_iter()
@@ -410,29 +414,29 @@ impl ItemIndex {
             .collect()
     }
 
-    /// Returns the item of the call that a result refers to: the latest one with the id, even from an earlier step.
+    /// Returns the item of the latest call with this id, even if it is from an earlier step. A tool result with the id
+    /// refers to this call.
     pub fn item_of_result(&self, call_id: &str) -> Option<usize> {
         let found = self.by_call.get(call_id);
         let found = found.or_else(|| self.earlier.get(call_id));
         found.map(|item| self.resolve_alias(*item))
     }
 
-    /// Returns the open items in the order in which they were opened.
+    /// Returns all open items, in order of creation.
     pub fn opened(&self) -> Vec<usize> {
         let mut opened: Vec<usize> = self.open.latest().collect();
         opened.sort_unstable();
         opened
     }
 
-    /// Returns the open items that can still be found by their address: those that were opened since the last call of
-    /// `forget`.
+    /// Returns the open items of the current step, in order of creation.
     pub fn opened_here(&self) -> Vec<usize> {
         let mut opened: Vec<usize> = self.open_of.iter().flat_map(|open| open.latest()).collect();
         opened.sort_unstable();
         opened
     }
 
-    /// Returns true if the item is a call and the address has another call id.
+    /// Returns true if the item's call has an id and the address has a call id that is not an id of this call.
     fn contradicts(&self, calls: &[Call], item: usize, address: &Address<'_>) -> bool {
         let call = self.call(calls, item);
         let (Some(call), Some(call_id)) = (call, address.call_id) else {
@@ -441,7 +445,7 @@ impl ItemIndex {
         call.id.is_some() && !call.has_id(call_id)
     }
 
-    /// Clears the lookup tables, so that ids and indexes can be reused.
+    /// Ends a step: clears the lookup tables, so that ids and indexes can be reused. Items stay open.
     pub fn forget(&mut self) {
         self.may_repeat = false;
         self.by_id.clear();
@@ -457,19 +461,20 @@ impl ItemIndex {
         }
     }
 
-    /// Discards the open items.
+    /// Discards the open items, and clears the lookup tables.
     pub fn drop_open(&mut self) {
         self.forget();
         self.open.clear();
     }
 
-    /// Clears all items and tables, because the response restarts.
+    /// Removes all items and clears all tables, because the response starts again.
     pub fn start_again(&mut self) {
         *self = ItemIndex::default();
     }
 }
 
-/// Returns the address without unusable members: blank ids, and indexes out of range.
+/// Returns the address without its unusable values: blank ids, and an index that is negative or exceeds
+/// `max_tool_index`.
 pub fn usable<'a>(ctx: &RuleContext<'_, '_>, address: &Address<'a>) -> Address<'a> {
     let limit = ctx.out.config.limits.max_tool_index;
     let within = |index: &i64| {

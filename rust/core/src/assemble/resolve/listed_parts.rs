@@ -1,9 +1,9 @@
-//! Matches the entries of an item's content list with the item's streamed parts. Works only on texts, not on events or
-//! items. An entry is one listed text.
+//! Matches the entries of an item's content list with the item's streamed parts. An entry is the text of one listed
+//! part. This module compares only texts; it does not change parts.
 //!
 //! 1   If the entries and the streamed parts concatenate to the same text, they agree, regardless of how that text is
 //!     divided.
-//! 2a  A part whose Done event was emitted is matched with an entry that has the same text: the one at its position,
+//! 2a  A part that has been closed is matched with an entry that has the same text: the one at its position,
 //!     otherwise the first free one.
 //! 2b  If there is no such entry and other parts are still open, the part is matched with the start of an entry: the
 //!     one at its position, otherwise the first free one. The open parts get the rest of that entry.
@@ -11,50 +11,50 @@
 //!     the same text as that entry.
 //! 3   Open parts are matched with the remaining entries in order, equal texts first. An entry between two parts is
 //!     added to the part before it. Entries at the end become new parts, or are added to the last part if its deltas
-//!     had several labels.
+//!     had several sub-indexes.
 //! 4   A part without an entry becomes empty, unless the entry at its position is empty.
 
 use std::collections::HashMap;
 use std::collections::HashSet;
 use std::collections::VecDeque;
 
-/// A streamed part.
+/// The facts about a streamed part that the matching uses.
 #[derive(Debug)]
 pub struct StreamedPart {
     pub text: String,
-    /// Its Done event was emitted.
+    /// The closing event of the part was emitted.
     pub done: bool,
-    /// Its deltas had several labels.
+    /// The deltas of the part had several sub-indexes.
     pub several_labels: bool,
 }
 
-/// How the list changes one part.
+/// What the list means for one streamed part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The part keeps its streamed text.
     Kept,
-    /// The part gets this text.
+    /// The text of the part is replaced with this text.
     Text(String),
-    /// The part's Done event was emitted, but the list has a different text for it or omits it.
+    /// The closing event of the part was emitted, but the list contains a different text for the part or omits it.
     Contradicted,
     /// The list does not contain the part.
     Left,
 }
 
-/// The part to which a listed text is assigned.
+/// What an entry is assigned to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Assignment {
     Part(usize),
     New,
-    /// The listed text is not assigned to any part, and no part is created for it.
+    /// The entry is assigned to no part, and no part is created for it.
     Unassigned,
 }
 
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// Verdict for each streamed part.
+    /// What the list means for each streamed part.
     pub verdicts: Vec<Verdict>,
-    /// Assignment of each listed text to a part.
+    /// What each entry is assigned to.
     pub assignments: Vec<Assignment>,
 }
 
@@ -73,7 +73,7 @@ impl Plan {
             plan.take_open(parts, &left, &free);
             plan.check_order(parts);
         }
-        // An empty listed text does not change the part at its position.
+        // An empty entry belongs to the part at its position, but does not change it.
         for (position, (text, assignment)) in entries.iter().zip(&mut plan.assignments).enumerate()
         {
             if let Some(verdict) = plan.verdicts.get_mut(position)
@@ -88,7 +88,7 @@ impl Plan {
         plan
     }
 
-    /// Rule 1: assigns each listed text to the part in which it starts.
+    /// Rule 1: assigns each entry to the part in which the entry starts.
     fn divide(&mut self, parts: &[StreamedPart], entries: &[&str]) {
         for (part, verdict) in parts.iter().zip(&mut self.verdicts) {
             if !(part.done || part.text.is_empty()) {
@@ -111,8 +111,8 @@ impl Plan {
         }
     }
 
-    /// Rule 2: assigns listed texts to closed parts. Returns the positions of the texts that remain free, and stores
-    /// the unassigned rest of each text in `left`.
+    /// Rule 2: assigns entries to closed parts, and returns the positions of the entries that remain free. Stores in
+    /// `left` the rest of each entry that is not assigned to a closed part.
     fn take_done<'a>(
         &mut self,
         parts: &[StreamedPart],
@@ -182,8 +182,8 @@ impl Plan {
         free.map(|(entry, _)| entry).collect()
     }
 
-    /// Rules 3 and 4: assigns listed texts to open parts. `free` contains the positions of the texts that are not
-    /// assigned to a closed part; `left` contains the unassigned rest of each text.
+    /// Rules 3 and 4: assigns the remaining entries to open parts. `free` contains their positions, `left` the rest of
+    /// each entry that is not assigned to a closed part.
     fn take_open(&mut self, parts: &[StreamedPart], left: &[&str], free: &[usize]) {
         let open: Vec<usize> = (0..parts.len())
             .filter(|position| parts.get(*position).is_some_and(|part| !part.done))
@@ -235,7 +235,8 @@ impl Plan {
         }
     }
 
-    /// Marks closed parts as contradicted if the list has them in another order, because a closed part cannot be moved.
+    /// Marks closed parts as contradicted if the list contains the parts in another order, because a closed part cannot
+    /// be moved.
     fn check_order(&mut self, parts: &[StreamedPart]) {
         let mut last = 0;
         for assignment in &self.assignments {
@@ -269,8 +270,8 @@ impl Plan {
     }
 }
 
-/// Assigns each text of the shorter list, in order, to a position in the longer one: the first equal text that leaves
-/// enough positions for the others, otherwise the next position.
+/// Returns a position in the longer list `others` for each text of the shorter list `fewer`, in ascending order. It is
+/// the position of the first equal text that leaves enough positions for the other texts, or else the next position.
 fn matched(fewer: &[&str], others: &[&str]) -> Vec<usize> {
     let mut by_text: HashMap<&str, VecDeque<usize>> = HashMap::new();
     for (position, text) in others.iter().enumerate() {

@@ -1,40 +1,41 @@
-//! Classifies a tool name that arrives for a call: the same name, a longer one, its next piece, or another name.
+//! Determines how a tool name that arrives for a call relates to the call's name: the same, longer, its next piece, or
+//! another tool's name.
 //!
-//! Considers only the names, the request's tool list, and how far the arguments have progressed.
+//! The result depends only on the names, the request's tool list, and how far the arguments have progressed.
 
 use crate::assemble::settings::Tools;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
-    /// The call had no name.
+    /// The call has no name yet.
     Late,
     Same,
-    /// A longer name that begins with the call's name.
+    /// The arriving name is longer and begins with the call's name.
     Grows,
-    /// The next piece of the call's name.
+    /// The arriving name is the next piece of the call's name.
     Fragment,
-    /// The name of another tool.
+    /// The arriving name is the name of another tool.
     Other,
 }
 
-/// Progress of the call's arguments when the name arrives.
+/// How far the call's arguments have progressed when the name arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// No argument text.
+    /// No argument text has arrived.
     None,
-    /// Some argument text.
+    /// The argument text is incomplete.
     Started,
     /// The argument text is a complete JSON value, or the fragment with the name starts another value.
     Over,
 }
 
-/// Classifies the name `arriving` (not blank) relative to the call's name `current`.
+/// Returns how the name `arriving`, which is not blank, relates to the call's name `current`.
 ///
-/// Without a tool list, a different name is treated as a fragment until argument text arrives, and as the name of
-/// another tool after that. A name that begins with the call's name belongs to the next call once the arguments are
-/// complete. The tool list takes precedence: at any time, a name that is not a tool's name can grow into the name of a
-/// tool, and the arriving name is a fragment if both names together begin a tool's name. Two names that are both in the
-/// list belong to two calls.
+/// Without a tool list, a different name is a piece of the call's name until argument text arrives, and the name of
+/// another tool after that. A longer name that begins with the call's name replaces it until the arguments are
+/// complete. A tool list takes precedence. If both names together begin a tool's name, the arriving name is a piece. If
+/// only the longer name is in the list, it replaces the call's name at any time. If both names are in the list, they
+/// belong to two calls.
 pub fn relate(current: &str, arriving: &str, tools: &Tools, progress: Progress) -> Relation {
     if current.is_empty() {
         return Relation::Late;
@@ -54,8 +55,7 @@ pub fn relate(current: &str, arriving: &str, tools: &Tools, progress: Progress) 
     Relation::Fragment
 }
 
-/// Returns true if a longer name can belong to the call. The tool list determines this; without a tool list, the
-/// progress of the arguments does.
+/// Returns true if the call's name may be replaced with the longer name `arriving`.
 fn may_grow(current: &str, arriving: &str, tools: &Tools, progress: Progress) -> bool {
     if progress == Progress::None {
         return true;

@@ -1,14 +1,15 @@
-//! Caches where the last piece for an address was appended, so that the fast paths can append the next one without a
+//! Caches where the last piece for an address was appended, so that the fast paths can append the next piece without a
 //! lookup.
 
 use crate::assemble::part::item::Spot;
-/// Counts changes to the choices, to detect outdated routes.
+/// Counts changes to choices, to detect cached routes that are no longer valid.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeCounter {
-    /// Changes that may alter which part or call an address identifies. Pieces that only extend text are not counted.
+    /// The number of changes after which an address may identify another part or call. Pieces that only extend text do
+    /// not count.
     pub(crate) routes: u64,
-    /// Changes that may alter the result of the rules. While this counter is unchanged, a part or call that accepted
-    /// one plain piece accepts the next one.
+    /// The number of changes after which the rules may treat the next piece differently. While this number is the same,
+    /// a part or call to which one piece was simply appended accepts the next piece in the same way.
     pub(crate) rules: u64,
 }
 impl ChangeCounter {
@@ -18,12 +19,13 @@ impl ChangeCounter {
         self.rules += 1;
     }
 }
-/// Where the previous piece was appended, and the counter values at that time. The default value matches nothing.
+/// Where the previous piece for an address was appended, and the counter values at that time. The default value matches
+/// nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct RouteCache {
     pub(crate) routes: u64,
     pub(crate) spot: Spot,
-    /// Value of `ChangeCounter::rules` when a plain piece was last appended.
+    /// The value of `ChangeCounter::rules` when a fast path last appended a piece.
     pub(crate) rules: u64,
 }
 impl Default for RouteCache {
@@ -35,14 +37,14 @@ impl Default for RouteCache {
         }
     }
 }
-/// Consecutive pieces for one part or call.
+/// Several consecutive pieces of text for one part or call.
 #[derive(Clone, Copy, Debug)]
 pub struct PieceRun<'t> {
-    /// Text that contains the pieces one after the other.
+    /// A text that contains the pieces, one after the other, from `start` to `end`.
     pub(crate) texts: &'t str,
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// Offset in `texts` at which each piece ends.
+    /// The offset in `texts` at which each piece ends.
     pub(crate) ends: &'t [usize],
 }
 impl<'t> PieceRun<'t> {
@@ -98,7 +100,7 @@ impl<'t> PieceRun<'t> {
         self.end - before
     }
 }
-/// Number of appended pieces, and the part to which they were appended. The caller emits their deltas.
+/// How many pieces were appended, and to which part. The caller emits their deltas.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Appended {
     pub count: usize,

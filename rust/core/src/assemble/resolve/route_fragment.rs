@@ -1,8 +1,7 @@
-//! Routes one tool-call fragment: a fast path for the next piece of a call in progress, and otherwise the decision of
-//! `by_evidence`.
+//! Applies a tool-call fragment to the call that it belongs to, as decided by `by_evidence`. A fast path handles the
+//! next piece of a call in progress.
 //!
-//! Changes the choice and its calls through `apply_identity` and `append_arguments`; does not make identity decisions
-//! itself.
+//! `apply_identity` sets the id, name and index of the call, and `append_arguments` appends the text.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::LEGACY_INDEX;
@@ -29,10 +28,10 @@ use crate::model::limits::as_len;
 use crate::model::spec::Code;
 use std::borrow::Cow;
 
-/// R3c3: maximum number of list positions that are remembered.
+/// R3c3: the number of list positions for which the last call is stored.
 const MAX_POSITIONS: u32 = 4096;
 
-/// Handles one tool-call fragment from the wire.
+/// Applies one tool-call fragment from the wire to the choice.
 #[inline]
 pub fn take_fragment(
     ctx: &mut RuleContext<'_, '_>,
@@ -51,7 +50,7 @@ pub fn take_fragment(
         && let Some(slot) = choice.by_index.get(index)
         && choice.get(slot).is_some_and(|call| goes_on(call, fragment))
     {
-        // The fast path: R1a, R3a1 and A1 for the next piece of a call in progress.
+        // The fast path handles the next piece of a call in progress (R1a, R3a1, A1).
         choice.textual.close_open(ctx)?;
         record_position(choice, slot, fragment.position, fragment.array_len);
         check_order(ctx, choice, Some(slot));
@@ -131,8 +130,8 @@ fn take_slowly(
     Ok(())
 }
 
-/// Finds or opens the call and applies the fragment to it. `text` is the payload as sent, unless the payload is an
-/// object.
+/// Applies the fragment to its call and returns the call, or returns `None` if the fragment belongs to no call. Opens
+/// the call if necessary. `text`: the payload with its surrogate halves, unless the payload is an object.
 fn route(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -191,7 +190,7 @@ fn route(
         push_object(ctx, choice, slot, incoming.payload, identity)?;
     } else if let Some(text) = text {
         if call.displaced_empty && call.is_empty() && !matches!(decision.rule, "R1a" | "R1f") {
-            // AM1: only the order indicates that this is the displaced call's text.
+            // AM1: only the order of the calls indicates that the text belongs to this call, whose index was taken.
             call.displaced_empty = false;
             ctx.report(Code::AMBIGUOUS_SAME_INDEX, call.part)?;
         }
@@ -205,9 +204,9 @@ fn route(
     Ok(Some(slot))
 }
 
-/// Marks the payload as misread if clients do not expect the fragment here: openai-python parses the arguments of a
-/// call when a fragment with another index arrives, or when any fragment arrives after the finish reason. `slot`: the
-/// call of the fragment, or `None` if the fragment opens a call.
+/// Marks the payload as misread if clients do not expect the fragment at this point. openai-python parses the arguments
+/// of a call when a fragment with another index or the finish reason arrives. `slot`: the call of the fragment, or
+/// `None` if the fragment opens a call.
 #[inline]
 fn check_order(ctx: &mut RuleContext<'_, '_>, choice: &Choice, slot: Option<usize>) {
     let is_finished = choice.finish.raw.is_some();
@@ -220,8 +219,8 @@ fn check_order(ctx: &mut RuleContext<'_, '_>, choice: &Choice, slot: Option<usiz
     }
 }
 
-/// Returns true if clients would misread the fragment. Clients identify a call by its index alone and concatenate a
-/// repeated id or name, as they do with the pieces of a name.
+/// Returns true if clients would assign the fragment to another call, or would concatenate its id or name with those
+/// they have. Clients identify a call by its index alone.
 fn means_another(
     ctx: &RuleContext<'_, '_>,
     choice: &Choice,
@@ -237,8 +236,7 @@ fn means_another(
     relation(ctx, call, incoming).is_some_and(|relation| relation != Relation::Fragment)
 }
 
-/// R3c3: records the position of the call in a list with several fragments, regardless of how the fragment addressed
-/// it.
+/// R3c3: stores the call of a fragment by the fragment's position, if its list has several fragments.
 #[inline]
 fn record_position(choice: &mut Choice, slot: usize, position: u32, array_len: u32) {
     if array_len > 1 && position < MAX_POSITIONS {
@@ -246,7 +244,8 @@ fn record_position(choice: &mut Choice, slot: usize, position: u32, array_len: u
     }
 }
 
-/// Returns the usable index. If the index is unusable, returns `None` and the value that was sent.
+/// Returns the index of the fragment, or `None` if it is missing or exceeds `max_tool_index`. The second value is the
+/// text of an unusable index.
 #[inline]
 fn usable_index(
     ctx: &RuleContext<'_, '_>,
@@ -264,7 +263,8 @@ fn usable_index(
     }
 }
 
-/// Returns true if the fast path applies: the call is in progress, and the fragment does not add to its identity.
+/// Returns true if the fast path applies: the call has incomplete arguments, and the fragment has no id or name that
+/// differs from the call's.
 #[inline]
 fn goes_on(call: &Call, fragment: &Fragment<'_>) -> bool {
     call.text.is_unfinished()
@@ -279,7 +279,7 @@ fn goes_on(call: &Call, fragment: &Fragment<'_>) -> bool {
         && !fragment.custom
 }
 
-/// Returns true unless the id or name is blank. Decoders have already removed placeholders for missing values.
+/// Returns true if the id or name contains a character other than whitespace.
 fn is_present(text: &str) -> bool {
     !text
         .chars()

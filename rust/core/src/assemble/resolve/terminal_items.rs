@@ -1,10 +1,8 @@
-//! Matches the parts and calls in a terminal list with the streamed parts and calls that they repeat, so that no
-//! content is duplicated.
+//! Finds the streamed part or call that a part or call in a terminal list repeats, so that no content is duplicated.
 //!
-//! A listed part or call is matched by its address if possible. Otherwise, ids are ignored: a part is matched by
-//! channel and text, a call by name and arguments. Each streamed part or call is matched at most once. As a last
-//! resort, an open part or call is matched if its text is the beginning of the listed text. The caller creates missing
-//! parts and calls. This module does not change parts or calls.
+//! A listed part or call is first looked up by its ids. Otherwise, a part is matched by channel and text, a call by
+//! name and arguments; each streamed one is matched at most once. As a last resort, an open part or call matches if its
+//! text is the beginning of the listed text. The caller creates parts and calls that are not found.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::canonical_json::canonical;
@@ -22,7 +20,7 @@ use crate::model::delta::PartAt;
 impl Restatement {
     pub fn new(choice: &Choice) -> Restatement {
         let mut streamed = Vec::new();
-        // In reverse order, because `pop` then returns the earliest match.
+        // The order is reversed because `pop` then returns the earliest match.
         for &item in choice.item_index.filled.iter().rev() {
             let Some(kind) = choice.item_index.get(item).map(|item| item.kind) else {
                 continue;
@@ -81,7 +79,7 @@ impl Restatement {
         }
     }
 
-    /// Returns the item and the part that a listed part repeats; either is `None` if it does not exist.
+    /// Returns the streamed item and the part in it that a listed part repeats. The part, or both, may be `None`.
     pub fn part(
         &mut self,
         choice: &mut Choice,
@@ -130,7 +128,7 @@ impl Restatement {
         (None, None)
     }
 
-    /// Returns the item whose call a listed call repeats.
+    /// Returns the streamed item whose call a listed call repeats, or `None`.
     pub fn call(
         &mut self,
         choice: &mut Choice,
@@ -146,8 +144,7 @@ impl Restatement {
                 .item_index
                 .get(named)
                 .is_some_and(|item| item.restated);
-            // An item that was already matched must have the same content; otherwise the list contains two calls with
-            // one id.
+            // If the item was already matched and the content differs, the list contains two calls with the same id.
             return (!again || matches_call(choice, named, name, arguments)).then_some(named);
         }
         self.order();

@@ -51,7 +51,7 @@ class InputEnd(Enum):
     """How the input of a stream ended."""
 
     CLEAN = "clean"
-    BROKEN = "broken"  # the transport failed before the end of the response
+    BROKEN = "broken"  # the transport failed, so bytes may be missing at the end
 
 
 class _ChoiceEnd(Enum):
@@ -98,8 +98,8 @@ class Assembler(ItemSurface, AttachedSurface):
         self._shared = RuleContext(Settings(config), out)
         self._dialect = "chat"
         self._choices: dict[int, Choice] = {}
-        self._addressed: set[int] = set()  # choices that may have changed since `has_pending` was last read
-        self._pending: set[int] = set()  # choices not in `_addressed` that hold back input
+        self._addressed: set[int] = set()  # the choices that may have changed since `has_pending` was last read
+        self._pending: set[int] = set()  # the choices, apart from those in `_addressed`, that hold back input
         self._attached = Attachments()
         self._started: ResponseStarted | None = None
         self._usage: Usage | None = None
@@ -134,7 +134,9 @@ class Assembler(ItemSurface, AttachedSurface):
         return bool(self._pending)
 
     def started(self, id: str | None, model: str | None, created: int | None, metadata: str | None) -> None:  # noqa: A002
-        """Record the metadata of the response from its first chunk and emit `ResponseStarted`, once per stream."""
+        """Emit `ResponseStarted` with the fields of the first chunk and store it for the snapshot. Later calls do
+        nothing.
+        """
         if self._started is None and not self._over:
             self._started = ResponseStarted(id, model, created, call_events.parse_metadata(metadata))
             self._out.emit(self._started)

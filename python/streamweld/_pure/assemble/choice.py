@@ -101,8 +101,8 @@ class Choice:
         self.item_index = ItemIndex(shared)  # items that the stream opens and closes explicitly
         self.restatement: Restatement | None = None  # tables with which a terminal list is matched
         self.calls: list[Call] = []  # calls in order of creation
-        self._owners: dict[str, list[Call]] = {}  # by first received id (current or former), in order of creation
-        self.changed: dict[int, Call] = {}  # by slot: changed since the last complete message that omitted them
+        self._owners: dict[str, list[Call]] = {}  # calls by first id, current or former; in order of creation
+        self.changed: dict[int, Call] = {}  # by slot: calls changed since the last message that omitted them
         self.by_id: dict[str, Call] = {}  # the latest call with each id
         self.by_index: dict[int, Call] = {}  # the last call that a fragment with each index addressed
         self.latest: Call | None = None  # the call that was addressed last
@@ -188,7 +188,7 @@ class Choice:
         return {identity: sum(1 for _ in islice(self.owned(identity), 2)) for identity in names}
 
     def take_changed(self, count: int) -> list[Call]:
-        """Remove the first `count` calls from the changed calls, and return those that were removed, in order."""
+        """Remove from `changed` the calls whose slot is less than `count`, and return them in order of creation."""
         taken = sorted([slot for slot in self.changed if slot < count])
         return [self.changed.pop(slot) for slot in taken]
 

@@ -78,7 +78,7 @@ class RuleContext:
         return self.counted_at is not None and self.counted_at > self.called_at
 
     def next_part(self) -> int:
-        """Count a new part and return its number."""
+        """Return the number of a new part, and count the memory for it."""
         part = self.number_part()
         if part >= _FREE_PARTS:
             self.spend_text(_PART_BYTES)
@@ -126,7 +126,9 @@ class RuleContext:
             raise self.out.limit("max_arguments_bytes", limit)
 
     def count_arguments(self, before: int, after: int) -> None:
-        """Check the limits after one fragment changed the size of a call's text, and update the total."""
+        """Check the limits on arguments after the size of a call's text has changed, and update the total of all
+        calls.
+        """
         limits = self.settings.limits
         limit = limits.max_arguments_bytes
         if limit is not None and after > limit:

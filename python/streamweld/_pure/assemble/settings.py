@@ -43,7 +43,7 @@ class Switches:
 
 
 class Limits:
-    """The limits that the assembler enforces; None means no limit."""
+    """The limits that the assembler enforces. None turns a limit off."""
 
     __slots__ = (
         "max_arguments_bytes",

@@ -73,7 +73,9 @@ class ListedPart(NamedTuple):
 
 @dataclass(slots=True)
 class Usage:
-    """Token counts; None if the gateway did not send them. `raw` is the gateway's usage object as sent."""
+    """Token counts. A count is None if the gateway did not send it. `raw` is the usage object as received, as JSON
+    text.
+    """
 
     input_tokens: int | None = None
     output_tokens: int | None = None

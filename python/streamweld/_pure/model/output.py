@@ -39,7 +39,7 @@ class AddedPart:
 
 @dataclass(slots=True)
 class AddedItem:
-    """An output item, with the members that clients store when it opens."""
+    """An output item, as clients store it when it opens."""
 
     kind: str | None
     id: str | None
@@ -48,7 +48,7 @@ class AddedItem:
     summaries: int
     before: int = 0  # number of earlier items that had the same index
     earlier: AddedItem | None = None  # the last of the earlier items
-    is_done: bool = False  # whether the item was completed
+    is_done: bool = False  # the item was completed
 
 
 class Output:
@@ -106,42 +106,43 @@ class Output:
         self.event_type: str | None = None
         self.payload: bytes = b""
         self.faulted = False  # an exception will be raised, so later diagnostics are recorded instead of raised
-        self.silent = False  # create no event objects; diagnostics are stored nevertheless
-        self.sink: Callable[[Event], None] | None = None  # receives the events one by one instead of the list
+        self.silent = False  # no event objects are created, but diagnostics are stored
+        self.sink: Callable[[Event], None] | None = None  # receives each event; None: events are collected in `events`
         # Called after each element of an array has been read.
         self.on_element: Callable[[], None] | None = None
         # The exception to raise after the current payload. The sink sets it to reject further input.
         self.refusal: errors.StreamError | None = None
-        # Called with the index and the raw item when the stream ends an item.
+        # Called with the index and the received item when the stream closes an item.
         self.on_item: Callable[[int, Mapping[str, Any]], None] | None = None
         # Called with content that no event type can contain.
         self.on_unmodelled: Callable[[Unmodelled], None] | None = None
         # The values (custom, provider_executed) of the current ToolCallStarted event. Encoders need them, but the event
         # does not contain them.
         self.opening: tuple[bool, bool] = (False, False)
-        # Wire address of the part that the current Started event opens: item index, index inside the item, item id.
+        # Wire address of the part that the current Started event opens: index of the item, index inside the item, and
+        # item id.
         self.address: tuple[int | None, int | None, str | None] = (None, None, None)
         # A fact about the wire that no event contains. Repair uses these facts to decide which payloads it passes
         # through unchanged.
-        self.misread = False  # clients of the dialect would misread a payload
+        self.misread = False  # clients of the dialect would misread one of the payloads
         self.emptied = False  # a payload that clients do not expect produced no events
         self.rejected: int | None = None  # ordinal of the last payload that clients would reject
-        self.mended = False  # a diagnostic reports the misread payload
-        self.name = ""  # name that the event of a payload should have, if it is wrong
+        self.mended = False  # a diagnostic reports that clients do not expect one of the payloads
+        self.name = ""  # the name that the payload's event should have, if its name is wrong
         self.unopened = False  # clients would read the payload correctly after the missing opening event
         self.untyped = False  # clients would read the chunk correctly if it had the member `object`
         self.begun: list[int] = []  # choices whose first delta is in the current payload
         self.roleless: list[int] = []  # choices whose first delta is in the current payload and has no role
         self.why = ""  # the first reason to change a payload, if no diagnostic reports a reason
-        self.choices = NumberSet()  # choices that payloads addressed
+        self.choices = NumberSet()  # the choices that payloads contained
         self.announced = NumberSet()  # indexes of items that were opened without a part
-        self.closed = NumberSet()  # parts that the stream closed explicitly
-        self.ended = NumberSet()  # parts whose item the stream closed explicitly
+        self.closed = NumberSet()  # the parts that were closed, or of which no more text follows
+        self.ended = NumberSet()  # the parts whose item was closed
         self.sequence: int | None = None  # sequence number of the last event
-        self.added: dict[int, AddedItem] = {}  # opened items by index, as clients store them
-        self.created: tuple[str | None] | None = None  # id of the response that the opening event announced
+        self.added: dict[int, AddedItem] = {}  # the opened items by index, as clients store them
+        self.created: tuple[str | None] | None = None  # response id in the opening event, if it has arrived
         self.reasons = NumberSet()  # choices that received a finish reason
-        self.counted = 0  # number of times that token counts were received
+        self.counted = 0  # how many times token counts were received
         self.events: list[Event] = []
         self.diagnostics: list[Diagnostic] = []
         self.diagnostics_dropped = 0
@@ -167,7 +168,7 @@ class Output:
             raise self.refusal
 
     def take(self) -> list[Event]:
-        """Return the events since the last call."""
+        """Return the events that were emitted since the last call of this method, and clear the list."""
         events, self.events = self.events, []
         return events
 
@@ -197,7 +198,7 @@ class Output:
         self.misread = self.mended = True
 
     def element(self) -> None:
-        """Record that an array element has been read.
+        """Record that the payload is an element of an array, which clients do not expect.
 
         More elements may be read before the repairer decides what to pass through.
         """

@@ -36,7 +36,7 @@ __all__ = ["ArgumentText", "Change", "Push"]
 
 _NOTHING = (b"", b"null", b'""')
 _PLACEHOLDERS = (b"{}", b"null", b'""', b'"{}"')
-_LONGEST_PLACEHOLDER = 16  # maximum length in bytes, including the whitespace around it
+_LONGEST_PLACEHOLDER = 16  # maximum length of a placeholder in bytes, including the whitespace around it
 _WHITE = b" \t\n\r"
 
 
@@ -98,13 +98,13 @@ class ArgumentText:
         self._count = 0  # number of fragments received
         self._first = 0  # length of the first fragment
         self._last = 0  # byte offset in the text at which the last fragment begins
-        self._cumulative = True  # A4': every fragment began with the previous one
+        self._cumulative = True  # A4': every fragment so far began with the previous one
         self._grown = False  # A4': at least one fragment was longer than the previous one
-        self._follows_growth = False  # A4 applied: from now on, a fragment that begins with the text replaces it
+        self._follows_growth = False  # A4 applied; from now on, a fragment that begins with the text replaces it
         self._cumulative_reported = False
-        self._doubles = True  # A5': every fragment arrived twice
+        self._doubles = True  # A5': every fragment so far arrived twice
         self._doubled: _Single | None = None  # text of one fragment of each pair, after the first pair
-        self._follows_doubling = False  # A5' applied: the second fragment of each pair is dropped
+        self._follows_doubling = False  # A5' applied; from now on, the second fragment of each pair is dropped
         self._canonical: str | None = None
 
     @property

@@ -34,7 +34,9 @@ class TextList:
     __slots__ = ("_item", "_parts", "_plan", "_to_come")
 
     def __init__(self, item: Item, entry: ListedPart, texts: Sequence[str]) -> None:
-        """Plan how the listed parts match the streamed parts. `texts`: the texts of the listed parts."""
+        """Plan how the listed parts are applied to the streamed parts. `entry`: one of the listed parts; `texts`: the
+        texts of all of them.
+        """
         self._item = item
         self._parts = item.parts_of(entry.channel, entry.kind)
         streamed = [

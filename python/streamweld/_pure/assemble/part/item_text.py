@@ -105,7 +105,7 @@ def open_part(
     snapshot: str | None,
     metadata: str | None,
 ) -> ItemPart:
-    """Open a new part of the item and emit its start."""
+    """Open a new part of the item and emit its start event. `snapshot`: the text in the opening event."""
     shared = choice.shared
     part = TextPart(shared.next_part(), choice.index, channel, kind, item.emitted_id)
     held = replace_lone_surrogates(snapshot) if snapshot else None
@@ -124,7 +124,7 @@ def open_part(
 
 
 def repeat_part(item: Item, one: ItemPart, index: int | None, text: str | None) -> bool:
-    """Begin a repetition of a closed part, and return True.
+    """Record that an opening event repeats a closed part, and return True.
 
     Return False and change nothing if the event cannot repeat the part: the item or the part is open, the part is
     empty, or the event has another index or text.
@@ -196,7 +196,7 @@ def add_text(choice: Choice, item: Item, one: ItemPart, text: str, sub: int | No
     if one.last_sub != sub:
         one.labels.change(one.last_sub, sub, one.length)
         one.last_sub = sub
-        item.named[one.part.channel, one.part.kind, sub] = one  # no other part has `sub`, or it would have been found
+        item.named[one.part.channel, one.part.kind, sub] = one  # no other part has `sub`; it would have been found
     text = one.joiner.push(text)
     choice.update_pending_part(one)
     if one.joiner.lone:
@@ -293,7 +293,9 @@ def close_part(choice: Choice, item: Item, one: ItemPart, metadata: str | None, 
 
 
 def end_part(choice: Choice, one: ItemPart) -> None:
-    """End the part with its current text and emit its closing event."""
+    """End a part with its current text, including held-back text, and emit its closing event. Do nothing if it is not
+    open.
+    """
     if not one.part.open:
         return
     closed = None if one.valued else one.labels.closed_text(one.part.text())
@@ -334,7 +336,7 @@ def finish_item(
 
 
 def take_back(choice: Choice, item: Item) -> None:
-    """Clear the text of an item's open parts and close them, because the response restarts."""
+    """Discard the content of an item's open parts and close them, because the response starts again."""
     for one in item.parts:
         if one.part.open:
             part = one.part

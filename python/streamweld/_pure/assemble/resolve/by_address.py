@@ -114,7 +114,9 @@ def item_of_opening(state: Choice, kind: ItemKind, address: Address) -> Item:
 
 
 def known_item(state: Choice, kind: ItemKind, address: Address, item: Item | None) -> Item:
-    """Return the item that a delta addresses, or create it if no event opened it. Close nothing."""
+    """Return the item that was found for an event, after storing the ids of the address. Create the item if none was
+    found (`item`).
+    """
     if item is None:
         return state.item_index.create(kind, address)
     learn(state, item, address)

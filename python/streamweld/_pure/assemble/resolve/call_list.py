@@ -71,7 +71,7 @@ class CallList:
         return self._last
 
     def latest(self, most: int) -> Iterator[int]:
-        """Iterate over the last `most` numbers, starting with the last one."""
+        """Iterate over the last `most` numbers, from the last to the first."""
         number = self._last
         while number is not None and most > 0:
             yield number

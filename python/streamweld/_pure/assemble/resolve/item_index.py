@@ -201,8 +201,8 @@ class ItemIndex:
         return item if call is not None and not call.dropped and not call.answered else None
 
     def closing(self, address: Address, name: str | None) -> Item | None:
-        """Return the call that a close refers to. If several open calls share the id, return the one with the given
-        name.
+        """Return the item of the call that a closing event refers to, or None. If several open calls have the id,
+        return the one with the given name.
         """
         found = self.find("call", address, "close")
         call = None if found is None else found.call

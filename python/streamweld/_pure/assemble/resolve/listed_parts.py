@@ -134,9 +134,9 @@ class Plan:
     def _take_open(
         self, parts: Sequence[StreamedPart], entries: Sequence[str], starts: list[int], free: list[int]
     ) -> None:
-        """Rules 3 and 4: assign entries to open parts. `free` lists the entries that are not assigned to a closed part.
+        """Rules 3 and 4: assign the remaining entries to open parts. `free` contains their positions.
 
-        The unassigned rest of each entry begins at its offset in `starts`.
+        The rest of an entry that is not assigned to a closed part begins at its offset in `starts`.
         """
         open_positions = [position for position, part in enumerate(parts) if not part.done]
         open_texts = [parts[position].text for position in open_positions]

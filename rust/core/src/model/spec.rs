@@ -238,7 +238,7 @@ const UNLISTED: Row = Row {
 };
 
 impl Code {
-    /// Number of codes, which is the length of a table indexed by code.
+    /// The number of codes. A table with one entry per code has this length.
     pub const COUNT: usize = NAMES.len();
 
     /// Returns all codes, in the order of `_spec/diagnostics.json`.
@@ -251,7 +251,7 @@ impl Code {
         Code::all().find(|code| code.name() == name)
     }
 
-    /// Returns the position of this code in a table indexed by code. It is always less than `COUNT`.
+    /// Returns the position of this code in a table with one entry per code. It is always less than `COUNT`.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }

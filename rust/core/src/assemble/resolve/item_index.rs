@@ -5,7 +5,7 @@
 //!
 //! a   `item_id` is known, or one half of an id `call|item` is; a call is also found if `item_id` is its call id
 //! b   `call_id` is the id of a call (if several calls have it, the one that the index is bound to)
-//! c   `index` is bound to an item of the kind; if that item is closed, not for a text delta with an unknown `item_id`
+//! c   `index` is bound to an item of the kind (a closed item is not found for a text delta with an unknown `item_id`)
 //! d   for a call whose address is unknown: the latest open call, unless an id shows that another call is meant
 //! e   for text without `item_id` and `index`, or whose `index` is bound to another kind: the latest open item of the
 //!     kind

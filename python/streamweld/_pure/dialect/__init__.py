@@ -1,6 +1,6 @@
-"""Detects the dialect of a stream by applying the detection table in `_spec/dialects.json` to the first payloads.
+"""Detects the dialect (wire format) of a stream from its first payloads.
 
-This module does not depend on the decoders.
+The detection rules are data (`detect` in `_spec/dialects.json`). This module does not depend on the decoders.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _SEEN_HEAD = 64  # maximum number of characters of each name
 
 
 def detect(value: object, event: str, before: Sequence[object] = ()) -> str | None:
-    """Return the dialect that a payload indicates, or None.
+    """Return the dialect that a payload's members and event name indicate, or None.
 
     `event`: the name of the payload's event. `before`: the earlier payloads, which did not indicate a dialect.
     """
     if _is_array(value) and _is_object(value[0]) and "error" in value[0]:
-        # Some gateways wrap a single error object in an array.
+        # Some gateways send an error object in an array.
         value = value[0]
     if _is_object(value):
         named = value
@@ -44,7 +44,7 @@ def detect(value: object, event: str, before: Sequence[object] = ()) -> str | No
 
 
 def seen(value: object, text: str) -> tuple[str, ...]:
-    """Describe a payload of unknown dialect by its member names or by the beginning of its text."""
+    """Return what a payload of unknown dialect contains: the names of its members, or the beginning of its text."""
     if _is_object(value):
         return tuple([name[:_SEEN_HEAD] for name in sorted(value)[:_SEEN]])
     return (text[:_SEEN_HEAD],)
@@ -60,7 +60,7 @@ def _is_array(value: object) -> TypeGuard[list[Any]]:
 
 
 def _holds(condition: str, value: Mapping[str, Any]) -> bool:
-    """Evaluate a condition of the detection table.
+    """Return whether an object meets a condition of the detection table.
 
     A condition is `member`, `member:value`, `member:prefix*`, or `member:key` for a member that is an object. `!member`
     requires that the member be absent.

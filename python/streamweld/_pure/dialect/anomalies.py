@@ -1,7 +1,7 @@
-"""Anomalies found in one payload: members whose type no gateway documents, duplicate keys, and lone surrogates.
+"""Collects the anomalies in one payload: members whose type no gateway documents, duplicate keys, and lone surrogates.
 
-This module does not depend on a dialect: the caller decides which members are read. Each `Anomalies` object handles one
-payload.
+Duplicate keys are reported at once. A decoder records the other anomalies while it reads the payload, and reports them
+after it has classified the payload. Independent of the dialect.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Anomalies", "Reporter", "pointer"]
 
 
 class Reporter(Protocol):
-    """The part of the assembler that passes on unknown data."""
+    """The method of the assembler that emits unknown data."""
 
     def unknown(self, event: str | None, raw: bytes) -> None: ...
 
@@ -35,7 +35,7 @@ class Anomalies:
     def __init__(
         self, out: Output, assembler: Reporter, payload: Payload, base: Path, is_read: Callable[[Path], bool]
     ) -> None:
-        """Report integers wider than 64 bits, and duplicate keys.
+        """Report duplicate keys, and integers that exceed 64 bits.
 
         `base`: the path of the dialect's own object. `is_read` receives the path relative to `base`.
         """
@@ -54,11 +54,11 @@ class Anomalies:
                 out.diagnose("duplicate_key", detail=str(path[-1]))
 
     def mark_misread(self, why: str) -> None:
-        """Record why official clients would interpret the payload differently. Only the first reason is kept."""
+        """Record why official clients would misread the payload. Only the first reason is kept."""
         self._misread = self._misread or why
 
     def shape(self, path: Path) -> None:
-        """Record a member whose type no gateway documents. The member is passed on as sent."""
+        """Record a member whose type no gateway documents. `report` emits its JSON as unknown data."""
         if len(self._shapes) < MAX_NOTES:
             self._shapes.append(path)
         else:
@@ -79,7 +79,10 @@ class Anomalies:
             self._out.diagnose("lone_surrogate")
 
     def an_object(self, holder: Mapping[str, Any], path: Path, key: str) -> dict[str, Any] | None:
-        """Return the member if it is an object. Record an anomaly if the value has any other type."""
+        """Return the value of a member, or None if it is not an object.
+
+        Any other value except null is recorded as an anomaly.
+        """
         value: object = holder.get(key)
         if is_object(value):
             return value
@@ -88,7 +91,10 @@ class Anomalies:
         return None
 
     def a_text(self, holder: Mapping[str, Any], path: Path, key: str) -> str:
-        """Return the text of a string member, or an empty string. Record an anomaly if the value has any other type."""
+        """Return the text of a string member, or an empty string.
+
+        Any other value except null is recorded as an anomaly.
+        """
         value: object = holder.get(key)
         if isinstance(value, str):
             return value

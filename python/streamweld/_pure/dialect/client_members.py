@@ -1,6 +1,6 @@
 """Checks whether an object has the members that the official clients of its dialect need.
 
-If a member that clients use is missing, null or of another type, they raise an exception or drop the content, even if
+If a member that clients use is missing, null, or of another type, they raise an exception or drop the content, even if
 the member's value does not matter. `client_members` in `_spec/dialects.json` lists the members.
 """
 
@@ -29,8 +29,9 @@ class ClientMembers:
         self._types = {name: tuple(members.items()) for name, members in types.items()}
 
     def suit(self, name: str, value: Mapping[str, Any]) -> bool:
-        """Return whether clients can read an object of the type `name`. Types that are not in the table are not
-        checked.
+        """Return whether clients can read an object of the type `name`.
+
+        Types that are not in the table are not checked.
         """
         return all(_is_of_type(value.get(key, _ABSENT), kind) for key, kind in self._types.get(name, ()))
 

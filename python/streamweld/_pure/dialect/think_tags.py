@@ -1,8 +1,8 @@
-"""Splits text with inline `<think>` tags into reasoning and visible text (opt-in: `Policy(inline_reasoning=True)`).
+"""Splits text with inline `<think>` tags into reasoning and visible text as it arrives.
 
-It works between a decoder and the assembler's text channel, and does not depend on the dialect. It handles four shapes:
-a tag that is split across deltas, a closing tag whose opening tag was in the prompt template, an opening tag that is
-never closed, and a block that repeats the reasoning in a separate field.
+Used only if `inline_reasoning` is set. A tag may be split across deltas. A `</think>` before any other tag is an
+orphan: the opening tag was in the prompt template, so all text before the orphan is reasoning. A block is dropped if it
+repeats the text of a separate reasoning field, apart from whitespace at both ends.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Carrier", "ThinkSplitter", "split_whole"]
 
 
 class Carrier(Protocol):
-    """Metadata for the first event of a delta."""
+    """Supplies the metadata for the first event of a delta."""
 
     def take(self) -> str | None: ...
 
@@ -49,7 +49,7 @@ def _held_length(text: str, at: int) -> int:
 class ThinkSplitter:
     """Splits the text of one choice.
 
-    Emits every character outside tags exactly once, unless it repeats a separate field.
+    Emits every character outside tags exactly once, except those in a block that repeats a separate reasoning field.
     """
 
     __slots__ = ("_assembler", "_choice", "_diagnose", "_held", "_inside", "_seen_tag", "_twin")
@@ -64,17 +64,17 @@ class ThinkSplitter:
         self._twin = _DuplicateReasoning()
 
     def field(self, text: str) -> None:
-        """Record the text of a separate reasoning field. A block that repeats the field is dropped."""
+        """Record the text of a separate reasoning field. A block that repeats this text is dropped."""
         self._twin.expect(replace_lone_surrogates(between_halves(text)))
 
     def feed(self, text: str, carry: Carrier) -> None:
-        """Split one piece of content. Halves of surrogate pairs at its ends are emitted with the adjacent text."""
+        """Split one piece of text. Halves of surrogate pairs at its ends are emitted with the adjacent text."""
         low, text, high = split_halves(text)
         lone = has_lone_surrogate(text)
         if lone:
             text = replace_lone_surrogates(text)
         if self._held:
-            if low:  # it cannot complete a surrogate pair after held-back text
+            if low:  # a low surrogate after held-back text cannot be completed
                 text, low, lone = "\ufffd" + text, "", True
             text = self._held + text
             self._held = ""
@@ -84,7 +84,7 @@ class ThinkSplitter:
         while at < len(text) or low or high:
             tag, position = self._next_tag(text, at)
             if tag is None:
-                # Half of a surrogate pair after the possible beginning of a tag proves that it is not a tag.
+                # Hold back text that may be the beginning of a tag, unless half of a surrogate pair follows it.
                 end = len(text) - (0 if high else _held_length(text, at))
                 self._held = text[end:]
                 self._emit_text(low + text[at:end] + high, carry)
@@ -101,12 +101,18 @@ class ThinkSplitter:
             self._seen_tag = True
 
     def flush(self) -> None:
-        """Emit held-back text: the choice continues with other output or ends, so the text was not a tag."""
+        """Emit the held-back text.
+
+        Called when other output of the choice follows, so that the text was not the beginning of a tag.
+        """
         held, self._held = self._held, ""
         self._emit_text(held, NOTHING)
 
     def end(self) -> None:
-        """End the choice. An unclosed block that only repeats a reasoning field is dropped like a closed one."""
+        """End the choice and emit the held-back text.
+
+        An unclosed block that only repeats a reasoning field is dropped like a closed one.
+        """
         self.flush()
         if self._inside and self._twin.close():
             self._diagnose("reasoning_repeated")
@@ -140,7 +146,7 @@ class ThinkSplitter:
 
 
 def split_whole(text: str) -> tuple[str, str]:
-    """Split a complete text into reasoning and visible text."""
+    """Split a complete text. Return its reasoning, then its visible text."""
     reasoning: list[str] = []
     rest: list[str] = []
     at = 0
@@ -164,16 +170,16 @@ def split_whole(text: str) -> tuple[str, str]:
 class _DuplicateReasoning:
     """Compares the text of a block with the reasoning in a separate field, ignoring whitespace at both ends.
 
-    It takes linear time, because each character on either side is examined once. While a block's text equals the
-    field's text, the block is held back; at the first difference, all of it is released.
+    Takes linear time, because each character on either side is examined once. While a block's text equals the field's
+    text, the block is held back; at the first difference, all of it is released.
     """
 
     __slots__ = ("_expected", "_held", "_matched", "_offset", "_parted")
 
     def __init__(self) -> None:
         self._expected: deque[str] = deque()  # text of the field that no block has repeated yet
-        self._offset = 0  # number of repeated characters in the first of these texts
-        self._held: list[str] = []  # text of the block that repeats the field so far
+        self._offset = 0  # number of characters in the first expected text that have already been repeated
+        self._held: list[str] = []  # held-back text of the block, which has been equal to the field so far
         self._matched = False  # anything other than whitespace was repeated
         self._parted = False  # this block differs from the field
 
@@ -181,7 +187,7 @@ class _DuplicateReasoning:
         self._expected.append(text)
 
     def novel(self, text: str) -> str:
-        """Return the text that may be emitted now."""
+        """Return the text of the block that can be emitted now. It is empty while the block repeats the field."""
         if self._parted:
             return text
         # Half of a surrogate pair at either end may still be completed, so such text cannot be compared.

@@ -1,7 +1,6 @@
-"""Extracts the code, kind and message from a gateway's error, whatever its shape: object, text, or other value.
+"""Extracts the code, type, and message from an error of any shape that a gateway sends inside a stream.
 
-This module does not depend on the dialect. The caller finds the error in a payload and decides how it affects the
-stream.
+Independent of the dialect. The caller finds the error in a payload and decides how it affects the stream.
 """
 
 from __future__ import annotations
@@ -29,11 +28,12 @@ __all__ = [
     "text_error",
 ]
 
-MAX_TEXT = 512  # maximum length, in characters, of a message that is not JSON
-HTTP_ERROR = 400  # the lowest HTTP status that reports an error
-_STATUS_LIMIT = 10**9  # exclusive upper bound of a status
+MAX_TEXT = 512  # maximum length, in characters, of a message taken from text that is not JSON
+HTTP_ERROR = 400  # the lowest HTTP status that indicates an error
+_STATUS_LIMIT = 10**9  # numbers from here on are not treated as a status
 
-# Members of gateway-specific errors, in the order in which they are tried. A path leads into nested objects.
+# Members that may contain the message of an error, in the order in which they are tried. A path leads into nested
+# objects.
 _MESSAGES: tuple[Path, ...] = (
     ("message",), ("error_message",), ("errorMessage",), ("error_msg",), ("msg",), ("detail",), ("title",),
     ("base_resp", "status_msg"), ("errmsg",), ("err_msg",), ("error_description",), ("Message",), ("Error", "Message"),
@@ -64,7 +64,7 @@ _STATUSES = (
 _RESULTS = ("errcode", "err_code", "errno", "retcode", "ret")  # zero means success
 _FAILED = ("error", "failed", "fail", "failure")
 _SUCCEEDED = ("ok", "OK", "success", "succeeded")
-# Words in the name of an event, or in the type of a payload, that reports how a request proceeds.
+# Words in an event name or a payload type that show that the payload reports the progress of a request.
 _NOTICES = frozenset({
     "status", "keepalive", "heartbeat", "ping", "progress", "metadata", "info", "notice", "notification", "log",
     "debug", "trace", "tool",
@@ -73,7 +73,7 @@ _NOTICES = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class ErrorFields:
-    """The fields of an error."""
+    """The code, type, and message of an error."""
 
     code: str | None
     kind: str | None
@@ -85,8 +85,10 @@ class ErrorFields:
 
 
 def read_error(payload: Payload, path: Path, error: object) -> ErrorFields:
-    """Read the error at `path`: `code`, `type` (or `status`) and `message` (or `detail`), or the complete value as the
-    message.
+    """Return the error at `path`.
+
+    Its fields are taken from members such as `code`, `type`, and `message`. If none contains a message, the message is
+    the JSON of the complete value.
     """
     if not is_object(error):
         return ErrorFields(None, None, _plain(payload, path, error))
@@ -101,7 +103,7 @@ def read_error(payload: Payload, path: Path, error: object) -> ErrorFields:
 
 
 def reports_failure(value: Mapping[str, Any]) -> bool:
-    """Return whether an object that has none of its dialect's members reports an error in a shape that gateways use.
+    """Return whether an object without any member of its dialect reports an error in a known shape.
 
     The shapes are a gateway-specific error member, a flag that indicates failure, and an error status with a message.
     """
@@ -122,9 +124,10 @@ def reports_failure(value: Mapping[str, Any]) -> bool:
 
 
 def is_notice(name: str) -> bool:
-    """Return whether the name of an event, or the type of a payload, shows that it reports how a request proceeds.
+    """Return whether an event name or a payload type shows that the payload reports the progress of a request.
 
-    Such a payload is not an error of the response, even if it reports that a tool failed.
+    The name then contains a word of `_NOTICES` and no word that means failure. Such a payload is not an error of the
+    response, even if it reports that a tool failed.
     """
     words = re.split(r"[._\-:/]", name)
     failed = any(word in _FAILED or word.endswith("exception") for word in words)
@@ -132,12 +135,12 @@ def is_notice(name: str) -> bool:
 
 
 def is_stated(error: object) -> bool:
-    """Return whether an `error` member is an object with a message or a code, which is an error in any event."""
+    """Return whether the value of `error` is an object with a message or a code. It is then an error in any event."""
     return is_object(error) and any(error.get(name) for name in ("message", "code"))
 
 
 def reports_success(value: Mapping[str, Any]) -> bool:
-    """Return whether an object has a result code or a status that means success."""
+    """Return whether a status or code in the object means success: `true`, a word such as `ok`, 0, or 200 to 299."""
     for name in _STATUSES:
         sent = value.get(name)
         if sent is True or (isinstance(sent, str) and sent in _SUCCEEDED):
@@ -148,7 +151,10 @@ def reports_success(value: Mapping[str, Any]) -> bool:
 
 
 def is_bare(value: Mapping[str, Any]) -> bool:
-    """Return whether a body contains only an error message from a proxy or web framework."""
+    """Return whether a string in `message`, or a usable `detail`, is the only member.
+
+    Proxies and web frameworks send such errors.
+    """
     match list(value):
         case ["detail"]:
             return _is_detail(value["detail"])
@@ -159,12 +165,12 @@ def is_bare(value: Mapping[str, Any]) -> bool:
 
 
 def text_error(text: str) -> ErrorFields:
-    """Return an error that was sent as plain text."""
+    """Return an error whose message is the beginning of text that is not JSON."""
     return ErrorFields(None, None, text[:MAX_TEXT])
 
 
 def _first(payload: Payload, path: Path, error: Mapping[str, Any], paths: tuple[Path, ...]) -> str | None:
-    """Return the first of these members that is present, as text."""
+    """Return the value at the first path in `paths` that leads to a usable value, as text, or None."""
     for path_of_field in paths:
         value = _lookup(error, path_of_field)
         if value is None or (path_of_field == ("detail",) and not _is_detail(value)):
@@ -176,7 +182,7 @@ def _first(payload: Payload, path: Path, error: Mapping[str, Any], paths: tuple[
 
 
 def _lookup(value: object, path: Path) -> object:
-    """Return the member at a path, or None."""
+    """Return the value at a path, or None if it is absent."""
     for name in path:
         value = value.get(name) if is_object(value) and isinstance(name, str) else None
     return value
@@ -192,7 +198,7 @@ def _is_status(value: object, least: int) -> bool:
 
 
 def _is_detail(value: object) -> bool:
-    """Return whether the value is a message, or a non-empty list of validation errors."""
+    """Return whether the value can be a framework's `detail`: a string, or a non-empty array (of validation errors)."""
     return isinstance(value, str) or (is_array(value) and len(value) > 0)
 
 

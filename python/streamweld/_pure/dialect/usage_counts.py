@@ -1,6 +1,6 @@
 """Reads the token counts from a usage object, using the table of dotted paths in `_spec/dialects.json`.
 
-If there are several usage objects, the caller decides which one is used.
+If a payload contains several usage objects, the caller decides which one is used.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Counts", "counts_of", "read_counts"]
 
-Counts = dict[str, tuple[tuple[str, ...], ...]]  # field of `Usage` -> paths; the first that leads to a number is used
+Counts = dict[str, tuple[tuple[str, ...], ...]]  # paths of each count; the first that leads to a number is used
 
 
 def counts_of(table: Mapping[str, Sequence[str]]) -> Counts:
-    """Split the paths in a dialect's `usage` table."""
+    """Split the paths in a dialect's `usage` table into steps."""
     return {name: tuple(tuple(path.split(".")) for path in paths) for name, paths in table.items()}
 
 
 def read_counts(value: Mapping[str, Any], raw: str | None, counts: Counts) -> Usage:
-    """Return the counts in a usage object, and the object as sent."""
+    """Return the token counts in a usage object, and its JSON."""
     return Usage(**{name: _first(value, paths) for name, paths in counts.items()}, raw=raw)
 
 

@@ -1,7 +1,7 @@
-//! Anomalies found in one payload: members whose type no gateway documents, and lone surrogates.
+//! Collects the anomalies in one payload: members whose type no gateway documents, and lone surrogates.
 //!
-//! A decoder collects them while it reads the payload, and reports them after it has classified the payload.
-//! Independent of the dialect.
+//! A decoder records them while it reads the payload, and reports them after it has classified the payload. Independent
+//! of the dialect.
 
 use crate::dialect::decode_context;
 use crate::dialect::decode_context::DecodeContext;
@@ -76,13 +76,13 @@ impl<'p> Pointer<'p> {
 pub(crate) struct Anomalies<'a> {
     /// JSON pointer and value of each member with an unexpected type.
     shapes: Vec<(String, Raw<'a>)>,
-    /// Number of further members with an unexpected type, beyond `MAX_NOTES`.
+    /// Number of members with an unexpected type that were not stored, because there were already `MAX_NOTES`.
     more_shapes: usize,
     /// True if text contained a lone surrogate that later text cannot complete.
     pub(crate) lone: bool,
-    /// The first reason, not yet reported, why official clients would interpret the payload differently.
+    /// The first reason why official clients would misread the payload, if it has not been reported yet.
     misread: Option<&'static str>,
-    /// True if official clients would interpret the payload differently, even if the reason has been reported.
+    /// True if official clients would misread the payload, even if the reason has been reported.
     odd: bool,
 }
 
@@ -91,14 +91,14 @@ impl<'a> Anomalies<'a> {
         self.shapes.is_empty() && !self.lone && self.misread.is_none()
     }
 
-    /// Records why official clients would interpret the payload differently. Only the first reason is kept.
+    /// Records why official clients would misread the payload. Only the first reason is kept.
     #[cold]
     pub(crate) fn mark_misread(&mut self, why: &'static str) {
         self.misread.get_or_insert(why);
         self.odd = true;
     }
 
-    /// Returns true if official clients would interpret the payload differently.
+    /// Returns true if official clients would misread the payload.
     pub(crate) fn is_odd(&self) -> bool {
         self.odd
     }
@@ -118,7 +118,8 @@ impl<'a> Anomalies<'a> {
         }
     }
 
-    /// Returns the member if it is an object. Records an anomaly if the value has any other type.
+    /// Returns the value of a member, or `None` if it is not an object. Any other value except null is recorded as an
+    /// anomaly.
     pub(crate) fn an_object(
         &mut self,
         holder: &[Member<'a>],
@@ -149,7 +150,7 @@ impl<'a> Anomalies<'a> {
         object
     }
 
-    /// Returns the text of a string member, or an empty string. Records an anomaly if the value has any other type.
+    /// Returns the text of a string member, or an empty text. Any other value except null is recorded as an anomaly.
     #[inline]
     pub(crate) fn a_text(&mut self, holder: &[Member<'a>], at: Pointer<'_>, key: &str) -> Text<'a> {
         let Some(raw) = present(find(holder, key)) else {
@@ -194,7 +195,7 @@ impl<'a> Anomalies<'a> {
         Ok(())
     }
 
-    /// Reports the recorded anomalies, then reports the payload as an upstream error.
+    /// Reports the recorded anomalies, then reports the payload as an error from the upstream.
     pub(crate) fn report_error(
         mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -217,8 +218,8 @@ impl<'a> Anomalies<'a> {
     }
 }
 
-/// Reports duplicate keys among the members that a decoder reads. `is_read` receives the path relative to `base`; in
-/// that path, an array item is `None`.
+/// Reports duplicate keys among the members that a decoder reads. `is_read` receives the path relative to `base`; an
+/// array element is `None` in this path.
 #[cold]
 pub(crate) fn report_duplicate_keys(
     wire: &mut DecodeContext<'_, '_>,
@@ -238,8 +239,8 @@ pub(crate) fn report_duplicate_keys(
     Ok(())
 }
 
-/// Reports an integer wider than 64 bits in an error value that is not an object. Such a payload cannot have any other
-/// anomaly.
+/// Reports an integer that exceeds 64 bits in an error value that is not an object. Such a payload cannot have any
+/// other anomaly.
 pub(crate) fn report_wide_integer(
     wire: &mut DecodeContext<'_, '_>,
     raw: Raw<'_>,

@@ -1,6 +1,6 @@
 //! Checks whether an object has the members that the official clients of its dialect need.
 //!
-//! If a member that clients use is missing, null or of another type, they raise an exception or drop the content, even
+//! If a member that clients use is missing, null, or of another type, they raise an exception or drop the content, even
 //! if the member's value does not matter. `client_members` in `_spec/dialects.json` lists the members.
 
 use crate::json::Kind;
@@ -26,7 +26,7 @@ struct NeededMember {
 
 #[derive(Debug)]
 enum MemberKind {
-    /// One of these strings.
+    /// The member must be one of these strings.
     Word(Vec<&'static str>),
     String,
     Number,

@@ -24,17 +24,16 @@ pub(crate) struct DecodeContext<'w, 'o> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Payload<'a> {
     pub(crate) text: &'a str,
-    /// The event name, if any.
     pub(crate) event: Option<&'a str>,
-    /// True for data that follows a broken document. Only its text, finish reason, usage and errors are trusted.
+    /// True if the payload follows a broken document. Then only its text, finish reason, usage, and errors are decoded.
     pub(crate) tail: bool,
-    /// Offset of the text in the trimmed text of the payload as it arrived.
+    /// Byte offset of `text` in the trimmed original payload.
     pub(crate) start: usize,
-    /// Number of line endings that were missing before the text, in the payload as it arrived.
+    /// Number of line endings that were missing before `text` in the original payload.
     pub(crate) joins: usize,
     /// True if no payload with content preceded this one.
     pub(crate) first: bool,
-    /// The payload as it arrived, and its position in the input.
+    /// The original payload, as it arrived, and its position in the input.
     pub(crate) arrival: LocatedPayload<'a>,
 }
 
@@ -67,7 +66,7 @@ impl Ending {
     }
 }
 
-/// Reports a payload that the decoder does not recognize.
+/// Emits a payload that the decoder does not recognize as unknown data.
 pub(crate) fn unknown(wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult {
     wire.assembler
         .unknown(wire.out, payload.event, payload.text.as_bytes())

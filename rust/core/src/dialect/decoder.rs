@@ -1,5 +1,5 @@
-//! The trait that the decoders of all dialects except Chat implement. The Chat decoder has the same methods, but is
-//! called without dynamic dispatch.
+//! Defines the trait that the decoders of all dialects except Chat implement. The Chat decoder has the same methods,
+//! but is called without dynamic dispatch.
 //!
 //! A decoder turns payloads into wire deltas. It handles one dialect. It does not handle framing and does not determine
 //! which call a delta belongs to.
@@ -16,7 +16,6 @@ use std::fmt::Debug;
 
 /// Decodes the payloads of one stream.
 pub(crate) trait Decoder: Debug + Send {
-    /// Decodes a parsed payload.
     fn decode(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -45,13 +44,13 @@ pub(crate) trait Decoder: Debug + Send {
         WholeEvents::default()
     }
 
-    /// Handles `[DONE]`. In a dialect without this marker, `[DONE]` ends the stream only after a finish reason.
+    /// Handles `[DONE]`. In a dialect without this marker, it ends the stream only after a finish reason.
     fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult;
 
-    /// Handles a payload of plain text, which is an error from the gateway.
+    /// Reports a payload that is not JSON as an error from the upstream.
     fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult;
 
-    /// Emits held-back output before the input ends.
+    /// Emits held-back output. Called before the stream closes.
     fn flush(&mut self, _wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         Ok(())
     }
@@ -63,19 +62,20 @@ pub(crate) trait Decoder: Debug + Send {
 /// A predicate on a payload that does not depend on the state of the stream.
 pub(crate) type PayloadPredicate = fn(&Document<'_>) -> bool;
 
-/// How payloads are parsed, and predicates that recognize payloads other than the events of a stream.
+/// The parser for the payloads of a dialect, and predicates that recognize payloads other than stream events.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shapes {
     /// Parses one payload within a depth limit, and splits the objects and lists that the decoder reads.
     pub(crate) document: for<'a> fn(&'a str, Option<u64>) -> Scan<Document<'a>>,
-    /// A complete response body, or an error, sent instead of a stream.
+    /// Returns true if a payload outside an event stream is a complete response body, or an error in place of one.
     pub(crate) is_body: PayloadPredicate,
-    /// A body that is either complete or the last chunk of a stream, so more lines may follow.
+    /// Returns true if a complete body could also be the last chunk of a JSON Lines stream, so that more lines may
+    /// follow.
     pub(crate) is_line: PayloadPredicate,
-    /// A body that is an error in a gateway-specific shape.
+    /// Returns true if a body that matches no dialect reports an error in a gateway-specific shape.
     pub(crate) is_error_body: PayloadPredicate,
-    /// A document after a broken one that contains usable data.
+    /// Returns true if a document that follows a broken document contains usable data.
     pub(crate) has_usable_data: PayloadPredicate,
-    /// A payload without output, which is never an anomaly, even after the end.
+    /// Returns true if the payload has no output. Such a payload is never an anomaly, even after the end of the stream.
     pub(crate) is_without_output: PayloadPredicate,
 }

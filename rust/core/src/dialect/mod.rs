@@ -1,4 +1,4 @@
-//! Dialects (wire formats): detection, and the decoder for each dialect.
+//! Detects the dialect (wire format) of a stream, and creates its decoder.
 //!
 //! The detection rules are data (`detect` in `_spec/dialects.json`). All other modules refer to at most one dialect.
 
@@ -106,7 +106,7 @@ impl Dialect {
         }
     }
 
-    /// Returns the dialect with this name.
+    /// Returns the dialect with this name, or `None` if there is none.
     pub fn from_name(name: &str) -> Option<Dialect> {
         ALL.into_iter().find(|dialect| dialect.name() == name)
     }
@@ -121,7 +121,7 @@ impl Dialect {
         row(&WRAPPED, self)
     }
 
-    /// Returns the keys of the lists whose items are decoded, and the keys of the objects that contain such lists.
+    /// Returns the keys of the lists whose elements are decoded, and the keys of the objects that contain such lists.
     fn walked(self) -> Walked {
         let found = WALKED.iter().find(|(dialect, _)| *dialect == self);
         found.map_or_else(Walked::default, |(_, walked)| *walked)
@@ -165,7 +165,7 @@ impl Dialect {
 pub(crate) enum Read<'a> {
     Chat(chat::read::Document<'a>),
     Plain(Document<'a>, &'static Shapes),
-    /// Parsed generically, because the dialect is still unknown.
+    /// The payload was parsed generically, because the dialect is still unknown.
     Undecided(Document<'a>),
 }
 
@@ -190,9 +190,9 @@ impl Reader {
             self.check_lists(text, Dialect::Chat)?; // `evaluate` may parse the payload as Chat
             return Ok(Read::Undecided(document));
         };
-        // The lists are counted before their items are collected.
+        // The lists are counted before their elements are collected.
         if self.check_lists(text, dialect).is_err() {
-            // If the text is not JSON, that is reported instead.
+            // If the text is not JSON, report that instead.
             members::document(text, self.max_depth)?;
             self.check_lists(text, dialect)?;
         }
@@ -248,8 +248,8 @@ impl Read<'_> {
         self.evaluate(chat::is_error_body, |shapes| shapes.is_error_body)
     }
 
-    /// Returns true if the payload contains usable data. While the dialect is unknown, the predicates of every dialect
-    /// are tried.
+    /// Returns true if a payload that follows a broken document contains usable data. While the dialect is unknown, the
+    /// predicates of every dialect are tried.
     pub(crate) fn has_usable_data(&self) -> bool {
         if let Read::Undecided(document) = self {
             let mut shapes = ALL.into_iter().filter_map(Dialect::shapes);
@@ -265,12 +265,12 @@ impl Read<'_> {
     }
 }
 
-/// Maximum number of member names that `seen` returns; `SEEN_CHARS` limits the length of each in characters.
+/// Maximum number of member names that `seen` returns. `SEEN_CHARS` limits the length of each in characters.
 const SEEN: usize = 32;
 const SEEN_CHARS: usize = 64;
 
-/// Returns the dialect that the payload's members and event name indicate, if any. `before`: earlier objects that did
-/// not indicate a dialect.
+/// Returns the dialect that the payload's members and event name indicate, or `None`. `before`: the earlier objects,
+/// which did not indicate a dialect.
 pub(crate) fn detect(
     document: &Document<'_>,
     event: Option<&str>,
@@ -280,7 +280,7 @@ pub(crate) fn detect(
     let object = match document {
         Document::Object(object) => Some(object),
         Document::Other(raw) => {
-            // Some gateways wrap a single error object in an array.
+            // Some gateways send an error object in an array.
             lone = first_item(*raw).and_then(Object::of);
             lone.as_ref().filter(|object| object.has("error"))
         }
@@ -314,7 +314,7 @@ struct DetectRow {
     dialect: Dialect,
     /// A condition that an earlier payload must have met.
     after: Option<Condition>,
-    /// Members of which the payload must have one for the event name to replace a missing type.
+    /// An event name can replace a missing type only if the payload has one of these members.
     named: Vec<&'static str>,
     /// Lists of conditions. All conditions of at least one list must hold.
     any: Vec<Vec<Condition>>,
@@ -335,8 +335,8 @@ static DETECT: LazyLock<Vec<DetectRow>> = LazyLock::new(|| {
     rows.into_iter().flatten().filter_map(read).collect()
 });
 
-/// A condition of the detection table: `member`, `member:word`, `member:begin*` or `member:inner member`. `!member`
-/// requires that the member be absent.
+/// A condition of the detection table: `member`, `member:value`, `member:prefix*`, or `member:key` for a member that is
+/// an object. `!member` requires that the member be absent.
 #[derive(Debug)]
 struct Condition {
     member: &'static str,
@@ -347,7 +347,7 @@ struct Condition {
 enum Wanted {
     Absent,
     Present,
-    /// A string, a prefix (`begin*`), or the name of an inner member.
+    /// The member must be this string, begin with this prefix (`begin*`), or be an object with a member of this name.
     Word(&'static str),
 }
 
@@ -367,7 +367,7 @@ impl Condition {
 /// concern the same member.
 struct ConditionReader<'o, 'a> {
     object: &'o Object<'a>,
-    /// The member that was looked up last; the fields below hold its value.
+    /// The member that was looked up last. `raw` and `word` hold its value.
     member: Option<&'static str>,
     raw: Option<Raw<'a>>,
     word: Option<Cow<'a, str>>,
@@ -412,7 +412,7 @@ impl<'o, 'a> ConditionReader<'o, 'a> {
     }
 }
 
-/// Returns true if a word is the wanted one, or has the wanted prefix (`begin*`).
+/// Returns true if the word equals `wanted`, or begins with it if `wanted` ends with `*`.
 fn is_word(word: &str, wanted: &str) -> bool {
     match wanted.strip_suffix('*') {
         Some(begin) => word.starts_with(begin),
@@ -420,7 +420,7 @@ fn is_word(word: &str, wanted: &str) -> bool {
     }
 }
 
-/// Returns the event names that are keep-alives in every dialect.
+/// Returns the names of the events that only keep the connection alive, in every dialect.
 pub(crate) fn keep_alive_anywhere() -> &'static [&'static str] {
     static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         let everywhere = |name: &&&str| {
@@ -433,7 +433,7 @@ pub(crate) fn keep_alive_anywhere() -> &'static [&'static str] {
     &NAMES
 }
 
-/// Describes a payload of unknown dialect by the names of its members or by the beginning of its text.
+/// Returns what a payload of unknown dialect contains: the names of its members, or the beginning of its text.
 pub(crate) fn seen(document: &Document<'_>) -> Vec<String> {
     let cut = |name: &str| name.chars().take(SEEN_CHARS).collect();
     match document {

@@ -1,4 +1,4 @@
-//! One payload as it arrived, with its position in the input.
+//! Defines a payload as it arrived, with its position in the input.
 
 use crate::model::event::WireFact;
 use crate::model::fault::Fault;
@@ -26,7 +26,7 @@ impl<'a> LocatedPayload<'a> {
         fault
     }
 
-    /// Records this payload, unmodified, as the current one.
+    /// Records this payload as the current one for the repair stage.
     #[inline]
     pub(crate) fn show(&self, out: &mut Output<'_>) {
         out.record_fact(WireFact::Payload {
@@ -35,7 +35,7 @@ impl<'a> LocatedPayload<'a> {
         });
     }
 
-    /// Returns the event name, unless it is empty or the default, `message`.
+    /// Returns the event name, or `None` if it is empty or the default, `message`.
     pub(crate) fn event_name(&self) -> Option<Cow<'a, str>> {
         match self.event {
             b"" | b"message" => None,

@@ -1,8 +1,8 @@
-//! Splits text with inline `<think>` tags into reasoning and response text as it arrives.
+//! Splits text with inline `<think>` tags into reasoning and visible text as it arrives.
 //!
-//! Opt-in. A tag may be split across deltas. A `</think>` before any other tag is an orphan: the opening tag was in the
-//! prompt template, so all text before the orphan is reasoning. A block is dropped if it repeats the text of a separate
-//! reasoning field (whitespace at both ends is ignored).
+//! Used only if `inline_reasoning` is set. A tag may be split across deltas. A `</think>` before any other tag is an
+//! orphan: the opening tag was in the prompt template, so all text before the orphan is reasoning. A block is dropped
+//! if it repeats the text of a separate reasoning field, apart from whitespace at both ends.
 
 use crate::json::Text;
 use std::collections::VecDeque;
@@ -15,11 +15,11 @@ const CLOSE: &str = "</think>";
 pub(crate) enum ThinkPiece {
     Text(Text<'static>),
     Reasoning(Text<'static>),
-    /// All text so far was reasoning.
+    /// A closing tag came before any other tag, so all text so far was reasoning.
     Orphan,
     /// A block repeated the text of a reasoning field and was dropped.
     Repeated,
-    /// Half of a surrogate pair that later text cannot complete.
+    /// The text contained half of a surrogate pair that later text cannot complete.
     Lone,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Think {
 }
 
 impl Think {
-    /// Records the text of a separate reasoning field.
+    /// Records the text of a separate reasoning field. A block that repeats this text is dropped.
     pub(crate) fn field(&mut self, text: &str) {
         self.twin.expected.push_back(text.to_owned());
     }
@@ -87,7 +87,8 @@ impl Think {
         out
     }
 
-    /// Releases held-back text when other output of the choice follows. The text was not the beginning of a tag.
+    /// Returns the held-back text. Called when other output of the choice follows, so that the text was not the
+    /// beginning of a tag.
     pub(crate) fn flush(&mut self) -> Vec<ThinkPiece> {
         let mut out = Vec::new();
         let held = mem::take(&mut self.held);
@@ -95,7 +96,8 @@ impl Think {
         out
     }
 
-    /// Ends the choice. An unclosed block that only repeats a reasoning field is dropped like a closed one.
+    /// Ends the choice and returns the held-back text. An unclosed block that only repeats a reasoning field is dropped
+    /// like a closed one.
     pub(crate) fn end(&mut self) -> Vec<ThinkPiece> {
         let mut out = self.flush();
         if self.inside && self.twin.close() {
@@ -152,7 +154,7 @@ fn partial(text: &str) -> usize {
     if begins { end.len() } else { 0 }
 }
 
-/// Splits a complete text into reasoning and visible text.
+/// Splits a complete text. Returns its reasoning, then its visible text.
 pub(crate) fn split_whole(text: &str) -> (String, String) {
     let (mut thought, mut shown) = (String::new(), String::new());
     let mut rest = text;
@@ -173,22 +175,22 @@ pub(crate) fn split_whole(text: &str) -> (String, String) {
     (thought, shown)
 }
 
-/// Returns true for whitespace as Python's `str.strip` defines it, so that both backends compare the same text.
+/// Returns true if `str.strip` of Python removes the character, so that both backends compare the same text.
 pub(crate) fn is_white(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }
 
-/// Compares the text of a block with the reasoning in a separate field.
+/// Compares the text of a block with the reasoning in a separate field, ignoring whitespace at both ends.
 ///
 /// Takes linear time, because each character on either side is examined once. While a block's text equals the field's
 /// text, the block is held back; at the first difference, all of it is released.
 #[derive(Debug, Default)]
 struct DuplicateReasoning {
-    /// Text from the field that no block has repeated yet.
+    /// Text of the field that no block has repeated yet.
     expected: VecDeque<String>,
     /// Number of bytes in the first expected text that have already been repeated.
     offset: usize,
-    /// Text of the block that repeats the field so far.
+    /// Held-back text of the block, which has been equal to the field so far.
     held: String,
     /// True if anything other than whitespace was repeated.
     matched: bool,
@@ -197,7 +199,7 @@ struct DuplicateReasoning {
 }
 
 impl DuplicateReasoning {
-    /// Returns the text that may be emitted now.
+    /// Returns the text of the block that can be emitted now, or `None` while the block repeats the field.
     fn novel(&mut self, mut text: Text<'static>) -> Option<Text<'static>> {
         if self.parted {
             return Some(text);

@@ -1,4 +1,4 @@
-//! Extracts the code, kind and message from an error of any shape that a gateway sends inside a stream. Independent of
+//! Extracts the code, type, and message from an error of any shape that a gateway sends inside a stream. Independent of
 //! the dialect.
 
 use crate::json::Kind;
@@ -16,10 +16,11 @@ use std::borrow::Cow;
 const MESSAGE_CHARS: usize = 512;
 /// The lowest HTTP status that indicates an error.
 const HTTP_ERROR: i64 = 400;
-/// Exclusive upper bound of an HTTP status.
+/// Numbers from here on are not treated as a status.
 const STATUS_LIMIT: i64 = 1_000_000_000;
 
-/// Members of gateway-specific errors, in the order in which they are tried. A path leads into nested objects.
+/// Members that may contain the message of an error, in the order in which they are tried. A path leads into nested
+/// objects.
 const MESSAGES: [&[&str]; 26] = [
     &["message"],
     &["error_message"],
@@ -128,7 +129,7 @@ const STATUSES: [&str; 9] = [
 const RESULTS: [&str; 5] = ["errcode", "err_code", "errno", "retcode", "ret"];
 const FAILED: [&str; 4] = ["error", "failed", "fail", "failure"];
 const SUCCEEDED: [&str; 4] = ["ok", "OK", "success", "succeeded"];
-/// Words in the name of an event, or in the type of a payload, that reports how a request proceeds.
+/// Words in an event name or a payload type that show that the payload reports the progress of a request.
 const NOTICES: [&str; 13] = [
     "status",
     "keepalive",
@@ -198,7 +199,7 @@ impl<'a> UpstreamErrorFields<'a> {
         }
     }
 
-    /// Uses text that is not JSON as the message.
+    /// Returns an error whose message is the beginning of text that is not JSON.
     pub(crate) fn of_text(text: &'a str) -> UpstreamErrorFields<'a> {
         let end = text
             .char_indices()
@@ -211,7 +212,7 @@ impl<'a> UpstreamErrorFields<'a> {
     }
 }
 
-/// Returns the first of these members that is present.
+/// Returns the value at the first path in `positions` that leads to a usable value, or `None`.
 fn first<'a>(own: &[Member<'a>], positions: &[&[&str]]) -> Option<Raw<'a>> {
     positions.iter().find_map(|position| match position {
         ["detail"] => find(own, "detail").filter(|raw| is_detail(*raw)),
@@ -220,7 +221,7 @@ fn first<'a>(own: &[Member<'a>], positions: &[&[&str]]) -> Option<Raw<'a>> {
     })
 }
 
-/// Returns the member at this path, if it is present.
+/// Returns the value at this path, or `None` if it is absent or null.
 fn lookup<'a>(own: &[Member<'a>], position: &[&str]) -> Option<Raw<'a>> {
     let (name, inner) = position.split_first()?;
     let raw = present(find(own, name))?;
@@ -231,8 +232,9 @@ fn lookup<'a>(own: &[Member<'a>], position: &[&str]) -> Option<Raw<'a>> {
     }
 }
 
-/// Returns true if a name consists of words and one of them shows that the event or payload reports how a request
-/// proceeds. Such a payload is not an error of the response, even if it reports that a tool failed.
+/// Returns true if an event name or a payload type shows that the payload reports the progress of a request. The name
+/// then contains a word of `NOTICES` and no word that means failure. Such a payload is not an error of the response,
+/// even if it reports that a tool failed.
 pub(crate) fn is_notice(name: &str) -> bool {
     let mut words = name.split(['.', '_', '-', ':', '/']);
     let is_any = |list: &[&str], word: &str| list.contains(&word);
@@ -243,7 +245,7 @@ pub(crate) fn is_notice(name: &str) -> bool {
     }) && found
 }
 
-/// Returns true if an `error` member is an object with a message or a code, which is an error in any event.
+/// Returns true if the value of `error` is an object with a message or a code. It is then an error in any event.
 pub(crate) fn is_stated(error: Raw<'_>) -> bool {
     if error.kind != Kind::Object {
         return false;
@@ -253,7 +255,7 @@ pub(crate) fn is_stated(error: Raw<'_>) -> bool {
     ["message", "code"].iter().any(has_value)
 }
 
-/// Returns true if an object has a result code or a status that means success, and no other.
+/// Returns true if a status or code in the object means success: `true`, a word such as `ok`, 0, or 200 to 299.
 pub(crate) fn reports_success(own: &[Member<'_>]) -> bool {
     let ok = |raw: Raw<'_>| {
         raw.text == "true"
@@ -265,8 +267,8 @@ pub(crate) fn reports_success(own: &[Member<'_>]) -> bool {
     sent.any(ok)
 }
 
-/// Returns true if an object without any member of its dialect reports an error in a shape that gateways use: a
-/// gateway-specific error member, a flag that indicates failure, or an error status with a message.
+/// Returns true if an object without any member of its dialect reports an error in a known shape. The shapes are a
+/// gateway-specific error member, a flag that indicates failure, and an error status with a message.
 pub(crate) fn reports_failure(own: &[Member<'_>]) -> bool {
     let has_value = |name: &&str| find(own, name).is_some_and(|raw| !is_empty_value(raw));
     let denies = |name: &str| find(own, name).is_some_and(|raw| raw.text == "false");
@@ -297,7 +299,7 @@ pub(crate) fn reports_failure(own: &[Member<'_>]) -> bool {
     find(own, "type").is_none() && find(own, "detail").is_some_and(is_detail)
 }
 
-/// Returns true for an integer, or a string of digits, that is negative or at least `least`.
+/// Returns true if the value is an integer, or a string of digits, that is negative or at least `least`.
 fn is_status(raw: Raw<'_>, least: i64) -> bool {
     let digits = match raw.kind {
         Kind::Number => Cow::Borrowed(raw.text),
@@ -314,7 +316,8 @@ fn is_status(raw: Raw<'_>, least: i64) -> bool {
     })
 }
 
-/// Returns true if the member names show that a body contains only an error message from a proxy or web framework.
+/// Returns true if a string in `message`, or a usable `detail`, is the only member. Proxies and web frameworks send
+/// such errors. `names`: the names of all members.
 pub(crate) fn is_bare<S: AsRef<str>>(members: &[Member<'_>], names: &[S]) -> bool {
     match names {
         [name] if name.as_ref() == "detail" => find(members, "detail").is_some_and(is_detail),
@@ -325,12 +328,12 @@ pub(crate) fn is_bare<S: AsRef<str>>(members: &[Member<'_>], names: &[S]) -> boo
     }
 }
 
-/// Returns true for a message, or for a non-empty list of validation errors.
+/// Returns true if `raw` can be a framework's `detail`: a string, or a non-empty array (of validation errors).
 fn is_detail(raw: Raw<'_>) -> bool {
     raw.kind == Kind::String || (raw.kind == Kind::Array && !is_empty_value(raw))
 }
 
-/// Returns true for null and for values that some gateways send instead: `""`, `false`, `0`, `{}`, `[]`.
+/// Returns true if the value is null, or one that gateways send in its place: `""`, `false`, `0`, `{}`, `[]`.
 pub(crate) fn is_empty_value(raw: Raw<'_>) -> bool {
     let blank = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r');
     match raw.kind {

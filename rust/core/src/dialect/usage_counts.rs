@@ -1,6 +1,6 @@
 //! Reads the token counts from a usage object, using the table of dotted paths in `_spec/dialects.json`.
 //!
-//! The caller decides which of several usage objects is used.
+//! If a payload contains several usage objects, the caller decides which one is used.
 
 use crate::json::Kind;
 use crate::json::Number;
@@ -13,7 +13,7 @@ use crate::model::event::Usage;
 use crate::model::spec;
 use serde_json::Value;
 
-/// Paths of one count, in the order in which they are tried.
+/// Paths of one count. The first path that leads to a number is used.
 type Paths = Vec<Vec<String>>;
 
 /// The `usage` table of a dialect, with its paths split into steps.
@@ -45,7 +45,7 @@ impl Counts {
         ])
     }
 
-    /// Returns the counts in a usage object, and the object as sent.
+    /// Returns the token counts in a usage object, and its JSON.
     pub(crate) fn read<'a>(&self, raw: Raw<'a>) -> Usage<'a> {
         self.read_members(raw, &members(raw))
     }

@@ -1,9 +1,10 @@
-"""Decodes text and reasoning blocks of an AI SDK stream: start, deltas and end, paired by an id that is valid within
-one step.
+"""Decodes text and reasoning blocks of an AI SDK stream.
+
+The opening part, the deltas, and the closing part of a block have the same id, which is valid within one step.
 
 Provider-level parts and UI message chunks have the same form. Providers number blocks within a step, so the id `0` is
-reused in the next step. Provider metadata on a start, a delta or an end belongs to the part: `anthropic.signature` is
-sent with an empty delta, and `openai.itemId` and `reasoningEncryptedContent` with the start and the end.
+reused in the next step. Provider metadata in any of these parts belongs to the whole block: `anthropic.signature` is
+sent with an empty delta, and `openai.itemId` and `reasoningEncryptedContent` in the opening and closing parts.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class _Block:
 
 
 class BlockReader:
-    """Decodes the text and reasoning blocks of one stream. `spellings`: possible names of the text member."""
+    """Decodes the text and reasoning blocks of one stream. `spellings`: possible names of the member with the text."""
 
     __slots__ = ("_assembler", "_open", "_out", "_redacted", "_spellings")
 
@@ -49,10 +50,10 @@ class BlockReader:
         self._out = out
         self._spellings = spellings
         self._redacted: set[str] = set()  # ids of open reasoning blocks without readable text
-        self._open: set[tuple[ItemKind, str]] = set()  # ids of the blocks that were started and have not ended
+        self._open: set[tuple[ItemKind, str]] = set()  # ids of the open blocks
 
     def forget(self) -> None:
-        """Forget all ids, because the next step may reuse them."""
+        """Discard all ids, because the next step may reuse them."""
         self._redacted.clear()
         self._open.clear()
 
@@ -94,7 +95,10 @@ class BlockReader:
         return _Block("reasoning", address, "reasoning", kind, identity, provider, redacted=redacted)
 
     def _attributes(self, block: _Block, metadata: str | None) -> None:
-        """Emit the attributes that must be sent back in a later turn."""
+        """Emit the signature, the encrypted content, and the metadata of the block.
+
+        Clients must send them back in a later turn.
+        """
         signature = encrypted = None
         if block.item == "reasoning":
             signature, encrypted = block.provider.signature, block.provider.encrypted_content

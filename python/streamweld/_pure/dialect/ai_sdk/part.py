@@ -1,8 +1,8 @@
-"""Reads one typed object of an AI SDK stream: its ids, text and flags, and its `providerMetadata`.
+"""Reads one typed object of an AI SDK stream: its ids, text, and flags, and its `providerMetadata`.
 
 Provider-level parts and UI message chunks are different protocols, but both consist of objects with a `type`, and both
-contain `providerMetadata`: an object with one member per provider, in that provider's own format. The known members of
-each type are in `_spec/dialects.json`.
+contain `providerMetadata`: an object with one member per provider, in that provider's own format. `_spec/dialects.json`
+lists the known members of each type.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ _EMPTY_VALUES = frozenset({"[]", "{}"})
 
 
 class Schema:
-    """The known members of each type in a dialect, and the members in which providers store data that a later turn
-    needs.
+    """The data of one dialect in `_spec/dialects.json`.
+
+    Lists the known members of each type, and the members in which providers store data that a later turn needs.
     """
 
     __slots__ = ("_modelled", "_nothing", "provider_members", "read")
@@ -69,17 +70,20 @@ class TypedPart:
     payload: Payload
     value: Mapping[str, Any]
     kind: str
-    event: str | None  # the event name of its frame, if any
+    event: str | None  # name of the event that contains the payload
     notes: Anomalies
     schema: Schema
 
     @property
     def raw(self) -> bytes:
-        """The complete payload, as sent."""
+        """The complete payload."""
         return self.payload.text.encode()
 
     def identity(self, *keys: str) -> str | None:
-        """Return the first id that is present: a non-blank string as sent, or a number as written."""
+        """Return the first member in `keys` that is an id, as text.
+
+        An id is a string that is not blank, or a number, which keeps the digits of the payload.
+        """
         for key in keys:
             sent = self.value.get(key)
             if isinstance(sent, str):
@@ -92,7 +96,7 @@ class TypedPart:
         return None
 
     def words(self, key: str) -> str | None:
-        """Return a descriptive string (a name, a title, a URL) unless it is blank."""
+        """Return a descriptive string (a name, a title, a URL), or None if it is absent or blank."""
         sent = self.value.get(key)
         if isinstance(sent, str):
             return self.notes.clean(sent) if sent.strip() else None
@@ -101,9 +105,9 @@ class TypedPart:
         return None
 
     def text(self, *keys: str) -> str:
-        """Return the text of the first of these members that is present.
+        """Return the text of the first member in `keys` that is present, or an empty string.
 
-        The text may contain halves of surrogate pairs.
+        The text may begin or end with half of a surrogate pair.
         """
         for key in keys:
             if self.value.get(key) is not None:
@@ -117,16 +121,17 @@ class TypedPart:
         return sent is True
 
     def json(self, *keys: str) -> str | None:
-        """Return the JSON text of the first of these members that is present and not null."""
+        """Return the JSON of the first member in `keys` that is neither absent nor null."""
         for key in keys:
             if self.value.get(key) is not None:
                 return self.payload.raw(key)
         return None
 
     def document(self, *keys: str) -> str | None:
-        """Return arguments from the first of these members: a string containing JSON, or the raw text of a JSON value.
+        """Return arguments from the first member in `keys` that is present.
 
-        Providers send a string; `streamText` and the UI protocol forward a parsed value.
+        They are a string that contains JSON, or the JSON of any other value. Providers send a string; `streamText` and
+        the UI protocol forward a parsed value.
         """
         sent = next((self.value[key] for key in keys if self.value.get(key) is not None), None)
         return sent if isinstance(sent, str) else self.json(*keys)
@@ -152,7 +157,7 @@ class TypedPart:
         )
 
     def metadata(self, *more: tuple[str, str | None]) -> str | None:
-        """Return the metadata as one JSON object, with additional members."""
+        """Return the metadata as one JSON object with additional members, or None if there is none."""
         known = self.provider().metadata
         added = {key: raw for key, raw in more if raw is not None}
         if not added:
@@ -161,9 +166,9 @@ class TypedPart:
         return own if known is None else f"{known[:-1]},{own[1:]}"
 
     def worth_keeping(self) -> str | None:
-        """Return the metadata of a part that comes before or after the content.
+        """Return the metadata of a part that comes before, between, or after the content.
 
-        Without `providerMetadata`, empty lists and objects are dropped.
+        If the part has no `providerMetadata`, empty lists and objects are omitted.
         """
         if not is_object(self.value.get("providerMetadata")):
             return as_object({key: raw for key, raw in self._left().items() if compact(raw) not in _EMPTY_VALUES})
@@ -173,7 +178,7 @@ class TypedPart:
         return leftovers(self.payload, (), self.value, self.schema.modelled(self.kind))
 
     def _first(self, sent: Mapping[str, Any], what: str) -> str | None:
-        """Return the first non-empty text that any provider sent.
+        """Return the first non-empty text that any provider sent under one of the keys for `what`.
 
         A stream has one provider, but relays add their own members to `providerMetadata`.
         """

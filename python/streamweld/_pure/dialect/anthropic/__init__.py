@@ -1,7 +1,7 @@
 """Decodes Anthropic Messages streams, and complete `type: message` bodies, into wire deltas.
 
-Handles the events of a stream in the order in which they arrive, and all members of a message except its content.
-`blocks` decodes the content blocks. Does not handle framing, and does not determine which call a delta belongs to.
+Handles the events of a stream in the order in which they arrive, and the members of a message. `blocks` decodes its
+content blocks. The assembler determines which call a fragment belongs to.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from streamweld._pure.model.unmodelled import MembersOf
 
 COUNTS = counts_of(SPEC["usage"])
-_NAMED = EVENTS - {"message"}  # frame names that can replace a missing type; an unnamed frame is called `message`
+_NAMED = EVENTS - {"message"}  # event names that can replace a missing type; an unnamed event is called `message`
 _NOTES = frozenset({"ping", "message_stop"})
 _TAIL = frozenset({"content_block_delta", "message_delta", "message_stop", "error"})
 
@@ -73,14 +73,14 @@ class AnthropicDecoder:
         self._blocks = BlockReader(assembler, out, limits["max_tool_index"])
         self._id: str | None = None
         self._started = False
-        self._streamed = False  # a block was streamed
-        self._reason = False  # the finish reason was emitted
-        self._reported_at_start = ""  # the stop reason that `message_start` contained
+        self._streamed = False  # a block was streamed; a complete message then only repeats the blocks
+        self._reason = False  # the finish reason has been emitted
+        self._reported_at_start = ""  # the stop reason in `message_start`; used if no other one arrives
         self.ended = False
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Return whether a payload outside any event is a complete message or an error sent instead of one."""
+        """Return whether a payload outside an event stream is a complete message, or an error in place of one."""
         if not is_object(value):
             return False
         if type_of(value) in ("message", "error") or _reports_error(value):
@@ -94,23 +94,29 @@ class AnthropicDecoder:
 
     @staticmethod
     def is_error_body(value: object) -> bool:
-        """Return whether a body that is not an event stream reports an error in a gateway-specific shape."""
+        """Return whether the body of a response reports an error.
+
+        The body is not an event stream and matches no dialect.
+        """
         if not is_object(value):
             return False
         return _reports_error(value) or is_bare(value)
 
     @staticmethod
     def has_usable_data(value: object) -> bool:
-        """Return whether a document after a broken document contains usable data."""
+        """Return whether a document that follows a broken document is an event with usable data or an error."""
         return is_object(value) and (type_of(value) in _TAIL or value.get("error") is not None)
 
     @staticmethod
     def is_without_output(value: object) -> bool:
-        """Return whether the event has no content, so that it is not an anomaly even after the end."""
+        """Return whether the event never has content.
+
+        Such an event is not an anomaly even after the end of the stream.
+        """
         return is_object(value) and type_of(value) in _NOTES
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
-        """Decode a JSON payload."""
+        """Decode a JSON payload. `recovered`: whether it follows a broken document."""
         value = payload.value
         if not is_object(value):
             if event == "error":
@@ -128,44 +134,47 @@ class AnthropicDecoder:
             or (kind not in EVENTS and not is_notice(event) and (value.get("error") or _reports_error(value)))
         ):
             error = value.get("error")
-            if event != "error":  # clients raise only for an event named `error`
+            if event != "error":  # clients raise only if the event's name is `error`
                 self._name("error", is_good=type_of(value) == "error" and is_object(error))
             found = read_error(payload, (), value) if error is None else read_error(payload, ("error",), error)
             self._error(found, payload.text, notes)
             return
         if kind in READ_NAMES and not (event in READ_NAMES and type_of(value)):
-            self._name(kind, is_good=bool(type_of(value)))  # clients would not recognize the event
+            self._name(kind, is_good=bool(type_of(value)))  # clients would ignore the event under its present name
         if not recovered or kind in _TAIL:
             self._event(kind, payload, value, event, notes, recovered=recovered)
         notes.report()
 
     def marker(self) -> None:
-        """Handle `[DONE]`, which some gateways send. `[DONE]` ends the message only after a stop reason."""
+        """Handle `[DONE]`, which some gateways send. It ends the message only after a stop reason."""
         if self._reason or self._reported_at_start:
-            self._out.mark_misread("done_marker")  # clients wait for message_stop
+            self._out.mark_misread("done_marker")  # clients wait for `message_stop`
             self._done()
 
     def text(self, text: str) -> None:
-        """Report a payload that is not JSON as an error."""
+        """Report a payload that is not JSON as an error from the upstream."""
         self._error(text_error(text), text, None)
 
     def flush(self) -> None:
-        """Emit held-back output before the stream closes."""
+        """Emit the held blocks and the `compaction` block. Called before the stream closes."""
         self._blocks.finish()
         if not self._reason and not self._blocks.ends_with_answer:
-            # `missing_terminal="assume"` treats a stream that ends with its last block as complete, unless the provider
-            # was still running a tool.
+            # The provider was still running a tool, so the response is truncated, even if the policy treats a missing
+            # terminal marker as a complete stream.
             self._assembler.cut()
 
     def _name(self, name: str, *, is_good: bool) -> None:
-        """Rename an event, or mark it for rewriting if its data does not have the form that clients expect."""
+        """Rename an event for clients.
+
+        If its data does not have the form that they expect, mark the event for rewriting instead.
+        """
         if is_good:
             self._out.rename(name)
         else:
             self._out.mark_misread("event_name")
 
     def _check(self, name: str, value: Mapping[str, Any]) -> None:
-        """Mark the event if an object of the type `name` lacks members that clients need."""
+        """Mark the event for repair if an object of the type `name` lacks members that clients need."""
         if not CLIENTS.suit(name, value):
             self._out.leave_out("member_type")
 
@@ -219,7 +228,7 @@ class AnthropicDecoder:
     # The message
 
     def _begin(self) -> None:
-        """Start the message if there was no `message_start`, so that even a message without output can end."""
+        """Start the message if there was no `message_start`, so that even a message without output is closed."""
         if not self._started:
             self._out.miss_opening()  # without `message_start`, clients have no message or raise
             self._start({}, None, None)
@@ -309,7 +318,7 @@ class AnthropicDecoder:
             notes.mark_misread("other_member")  # clients look only in `delta`
 
     def _whole(self, payload: Payload, message: dict[str, Any], event: str | None, notes: Anomalies) -> None:
-        """Decode a complete message, sent instead of a stream or as a repetition of it."""
+        """Decode a complete message, which is sent instead of a stream or repeats it."""
         self._out.mark_misread("not_streamed")  # clients do not support a complete message as an event
         extra = leftovers(payload, (), message, MESSAGE_FIELDS)
         self._keep("message", extra, "start_usage", payload, (), message)
@@ -343,7 +352,7 @@ class AnthropicDecoder:
     def _keep(
         self, of: MembersOf, extra: Raw, usage_of: MembersOf, payload: Payload, path: Path, holder: Mapping[str, Any]
     ) -> None:
-        """Pass on the unknown members of an object, and the members of its usage."""
+        """Record the unknown members of an object, and all members of its usage, for the repair stage."""
         self._out.keep(Members(of, extra))
         usage = holder.get("usage")
         if is_object(usage):
@@ -364,7 +373,7 @@ class AnthropicDecoder:
         if metadata is not None:
             self._assembler.choice_metadata(0, metadata)
 
-    # The end
+    # The end of the message
 
     def _done(self) -> None:
         self._blocks.finish()
@@ -390,7 +399,10 @@ class AnthropicDecoder:
 
 
 def _reports_error(value: Mapping[str, Any]) -> bool:
-    """Return whether the value reports an error without an `error` member: a message with a code or a type."""
+    """Return whether the value reports an error without an `error` member.
+
+    It then has a message with a code or a type.
+    """
     if type_of(value) in EVENTS or is_notice(type_of(value)):
         return False
     if not type_of(value) and reports_failure(value):

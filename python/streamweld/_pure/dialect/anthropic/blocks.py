@@ -1,4 +1,4 @@
-"""Decodes the content blocks of a Messages stream: the start, the deltas and the stop of each block.
+"""Decodes the content blocks of a Messages stream: the opening event, the deltas, and the closing event of each block.
 
 A block is addressed by its index, even if a gateway misuses indexes. If an index is ambiguous, the assembler determines
 which block a delta belongs to.
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from streamweld._pure.model.output import Output
     from streamweld.events import ReasoningKind
 
-_INDEX_HEAD = 64  # maximum number of characters of an unusable index that are reported
+_INDEX_HEAD = 64  # an unusable index is reported with at most this many characters
 _RESULTS = frozenset({"text", "tool_use"})
-# The kind of content in each type of block and of delta.
+# The kind of content that each type of block and delta has.
 _BRINGS = {
     "text": "text",
     "thinking": "thinking",
@@ -63,11 +63,11 @@ _OWN = {
 }
 _CALL_DELTAS = frozenset({"input_json_delta", "tool_use", "server_tool_use", "mcp_tool_use"})
 _CALL_HEADS = ("id", "tool_use_id", "name")
-# Members with the arguments of a call, in a block or a delta. Clients read only the first one, in a delta.
+# Members that may contain the arguments of a call, in a block or a delta. Clients read only the first one, in a delta.
 _CALL_TEXTS = ("partial_json", "input", "arguments", "args", "parameters", "text", "json")
 _CALL_MEMBERS = (*_CALL_HEADS, *_CALL_TEXTS)
-_THINKING_ELSEWHERE = ("text", "reasoning", "reasoning_content", "content")  # members in which gateways put reasoning
-# Members with the content of a block in addition to its own.
+_THINKING_ELSEWHERE = ("text", "reasoning", "reasoning_content", "content")  # members in which gateways send reasoning
+# Members in which gateways send the content of a block, apart from the documented member.
 _ELSEWHERE = {
     "thinking": _THINKING_ELSEWHERE,
     "tool_use": _CALL_TEXTS,
@@ -85,23 +85,23 @@ class Block:
     value: Mapping[str, Any]
     path: Path
     notes: Anomalies
-    event: str | None  # the event name of its frame
-    extra: Raw  # unknown members of the event that contains the block
+    event: str | None  # name of the event that contained the block
+    extra: Raw  # unknown members of the event that contained the block
 
     def raw(self, key: str) -> str | None:
-        """Return the JSON text of a member as sent."""
+        """Return the JSON of a member, or None if it is absent."""
         return self.payload.raw(*self.path, key)
 
     @property
     def json(self) -> str:
-        """The text of the block or delta as sent."""
+        """The JSON of the block or delta."""
         return self.payload.raw(*self.path) or "null"
 
     def text(self, key: str) -> str:
         return self.notes.a_text(self.value, self.path, key)
 
     def metadata(self, modelled: frozenset[str]) -> str | None:
-        """Return the unknown members of the block and of its event."""
+        """Return the unknown members of the block and of its event as metadata."""
         return as_object(self.extra | leftovers(self.payload, self.path, self.value, modelled))
 
 
@@ -113,15 +113,22 @@ class CallHead:
     id: str | None
     name: str | None
     is_loose: bool = False  # opened by a delta, not by a block
-    is_whole: bool = False  # its arguments arrived as an object
+    is_whole: bool = False  # arguments have arrived as an object instead of text
 
     @property
     def address(self) -> Address:
-        """The call's address. A loose call is addressed by its id, because another block may have the same index."""
+        """The address of the call.
+
+        A call that a delta opened is addressed by its id, because another block may have the same index.
+        """
         return Address(call_id=self.id) if self.is_loose else Address(index=self.index)
 
     def takes(self, index: int | None, identity: str | None, name: str | None, *, whole: bool) -> bool:
-        """Return whether a delta with these members continues the call."""
+        """Return whether a delta with these members continues the call.
+
+        If both ids are known, they decide; otherwise, the index and the name must not differ. `whole`: whether the
+        delta contains complete arguments. Two such deltas with a name and without an id are two calls.
+        """
         if identity is not None and self.id is not None:
             return identity == self.id
         if index != self.index or (name is not None and self.name is not None and name != self.name):
@@ -157,15 +164,15 @@ class BlockReader:
         self.begin()
 
     def begin(self) -> None:
-        """Reset the state when a message starts or starts again."""
-        self._open: set[int] = set()  # indexes of the open blocks
-        self._open_index: int | None = None  # index of the latest block, of any type, until it is stopped
-        self._open_kind = ""  # kind of content in the deltas of the latest block
-        self._last: int | None = None  # index of the latest started block
-        self._last_kind = "text"  # type of the latest started block
-        self._fresh = 0  # one more than the highest index of a started block
+        """Reset the state when a message starts or restarts."""
+        self._open: set[int] = set()  # indexes of the open blocks that have a part
+        self._open_index: int | None = None  # index of the latest block, of any type; None once it is closed
+        self._open_kind = ""  # kind of content that the deltas of the latest block must have
+        self._last: int | None = None  # index of the block that was opened last
+        self._last_kind = "text"  # type of the block that was opened last
+        self._fresh = 0  # one more than the highest index of any opened block
         self._held: list[Block] = []  # blocks that `message_start` contained
-        self._given = 0  # number of held blocks that have already been handled
+        self._given = 0  # number of held blocks that have been emitted or skipped
         self._restated: set[int] = set()  # positions of held blocks that were also streamed
         self._kept: Raw | None = None  # members of a `compaction` block that is still receiving deltas
         self._kept_event: str | None = None
@@ -173,15 +180,13 @@ class BlockReader:
 
     @property
     def ends_with_answer(self) -> bool:
-        """Whether a turn may end with the latest block. A turn may not end with reasoning or with a tool that the
-        provider runs.
-        """
+        """Whether the latest block can end a turn, because it is text or a call that the client runs."""
         return self._last_kind in _RESULTS
 
     # The index
 
     def index(self, payload: Payload, value: Mapping[str, Any]) -> int | None:
-        """Return the index of an event, or None if it is missing or unusable."""
+        """Return the index of an event, or None if it is absent or unusable. An unusable index is reported."""
         sent = value.get("index")
         if sent is None:
             return None
@@ -193,12 +198,12 @@ class BlockReader:
         self._out.diagnose("index_unusable", detail=(payload.raw("index") or "")[:_INDEX_HEAD])
         return None
 
-    # Starts, deltas, stops
+    # Opening events, deltas, and closing events
 
     def hold(self, blocks: list[Block]) -> None:
         """Hold the blocks that `message_start` contained.
 
-        A held block is used unless a `content_block_start`, earlier or later, has the same index.
+        A held block is emitted unless a `content_block_start`, earlier or later, has the same index.
         """
         self._held = blocks
         self._restated.update(range(min(self._fresh, len(blocks))))
@@ -213,7 +218,7 @@ class BlockReader:
             if self._given <= index < len(self._held) and index not in self._restated:
                 self._restated.add(index)
                 self._out.diagnose("content_restated")
-        self._left_open("block_open")  # clients apply the next stop to the latest block
+        self._left_open("block_open")  # clients close the latest block at the next stop event
         if index != self._fresh:
             self._out.mark_misread("other_index")  # clients append blocks to a list and find them by their index
         if _begins_with_content(block.value):
@@ -228,9 +233,9 @@ class BlockReader:
         self._start(block, index)
 
     def _give(self, below: int | None, *, stays_open: int | None = None) -> None:
-        """Emit the held blocks below an index, or all held blocks.
+        """Emit the held blocks with an index less than `below`, or all held blocks if it is None.
 
-        Each emitted block is closed immediately, except the block at `stays_open`, to which a delta belongs.
+        Each block is closed immediately, except the block at `stays_open`, to which a delta belongs.
         """
         end = len(self._held) if below is None else min(below, len(self._held))
         while self._given < end:
@@ -263,7 +268,7 @@ class BlockReader:
                 self._call(block, index, BLOCK_FIELDS[kind], provider_executed=kind != "tool_use")
             case _:
                 if index in self._open:
-                    # A block that is still open at this index ends here.
+                    # A block with the same index is still open and is closed by this one.
                     self._open.discard(index)
                     self._assembler.item_closed(0, None, address, None, None)
                 self._out.announce(index)
@@ -312,8 +317,9 @@ class BlockReader:
         )
 
     def _other(self, block: Block, kind: str) -> str:
-        """Emit a tool's result, or pass on the block unchanged. Return the block's JSON with the final id of
-        its call.
+        """Emit the result of a tool, or a block of any other type as unknown content.
+
+        A `compaction` block is not emitted yet. Return the block's JSON with the final id of its call.
         """
         payload, value, path = block.payload, block.value, block.path
         call_id = an_id(payload, value, path, "tool_use_id", block.notes) if kind.endswith("tool_result") else None
@@ -324,7 +330,8 @@ class BlockReader:
             if renamed != call_id:
                 return as_object(payload.members(*path) | {"tool_use_id": json.dumps(renamed)}) or "{}"
         elif kind == "compaction":
-            # The block's content arrives in deltas, and the block must be sent back in a later turn.
+            # The content of a `compaction` block arrives in deltas. The client must send the block back in a later
+            # turn.
             self._kept, self._kept_event = payload.members(*path), block.event
         else:
             self._assembler.kept_unknown(0, block.event, block.json.encode())
@@ -377,7 +384,10 @@ class BlockReader:
         return True
 
     def _thought(self, block: Block, modelled: frozenset[str]) -> tuple[str, str | None]:
-        """Return the text of a thinking block or delta, regardless of the member's name, and the block's metadata."""
+        """Return the text of a thinking block or delta, and its metadata.
+
+        The text may be in one of `_THINKING_ELSEWHERE` instead of `thinking`.
+        """
         text = block.text("thinking")
         if text:
             return text, block.metadata(modelled)
@@ -415,7 +425,8 @@ class BlockReader:
             self._assembler.call_text(0, address, text or "", None, metadata)
 
     def _miss_arguments(self, block: Block, index: int | None, read: frozenset[str]) -> None:
-        """Report a member of a delta that may contain arguments, but is not one that gateways are known to use.
+        """Report a member of a delta that may contain arguments of the open call, but is not one that gateways are
+        known to use.
 
         The call is then not dispatchable unless its arguments arrive elsewhere.
         """
@@ -478,17 +489,17 @@ class BlockReader:
     def end(self) -> None:
         """Handle the end of the message, when no block should be open."""
         self.settle()
-        self._left_open("not_closed")  # clients run a call when its block is stopped
+        self._left_open("not_closed")  # clients run a call when its block is closed
         self._open_index = None
 
     def _left_open(self, reason: str) -> None:
-        """Report the latest block if it was not stopped."""
+        """Report the latest block if it has not been closed."""
         if self._open_index is not None:
             self._out.mark_misread(reason)
             self._out.diagnose("block_left_open", detail=str(self._open_index))
 
     def _expect(self, index: int | None) -> None:
-        """Check whether an event addresses the open block."""
+        """Mark the event as misread by clients unless it addresses the open block."""
         if index is None or index != self._open_index:
             self._out.mark_misread("not_opened" if self._open_index is None else "other_index")
 
@@ -510,27 +521,27 @@ class BlockReader:
         self._assembler.item_closed(0, None, Address(index=index), None, as_object(extra))
 
     def settle(self) -> None:
-        """Emit a `compaction` block once its deltas are complete."""
+        """Emit the `compaction` block, if there is one, because its deltas are complete."""
         if self._kept is not None:
             raw, self._kept = as_object(self._kept) or "{}", None
             self._assembler.kept_unknown(0, self._kept_event, raw.encode())
 
     def finish(self) -> None:
-        """Emit the remaining blocks when the message or the input ends."""
+        """Emit the held blocks and the `compaction` block when the message or the input ends."""
         self._give(None)
         self.settle()
 
-    # A whole message
+    # Complete messages
 
     def whole(self, block: Block, index: int) -> None:
-        """Emit a block of a message that was sent as one document."""
+        """Open and close a block of a complete message, which has no deltas."""
         self._start(block, index)
         self._stop(index, {})
 
     def restate(self, block: Block, index: int) -> None:
-        """Reconcile a block in a complete message with the streamed block.
+        """Compare a block in a complete message with the streamed block.
 
-        Correct and complete the streamed block, but never append to it.
+        Correct and complete the streamed block, but never append to it. Emit a result that was not streamed.
         """
         assembler, value = self._assembler, block.value
         address = Address(index=index)
@@ -562,7 +573,7 @@ class BlockReader:
 
 
 def _begins_with_content(block: Mapping[str, Any]) -> bool:
-    """Return whether a block's start already contains content that should arrive in deltas."""
+    """Return whether an opening event contains content that should arrive in deltas."""
     kind = block_type(block)
     if kind in ("text", "thinking"):
         begun = block.get(kind)
@@ -572,7 +583,7 @@ def _begins_with_content(block: Mapping[str, Any]) -> bool:
 
 
 def _call_text(block: Block) -> tuple[str, str | None]:
-    """Return the first member of a block or delta with arguments, and the arguments."""
+    """Return the name and value of the first member of `_CALL_TEXTS` that is not empty."""
     for name in _CALL_TEXTS:
         piece = block.value.get(name)
         text = piece if isinstance(piece, str) else arguments(block.payload, block.value, block.path, name)
@@ -582,7 +593,7 @@ def _call_text(block: Block) -> tuple[str, str | None]:
 
 
 def _input_of(block: Block) -> tuple[str, str | None]:
-    """Return the member with the arguments of a call's block, and the arguments."""
+    """Return the name of the member with the arguments of a call's block, and the arguments."""
     text = arguments(block.payload, block.value, block.path, "input")
     if text is not None:
         return "input", text

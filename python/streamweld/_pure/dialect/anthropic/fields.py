@@ -1,4 +1,4 @@
-"""The known members of a Messages stream, and how to read ids, names and arguments.
+"""The known members of a Messages stream, and how to read ids, names, and arguments.
 
 The tables are in `_spec/dialects.json`.
 """
@@ -39,16 +39,16 @@ _ANY_DELTA = MESSAGE_DELTA_FIELDS.union(CALL_DELTA_FIELDS, *DELTA_FIELDS.values(
 
 
 def type_of(value: Mapping[str, Any]) -> str:
-    """Return the `type` of an event, a block or a delta, or an empty string."""
+    """Return the `type` of an event, a block, or a delta, or an empty string."""
     kind = value.get("type")
     return kind if isinstance(kind, str) else ""
 
 
 def delta_type(delta: Mapping[str, Any]) -> str:
-    """Return the type of a delta. A missing or gateway-specific type is replaced with its standard equivalent.
+    """Return the type of a delta, in its standard form.
 
-    `tool_use`, `server_tool_use` and `mcp_tool_use` are the types of deltas that contain a call; an unknown type is
-    returned unchanged.
+    A gateway-specific type is replaced, and a missing type is derived from the members. For a delta with a call, it may
+    be `tool_use`, `server_tool_use`, or `mcp_tool_use`. An unknown type is returned unchanged.
     """
     kind = type_of(delta)
     if kind:
@@ -57,7 +57,10 @@ def delta_type(delta: Mapping[str, Any]) -> str:
 
 
 def block_type(block: Mapping[str, Any]) -> str:
-    """Return the type of a block. If a block has no type, its members determine the type."""
+    """Return the type of a block.
+
+    If it is missing, derive it from the members, or return an empty string.
+    """
     kind = type_of(block)
     if kind:
         return kind
@@ -65,7 +68,10 @@ def block_type(block: Mapping[str, Any]) -> str:
 
 
 def an_id(payload: Payload, holder: Mapping[str, Any], path: Path, key: str, notes: Anomalies) -> str | None:
-    """Return the id exactly as sent (a number as written), or None."""
+    """Return the id as text, or None if it is absent, blank, or a placeholder.
+
+    A numeric id keeps the digits of the payload.
+    """
     identity = holder.get(key)
     if identity is None:
         return None
@@ -84,9 +90,9 @@ def a_name(holder: Mapping[str, Any], path: Path, notes: Anomalies) -> str | Non
 
 
 def arguments(payload: Payload, holder: Mapping[str, Any], path: Path, key: str) -> str | None:
-    """Return arguments as text, regardless of their JSON type.
+    """Return arguments of any JSON type as text, or None if they are absent, blank, or an empty object.
 
-    An empty object only opens the call, so it is ignored.
+    Gateways send an empty object only to open a call.
     """
     value = holder.get(key)
     if value is None or value == {}:
@@ -97,7 +103,10 @@ def arguments(payload: Payload, holder: Mapping[str, Any], path: Path, key: str)
 
 
 def is_read(path: Path) -> bool:
-    """Return whether the decoder reads the member at `path` in an event or a complete message."""
+    """Return whether the decoder reads the member at `path` in an event or a complete message.
+
+    Duplicates of other members are not reported.
+    """
     key = path[-1]
     match path[:-1]:
         case ():

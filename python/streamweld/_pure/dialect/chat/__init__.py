@@ -1,7 +1,7 @@
 """Decodes Chat Completions chunks, and complete `chat.completion` bodies, into wire deltas.
 
-Reads the members of a chunk in the order in which they take effect: the choices, then the usage, then the error. Does
-not handle framing, and does not determine which call a delta belongs to.
+The members of a chunk are decoded in the order in which they take effect: the choices, then the usage, then the error.
+The assembler determines which call a fragment belongs to.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ class ChatDecoder:
         self._merges: bool = switches["merge_choices"]
         self._max_choices = limits["max_choices"]
         self._choices: dict[int, ChoiceReader] = {}
-        self._lowest: int | None = None  # lowest index of a choice
+        self._lowest: int | None = None  # the lowest index of any choice so far
         self._merged: dict[int, ChoiceReader] = {}
         self._members = ChunkMembers()
         self._started = False
-        self._kept: tuple[list[tuple[str, str]], bool] = ([], False)  # what was passed on about the last chunk
+        self._kept: tuple[list[tuple[str, str]], bool] = ([], False)  # last record for repair
         self._chunk_id: str | None = None
         self.ended = False
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Return whether a payload outside any event is a complete response body or an error sent instead of one."""
+        """Return whether a payload outside an event stream is a complete response body, or an error in place of one."""
         if not is_object(value):
             return False
         if value.get("object") in ("chat.completion", "error") or is_error_body(value):
@@ -76,36 +76,39 @@ class ChatDecoder:
 
     @staticmethod
     def is_line(value: object) -> bool:
-        """Return whether the document is either a complete legacy completion or the last chunk of a stream, so that
-        more lines may follow.
+        """Return whether the document, which looks like a complete legacy completion, could also be the last chunk of a
+        JSON Lines stream.
         """
         return is_object(value) and is_completion(value)
 
     @staticmethod
     def is_error_body(value: object) -> bool:
-        """Return whether a body that is not an event stream and does not match any dialect reports an error."""
+        """Return whether the body of a response reports an error.
+
+        The body is not an event stream and matches no dialect.
+        """
         return is_object(value) and is_error_body(value)
 
     @staticmethod
     def has_usable_data(value: object) -> bool:
-        """Return whether a document after a broken document contains usable data: a chunk or an error."""
+        """Return whether a document that follows a broken document is a chunk or an error."""
         return is_object(value) and (
             not _USED.isdisjoint(value) or holds_chunk(value.get("data")) or reports_error(value)
         )
 
     @staticmethod
     def is_without_output(value: object) -> bool:
-        """Return whether the value is a chunk with an empty list of choices and no error of any shape."""
+        """Return whether the value is a chunk with an empty list of choices and without an error."""
         if not is_object(value) or value.get("choices") != []:
             return False
         return value.get("error") is None and value.get("object") != "error" and not reports_error(value)
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
-        """Decode a JSON payload."""
+        """Decode a JSON payload. `recovered`: whether it follows a broken document."""
         value = payload.value
         path: Path = ()
         if is_array(value) and value and is_object(value[0]) and "error" in value[0]:
-            # Some gateways wrap a single error object in an array.
+            # Some gateways send an error object in an array.
             value, path = value[0], (0,)
         if not is_object(value):
             self._no_object(payload, event)
@@ -137,11 +140,11 @@ class ChatDecoder:
         self.ended = True
 
     def text(self, text: str) -> None:
-        """Report a payload that is not JSON as an error."""
+        """Report a payload that is not JSON as an error from the upstream."""
         self._error(text_error(text), text, None)
 
     def flush(self) -> None:
-        """Emit held-back output before the stream closes."""
+        """Emit the text and audio that each choice holds back. Called before the stream closes."""
         for choice in self._choices.values():
             choice.flush()
 
@@ -195,7 +198,10 @@ class ChatDecoder:
         return error
 
     def _keep(self, chunk: Chunk) -> None:
-        """Pass on what no event contains about a chunk."""
+        """Record the unknown members of a chunk for the repair stage.
+
+        Also record whether it has choices, a finish reason, or usage.
+        """
         choices = chunk.value.get("choices")
         listed = [choice for choice in choices if is_object(choice)] if is_array(choices) else []
         groq = chunk.value.get("x_groq")
@@ -208,9 +214,9 @@ class ChatDecoder:
             self._out.keep(ChunkFacts(members, kept[1], finishes, counts))
 
     def _start(self, chunk: Chunk) -> None:
-        """Emit the start of the response from the first chunk.
+        """Emit the response's start event from its first chunk.
 
-        The id of a chunk after a broken document is not trusted.
+        The id is omitted if the chunk follows a broken document, because it may be wrong.
         """
         self._started = True
         value, clean = chunk.value, chunk.notes.clean
@@ -225,7 +231,7 @@ class ChatDecoder:
         chunk.changed_fields.clear()
 
     def _id_changed(self, value: Mapping[str, Any]) -> bool:
-        """Return whether the chunk's id differs from that of the previous chunk (AM10)."""
+        """Return whether the chunk has an id that differs from the last one (AM10)."""
         identity = value.get("id")
         if not isinstance(identity, str) or not identity:
             return False
@@ -234,9 +240,9 @@ class ChatDecoder:
         return changed
 
     def _choice(self, item: Mapping[str, Any], path: Path, choice_position: int, notes: Anomalies) -> ChoiceReader:
-        """Return the choice that an element of `choices` addresses.
+        """Return the state of the choice whose index an element of `choices` contains.
 
-        If its index is missing or invalid, its position in the list is used.
+        If the index is missing or invalid, the position in the list is used.
         """
         sent = item.get("index")
         index = integer(sent)
@@ -255,12 +261,12 @@ class ChatDecoder:
             raise self._out.limit("max_choices", limit)
         known = self._choices[index] = ChoiceReader(index, self._tools)
         self._lowest = index if self._lowest is None else min(index, self._lowest)
-        # Open every choice, so that a choice without output also ends.
+        # Open the choice now, so that it is also closed if it has no output.
         self._assembler.text(index, "", None)
         return known
 
     def _merge(self, index: int) -> ChoiceReader:
-        """AM11: merge every choice into the first one, because the request asked for one choice."""
+        """Return the first choice and report once per index that another choice is merged into it (AM11)."""
         first = next(iter(self._choices.values()))
         self._out.mark_misread("choice_merged")
         limit = self._max_choices
@@ -271,7 +277,10 @@ class ChatDecoder:
 
 
 def _unwrapped(value: dict[str, Any], path: Path) -> tuple[Mapping[str, Any], Path]:
-    """Return the chunk and its path, without the envelope that some relays add."""
+    """Return the chunk in the envelope `{"data": {"choices": …}}`, and its path.
+
+    Return the value itself if there is no envelope.
+    """
     inner = value.get("data")
     if not {"choices", "usage"} & value.keys() and is_object(inner) and {"choices", "usage"} & inner.keys():
         return inner, (*path, "data")

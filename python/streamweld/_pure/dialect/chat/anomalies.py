@@ -1,4 +1,4 @@
-"""Lists the members of a Chat payload that are read, so that their duplicates are reported."""
+"""Determines which members of a Chat payload the decoder reads. Duplicates of other members are not reported."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Converts `tool_calls` and `function_call`, in every shape that gateways use, to call fragments.
+"""Converts the tool calls in a delta or message, in every shape that gateways use, to call fragments.
 
-Normalizes ids, names and arguments. The assembler determines which call a fragment belongs to. Undocumented shapes are
-reported through the chunk's `Anomalies`.
+Treats absent, null, and blank values alike, and accepts a number as an id. The assembler determines which call a
+fragment belongs to.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ CALL_TYPES = frozenset(DIALECTS["chat"]["call_types"])
 _OTHER_CALLS = ("toolCalls", "tool_call")
 TOOL_USE_LISTS = ("content_list", "content", "tool_use", "tool_uses")
 _TOOL_USE_CALLS = ("tool_use", "tool_uses")  # lists in which every object is a call
-_TOOL_USE_TEXTS = ("input", "partial_json", "arguments")  # members with the arguments
-# Members that some gateways send in place of `arguments`.
+_TOOL_USE_TEXTS = ("input", "partial_json", "arguments")  # members that may contain the arguments, in order
+# Names that some gateways use instead of `arguments`.
 _OTHER_ARGUMENTS: tuple[str, ...] = tuple(DIALECTS["chat"]["other_arguments"])
 _TOOL_USE_IDS = ("tool_use_id", "toolUseId", "id")
 _TOOL_USE_MEMBERS = (*_TOOL_USE_IDS, "name", *_TOOL_USE_TEXTS)
-_INDEX_HEAD = 64  # maximum number of characters of an unusable index that are reported
+_INDEX_HEAD = 64  # an unusable index is reported with at most this many characters
 _INDEX_CAP = 2**32 - 1  # maximum index if the limit is disabled
 
 
 def is_typed_tool_use(part: Mapping[str, Any]) -> bool:
-    """Return whether an object in a list is a call of type `tool_use`."""
+    """Return whether a list element has the type `tool_use` and an id, a name, or arguments."""
     if part.get("type") != "tool_use":
         return False
     call = part["tool_use"] if is_object(part.get("tool_use")) else part
@@ -45,12 +45,14 @@ def is_typed_tool_use(part: Mapping[str, Any]) -> bool:
 
 
 def is_tool_use(delta: Mapping[str, Any]) -> bool:
-    """Return whether a delta is itself a call fragment, because of its type or because it has a `tool_use` object."""
+    """Return whether the delta itself is a call fragment: its type is `tool_use`, or it has a `tool_use` object."""
     return delta.get("type") == "tool_use" or is_object(delta.get("tool_use"))
 
 
 def continues_tool_use(delta: Mapping[str, Any]) -> bool:
-    """Return whether a delta without a type contains argument text for the preceding `tool_use`."""
+    """Return whether the delta has no type but has argument text, so that it can continue the preceding `tool_use`
+    call.
+    """
     return "type" not in delta and any(isinstance(delta.get(key), str) for key in _TOOL_USE_TEXTS)
 
 
@@ -63,9 +65,10 @@ class CallReader:
         self._max_index = _INDEX_CAP if max_index is None else max_index
 
     def tool_calls(self, payload: Payload, value: object, path: Path, notes: Anomalies) -> list[Fragment]:
-        """Read a list, an object with numbers as keys, a single call, or nothing.
+        """Return the fragments in the value of `tool_calls`.
 
-        A list may contain lists. Null entries are ignored.
+        The value is a list, one call, or an object with numbers as keys. Lists inside the list are accepted, and null
+        elements are ignored.
         """
         fragments: list[Fragment] = []
         if is_object(value):
@@ -92,7 +95,10 @@ class CallReader:
         return fragments
 
     def function_call(self, payload: Payload, value: object, path: Path, notes: Anomalies) -> list[Fragment]:
-        """Read the legacy member: one call, without an index and usually without an id."""
+        """Return the fragment in the legacy `function_call` member, which has no index.
+
+        The list is empty if there is none.
+        """
         if not is_object(value):
             notes.shape(path)
             return []
@@ -111,10 +117,10 @@ class CallReader:
     def tool_uses(
         self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies, *, is_call: bool
     ) -> list[Fragment]:
-        """Read calls that are objects of type `tool_use` (Snowflake) and have no index.
+        """Return the `tool_use` calls in a delta or message, which have no index (Snowflake).
 
-        `is_call`: whether the holder itself is such a call. If it is not, or if it has no call members, the calls in
-        its lists are returned.
+        `is_call`: whether the holder itself is such a call. If it is False, or if the holder has no members of a call,
+        the calls in its lists are returned.
         """
         own = self._tool_use(payload, holder, path, notes) if is_call else None
         if own is not None:
@@ -131,7 +137,7 @@ class CallReader:
         return found
 
     def _tool_use(self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies) -> Fragment | None:
-        """Return the fragment in a `tool_use` object, or None if the object has no member of a call."""
+        """Return the fragment in a `tool_use` object, or None if the object has no id, name, or arguments."""
         call, here = holder, path
         if is_object(holder.get("tool_use")):
             call, here = holder["tool_use"], (*path, "tool_use")
@@ -149,8 +155,8 @@ class CallReader:
         index, index_raw = None, None
         if "index" in entry:
             index, index_raw = self._index(payload, entry["index"], path)
-        # Without a wrapper, the object itself contains the name, and either the arguments or the input of a free-form
-        # tool.
+        # If there is no wrapper, the call object itself contains the name, and the arguments or the input of a
+        # free-form tool.
         custom = isinstance(entry.get("custom"), dict)
         inner_key = "custom" if custom else "function"
         wrapped = entry.get(inner_key)
@@ -171,7 +177,7 @@ class CallReader:
                 arguments, object_arguments = self._arguments(payload, entry, path, arguments_key)
         free_form = custom or kind == "custom"
         if arguments is None and object_arguments is None and entry.get("input") is not None:
-            # Later fragments may omit the type.
+            # Only the first fragment of a free-form call may have a type.
             piece = kind is None and name is None and wrapped is None and isinstance(entry["input"], str)
             if free_form or piece:
                 arguments, object_arguments = self._arguments(payload, entry, path, "input")
@@ -205,7 +211,10 @@ class CallReader:
         )
 
     def _index(self, payload: Payload, value: object, path: Path) -> tuple[int | None, str | None]:
-        """Return the index, or the beginning of the unusable value that was sent instead."""
+        """Return the index, or the beginning of its JSON text if it is not a valid index.
+
+        Both are None if it is absent or null.
+        """
         if value is None:
             return None, None
         number = integer(value)
@@ -216,7 +225,10 @@ class CallReader:
     def _id(
         self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies, key: str = "id"
     ) -> str | None:
-        """Return the id exactly as sent (a number as written), or None."""
+        """Return the id as text, or None if it is absent, blank, or a placeholder.
+
+        A numeric id keeps the digits of the payload.
+        """
         identity = holder.get(key)
         if identity is None:
             return None
@@ -243,9 +255,9 @@ class CallReader:
     def _arguments(
         self, payload: Payload, holder: Mapping[str, Any], path: Path, key: str
     ) -> tuple[str | None, str | None]:
-        """Return argument text, or the JSON text of an argument object.
+        """Return argument text, or the JSON of an argument object.
 
-        Any other value is returned as its JSON text and classified later.
+        Any other value is returned as argument text and classified later.
         """
         value = holder.get(key)
         if value is None or isinstance(value, str):
@@ -255,7 +267,7 @@ class CallReader:
 
 
 def calls_member(holder: Mapping[str, Any]) -> str:
-    """Return the name of the member with the calls of a delta or a message: `tool_calls`, or another spelling."""
+    """Return `tool_calls`, or the name of the member that the gateway sends in its place."""
     if holder.get("tool_calls") is None:
         for name in _OTHER_CALLS:
             if is_array(holder.get(name)) or is_object(holder.get(name)):
@@ -264,14 +276,15 @@ def calls_member(holder: Mapping[str, Any]) -> str:
 
 
 def _is_numbered(value: Mapping[str, Any]) -> bool:
-    """Return whether an object is a list with its positions as keys, as PHP writes some arrays."""
+    """Return whether all keys of the object are numbers, which is how PHP writes some arrays."""
     return bool(value) and all(key.isascii() and key.isdigit() and is_object(value[key]) for key in value)
 
 
 def _arguments_member(holder: Mapping[str, Any], *, is_wrapped: bool) -> str | None:
-    """Return the name of the member that some gateways send instead of `arguments`, if it can contain arguments.
+    """Return the name of the member that a gateway sends instead of `arguments`, if its value is an object or a string.
 
-    `is_wrapped`: the holder is the wrapper of a function. Outside it, a text in `input` belongs to a free-form tool.
+    `is_wrapped`: whether the holder is a `function` or `custom` object. Otherwise, a string in `input` is not accepted,
+    because it belongs to a free-form tool.
     """
     for member in _OTHER_ARGUMENTS:
         value = holder.get(member)
@@ -282,7 +295,7 @@ def _arguments_member(holder: Mapping[str, Any], *, is_wrapped: bool) -> str | N
 
 
 def is_repeated(legacy: Fragment, entries: list[Fragment]) -> bool:
-    """Return True if the legacy fragment repeats a call of `tool_calls` in the same delta or message."""
+    """Return whether a call in `tool_calls` of the same holder has the same name and arguments as `legacy`."""
     sent = _content(legacy)
     return any(_content(entry) == sent for entry in entries)
 

@@ -1,8 +1,7 @@
-"""Decodes one choice of a Chat stream: passes deltas, a complete message and the finish reason to the assembler, in
-order.
+"""Decodes one choice of a Chat chunk: its content, its calls, a complete message, and the finish reason, in this order.
 
-The unknown members of a chunk become metadata of the first event that the chunk causes. Call events contain only their
-own metadata. If a chunk causes only call events, its metadata is added to the last event of the choice.
+The unknown members of a chunk are attached as metadata to the first event that the chunk causes. Call events contain
+only their own metadata. If a chunk causes only call events, its metadata is added to the last event of the choice.
 """
 
 from __future__ import annotations
@@ -50,27 +49,27 @@ if TYPE_CHECKING:
 
 
 ABSENT_REASONS = frozenset(DIALECTS["chat"]["absent_reasons"])
-_BESIDE_TEXT = CHOICE_FIELDS - {"text"}  # next to a delta or a message, `text` is an unknown member
+_BESIDE_TEXT = CHOICE_FIELDS - {"text"}  # unknown next to a delta or message
 _OTHER_ROLES = ("tool", "function", "user", "system", "developer")
 _ATTACHMENTS = frozenset({"annotations", "refusal", "images", "audio"})
 
 
-# How `function_call` relates to `tool_calls` in one choice. `unknown`: no name has arrived yet. `repeated`:
-# `function_call` repeats a call in `tool_calls`, which would run twice if both were decoded. `own`: `function_call` is
-# a separate call.
+# How `function_call` relates to `tool_calls` in one choice. `unknown`: no name has been sent in `function_call` yet.
+# `repeated`: `function_call` repeats a call in `tool_calls`; if both were decoded, the call would run twice. `own`:
+# `function_call` is a separate call.
 LegacyForm: TypeAlias = Literal["unknown", "repeated", "own"]
 
 
 @dataclass(slots=True)
 class Chunk:
-    """A chunk that is being decoded."""
+    """The members and properties of a chunk that affect how its choices are decoded."""
 
     payload: Payload
     path: Path
     value: Mapping[str, Any]
     notes: Anomalies
-    changed_fields: Raw  # chunk-level members that have not been attached to any event
-    recovered: bool  # after a broken document, so only text, finish reason, usage and errors are used
+    changed_fields: Raw  # metadata of the chunk that has not been attached to any event
+    recovered: bool  # follows a broken document: only text, finish reasons, usage, and errors are used
 
 
 @dataclass(slots=True, frozen=True)
@@ -85,14 +84,14 @@ class Tools:
 
 
 class MessageDeltas:
-    """The text so far of a choice that streams `message` instead of `delta`."""
+    """The text and reasoning received so far in a choice that streams `message` instead of `delta`."""
 
     __slots__ = ("reasoning", "reported", "text")
 
     def __init__(self) -> None:
         self.text = SoFar(1)
         self.reasoning = SoFar(1)
-        self.reported = False  # whether a repetition has been reported
+        self.reported = False  # whether the diagnostic for repeated text has been emitted
 
 
 class ChoiceReader:
@@ -122,9 +121,9 @@ class ChoiceReader:
         self._assembler = tools.assembler
         self._audio: list[str] = []
         self._audio_size = 0
-        self._attached = False  # files or annotations arrived in deltas, so a complete message only repeats them
+        self._attached = False  # files or annotations arrived in deltas; a complete message only repeats them
         self._repetition_reported = False
-        self._reasoning_fields: tuple[str, ...] = ()  # the members that contained the last reasoning; only for repair
+        self._reasoning_fields: tuple[str, ...] = ()  # members with the last reasoning; only for repair
         self.readers = Readers()
         self._begin()
 
@@ -137,11 +136,11 @@ class ChoiceReader:
         )
         self._has_text = False
         self._legacy_form: LegacyForm = "unknown"
-        self._uses_tool = False  # a delta of type `tool_use` arrived
+        self._uses_tool = False  # whether a delta contained a `tool_use` call
         self._messages: MessageDeltas | None = None  # set if the choice streams `message` instead of `delta`
 
     def read(self, chunk: Chunk, item: dict[str, Any], path: Path, *, new_id: bool) -> ErrorFields | None:
-        """Decode one choice of a chunk. Return the error in it, if there is one."""
+        """Decode one choice of a chunk. Return the error that it contains, or None."""
         payload, notes = chunk.payload, chunk.notes
         delta = notes.an_object(item, path, "delta")
         message = notes.an_object(item, path, "message")
@@ -155,7 +154,7 @@ class ChoiceReader:
             self._content(chunk, item["text"], (*path, "text"), carry, restates=reason is not None)
             notes.report()
         if delta and delta.get("role") in _OTHER_ROLES:
-            # The gateway runs tools itself and streams their results, which are not part of the answer.
+            # Some gateways run tools themselves and stream the results, which are not part of the answer.
             notes.shape((*path, "delta", "role"))
             notes.mark_misread("other_role")  # clients add the content to the answer
             notes.report()
@@ -194,10 +193,10 @@ class ChoiceReader:
         return read_choice_error(payload, item, path)
 
     def _continues(self, chunk: Chunk, message: Mapping[str, Any], *, final: bool) -> bool:
-        """Return whether `message` is decoded as a delta.
+        """Return whether `message` must be decoded as a delta.
 
-        This is not the case for a complete body, after streamed deltas, for a first `message` that ends the choice, and
-        for a last `message` that repeats the whole text.
+        This does not apply to a complete body, a message after streamed deltas, a first message that ends the choice,
+        and a last message that repeats the whole text.
         """
         if chunk.value.get("object") == "chat.completion":
             return False
@@ -209,15 +208,13 @@ class ChoiceReader:
         return not (final and isinstance(content, str) and self._messages.text.repeated_by(content))
 
     def _is_new(self, message: dict[str, Any]) -> bool:
-        """Return whether a complete message contains calls that were not streamed, or the first content of
-        the choice.
-        """
+        """Return whether a message contains calls that were not streamed, or the first content of the choice."""
         calls = message.get("tool_calls")
         count = len(calls) if is_array(calls) else 1 if calls or message.get("function_call") else 0
         return not self.readers.has_calls(count) or (bool(message.get("content")) and not self._has_text)
 
     def flush(self) -> None:
-        """Emit held-back text and audio before the stream closes."""
+        """Emit the text held by the `<think>` splitter, and the collected audio. Called before the stream closes."""
         if self._think is not None:
             self._think.end()
         if self._audio:
@@ -264,8 +261,10 @@ class ChoiceReader:
                 self._assembler.call(self.index, fragment)
 
     def _content(self, chunk: Chunk, content: object, path: Path, carry: Carry, *, restates: bool) -> None:
-        """Emit the content of a delta. `restates`: the delta ends the choice or contains a call, so its content may
-        repeat the whole text (AM9).
+        """Emit the content of a delta.
+
+        `restates`: whether the delta ends the choice or contains a call. The content of such a delta may repeat the
+        whole text (AM9).
         """
         pieces: list[Piece] = read_content(chunk.payload, content, path, chunk.notes)
         if self._messages is not None:
@@ -283,7 +282,7 @@ class ChoiceReader:
         return Text("text", self._unseen(messages.text, piece.text))
 
     def _unseen(self, so_far: SoFar, text: str) -> str:
-        """Return the new text in a `message`. Some gateways send the whole text so far each time."""
+        """Return the new text in a `message`. Some gateways send all text so far in each `message`."""
         new, again = so_far.new_in(text) if text else ("", False)
         if again and self._messages is not None and not self._messages.reported:
             self._messages.reported = True
@@ -305,12 +304,12 @@ class ChoiceReader:
         if thought.signature:
             self._assembler.reasoning_attributes(self.index, thought.signature, None, None)
         if thought.repeated and not self._repetition_reported:
-            # A gateway that repeats reasoning does so in every chunk.
+            # Report repeated reasoning only once, because a gateway that repeats reasoning does so in every chunk.
             self._repetition_reported = True
             self._tools.out.diagnose("reasoning_repeated")
 
     def _keep_reasoning(self, thought: Thought, *, has_text: bool) -> None:
-        """Pass on what no event contains about the reasoning of a delta."""
+        """Record for the repair stage which members contained the reasoning of a delta."""
         out = self._tools.out
         if out.on_unmodelled is None:
             return
@@ -322,7 +321,7 @@ class ChoiceReader:
             out.keep(ReasoningFacts(self.index, thought.fields if changes else None, details, has_text))
 
     def _message(self, chunk: Chunk, message: dict[str, Any], path: Path, carry: Carry) -> None:
-        """Reconcile a complete message with the streamed content, without appending to it."""
+        """Compare a complete message with the streamed content, and emit what was not streamed."""
         payload, notes = chunk.payload, chunk.notes
         if self._think is not None:
             self._think.flush()
@@ -341,7 +340,7 @@ class ChoiceReader:
         if not self._has_text:
             self._keep_reasoning(thought, has_text=bool(reasoning))
         self._has_text = True
-        # Emit a part's attributes first, because the message opens and closes its parts.
+        # Emit the attributes of reasoning first, because the message opens and closes its parts.
         details = thought.details
         if details is not None:
             self._assembler.reasoning_attributes(self.index, details.signature, details.encrypted, details.raw)
@@ -366,9 +365,9 @@ class ChoiceReader:
     ) -> list[Fragment]:
         """Return the call fragments in a delta or a message.
 
-        The legacy fragment comes last. It is left out if it repeats another fragment.
+        The fragment in `function_call` comes last; it is omitted if it repeats a call in `tool_calls`.
 
-        `streams`: the holder is a delta, whose `function_call` may repeat a call from an earlier delta.
+        `streams`: whether the holder is a delta, whose `function_call` may repeat a call from an earlier delta.
         """
         fragments: list[Fragment] = []
         member = calls_member(holder)
@@ -414,7 +413,7 @@ class ChoiceReader:
             self._assembler.text(self.index, piece.text, carry.take())
 
     def _restated(self, pieces: list[Piece]) -> bool:
-        """AM9: return whether the delta repeats the whole text. The repetition is then dropped."""
+        """Return whether the content repeats the choice's whole text and the policy drops such a repetition (AM9)."""
         piece = pieces[0]
         if not self._tools.drop_restated or len(pieces) != 1 or not isinstance(piece, Text) or piece.kind != "text":
             return False
@@ -448,7 +447,7 @@ class ChoiceReader:
                 self._piece(image, NOTHING)
 
     def _add_audio(self, payload: Payload, holder: Mapping[str, Any], path: Path) -> None:
-        """Collect a piece of audio. All pieces are attached to the last event of the choice."""
+        """Store a piece of audio. When the stream ends, all pieces are attached to the last event of the choice."""
         if holder.get("audio") is None:
             return
         audio = payload.raw(*path, "audio") or "null"
@@ -463,12 +462,12 @@ def _has_list(holder: Mapping[str, Any]) -> bool:
 
 
 def is_legacy(item: Mapping[str, Any]) -> bool:
-    """Return whether the choice is a legacy Completions choice, whose `text` is the content."""
+    """Return whether the choice has `text` and neither a delta nor a message, as in legacy Completions."""
     return "text" in item and item.get("delta") is None and item.get("message") is None
 
 
 def is_completion(value: Mapping[str, Any]) -> bool:
-    """Return whether the value contains only complete legacy completions."""
+    """Return whether every choice is a legacy Completions choice with a finish reason."""
     choices = value.get("choices")
     if not is_array(choices) or not choices or value.get("error") is not None:
         return False
@@ -477,7 +476,7 @@ def is_completion(value: Mapping[str, Any]) -> bool:
 
 
 def _finish_reason(item: Mapping[str, Any], path: Path, notes: Anomalies) -> str | None:
-    """Return the finish reason in either spelling. A blank reason, or a word that means "none", is ignored."""
+    """Return the finish reason in either spelling, or None if both are absent, blank, or a word that means "none"."""
     for key in ("finish_reason", "finishReason"):
         reason = notes.a_text(item, path, key)
         if reason in ABSENT_REASONS:
@@ -490,9 +489,9 @@ def _finish_reason(item: Mapping[str, Any], path: Path, notes: Anomalies) -> str
 
 
 def _is_whole(chunk: Chunk, item: Mapping[str, Any], path: Path, *, final: bool) -> bool:
-    """Return whether `message` is the complete message.
+    """Return whether `message` is a complete message.
 
-    Some gateways repeat every delta, or all deltas so far, in `message`.
+    Some gateways repeat every delta, or all deltas so far, in `message`. Such a member is not a complete message.
     """
     if item.get("delta") is None or chunk.value.get("object") == "chat.completion":
         return True

@@ -1,4 +1,5 @@
-"""Converts content that is a list of parts (Mistral and multimodal gateways), and image members, to plain pieces.
+"""Converts content that is a list of parts (Mistral and multimodal gateways), and image members, to pieces of one kind
+each.
 
 Parts of documented shapes are decoded. Any other part is kept as sent.
 """
@@ -36,26 +37,26 @@ class File:
 
 @dataclass(slots=True, frozen=True)
 class Unread:
-    """A part of unknown type, as sent."""
+    """The JSON of a part with an unknown type."""
 
     raw: str
 
 
 @dataclass(slots=True, frozen=True)
 class Signature:
-    """The signature of the preceding reasoning, which must be sent back in a later turn."""
+    """The signature of the preceding reasoning. Clients must send it back in a later turn."""
 
     text: str
 
 
 Piece = Text | File | Signature | Unread
 
-_REASONING_TYPES = ("reasoning", "reasoning_text", "summary_text", "thinking")  # not a set: a type may be any value
+_REASONING_TYPES = ("reasoning", "reasoning_text", "summary_text", "thinking")  # not a set: a type may be unhashable
 _REASONING_MEMBERS = ("thinking", "reasoning", "summary", "content", "text")  # in order of precedence
 
 
 def read_content(payload: Payload, content: object, path: Path, notes: Anomalies) -> list[Piece]:
-    """Return the pieces of content, which is a string, a single part, or a list of parts in order."""
+    """Return the pieces of content: a string, a single part, or a list of parts. Empty texts are omitted."""
     if isinstance(content, str):
         return [Text("text", content)] if content else []
     pieces: list[Piece] = []
@@ -74,9 +75,9 @@ def read_content(payload: Payload, content: object, path: Path, notes: Anomalies
 
 
 def read_reasoning(value: object) -> tuple[str, str] | None:
-    """Return the text and the signature of reasoning that is not plain text but an object or a list of objects.
+    """Return the text and the last signature of reasoning that is an object or a list of objects.
 
-    Return None if there is neither text nor a signature.
+    Return None if it has neither.
     """
     texts: list[str] = []
     signature = ""
@@ -88,7 +89,7 @@ def read_reasoning(value: object) -> tuple[str, str] | None:
 
 
 def image_files(payload: Payload, images: object, path: Path, notes: Anomalies) -> list[File]:
-    """Return the files of an `images` member: a list of `{"image_url": {"url"}}`."""
+    """Return the files in an `images` member, which is a list of `{"image_url": {"url"}}`."""
     if not is_array(images):
         notes.shape(path)
         return []
@@ -106,7 +107,7 @@ def image_files(payload: Payload, images: object, path: Path, notes: Anomalies) 
 
 
 def _read_part(payload: Payload, part: dict[str, Any], path: Path, notes: Anomalies) -> list[Piece]:
-    """Decode a part by the member that holds its content, because gateways disagree about `type`."""
+    """Decode a part by the member that contains its content, because gateways disagree about `type`."""
     if part.get("thinking") is not None or part.get("type") in _REASONING_TYPES:
         return _reasoning_part(payload, part, path, notes)
     if isinstance(part.get("refusal"), str):
@@ -128,7 +129,7 @@ def _reasoning_part(payload: Payload, part: Mapping[str, Any], path: Path, notes
 
 
 def _reasoning_texts(part: Mapping[str, Any]) -> list[str] | None:
-    """Return the texts of the first member that contains text, or None if no member does."""
+    """Return the texts of the first member that contains text, or None if there is no reasoning member at all."""
     texts: list[str] | None = None
     for member in _REASONING_MEMBERS:
         if part.get(member) is not None:
@@ -139,7 +140,7 @@ def _reasoning_texts(part: Mapping[str, Any]) -> list[str] | None:
 
 
 def _signature(part: Mapping[str, Any]) -> str:
-    """Return the last signature in a part or its elements, or an empty string."""
+    """Return the last signature in a part or its list elements, or an empty string."""
     found = ""
     lists = (part.get(member) for member in _REASONING_MEMBERS)
     for holder in (part, *(entry for entries in lists if is_array(entries) for entry in entries)):

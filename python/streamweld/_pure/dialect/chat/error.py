@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def find_error(payload: Payload, value: Mapping[str, Any], path: Path, event: str) -> ErrorFields | None:
-    """Return the error in a payload object, or None."""
+    """Return the error in a payload object, or None. `event`: the name of the event that contains the payload."""
     error = value.get("error")
     if is_notice(event) and "choices" not in value and "usage" not in value and not is_stated(error):
         return None
@@ -37,12 +37,12 @@ def find_error(payload: Payload, value: Mapping[str, Any], path: Path, event: st
 
 
 def is_error_body(value: Mapping[str, Any]) -> bool:
-    """Return whether a body without `error` reports an error: a message with a code, or only a message."""
+    """Return whether a body without `error` reports an error: it has a message with a code, or only a message."""
     return reports_error(value) or is_bare(value)
 
 
 def read_choice_error(payload: Payload, value: Mapping[str, Any], path: Path) -> ErrorFields | None:
-    """Return the error of one choice (`choices[i].error`, or the same in its delta), or None."""
+    """Return the error in `error` of a choice or its delta, or None if the value is empty, such as `""` or `{}`."""
     for holder, here in ((value, path), (value.get("delta"), (*path, "delta"))):
         error = holder.get("error") if is_object(holder) else None
         if not _is_empty_value(error):
@@ -51,7 +51,7 @@ def read_choice_error(payload: Payload, value: Mapping[str, Any], path: Path) ->
 
 
 def value_error(payload: Payload) -> ErrorFields:
-    """Read the complete payload as an error, whatever its type."""
+    """Return the whole payload, which may have any JSON type, as an error."""
     return read_error(payload, (), payload.value)
 
 
@@ -66,12 +66,12 @@ def reports_error(value: Mapping[str, Any]) -> bool:
     message = value.get("message")
     if "choices" in value or "usage" in value or message is None or reports_success(value):
         return False
-    # A `message` object next to a type, without a code, belongs to an event of another dialect (`message_start`).
+    # A `message` object with a type and without a code belongs to an event of another dialect (`message_start`).
     return value.get("code") is not None or (kind is not None and not is_object(message))
 
 
 def _is_empty_value(error: object) -> bool:
-    """Return whether the value is null or a value that some gateways send instead: `""`, `false`, `0`, `{}`, `[]`."""
+    """Return whether the value is null, or one that gateways send in its place: `""`, `false`, `0`, `{}`, `[]`."""
     return not error
 
 
@@ -81,5 +81,5 @@ def _brings_chunk(value: Mapping[str, Any]) -> bool:
 
 
 def holds_chunk(inner: object) -> bool:
-    """Return whether the envelope's `data` is a chunk."""
+    """Return whether `inner`, the `data` of a possible envelope, is an object with `choices` or `usage`."""
     return is_object(inner) and ("choices" in inner or "usage" in inner)

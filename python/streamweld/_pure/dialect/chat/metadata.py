@@ -1,4 +1,4 @@
-"""Collects the unknown members of Chat chunks as sent, joins them into one JSON object, and emits them once.
+"""Collects the unknown members of Chat chunks, which become the `metadata` of events.
 
 `_spec/dialects.json` lists the known members at each level of a chunk.
 """
@@ -29,16 +29,16 @@ _PLAIN = frozenset({str, int})
 
 
 class ChunkMembers:
-    """The chunk-level members, which every chunk repeats. Only new or changed members are returned."""
+    """Remembers the unknown members of earlier chunks. Most chunks repeat them, and only changes are emitted."""
 
     __slots__ = ("_plain", "_seen")
 
     def __init__(self) -> None:
         self._seen: Raw = {}
-        self._plain: dict[str, str | int] = {}  # values whose JSON text is unambiguous if it has no backslash
+        self._plain: dict[str, str | int] = {}  # values that need no comparison of JSON text
 
     def changed_fields(self, payload: Payload, path: Path, value: Mapping[str, Any], modelled: frozenset[str]) -> Raw:
-        """Return the unknown members whose text differs from the last text with the same key."""
+        """Return the unknown members that are new, or whose JSON text differs from the last one."""
         if modelled.issuperset(value) or self._is_known(payload, value, modelled):
             return {}
         fresh: Raw = {}
@@ -77,11 +77,11 @@ class Carry:
     __slots__ = ("_chunk", "members")
 
     def __init__(self, chunk: Raw, members: Raw) -> None:
-        self._chunk = chunk  # metadata of the chunk, shared by its choices; the first event of any choice gets it
-        self.members = members  # members of the choice, then of the delta: the inner level wins
+        self._chunk = chunk  # metadata of the chunk, for the first event of any choice
+        self.members = members  # members of the choice, then of the delta, which take precedence
 
     def take(self) -> str | None:
-        """Return the members for the current event, and clear them so that the next event gets none."""
+        """Return the metadata for the current event, and clear it so that the next event gets none."""
         if not self._chunk and not self.members:
             return None
         taken = as_object({**self._chunk, **self.members})

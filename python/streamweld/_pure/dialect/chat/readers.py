@@ -1,4 +1,4 @@
-"""Check Chat chunks against the requirements of official clients, so that repair rewrites the chunks that they would
+"""Checks Chat chunks against the requirements of official clients, so that repair rewrites the chunks that they would
 misread.
 
 openai-python's `stream()` skips chunks whose `object` is not `chat.completion.chunk`. In other chunks, it requires a
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 RUNS_CALLS: Final = frozenset({"natural", "stop", "tool_calls"})  # finish reasons after which clients run the calls
 _CHUNK: Final = "chat.completion.chunk"
-_LEGACY: Final = "text_completion"  # of legacy Completions, whose clients read the token counts of such a chunk
+_LEGACY: Final = "text_completion"  # clients of legacy Completions use the token counts of such a chunk
 _MAX_LISTS: Final = 16  # maximum number of names in `_lists` per choice
 
 
 def check_chunk(chunk: Mapping[str, Any], notes: Anomalies) -> None:
-    """Check the members of a chunk, and whether each choice has a delta."""
+    """Mark a chunk as misread if clients would skip its content, or if it lacks choices or a choice lacks its delta."""
     choices = chunk.get("choices")
     if chunk.get("object", _CHUNK) == _CHUNK:
         if not is_array(choices):
@@ -39,7 +39,10 @@ def check_chunk(chunk: Mapping[str, Any], notes: Anomalies) -> None:
 
 
 def lacks_object(chunk: Mapping[str, Any]) -> bool:
-    """Return whether a chunk with content has no `object`, which can be added to the chunk as sent."""
+    """Return whether a chunk has content or usage but no `object`.
+
+    Repair adds this member without rewriting the chunk.
+    """
     choices = chunk.get("choices")
     if (
         not is_array(choices)
@@ -59,7 +62,10 @@ def _is_legacy(choice: Mapping[str, Any]) -> bool:
 
 
 def _has_content(choice: object) -> bool:
-    """Return whether a choice has content or a finish reason. Choices of legacy Completions are ignored."""
+    """Return whether a choice has a delta, a message, or a finish reason that is not empty.
+
+    Always False for a legacy choice.
+    """
     if not is_object(choice) or _is_legacy(choice):
         return False
     return any(choice.get(member) for member in ("delta", "message", "finish_reason", "finishReason"))
@@ -72,21 +78,21 @@ def _has_name(entry: Mapping[str, Any]) -> bool:
 
 
 class Readers:
-    """The lists that clients store for one choice."""
+    """Counters and names that reproduce the lists which clients store for one choice."""
 
     __slots__ = ("_bare", "_begun", "_blank", "_calls", "_lists")
 
     def __init__(self) -> None:
         self._begun = False  # whether a delta of the choice has been received
-        self._calls = 0  # length of the list of tool calls
+        self._calls = 0  # length of the client's list of tool calls
         self._bare: set[int] = set()  # indexes of the calls that have no arguments string yet
-        self._blank: set[int] = set()  # indexes of the calls whose arguments are empty so far
-        self._lists: set[str] = set()  # names of delta members that were lists
+        self._blank: set[int] = set()  # indexes of the calls whose arguments are still empty
+        self._lists: set[str] = set()  # names of delta members whose value has been a list
 
     def begin(self, out: Output, choice: int, delta: Mapping[str, Any] | None, *, is_typed: bool) -> None:
-        """Check whether the first delta of the choice has a role. openai-node raises if a choice has no role.
+        """Record the first delta of a choice, and whether it lacks a role; openai-node raises if no delta has one.
 
-        `is_typed`: the chunk has the correct `object` member, or none. Other chunks are not rewritten only to add a
+        `is_typed`: whether the chunk has the correct `object` member, or none. Other chunks are not rewritten to add a
         role.
         """
         if delta is not None and not self._begun:
@@ -96,19 +102,22 @@ class Readers:
                 out.roleless.append(choice)
 
     def end(self, out: Output, *, runs: bool) -> None:
-        """Check the calls at the end of the choice or the stream. `runs`: clients run the calls."""
+        """Check at the end of the choice or the stream whether a call has no arguments.
+
+        `runs`: whether clients run the calls. If they do, an empty arguments string is also an error.
+        """
         if self._bare or (runs and self._blank):
             out.mark_misread("no_arguments")  # clients store null or an empty string, which is not JSON
         self._bare.clear()
         self._blank.clear()
 
     def has_calls(self, count: int) -> bool:
-        """Return whether at least `count` calls were streamed."""
         return self._calls >= count
 
     def delta(self, delta: Mapping[str, Any], notes: Anomalies, *, is_typed: bool) -> None:
-        """Check the members of a delta. `is_typed`: as for `begin`. If it is false, the chunk is also not rewritten to
-        add the type of a call.
+        """Check the members of a delta.
+
+        `is_typed`: as for `begin`. If it is False, the chunk is also not rewritten to add the type of a call.
         """
         if not isinstance(delta.get("content", ""), str | None):
             notes.mark_misread("content_list")
@@ -165,6 +174,6 @@ class Readers:
         custom = entry.get("custom")
         if is_object(custom):
             if custom.get("input"):
-                self._blank.discard(index)  # a free-form call, although its first fragment did not show that
+                self._blank.discard(index)  # a free-form call, as only this fragment shows
         elif not is_object(function) and entry.get("type") != "custom":
             notes.mark_misread("empty_entry")

@@ -1,6 +1,6 @@
-"""Reads the reasoning of a delta or a message from the fields that gateways use.
+"""Reads the reasoning in a delta: the first reasoning field with text, and `reasoning_details`.
 
-Gateways often fill two fields or send cumulative text. Returns the new text, and what must be kept as metadata.
+Gateways may send the same text in two fields, or all text so far in each delta. Each text is used only once.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 FIELDS: tuple[str, ...] = DIALECTS["chat"]["reasoning_fields"]
 MEMBERS = frozenset((*FIELDS, "reasoning_details"))
 
-# Text that begins with the text so far is treated as a repetition only if the text so far has at least this length: "a"
-# before "and" is not a repetition.
+# The default minimum length of `SoFar`, in characters. If it were 1, "a" followed by "and" would be treated as a
+# repetition.
 _CUMULATIVE_FROM = 4
 _BLANK = " \t\n\r\x0c"
 
@@ -33,10 +33,11 @@ _HIGH = tuple(map(chr, range(0xD800, 0xDC00)))
 
 
 class SoFar:
-    """The text so far in one channel. Its pieces are joined only when it may be repeated, so that appending takes
-    linear time.
+    """The text received so far from a source that may repeat it in each piece.
 
-    `least`: minimum length of the text so far; text that begins with shorter text is not treated as a repetition.
+    The pieces are joined only when a repetition is possible, so that appending takes linear time.
+
+    `least`: minimum length of the text so far. Text that begins with shorter text is not treated as a repetition.
     """
 
     __slots__ = ("_least", "length", "_pieces")
@@ -51,7 +52,7 @@ class SoFar:
         self._pieces.append(text)
 
     def may_be_repeated_by(self, text: str) -> bool:
-        """Return whether the text begins with the text so far, which is too short for this to prove a repetition."""
+        """Return whether the text begins with the text so far, which is too short to prove a repetition."""
         if not 0 < self.length < min(self._least, len(text)):
             return False
         whole = "".join(self._pieces)
@@ -67,7 +68,7 @@ class SoFar:
     def new_in(self, text: str) -> tuple[str, bool]:
         """Return the new text in a piece, and whether the piece repeats the earlier text.
 
-        Half of a surrogate pair at either end is not compared.
+        Halves of surrogate pairs at the ends of the text are not compared.
         """
         whole = _whole(text)
         again = self.repeated_by(whole)
@@ -80,9 +81,7 @@ class SoFar:
 
 @dataclass(slots=True, frozen=True)
 class Details:
-    """Content of `reasoning_details`: the text, the attributes that must be sent back in a later turn, and all elements
-    as sent.
-    """
+    """The content of `reasoning_details`: its text, its signature and encrypted content, and the JSON of the list."""
 
     text: str
     signature: str | None
@@ -92,14 +91,14 @@ class Details:
 
 @dataclass(slots=True, frozen=True)
 class Thought:
-    """The reasoning of one delta or message."""
+    """The reasoning in one delta or message."""
 
     text: str  # the text to emit
     fields: tuple[str, ...]  # the fields that contain the text; empty if only `reasoning_details` contains it
     details: Details | None
     repeated: bool  # the same text was sent twice and used only once
-    signature: str | None  # signature in a field that is not text
-    doubt: Literal["", "appended", "repeated"] = ""  # AM13: how the text was interpreted; reported once in a stream
+    signature: str | None  # the signature in a field whose value is an object or a list
+    doubt: Literal["", "appended", "repeated"] = ""  # how an ambiguous text was read (AM13); reported once
 
 
 class ReasoningReader:
@@ -112,7 +111,7 @@ class ReasoningReader:
         self._doubted = False
 
     def read(self, payload: Payload, delta: Mapping[str, Any], path: Path, extra: Raw, notes: Anomalies) -> Thought:
-        """Return the new reasoning in a delta. A second field with different text is added to `extra`."""
+        """Return the new reasoning in a delta. Fields with a different text are added to `extra`."""
         text, fields, signature = _plain_field(payload, delta, path, extra, notes)
         repeated = len(fields) > 1
         details = _details(payload, delta, path, notes)
@@ -132,12 +131,12 @@ class ReasoningReader:
 
 
 def _whole(text: str) -> str:
-    """Return the text without halves of surrogate pairs at its ends. Lone halves inside the text are replaced."""
+    """Return the text without surrogate halves at its ends. Lone halves inside the text are replaced."""
     return replace_lone_surrogates(between_halves(text))
 
 
 def whole_reasoning(payload: Payload, message: Mapping[str, Any], path: Path, extra: Raw, notes: Anomalies) -> Thought:
-    """Return the reasoning of a complete message."""
+    """Return the reasoning of a complete message, which is not compared with streamed reasoning."""
     text, fields, signature = _plain_field(payload, message, path, extra, notes)
     details = _details(payload, message, path, notes)
     text = text or (details.text if details is not None else "")
@@ -147,8 +146,9 @@ def whole_reasoning(payload: Payload, message: Mapping[str, Any], path: Path, ex
 def _plain_field(
     payload: Payload, delta: Mapping[str, Any], path: Path, extra: Raw, notes: Anomalies
 ) -> tuple[str, tuple[str, ...], str | None]:
-    """Return the text of the first non-empty field, the fields that contain this text, and the signature in a field
-    that is not text.
+    """Return the text of the first non-empty field, the names of all fields with this text, and a signature.
+
+    The signature is None unless the value of a field is an object or a list that contains one.
     """
     chosen = ""
     fields: list[str] = []

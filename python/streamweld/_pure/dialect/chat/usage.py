@@ -1,4 +1,4 @@
-"""Reads a Chat Completions usage object, regardless of the member names that the gateway uses.
+"""Reads the token counts in a chunk, in a choice, or in an extension member such as `x_groq`.
 
 The table of names is in `_spec/dialects.json`. If there are several usage objects, the caller decides which one to use.
 """
@@ -23,7 +23,10 @@ COUNTS = counts_of(DIALECTS["chat"]["usage"])
 def read_usage_member(
     payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies, assembler: Assembler
 ) -> None:
-    """Emit the `usage` in a chunk, a choice or an extension member. Null is ignored."""
+    """Emit the `usage` of the holder, unless it is absent or null.
+
+    A value that is not an object is reported as an anomaly.
+    """
     usage = notes.an_object(holder, path, "usage")
     if usage is not None:
         assembler.usage(read_counts(usage, payload.raw(*path, "usage"), COUNTS))

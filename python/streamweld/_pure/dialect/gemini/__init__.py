@@ -1,8 +1,8 @@
 """Decodes chunks from streamGenerateContent, and complete GenerateContentResponse bodies, into wire deltas.
 
-Reads the members of a chunk in the order in which they take effect, and determines when the response is complete,
-because there is no terminal marker (`_spec/dialects.json` explains why). `candidate` decodes the candidates. Does not
-handle framing, and does not determine which call a delta belongs to.
+The members of a chunk are decoded in the order in which they take effect; the `candidate` module decodes the
+candidates. Gemini has no terminal marker, so this module determines when the response is complete
+(`_spec/dialects.json` explains why).
 """
 
 from __future__ import annotations
@@ -49,40 +49,44 @@ class GeminiDecoder:
         self._out = out
         self._max = limits["max_choices"]
         self._candidates: dict[int, Candidate] = {}
-        self._lowest: int | None = None  # lowest index of a candidate
-        self._unfinished: list[Candidate] = []  # candidates; removed from the end of the list once finished
-        self._members: Raw = {}  # unknown members of chunks, as last seen
+        self._lowest: int | None = None  # the lowest index of any candidate so far
+        self._unfinished: list[Candidate] = []  # candidates; finished ones are removed from the end
+        self._members: Raw = {}  # unknown members of earlier chunks
         self._started = False
         self.ended = False
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Return whether a payload outside any event is a complete response body or an error sent instead of one."""
+        """Return whether a payload outside an event stream is a complete response body, or an error in place of one."""
         return is_object(value) and (_ends(value) or value.get("error") is not None or _reports_error(value))
 
     @staticmethod
     def is_line(value: object) -> bool:
-        """Return whether more lines may follow.
+        """Return whether the document, which looks like a complete body, could also be the last chunk of a JSON Lines
+        stream.
 
-        A complete body looks like the last chunk of a stream, and early models put a finish reason in every chunk.
+        Early models end every chunk with a finish reason.
         """
         return is_object(value) and value.get("error") is None and not _reports_error(value)
 
     @staticmethod
     def is_error_body(value: object) -> bool:
-        """Return whether a body that is not an event stream reports an error in a gateway-specific shape."""
+        """Return whether the body of a response reports an error.
+
+        The body is not an event stream and matches no dialect.
+        """
         if not is_object(value):
             return False
         return _reports_error(value) or is_bare(value)
 
     @staticmethod
     def has_usable_data(value: object) -> bool:
-        """Return whether a document after a broken document contains usable data."""
+        """Return whether a document that follows a broken document is a chunk or an error."""
         return is_object(value) and (_is_chunk(value) or value.get("error") is not None)
 
     @staticmethod
     def is_without_output(value: object) -> bool:
-        """Return whether the value is a chunk without candidates, feedback or an error."""
+        """Return whether the value is a chunk without candidates, feedback, or an error."""
         if not is_object(value) or not _is_chunk(value):
             return False
         return not (value.get("candidates") or _feedback(value)) and value.get("error") is None
@@ -104,7 +108,7 @@ class GeminiDecoder:
     def marker(self) -> None:
         """Handle `[DONE]`, which some gateways send.
 
-        `[DONE]` ends the stream only if every candidate has a finish reason.
+        It ends the stream only if every candidate has a finish reason.
         """
         while self._unfinished and self._unfinished[-1].reason is not None:
             self._unfinished.pop()
@@ -114,13 +118,13 @@ class GeminiDecoder:
             self.ended = True
 
     def text(self, text: str) -> None:
-        """Report a payload that is not JSON as an error."""
+        """Report a payload that is not JSON as an error from the upstream."""
         self._error(text_error(text), text, None)
 
     def flush(self) -> None:
         """Emit the finish reasons at the end of the input, when they can no longer change.
 
-        Finish reasons take the place of a terminal marker.
+        The end is valid if every candidate has a finish reason and no content followed it.
         """
         self._finish()
         if not any(candidate.ran_on for candidate in self._candidates.values()):
@@ -180,9 +184,9 @@ class GeminiDecoder:
         notes.report()
 
     def _start(self, chunk: Mapping[str, Any], path: Path, changed: Raw, notes: Anomalies, *, recovered: bool) -> None:
-        """Emit the start of the response from the first chunk.
+        """Emit the response's start event from its first chunk.
 
-        The id of a chunk after a broken document is not trusted.
+        The id is omitted if the chunk follows a broken document, because it may be wrong.
         """
         self._started = True
         created = chunk.get("createTime")
@@ -194,7 +198,7 @@ class GeminiDecoder:
         )
 
     def _changed(self, members: Raw) -> Raw:
-        """Return the members that are new or changed. Every chunk repeats the chunk-level members."""
+        """Return the members that are new or changed. Most chunks repeat the unknown members of earlier chunks."""
         known = self._members
         fresh = {key: raw for key, raw in members.items() if known.get(key) != raw}
         for key, raw in fresh.items():
@@ -203,9 +207,9 @@ class GeminiDecoder:
         return fresh
 
     def _candidate(self, item: Mapping[str, Any], path: Path, position: int, notes: Anomalies) -> Candidate:
-        """Return the candidate that an element of `candidates` addresses.
+        """Return the state of the candidate whose index an element of `candidates` contains.
 
-        If its index is missing or invalid, its position in the list is used.
+        If the index is missing or invalid, the position in the list is used.
         """
         sent = item.get("index")
         index = integer(sent)
@@ -226,7 +230,10 @@ class GeminiDecoder:
         return known
 
     def _feedback(self, payload: Payload, chunk: Mapping[str, Any], path: Path, changed: Raw, notes: Anomalies) -> None:
-        """Handle `promptFeedback`. A blocked prompt has no candidates, so its `blockReason` is the finish reason."""
+        """Handle `promptFeedback`, which becomes metadata.
+
+        A blocked prompt has no candidates, so its `blockReason` becomes the finish reason of candidate 0.
+        """
         feedback = notes.an_object(chunk, path, "promptFeedback")
         if feedback is None:
             return
@@ -235,7 +242,7 @@ class GeminiDecoder:
         if reason is not None and not self._candidates:
             self._known(0).take(reason)
 
-    # The end
+    # The end of the stream
 
     def _finish(self) -> None:
         for index in sorted(self._candidates):
@@ -258,9 +265,9 @@ def _raw(payload: Payload, path: Path) -> str:
 
 
 def _ends(value: Mapping[str, Any]) -> bool:
-    """Return whether the value has a finish reason for every candidate, or a block reason.
+    """Return whether every candidate has a finish reason, or there are no candidates but a block reason.
 
-    Any other chunk outside an event is one of several documents, one per line.
+    Any other chunk outside an event stream is one of several documents, one per line.
     """
     candidates = value.get("candidates")
     if is_array(candidates) and candidates:
@@ -270,7 +277,7 @@ def _ends(value: Mapping[str, Any]) -> bool:
 
 
 def _is_chunk(value: Mapping[str, Any]) -> bool:
-    """Return whether the value is a chunk, with JSON names or proto names."""
+    """Return whether the value has a member that identifies a chunk, under its JSON name or proto name."""
     return not _USED.isdisjoint(value) or not _PROTO_USED.isdisjoint(value)
 
 
@@ -284,9 +291,9 @@ def _either(value: Mapping[str, Any], json_name: str, proto_name: str) -> object
 
 
 def _unwrapped(value: dict[str, Any], path: Path) -> tuple[Mapping[str, Any], Path]:
-    """Return the chunk and its path, without the envelope that some relays add.
+    """Return the chunk in the envelope `{"response": {...}}`, and its path.
 
-    The envelope is `{"response": {...}, "traceId": ...}`.
+    Return the value itself if there is no envelope.
     """
     inner = value.get("response")
     if _USED.isdisjoint(value) and is_object(inner) and not _USED.isdisjoint(inner):
@@ -297,7 +304,7 @@ def _unwrapped(value: dict[str, Any], path: Path) -> tuple[Mapping[str, Any], Pa
 def _find_error(
     payload: Payload, value: Mapping[str, Any], path: Path, event: str, *, used: bool
 ) -> ErrorFields | None:
-    """Return the error in a payload object, or None."""
+    """Return the error in a payload object, or None. `used`: whether the object is a chunk."""
     holder: object = value.get("error")
     if holder is not None and not (used and not holder):
         path = (*path, "error")
@@ -309,7 +316,10 @@ def _find_error(
 
 
 def _reports_error(value: Mapping[str, Any]) -> bool:
-    """Return whether the value reports an error without an `error` member: a message with a code or a status."""
+    """Return whether the value reports an error without an `error` member.
+
+    It then has a message with a code or status.
+    """
     if _is_chunk(value):
         return False
     if reports_failure(value):

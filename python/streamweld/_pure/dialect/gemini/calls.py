@@ -34,11 +34,11 @@ class CallReader:
     def __init__(self, choice: int, assembler: Assembler) -> None:
         self._choice = choice
         self._assembler = assembler
-        self._address: Address | None = None  # address of the call in progress
+        self._address: Address | None = None  # address of the active call
         self._partial = PartialArguments()
-        self._others: dict[str, tuple[Address, PartialArguments]] = {}  # other calls in progress, by id
-        # The candidate has a finish reason that means an error. Its calls then stay open, because their parts do not
-        # show that the calls are valid.
+        self._others: dict[str, tuple[Address, PartialArguments]] = {}  # other calls that have not ended, by id
+        # Whether the candidate has a finish reason that means an error. Its calls are then not closed, because their
+        # parts do not show that the calls are valid.
         self.failed = False
 
     def read(
@@ -78,7 +78,7 @@ class CallReader:
             return
         address = Address(call_id=identity, index=position)
         if not goes_on and not is_array(partial):
-            # Protobuf omits empty objects.
+            # The arguments are absent if they are empty, because Protobuf omits empty objects.
             self._assembler.call_opened(self._choice, address, name, arguments or "{}", False, False, metadata)
             self._close(address)
             return
@@ -92,7 +92,7 @@ class CallReader:
             self._end()
 
     def finish(self) -> None:
-        """End the open calls at the next part or at the end of the stream.
+        """End all open calls. Called when a part of another kind or the end of the stream follows.
 
         A call that was truncated inside a string remains incomplete.
         """
@@ -104,7 +104,7 @@ class CallReader:
             self._end()
 
     def _set_aside(self) -> None:
-        """Set the open call aside, because a part with another id follows. If the call has no id, end it instead."""
+        """Set the active call aside until a part has its id. If the call has no id, end it instead."""
         if self._address is None or self._address.call_id is None:
             self._end()
             return
@@ -112,9 +112,9 @@ class CallReader:
         self._address = None
 
     def _turn_to(self, identity: str | None, name: str | None) -> None:
-        """Continue the call that a part's id refers to.
+        """Activate the call that was set aside and has this id.
 
-        If no call is open, a part with neither id nor name continues the call that was set aside last.
+        If no call is active, a part with neither id nor name activates the call that was set aside last.
         """
         if identity is not None and identity in self._others:
             self._set_aside()
@@ -155,7 +155,7 @@ class CallReader:
             self._push(address, text, None)
 
     def _piece(self, payload: Payload, piece: Mapping[str, Any], path: Path, notes: Anomalies) -> str | None:
-        """Return the JSON text that one partial argument adds, or None if it cannot be added."""
+        """Return the JSON text that an element of `partialArgs` adds, or None if it cannot be added."""
         where = piece.get("jsonPath")
         steps = parse_path(notes.clean(where), _MAX_STEPS) if isinstance(where, str) else None
         if steps is None:
@@ -178,7 +178,7 @@ class CallReader:
 
 
 def _arguments_member(call: Mapping[str, Any]) -> str:
-    """Return the name of the member that contains the arguments: `args`, unless a gateway uses another one."""
+    """Return the name of the member that contains the arguments. It is `args`, unless a gateway uses another name."""
     if call.get("args") is None:
         for member in OTHER_ARGUMENTS:
             value = call.get(member)
@@ -188,7 +188,7 @@ def _arguments_member(call: Mapping[str, Any]) -> str:
 
 
 def _arguments(payload: Payload, call: Mapping[str, Any], path: Path, member: str) -> str | None:
-    """Return the arguments as sent. A value that is not an object is passed on and classified later."""
+    """Return the arguments as JSON text. A value that is not an object is passed on as text and classified later."""
     value = call.get(member)
     if value is None:
         return None

@@ -1,4 +1,4 @@
-"""Decodes one candidate of a Gemini stream: its parts, in order, its sources, its metadata and its finish reason.
+"""Decodes one candidate of a Gemini stream: its parts in order, its sources, its metadata, and its finish reason.
 
 Parts have no address on the wire. Consecutive text parts of the same kind are joined into one part, which ends at a
 part of another kind or at a thought signature.
@@ -56,23 +56,22 @@ class Candidate:
         self._calls = CallReader(index, assembler)
         self._sources = SourceReader(index, assembler)
         self._part_count = 0  # number of parts so far
-        self._open: tuple[ItemKind, Address] | None = None  # the open text part
+        self._open: tuple[ItemKind, Address] | None = None  # kind and address of the open text part
         self._finish_reported = False
         self.reason: str | None = None
-        self.ran_on = False  # there was content after a finish reason
-        # Open every candidate, so that a candidate without output also ends.
+        self.ran_on = False  # text or another part arrived after a finish reason
+        # Open the choice now, so that it is also closed if it has no output.
         assembler.text(index, "", None)
 
     def read(self, payload: Payload, value: dict[str, Any], path: Path, notes: Anomalies, *, recovered: bool) -> None:
-        """Decode one element of a chunk's `candidates`."""
+        """Decode one element of a chunk's `candidates`. `recovered`: whether the chunk follows a broken document."""
         reason = a_reason(value, path, "finishReason", notes)
         self._calls.failed = self._calls.failed or (reason is not None and meaning("gemini", reason) == "error")
         content = notes.an_object(value, path, "content")
         extra = leftovers(payload, path, value, CANDIDATE_FIELDS)
         carry: Raw = {}
         if value.get("logprobsResult") is not None:
-            # Log probabilities describe the tokens in this chunk, so they are attached to the event that contains those
-            # tokens.
+            # Log probabilities describe the tokens in this chunk, so they are attached to the event with those tokens.
             carry["logprobsResult"] = payload.raw(*path, "logprobsResult") or "null"
         if content is not None:
             self._content(payload, content, (*path, "content"), carry, notes, recovered=recovered)
@@ -86,8 +85,9 @@ class Candidate:
             self.take(reason)
 
     def take(self, reason: str) -> None:
-        """Store a finish reason. The last reason is used, unless only an earlier reason means that the response was
-        truncated.
+        """Store a finish reason.
+
+        The last reason is used, unless only an earlier one means that the response was truncated, filtered, or failed.
         """
         if self.reason is not None and reason != self.reason:
             self._out.diagnose("finish_repeated", detail=reason)
@@ -96,7 +96,10 @@ class Candidate:
         self.reason = reason
 
     def finish(self) -> None:
-        """Emit the finish reason before the stream closes."""
+        """Close the open text part and emit the finish reason, if there is one that has not been emitted.
+
+        A reason that means success also ends the open calls.
+        """
         if self._finish_reported:
             return
         self._finish_reported = True
@@ -159,12 +162,12 @@ class Candidate:
                 )
 
     def _keep(self, payload: Payload, path: Path) -> None:
-        """Emit a part of an unknown kind unchanged, because it must be sent back in a later turn."""
+        """Emit a part of an unknown kind unchanged. Clients must send it back in a later turn."""
         self._close()
         self._calls.finish()
         self._assembler.kept_unknown(self._index, None, (payload.raw(*path) or "null").encode())
 
-    # Texts
+    # Text
 
     def _text(self, part: Mapping[str, Any], path: Path, extra: Raw, carry: Raw, notes: Anomalies) -> None:
         text = notes.a_text(part, path, "text")
@@ -198,7 +201,7 @@ class Candidate:
             self._close()
 
     def _opened(self, kind: ItemKind, address: Address) -> None:
-        """Open a part without text for a signature, because the signature must be sent back in a later turn."""
+        """Open a part without text for a signature, because clients must send the signature back in a later turn."""
         self._assembler.part_opened(self._index, kind, address, _channel(kind), "summary", None, None)
 
     def _close(self) -> None:

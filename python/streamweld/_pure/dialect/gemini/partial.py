@@ -19,7 +19,7 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 def parse_path(text: str, max_depth: int) -> list[ChunkProcessor] | None:
-    """Return the steps of a JSON path from the root, or None if it is invalid or too deep."""
+    """Return the steps of a JSON path from the root, or None if it is malformed or has more than `max_depth` steps."""
     if not text.startswith("$"):
         return None
     steps: list[ChunkProcessor] = []
@@ -64,11 +64,14 @@ class PartialArguments:
 
     @property
     def between(self) -> bool:
-        """Whether every leaf so far is complete."""
+        """Whether no string is unfinished and every leaf could be added."""
         return self._string is None and not self._broken
 
     def string(self, steps: list[ChunkProcessor], text: str, *, goes_on: bool) -> str | None:
-        """Return the text for a piece of a string, or None if it cannot be added."""
+        """Return the text for a piece of a string, or None if it cannot be added.
+
+        `goes_on`: whether more of the string follows.
+        """
         piece = json.dumps(text, ensure_ascii=False)[1:-1]
         if self._string == steps:
             written = piece
@@ -81,28 +84,34 @@ class PartialArguments:
         return written if goes_on else written + '"'
 
     def leaf(self, steps: list[ChunkProcessor], token: str) -> str | None:
-        """Return the text for a complete number, boolean or null, or None if it cannot be added."""
+        """Return the text for a complete number, boolean, or null, or None if it cannot be added."""
         lead = self._lead(steps)
         return None if lead is None else lead + token
 
     def spoil(self) -> str:
-        """Leave the text unfinished because a leaf cannot be added. If no text has been written yet, return "{"."""
+        """Mark the text as unfinished, because a leaf cannot be added.
+
+        Return "{" if no text has been written, otherwise an empty text.
+        """
         begun, self._begun, self._broken = self._begun, True, True
         return "" if begun else "{"
 
     def close(self) -> str:
-        """Return the text that completes the object."""
+        """Return the brackets that complete the object, or "{}" if no text has been written."""
         if not self._open:
             return "{}"
         return "".join("]" if level.is_array else "}" for level in reversed(self._open))
 
     def _lead(self, steps: list[ChunkProcessor]) -> str | None:
-        """Return the text between the last leaf and the leaf at `steps`: brackets, comma and key."""
+        """Return the text between the last leaf and the leaf at `steps`: brackets, a comma, and a key.
+
+        Return None if the leaf cannot be added.
+        """
         if self._broken:
             return None
         out: list[str] = []
         if self._string is not None:
-            # The string had no explicit end, so the next leaf ends it.
+            # The next leaf ends a string whose end was not sent.
             self._string = None
             out.append('"')
         levels = self._open

@@ -1,7 +1,8 @@
 """Renames members from their proto names (`finish_reason`) to their JSON names (`finishReason`).
 
-Readers must accept both: https://protobuf.dev/programming-guides/json/. Gateways that dump objects from Google's Python
-SDK send proto names. Names inside arguments and results, which a client or a function defines, are not changed.
+Protobuf parsers must accept both: https://protobuf.dev/programming-guides/json/. Gateways that dump objects from
+Google's Python SDK send proto names. Names inside arguments and results are not changed, because a client or a function
+defines them.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ _JSON_NAMES: Final[dict[str, str]] = {
     for name in SPEC["proto_names"]
 }
 _HOLDERS: Final = frozenset({"functionCall", "functionResponse", "toolCall", "toolResponse"})
-_HELD: Final = frozenset({"args", "response"})  # members with data that the API does not define
+_HELD: Final = frozenset({"args", "response"})  # members with content that the API does not define
 
 _PROTO_KEY = re.compile(r'"([a-z]+_[a-z_]+)"[ \t\r\n]*:')
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]', re.DOTALL)
 
 
 def in_json_names(text: str) -> str | None:
-    """Return a chunk in which members have their JSON names, or None if they already have them.
+    """Return the chunk with its members renamed, or None if no member has a proto name.
 
     The chunk must be valid JSON.
     """
@@ -34,7 +35,7 @@ def in_json_names(text: str) -> str | None:
     renamed: list[str] = []
     copied = 0  # number of characters of the text that are in `renamed`
     open_: list[str] = []  # open brackets; "h" for the object of a function call or response
-    hidden = 0  # number of open brackets since a member whose value is not read
+    hidden = 0  # number of open brackets inside a value that is not renamed
     key, is_value = "", False
     for found in _TOKEN.finditer(text):
         piece = found[0]

@@ -28,10 +28,10 @@ class SourceReader:
     def __init__(self, choice: int, assembler: Assembler) -> None:
         self._choice = choice
         self._assembler = assembler
-        self._emitted: set[str] = set()  # emitted grounding chunks, as sent; the assembler limits their number
+        self._emitted: set[str] = set()  # JSON of the emitted grounding chunks; the assembler limits their number
 
     def read(self, payload: Payload, candidate: Mapping[str, Any], path: Path, notes: Anomalies) -> None:
-        """Emit the `groundingMetadata.groundingChunks` of a candidate."""
+        """Emit the elements of a candidate's `groundingMetadata.groundingChunks` that have not been emitted yet."""
         grounding = candidate.get("groundingMetadata")
         chunks = grounding.get("groundingChunks") if is_object(grounding) else None
         if not is_array(chunks):
@@ -44,7 +44,7 @@ class SourceReader:
             kind = next((kind for kind in _KINDS if is_object(chunk.get(kind))), None)
             inner: Mapping[str, Any] = {} if kind is None else chunk[kind]
             url, title = _text(inner, "uri", notes), _text(inner, "title", notes)
-            # A URL and a title fully describe a web page; for any other kind of source, all members are kept.
+            # A URL and a title fully describe a web page. For any other kind, the whole grounding chunk is kept.
             document = None if kind == "web" and url else raw
             self._assembler.source(self._choice, url, title, document, None)
 

@@ -1,6 +1,6 @@
-"""The known members of a GenerateContentResponse, and how ids, names, reasons and usage are read.
+"""The tables of the Gemini dialect from `_spec/dialects.json`.
 
-The tables are in `_spec/dialects.json`.
+Lists the known members of a GenerateContentResponse, and reads ids, names, reasons, and token counts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CANDIDATE_FIELDS = frozenset(SPEC["candidate_fields"])
 CONTENT_FIELDS = frozenset(SPEC["content_fields"])
 PART_FIELDS = frozenset(SPEC["part_fields"])
 CALL_FIELDS = frozenset(SPEC["call_fields"])
-OTHER_ARGUMENTS: tuple[str, ...] = tuple(SPEC["other_arguments"])  # members that some gateways send instead of `args`
+OTHER_ARGUMENTS: tuple[str, ...] = tuple(SPEC["other_arguments"])  # names that some gateways use instead of `args`
 PARTIAL_FIELDS = frozenset(SPEC["partial_fields"])
 CODE_TOOL: str = SPEC["code_tool"]
 
@@ -39,18 +39,21 @@ _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-
 
 
 def a_reason(holder: Mapping[str, Any], path: Path, key: str, notes: Anomalies) -> str | None:
-    """Return a `finishReason` or a `blockReason`, unless it is empty or a placeholder."""
+    """Return a `finishReason` or a `blockReason`, or None if it is blank or a placeholder."""
     reason = notes.a_text(holder, path, key)
     return notes.clean(reason) if is_reason(reason) else None
 
 
 def is_reason(value: object) -> bool:
-    """Return whether a value is a usable finish reason or block reason."""
+    """Return whether the value is a string that is neither blank nor a placeholder (`absent_reasons`)."""
     return isinstance(value, str) and bool(value.strip()) and value not in _ABSENT_REASONS
 
 
 def an_id(payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies) -> str | None:
-    """Return the id exactly as sent (a number as written), or None."""
+    """Return the id as text, or None if it is absent, blank, or a placeholder.
+
+    A numeric id keeps the digits of the payload.
+    """
     identity = holder.get("id")
     if identity is None:
         return None
@@ -70,7 +73,7 @@ def a_word(holder: Mapping[str, Any], path: Path, key: str, notes: Anomalies) ->
 
 
 def read_usage(value: Mapping[str, Any], raw: str | None) -> Usage:
-    """Return the counts in a usageMetadata object, and the object as sent."""
+    """Return the token counts in a `usageMetadata` object, and its JSON."""
     usage = read_counts(value, raw, _COUNTS)
     usage.input_tokens = _sum(value, _SUMS["input_tokens"])
     usage.output_tokens = _sum(value, _SUMS["output_tokens"])
@@ -85,21 +88,27 @@ def _sum(value: Mapping[str, Any], keys: list[str]) -> int | None:
 
 
 def seconds(text: str) -> int | None:
-    """Convert a `createTime` (RFC 3339 in UTC, as the API writes it) to seconds since 1970."""
+    """Convert a `createTime` (RFC 3339 in UTC, as the API writes it) to seconds since 1970.
+
+    Return None for any other form.
+    """
     found = _DATE.fullmatch(text)
     if found is None:
         return None
     year, month, day, hour, minute, second = (int(group) for group in found.groups())
     if not (1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second < 60):
         return None
-    # Counts days since 1970 in the proleptic Gregorian calendar, with years that begin in March.
+    # Count the days since 1970 in the proleptic Gregorian calendar, with years that begin in March.
     year -= month < 3
     days = 365 * year + year // 4 - year // 100 + year // 400 + (153 * ((month + 9) % 12) + 2) // 5 + day - 719469
     return ((days * 24 + hour) * 60 + minute) * 60 + second
 
 
 def is_read(path: Path) -> bool:
-    """Return whether the decoder reads the member at `path` in a chunk."""
+    """Return whether the decoder reads the member at `path` of a chunk.
+
+    Duplicates of other members are not reported.
+    """
     key = path[-1]
     match path[:-1]:
         case ():

@@ -51,7 +51,7 @@ def read_tool(
     extra: Raw,
     notes: Anomalies,
 ) -> None:
-    """Decode a part of one of the kinds in `KINDS`.
+    """Decode a part of the kind `kind`, one of `KINDS`.
 
     `position`: the position of the part in its candidate. `extra`: its unknown members.
     """
@@ -87,7 +87,7 @@ def read_tool(
             output = payload.raw(*path, "response") or "null"
             _result(assembler, choice, an_id(payload, inner, path, notes), output, False, extra, whole)
         case _:
-            # `functionResponse`: a relay executed the function.
+            # The member is `functionResponse`, because a relay ran the function itself.
             extra |= leftovers(payload, path, inner, _TOOL_RESPONSE_FIELDS)
             output = payload.raw(*path, "response") or "null"
             _result(assembler, choice, an_id(payload, inner, path, notes), output, False, extra, whole)
@@ -96,9 +96,10 @@ def read_tool(
 def _result(
     assembler: Assembler, choice: int, call_id: str | None, output: str, failed: bool, extra: Raw, part: str
 ) -> None:
-    """Emit a call's result.
+    """Emit the result of a call.
 
-    A result without an id belongs to the call before it. If there is no such call, `part` is kept as unknown.
+    A result without an id belongs to the last closed call. If there is no such call, `part` is emitted as unknown
+    content.
     """
     call_id = call_id or assembler.last_closed_call(choice)
     if call_id is None:

@@ -1,7 +1,7 @@
 """Decodes OpenAI Responses and OpenResponses streams, and complete `response` bodies, into wire deltas.
 
-Handles the event types and the end of a response: first its output, then the usage, then its status. Does not handle
-framing and does not determine which item an event belongs to. All event and member names are in `_spec/dialects.json`.
+Dispatches events by their type. At the end of a response, the output is decoded first, then the usage, then the status.
+Most event and member names are in `_spec/dialects.json`.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ if TYPE_CHECKING:
     from streamweld._pure.json.scanner import Path, Payload
     from streamweld._pure.model.output import Output
 
-_REMEMBERED = 64  # maximum number of response members whose first text is kept
-_USUAL = "max_output_tokens"  # the usual reason why a response is incomplete
+_REMEMBERED = 64  # maximum number of response members to compare between start and end
+_USUAL = "max_output_tokens"  # the reason that the status `incomplete` implies
 _UNSUCCESSFUL = frozenset({"length", "content_filter", "error", "other"})
 
 
 class ResponsesDecoder:
-    """Decodes the payloads of one stream. A response has one choice, whose index is 0."""
+    """Decodes the payloads of one stream. The choice is always 0, because a response has only one choice."""
 
     def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Output) -> None:
         max_index: int | None = config["limits"]["max_tool_index"]
@@ -74,7 +74,7 @@ class ResponsesDecoder:
         self._items = ItemReader(assembler, self._text)
         self._arguments = ArgumentReader(assembler)
         self._audio = Audio(assembler)
-        self._start_members: Raw | None = None  # members with which the response started; None before the start
+        self._start_members: Raw | None = None  # metadata of the start event; None before it
         self.ended = False
         self._steps: Mapping[str, Callable[[dict[str, Any], Reader], bool]] = {
             "response.output_item.added": self._items.added,
@@ -97,7 +97,7 @@ class ResponsesDecoder:
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Return whether a payload outside any event is a complete response or an error sent instead of one."""
+        """Return whether a payload outside an event stream is a complete response, or an error in place of one."""
         if not is_object(value):
             return False
         if value.get("object") == "response":
@@ -111,7 +111,11 @@ class ResponsesDecoder:
 
     @staticmethod
     def is_error_body(value: object) -> bool:
-        """Return whether a document without `error` reports an error: a message with a code, or only a message."""
+        """Return whether a document without an `error` member reports an error.
+
+        It then has a message with a code, consists only of `message` or `detail`, or reports a failure in another known
+        shape.
+        """
         if not is_object(value):
             return False
         kind = value.get("type")
@@ -119,13 +123,13 @@ class ResponsesDecoder:
             return True
         if value.get("message") is None:
             return False
-        # A document with a `type` is an event. Extension events may have a message too, so only a type that ends in
+        # A document with a `type` is an event. Extension events may have a `message` too, so only a type that ends in
         # `error` is treated as an error.
         return value.get("code") is not None if kind is None else isinstance(kind, str) and kind.endswith("error")
 
     @staticmethod
     def has_usable_data(value: object) -> bool:
-        """Return whether a document after a broken document contains usable data: an error, text, or the end."""
+        """Return whether a document that follows a broken document is an error, a text delta, or a terminal event."""
         if not is_object(value):
             return False
         kind = value.get("type")
@@ -134,14 +138,14 @@ class ResponsesDecoder:
 
     @staticmethod
     def is_without_output(value: object) -> bool:
-        """Return whether the value is a heartbeat, which is not an anomaly even after the end."""
+        """Return whether the event is a keepalive, which is ignored even after the end of the stream."""
         if not is_object(value):
             return False
         kind = value.get("type")
         return isinstance(kind, str) and kind in KEEP_ALIVE
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
-        """Decode a JSON payload."""
+        """Decode a JSON payload. `recovered`: whether it follows a broken document."""
         value = payload.value
         if not is_object(value):
             self._no_object(payload, event)
@@ -173,18 +177,18 @@ class ResponsesDecoder:
     def marker(self) -> None:
         """Ignore `[DONE]`, because the OpenResponses specification sends it after the terminal event.
 
-        Clients stop reading at `[DONE]`, so repair drops a `[DONE]` that comes before the terminal event.
+        Clients stop reading at `[DONE]`, so repair drops one that comes before the terminal event.
         """
         self._out.leave_out("done_marker")
 
     def text(self, text: str) -> None:
-        """Report a payload that is not JSON as an error."""
+        """Report a payload that is not JSON as an error from the upstream."""
         self._error(text_error(text), text, None)
 
     def flush(self) -> None:
-        """Mark the response as truncated if the input ends while the provider is running a tool.
+        """Mark the stream as truncated if it ends after a provider's call or another item that cannot be the last.
 
-        `missing_terminal="assume"` treats any other stream without a terminal event as complete.
+        This applies even if the policy treats a missing terminal marker as a complete stream.
         """
         self._audio.leave()
         if not self.ended and not self._items.ends_with_answer:
@@ -197,9 +201,10 @@ class ResponsesDecoder:
         return Reader(payload, notes, self._out, self._max_index, kind, self._tools)
 
     def _recovered(self, event: dict[str, Any], reader: Reader) -> bool:
-        """Decode an event after a broken document: only its text, its usage, and the end of the response.
+        """Decode an event that follows a broken document.
 
-        Calls, reasoning and ids are not trusted.
+        Only message text, the usage, and the end of the response are used, because calls, reasoning, and ids may be
+        wrong.
         """
         if reader.kind in TEXT_DELTAS:
             self._text.recovered(event, reader, Address())
@@ -252,7 +257,7 @@ class ResponsesDecoder:
         return self._audio.delta(event, reader)
 
     def _audio_end(self, event: dict[str, Any], reader: Reader) -> bool:  # noqa: ARG002
-        """Accept the event that ends the audio; it has no content."""
+        """Accept the event that ends the audio, which has no content."""
         return True
 
     def _opening(self, event: dict[str, Any], reader: Reader) -> bool:
@@ -271,7 +276,7 @@ class ResponsesDecoder:
     # The response
 
     def _is_another(self, response: Mapping[str, Any]) -> bool:
-        """Return whether a gateway restarted the response with another id (AM10)."""
+        """Return whether the response has an id that differs from the last one, so that it was restarted (AM10)."""
         identity = response.get("id")
         if not isinstance(identity, str) or not identity.strip():
             return False
@@ -285,7 +290,7 @@ class ResponsesDecoder:
         self._items.begin_again(self._text)
 
     def _body(self, payload: Payload, value: dict[str, Any]) -> None:
-        """Decode a response that was not streamed, whether complete or in progress."""
+        """Decode a response that was sent as one document. It may be complete or in progress."""
         path: Path = ()
         notes = Anomalies(self._out, self._assembler, payload, path, is_read_of_response)
         reader = Reader(payload, notes, self._out, self._max_index, "", self._tools)
@@ -316,9 +321,9 @@ class ResponsesDecoder:
         self._conclude(response, ("response",), reader, status, reader.rest(event, (), EVENT_FIELDS))
 
     def _start(self, response: Mapping[str, Any], path: Path, reader: Reader) -> None:
-        """Emit the start from the first event that contains a response.
+        """Emit the response's start event from the first event that identifies the response.
 
-        In a resumed stream, that may be the last event.
+        In a resumed stream, this may be the terminal event.
         """
         if self._start_members is not None:
             return
@@ -350,7 +355,7 @@ class ResponsesDecoder:
             self._assembler.merge_usage(read_counts(usage, reader.payload.raw(*path, "usage"), COUNTS))
 
     def _conclude(self, response: Mapping[str, Any], path: Path, reader: Reader, status: str, enclosing: Raw) -> None:
-        """Emit the usage, the changed members of the response, and how it ended."""
+        """Emit the usage, the changed members of the response, and its finish reason or error."""
         self._usage(response, path, reader)
         start_members = self._start_members or {}
         members = {
@@ -385,7 +390,7 @@ class ResponsesDecoder:
         value = payload.value
         notes = Anomalies(self._out, self._assembler, payload, (), is_read)
         if is_array(value) and value and is_object(value[0]) and value[0].get("error"):
-            # Some gateways wrap a single error object in an array.
+            # Some gateways send an error object in an array.
             self._error(read_error(payload, (0, "error"), value[0]["error"]), payload.text, notes)
         elif event in ERRORS:
             self._error(read_error(payload, (), value), payload.text, notes)
@@ -400,7 +405,7 @@ class ResponsesDecoder:
 
 
 def _find_error(payload: Payload, value: Mapping[str, Any], kind: str, event: str) -> ErrorFields | None:
-    """Return the error in an event, from its `error` member or from the event itself.
+    """Return the error in an event, from its `error` member or from the event itself, or None.
 
     An `error` member in a response event or an extension event may have another meaning.
     """
@@ -411,7 +416,7 @@ def _find_error(payload: Payload, value: Mapping[str, Any], kind: str, event: st
         return read_error(payload, ("error",), error)
     if is_named_error or (bare and TERMINALS[kind] == "failed" and value.get("message") is not None):
         found = read_error(payload, (), value)
-        # An event name is not an error kind.
+        # The name of an event is not an error type.
         is_event = kind in ERRORS or kind in TERMINALS
         return ErrorFields(found.code, None if is_event else found.kind, found.message)
     return read_error(payload, (), value) if ResponsesDecoder.is_error_body(value) else None
@@ -423,9 +428,10 @@ def _is_final(status: str) -> bool:
 
 
 def _worse(status: str, why: object) -> str:
-    """Return the status. For an incomplete response, return the reason instead, unless it is the usual one.
+    """Return the status, or the reason why the response is incomplete.
 
-    A response whose reason does not mean success is incomplete, even if its status is `completed`.
+    The reason is not used if it is blank or the usual one. A response whose reason does not mean success is incomplete,
+    even if its status is `completed`.
     """
     if not isinstance(why, str) or not why.strip():
         return status
@@ -435,7 +441,7 @@ def _worse(status: str, why: object) -> str:
 
 
 def _failure(payload: Payload, response: Mapping[str, Any], path: Path) -> ErrorFields:
-    """Return the error of a failed response."""
+    """Return the error of a failed response. Its message is `failed` if the response contains none."""
     error = response.get("error")
     if error:
         return read_error(payload, (*path, "error"), error)

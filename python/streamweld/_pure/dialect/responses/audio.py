@@ -1,6 +1,6 @@
-"""Collects the audio of a Responses stream and its transcript.
+"""Collects the audio of a stream and its transcript.
 
-The fragments are emitted as metadata at the end, as in Chat.
+At the end of the response, all fragments become metadata, as in Chat.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Audio:
-    """The fragments so far."""
+    """The audio fragments received so far, as JSON."""
 
     __slots__ = ("_assembler", "_pieces", "_size")
 
@@ -29,7 +29,7 @@ class Audio:
         self._size = 0
 
     def delta(self, event: Mapping[str, Any], reader: Reader) -> bool:
-        """Store the fragment from an audio event. Return False if the event has no string `delta`."""
+        """Store the fragment in an audio event. Return False if the event has no string `delta`."""
         if not isinstance(event.get("delta"), str):
             return False
         piece = f'{{"{AUDIO_DELTAS[reader.kind]}":{reader.payload.raw("delta")}}}'
@@ -40,14 +40,14 @@ class Audio:
         return True
 
     def leave(self) -> None:
-        """Emit the fragments."""
+        """Emit all fragments as one `audio` list in the metadata of the choice."""
         if self._pieces:
             text = f'{{"audio":[{",".join(self._pieces)}]}}'
             self.forget()
             self._assembler.choice_metadata(0, text)
 
     def forget(self) -> None:
-        """Drop the fragments."""
+        """Drop the fragments, because the response restarts."""
         self._assembler.hold(Growth(self._size, len(self._pieces)).released())
         self._pieces.clear()
         self._size = 0

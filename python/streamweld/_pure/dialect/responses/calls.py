@@ -1,6 +1,6 @@
-"""Reads the names, ids and arguments of items that are tool calls, for all call types of the API.
+"""Decodes tool call items of every type that the API has: names, ids, and arguments.
 
-Determines which members of an item form the arguments. The assembler determines which call an event addresses.
+Determines which members of an item make up the arguments. The assembler determines which call an event addresses.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from streamweld._pure.json.scanner import Path
 
 
-_PIECE_MEMBERS = ("arguments", "partial_json")  # members with the text of a delta that is an object
+_PIECE_MEMBERS = ("arguments", "partial_json")  # members that may contain the text of a delta that is an object
 
 
 @dataclass(frozen=True, slots=True)
 class CallItem:
-    """One call item in the form that the assembler accepts."""
+    """A call item in the form that the assembler accepts."""
 
     address: Address
     name: str | None
@@ -48,9 +48,9 @@ class CallItem:
 
 
 def call_type(item: Mapping[str, Any]) -> CallType | None:
-    """Return the type of a call item, or None.
+    """Return the type of a call item, or None if the item is not a call.
 
-    If the type is missing, an item with a call id and a name is a function call.
+    An item without a type is a function call if it has a call id and a name.
     """
     kind = item.get("type")
     if isinstance(kind, str) and kind.strip():
@@ -62,11 +62,11 @@ def call_type(item: Mapping[str, Any]) -> CallType | None:
 def read_call(
     item: Mapping[str, Any], path: Path, reader: Reader, kind: CallType, item_id: str | None, index: int | None
 ) -> CallItem:
-    """Read a call item. `item_id`: the id in the event, used if the item has none."""
+    """Read a call item. `item_id`: the item id in the event, which is used if the item has none."""
     item_id = reader.identity(item, path, "id") or item_id
     call_id = reader.identity(item, path, "call_id")
     name = reader.name(item, path) if kind.name is None else kind.name
-    # Some gateways send the function of a Chat call, with its name and arguments, inside the item.
+    # Some gateways send a Chat call: its name and arguments are in `function`, inside the item.
     function = item.get("function") if kind.type == "function_call" and name is None else None
     holder, here = (function, (*path, "function")) if is_object(function) else (item, path)
     if holder is not item:
@@ -95,9 +95,10 @@ def read_call(
 
 
 def _ending(item: Mapping[str, Any], kind: CallType, *, provider: bool) -> CallEnding:
-    """Return what the status of a closed item states about its call.
+    """Return what the status of an item means for its arguments: complete, cut off, or still open.
 
-    The status of a call that the provider runs may describe the run, not the arguments.
+    A status other than `incomplete` is ignored if the provider runs the call, because it may describe the run instead
+    of the arguments.
     """
     status = item.get("status")
     status = status.strip() if isinstance(status, str) else ""
@@ -111,10 +112,9 @@ def _ending(item: Mapping[str, Any], kind: CallType, *, provider: bool) -> CallE
 
 
 def open_call(assembler: Assembler, call: CallItem, kind: CallType) -> None:
-    """Open a call at `output_item.added`.
+    """Handle `output_item.added`.
 
-    The members of a wrapped call are complete only at its end, so they cannot be used as the beginning of its
-    arguments.
+    Ignore the arguments of a wrapped call, because its members are complete only when the item is done.
     """
     arguments = None if kind.wrapped or call.arguments in ("", "{}") else call.arguments
     assembler.call_opened(0, call.address, call.name, arguments, call.provider, call.custom, call.metadata)
@@ -146,8 +146,9 @@ class ArgumentReader:
 
 
 def _arguments_member(item: Mapping[str, Any], kind: CallType) -> str | None:
-    """Return the name of the member that contains the arguments of an item: the documented one, unless it is empty and
-    a gateway uses another one.
+    """Return the name of the member that contains the arguments of an item.
+
+    It is the documented member, unless this is empty and a gateway uses another one.
     """
     if kind.wrapped or not kind.members:
         return None
@@ -161,14 +162,17 @@ def _arguments_member(item: Mapping[str, Any], kind: CallType) -> str | None:
 
 
 def _wrapped(item: Mapping[str, Any], path: Path, reader: Reader, kind: CallType, ending: CallEnding) -> str | None:
-    """Return the members with the arguments as an object, which stays open unless the item is whole."""
+    """Return the members that make up the arguments, as a JSON object.
+
+    The closing brace is omitted unless the arguments are complete.
+    """
     members = {key: reader.payload.raw(*path, key) or "null" for key in kind.members if item.get(key) is not None}
     text = as_object(members)
     return text[:-1] if text is not None and ending is not CallEnding.WHOLE else text
 
 
 def _piece(delta: Mapping[str, Any], reader: Reader) -> str | None:
-    """Return the arguments in a delta that is an object: the text in its only member, or the object itself."""
+    """Return the arguments in a `delta` that is an object: the text in its only member, or else its JSON."""
     if len(delta) == 1:
         member, value = next(iter(delta.items()))
         if member in _PIECE_MEMBERS and isinstance(value, str):
@@ -177,7 +181,7 @@ def _piece(delta: Mapping[str, Any], reader: Reader) -> str | None:
 
 
 def _text(holder: Mapping[str, Any], path: Path, reader: Reader, member: str | None) -> str | None:
-    """Return argument text as sent. A value of any other type is returned as JSON text and classified later."""
+    """Return argument text. A value that is not a string is returned as its JSON text and classified later."""
     if member is None:
         return None
     value = holder.get(member)
@@ -185,9 +189,9 @@ def _text(holder: Mapping[str, Any], path: Path, reader: Reader, member: str | N
 
 
 def _is_hosted(item: Mapping[str, Any]) -> bool:
-    """Return whether the provider runs the call and supplies its result.
+    """Return whether the call is a shell call in the provider's container, or a tool search on its servers.
 
-    This applies to shells in the provider's container and to the provider's tool searches.
+    The client does not have to send a result for either.
     """
     environment = item.get("environment")
     if is_object(environment):

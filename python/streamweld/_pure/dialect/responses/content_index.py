@@ -1,9 +1,10 @@
-"""Finds the position of a part in its item, regardless of the `content_index` or `summary_index` that was sent.
+"""Computes the position of a part in its item, regardless of the `content_index` or `summary_index` in the events.
 
 Clients store the parts of an item in a list. Some gateways never reset the index, skip numbers, or use the same number
 for two parts. The number in an event is therefore only a label: the first part of an item has position 0, the next one
 has position 1, and so on. An unknown label may still refer to a known part. A delta then belongs to the only part that
-was announced but has no text, and a close belongs to the only part that is still open.
+was announced but has no text, and a closing event belongs to the only part that is still open. Only indexes and
+channels are stored.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ Purpose = Literal["open", "delta", "value", "close"]
 _Stage = Literal["opened", "text", "valued", "closed"]
 
 _STAGES: tuple[_Stage, ...] = ("opened", "text", "valued", "closed")
-_REMEMBERED = 4096  # maximum number of messages, and of parts per message
+_REMEMBERED = 4096  # maximum number of messages, and of parts in each message
 
-# The stages in which an event with an unknown label may address a part, and the stage that follows an event.
+# The stages that a part may have if an event with an unknown label addresses it, and the stage that follows an event.
 _MAY_MEAN: dict[Purpose, tuple[_Stage, ...]] = {
     "open": (),
     "delta": ("opened",),
@@ -36,21 +37,22 @@ class _Message:
     __slots__ = ("at_stage", "is_over", "named", "stages", "taken")
 
     def __init__(self) -> None:
-        self.named: dict[tuple[Channel, int], int] = {}  # by channel and label
-        self.taken: dict[int, Channel | None] = {}  # None: a part of unknown type
+        self.named: dict[tuple[Channel, int], int] = {}  # positions of parts, by channel and label
+        self.taken: dict[int, Channel | None] = {}  # channel by position; None for a part of unknown type
         self.stages: dict[int, _Stage] = {}
         self.at_stage: dict[tuple[Channel, _Stage], set[int]] = {}
-        self.is_over = False  # a part that is opened from now on belongs to another message
+        self.is_over = False  # the message is complete; a part that opens now belongs to another message
 
     def only_part(self, channel: Channel, purpose: Purpose) -> int | None:
-        """Return the part in the channel that an event with an unknown label may address, or None unless there is
-        exactly one.
+        """Return the part of the channel that an event with an unknown label addresses.
+
+        Return None unless exactly one part has a suitable stage.
         """
         found = [self.at_stage.get((channel, stage), set[int]()) for stage in _MAY_MEAN[purpose]]
         return next(iter(set[int]().union(*found))) if sum(map(len, found)) == 1 else None
 
     def advance(self, position: int, channel: Channel, purpose: Purpose) -> None:
-        """Move the part at a position to the stage after the event, but never back to an earlier stage."""
+        """Move the part at a position to the stage that follows the event. A part never returns to an earlier stage."""
         before, after = self.stages.get(position), _LEADS_TO[purpose]
         if before is not None:
             if _STAGES.index(before) >= _STAGES.index(after):
@@ -61,17 +63,17 @@ class _Message:
 
 
 class ContentIndexes:
-    """Tracks the content indexes of one stream."""
+    """The positions of parts in all messages of one stream."""
 
     __slots__ = ("_by_id", "_by_index", "_ids")
 
     def __init__(self) -> None:
         self._by_id: dict[str, _Message] = {}
         self._by_index: dict[int, _Message] = {}  # messages without a known id
-        self._ids: dict[int, str] = {}  # ids of the other messages, by index
+        self._ids: dict[int, str] = {}  # ids of the messages in `_by_id`, by output index
 
     def begin(self, address: Address) -> None:
-        """Begin a message, and forget any earlier message with the same id or index."""
+        """Start a new message, and discard any message with the same id or index."""
         if address.item_id is not None:
             self._by_id.pop(address.item_id, None)
         if address.index is not None:
@@ -79,9 +81,9 @@ class ContentIndexes:
             self._ids.pop(address.index, None)
 
     def of(self, address: Address, channel: Channel, purpose: Purpose) -> int | None:
-        """Return the position of the part that an event addresses.
+        """Return the position of the part that an event addresses, or None if the event has no index.
 
-        If an event with the purpose `open` has the label of a closed part, it addresses a new part.
+        An event that opens a part addresses a new part if its label refers to a closed one.
         """
         sent, opens = address.sub, purpose == "open"
         before = self._known(address) if opens else None
@@ -104,20 +106,22 @@ class ContentIndexes:
         return position
 
     def skip(self, address: Address) -> None:
-        """Reserve a position for a part of unknown type."""
+        """Reserve a position for a newly opened part of unknown type."""
         message = None if address.sub is None else self._message(address)
         if message is not None and len(message.taken) < _REMEMBERED:
             message.taken[len(message.taken)] = None
 
     def finish(self, address: Address) -> None:
-        """Mark the message as finished: it receives no more events, but a list may repeat its parts."""
+        """Mark the message as complete. The terminal output may still list it."""
         message = self._known(address)
         if message is not None:
             message.is_over = True
 
     def listed(self, address: Address, channel: Channel, position: int) -> int:
-        """Return the position of the part that an element of a content list repeats. If the part at the element's list
-        index has another channel, the index is looked up as a label, because lists may omit empty parts.
+        """Return the position of the part that an element of a content list repeats.
+
+        If the part at the element's position has another channel, the position is looked up as a label, because lists
+        may omit empty parts.
         """
         message = self._known(address)
         if message is None or message.taken.get(position) == channel:
@@ -135,7 +139,10 @@ class ContentIndexes:
         return self._by_index.get(index)
 
     def _message(self, address: Address) -> _Message | None:
-        """Return the message that an event refers to, or None if there are too many or the event has no id or index."""
+        """Return the message that an event addresses, and add it if it is new.
+
+        Return None if too many messages are stored or the event has neither an id nor an index.
+        """
         item_id, index = address.item_id, address.index
         message = self._known(address)
         if message is None:

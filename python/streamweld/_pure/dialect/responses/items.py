@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from streamweld._pure.json.scanner import Path
     from streamweld._pure.model.delta import ItemKind
 
-_ONCE = 4096  # maximum number of emitted values that are remembered
-_TYPES = 4096  # maximum number of output indexes whose item type is remembered
-_TYPE = 64  # maximum number of characters of a type
-_ITEM_DONE = "response.output_item.done"  # event type used for every item of unknown type
+_ONCE = 4096  # maximum number of emitted values to remember
+_TYPES = 4096  # maximum number of output indexes whose item type is stored
+_TYPE = 64  # maximum length of a stored item type, in characters
+_ITEM_DONE = "response.output_item.done"  # event name under which every item of unknown type is emitted
 _RESULT_FIELDS = frozenset({"call_id"})
 
 
@@ -47,18 +47,21 @@ class ItemReader:
     def __init__(self, assembler: Assembler, text: TextReader) -> None:
         self._assembler = assembler
         self._text = text
-        self._once: set[int] = set()  # hashes of values that must be emitted only once
-        self._types: dict[int, str] = {}  # output index -> type of its item
-        self.ends_with_answer = True  # a response may end with the last complete item
+        self._once: set[int] = set()  # hashes of values that were emitted and must not be emitted twice
+        self._types: dict[int, str] = {}  # type of the item at each output index
+        self.ends_with_answer = True  # whether a response may end with the last complete item
 
     def begin_again(self, text: TextReader) -> None:
-        """Forget all items when the response starts again, because indexes then refer to other items."""
+        """Discard all state when the response restarts, because indexes then refer to other items."""
         self._text = text
         self._types.clear()
         self._once.clear()
 
     def added(self, event: Mapping[str, Any], reader: Reader) -> bool:
-        """Handle `response.output_item.added`. Return False if the type is unknown."""
+        """Handle `response.output_item.added`.
+
+        Return False if the item has an unknown type, or is a result without an id.
+        """
         item, item_id, index = self._item(event, reader)
         if item is None:
             return True
@@ -82,7 +85,7 @@ class ItemReader:
             self._whole(item, ("item",), reader, item_id, index, again=False)
 
     def restate(self, output: Sequence[object], path: Path, reader: Reader) -> None:
-        """Decode the terminal output, which lists every item, including any that was not streamed."""
+        """Handle the terminal output, which lists every item, including any that was not streamed."""
         in_line = self._in_line(output)
         for position, item in enumerate(output):
             here = (*path, position)
@@ -100,14 +103,14 @@ class ItemReader:
         return item, address.item_id, address.index
 
     def _in_line(self, output: Sequence[object]) -> bool:
-        """Return whether positions in the terminal output equal the output indexes in the stream.
+        """Return whether the items of the terminal output have the same number and types as the streamed items.
 
-        Some gateways omit items from the terminal output.
+        Their positions are then output indexes. Some gateways omit items from the terminal output.
         """
         types = [_type_of(item) if is_object(item) else "" for item in output]
         return len(types) == len(self._types) and all(self._types.get(n) == name for n, name in enumerate(types))
 
-    # A whole item
+    # Complete items
 
     def _whole(
         self,
@@ -159,7 +162,10 @@ class ItemReader:
             self._own_result(item, path, reader, call, kind)
 
     def _own_result(self, item: Mapping[str, Any], path: Path, reader: Reader, call: CallItem, kind: CallType) -> None:
-        """Emit the result that a call item contains: its error if present, otherwise its output."""
+        """Emit the result in a call item: its error if there is one, otherwise its output.
+
+        Emit nothing if it has neither.
+        """
         output, error = kind.results
         failed = item.get(error) is not None
         raw = reader.payload.raw(*path, error if failed else output)
@@ -170,8 +176,9 @@ class ItemReader:
             self._assembler.result(0, identity, raw, failed, None)
 
     def _image(self, item: Mapping[str, Any], path: Path, reader: Reader, call: CallItem) -> None:
-        """Emit a finished image as a file. Previews (`partial_image`) are not files; they are emitted as metadata of
-        the call.
+        """Emit a finished image as a file of the response.
+
+        Previews (`partial_image`) are not files; they are emitted as metadata of the call.
         """
         result = reader.text(item, path, "result")
         if not result or not self._is_new("image", call.address.item_id or "", result):
@@ -186,7 +193,7 @@ class ItemReader:
             self._assembler.file(0, media_type, reader.notes.clean(result), None, metadata)
 
     def _result(self, item: Mapping[str, Any], path: Path, reader: Reader, item_id: str | None, *, opens: bool) -> bool:
-        """Emit a tool's result. Return False if the result has no id that pairs it with a call."""
+        """Emit the result of a tool. Return False if the item has no id that pairs the result with a call."""
         member = RESULT_MEMBERS.get(item["type"], "output")
         identity = reader.identity(item, path, "call_id")
         if identity is None and member == "output":
@@ -202,7 +209,7 @@ class ItemReader:
         return True
 
     def _unmodelled_content(self, item: Mapping[str, Any], path: Path, reader: Reader) -> None:
-        """Emit content parts of unknown type, so that they are not lost."""
+        """Emit content parts of unknown type as unknown events, so that they are not lost."""
         content = item.get("content")
         if not is_array(content):
             return
@@ -220,9 +227,7 @@ class ItemReader:
             self._assembler.kept_unknown(0, _ITEM_DONE, raw.encode())
 
     def _is_new(self, what: str, name: str, value: str) -> bool:
-        """Return whether the value is new, that is, has not been emitted before. The terminal output repeats streamed
-        values.
-        """
+        """Return whether the value has not been emitted before. The terminal output repeats streamed values."""
         mark = hash((what, name, value))
         if mark in self._once:
             return False
@@ -232,13 +237,13 @@ class ItemReader:
 
 
 def _type_of(item: Mapping[str, Any]) -> str:
-    """Return the type of an item, or "" if the type is missing, not a string, or too long."""
+    """Return an item's type, or an empty string if the type is missing, not a string, or too long."""
     kind = item.get("type")
     return kind if isinstance(kind, str) and len(kind) <= _TYPE else ""
 
 
 def _text_kind(item: Mapping[str, Any]) -> ItemKind | None:
-    """Return the kind of an item that contains text, or None."""
+    """Return the kind of an item that contains text, or None for any other item."""
     kind = item.get("type")
     if kind == "message":
         return "message"
@@ -250,9 +255,9 @@ def _text_kind(item: Mapping[str, Any]) -> ItemKind | None:
 
 
 def _is_answer(item: Mapping[str, Any]) -> bool:
-    """Return whether a response may end with the item.
+    """Return whether a response may end with this item.
 
-    Reasoning, commentary, and the provider's own calls and listings are always followed by further items.
+    Reasoning, commentary, and the provider's own calls and lists are always followed by other items.
     """
     kind = item.get("type")
     return not isinstance(kind, str) or (kind in RESPONSE_EVENTS and item.get("phase") != "commentary")
@@ -264,8 +269,9 @@ def _is_result(item: Mapping[str, Any]) -> bool:
 
 
 def _members(item: Mapping[str, Any], path: Path, reader: Reader) -> Raw:
-    """Return a text item's members other than its text. Omit the statuses `in_progress` and `completed`, which the
-    events already report.
+    """Return a text item's unknown members.
+
+    Omit the statuses `in_progress` and `completed`, which the events already report.
     """
     members = reader.rest(item, path, ITEM_FIELDS)
     if item.get("status") in ("in_progress", "completed"):

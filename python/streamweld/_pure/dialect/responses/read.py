@@ -1,6 +1,6 @@
-"""Reads the members of a Responses event: ids, indexes, text, addresses and unknown members.
+"""Reads the members of a Responses event: ids, indexes, text, addresses, and unknown members.
 
-Each `Reader` handles one payload.
+One `Reader` is created for each payload.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from streamweld._pure.json.scanner import Path, Payload
     from streamweld._pure.model.output import Output
 
-_INDEX_HEAD = 64  # maximum number of characters of an unusable index that are reported
+_INDEX_HEAD = 64  # an unusable index is reported with at most this many characters
 INDEX_CAP = 2**32 - 1  # maximum index if no lower limit is configured
 
 
 class Reader:
-    """Reads one payload and records its anomalies."""
+    """A payload that is being read, and the anomalies found so far."""
 
     __slots__ = ("_max_index", "_out", "kind", "notes", "payload", "tools")
 
@@ -40,13 +40,11 @@ class Reader:
         self._max_index = max_index
 
     def mark_misread(self, why: str) -> None:
-        """Record why official clients would interpret the event differently, as the reason for the diagnostic
-        `rewritten`.
-        """
+        """Mark the event as misread by clients. The reason becomes part of the diagnostic `rewritten`."""
         self._out.mark_misread(why)
 
     def identity(self, holder: Mapping[str, Any], path: Path, key: str) -> str | None:
-        """Return an id exactly as sent, or None if it is blank or a placeholder."""
+        """Return an id, or None if it is absent, blank, or a placeholder (`absent_ids`)."""
         value = holder.get(key)
         if value is None:
             return None
@@ -57,13 +55,14 @@ class Reader:
         return None
 
     def name(self, holder: Mapping[str, Any], path: Path) -> str | None:
-        """Return a tool's name as sent, or None if it is blank."""
+        """Return a tool's name, or None if it is absent or blank."""
         value = self.notes.a_text(holder, path, "name")
         return self.notes.clean(value) if value.strip() else None
 
     def _index(self, event: Mapping[str, Any], key: str, most: int) -> int | None:
-        """Return an index. An unusable index is reported and treated as absent, so that it never addresses an item or a
-        part.
+        """Return an index, or None if it is absent or unusable.
+
+        An unusable index is reported; it never addresses an item or a part.
         """
         value = event.get(key)
         if value is None:
@@ -75,7 +74,7 @@ class Reader:
         return None
 
     def text(self, holder: Mapping[str, Any], path: Path, key: str) -> str | None:
-        """Return the text of a string member as sent, or None.
+        """Return the text of a string member, or None for any other value.
 
         The next delta may complete a surrogate pair that is split at the end of the text.
         """
@@ -86,7 +85,10 @@ class Reader:
         return None
 
     def address(self, event: Mapping[str, Any], position: str | None = None) -> Address:
-        """Return the address that an event refers to."""
+        """Return the address of the item or part that an event refers to.
+
+        `position`: the member that contains the part's index.
+        """
         return Address(
             self.identity(event, (), "item_id"),
             self.identity(event, (), "call_id"),
@@ -95,7 +97,10 @@ class Reader:
         )
 
     def rest(self, holder: Mapping[str, Any], path: Path, modelled: frozenset[str]) -> Raw:
-        """Return the unknown members as sent, without null and `[]` (some gateways always send an empty `logprobs`)."""
+        """Return the members that are not in `modelled`, except those that are null or `[]`.
+
+        Some gateways send an empty `logprobs` with every delta.
+        """
         if modelled.issuperset(holder):
             return {}
         left = {key for key in holder.keys() - modelled if holder[key] is not None and holder[key] != []}
@@ -104,5 +109,5 @@ class Reader:
         return {key: raw for key, raw in self.payload.members(*path).items() if key in left}
 
     def metadata(self, event: Mapping[str, Any]) -> str | None:
-        """Return the metadata of an event."""
+        """Return the unknown members of an event as metadata, or None."""
         return as_object(self.rest(event, (), EVENT_FIELDS))

@@ -1,4 +1,4 @@
-"""Check Responses events against the requirements of official clients, so that repair rewrites what they misread.
+"""Checks Responses events against the requirements of official clients, so that repair rewrites what they misread.
 
 openai-python and openai-node store one item at each output index and one part at each position of an item. They raise
 if an event does not match what they stored, if its item or part was not added before, or if an item's id changes. Their
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from streamweld._pure.model.output import Output
 
 _MAX_ITEMS: Final = 4096  # maximum number of items to store
-_MAX_AT_INDEX: Final = 16  # maximum number of further items to store at one index
-_MAX_PARTS: Final = 4096  # maximum number of content parts to store; further parts are not checked
+_MAX_AT_INDEX: Final = 16  # maximum number of additional items to store at one index
+_MAX_PARTS: Final = 4096  # maximum number of content parts to store; any further parts are not checked
 _BY_CALL_ID: Final = ("function_call", "custom_tool_call", "shell_call", "shell_call_output")
-_RESULT: Final = "_output"  # suffix of the result types; results are complete when they are added
-_WITHOUT_ID: Final = ("function_call", "custom_tool_call")  # types of items that need no id
+_RESULT: Final = "_output"  # suffix of result types; a result is complete when it is added
+_WITHOUT_ID: Final = ("function_call", "custom_tool_call")  # item types that do not need an id
 _MESSAGE_PARTS: Final = ("output_text", "refusal")  # types of the parts of a message
 _LIFECYCLE: Final = ("created", "queued", "in_progress", "completed", "failed", "incomplete")
 _EVENTS: Final = frozenset(f"response.{name}" for name in _LIFECYCLE)
 _UNDER_WAY: Final = ("response.queued", "response.in_progress")
-# Families of events about one item, with the type that the item must have.
+# The type of the items that each family of events addresses.
 _ITEM_TYPES: Final = {
     "output_text": "message",
     "output_text.annotation": "message",
@@ -48,7 +48,7 @@ _ITEM_TYPES: Final = {
     "image_generation_call": "image_generation_call",
 }
 _OTHER_NAMES: Final = ("text", "function_call.arguments")  # event families that clients expect under another name
-# Families of events about one part of an item, with the type that the part must have.
+# The type of the content parts that each family of events addresses.
 _PART_TYPES: Final = {
     "output_text": "output_text",
     "output_text.annotation": "output_text",
@@ -56,7 +56,8 @@ _PART_TYPES: Final = {
     "reasoning_text": "reasoning_text",
 }
 
-# How the response was opened: not yet, by an event from the source, or by an opening event that repair inserts.
+# How the response was opened. `none`: not yet. `sent`: by an event of the source. `ours`: by an event that repair
+# inserts.
 _Opening: TypeAlias = Literal["none", "sent", "ours"]
 
 
@@ -81,12 +82,12 @@ def _is_changed(known: AddedItem, item: AddedItem) -> bool:
 
 
 def _identity(item: AddedItem) -> tuple[str | None, str | None, str | None]:
-    """Return what clients compare to find an item in the final output."""
+    """Return the values that clients compare to find an item in the final output: its type, id, and call id."""
     return item.kind, None if item.kind in _BY_CALL_ID else item.id, item.call_id
 
 
 def _names(item: AddedItem) -> Iterable[tuple[str | None, str]]:
-    """Return the keys by which clients find an item. No other item may have the same keys."""
+    """Return the keys by which clients find the item. No other item may have any of these keys."""
     if item.id:
         yield None, item.id
     if item.kind in _BY_CALL_ID and item.call_id:
@@ -103,11 +104,11 @@ class Readers:
         self._opening: _Opening = "none"
         self._id: str | None = None
         self._items = out.added
-        self._names: dict[tuple[str | None, str], int] = {}  # index of each item, by the keys by which clients find it
-        self._parts = 0  # number of content parts of all items
+        self._names: dict[tuple[str | None, str], int] = {}  # index of each item, by its keys
+        self._parts = 0  # number of content parts in all items
 
     def event(self, kind: str, event: Mapping[str, Any]) -> None:
-        """Check an event of a response."""
+        """Mark the event as misread if official clients would not interpret it correctly, and store what they store."""
         if not _word(event, "type"):
             self._out.mark_misread("other_member")  # clients do not read the name of the event
         if self._opening == "none":
@@ -216,7 +217,7 @@ class Readers:
             self._items[index] = added
 
     def _keep(self, index: int, item: AddedItem) -> None:
-        """Store a new item as clients do, if clients accept it."""
+        """Store a new item. Mark the event as misread if the item lacks an id or another item has the same one."""
         if len(self._items) >= _MAX_ITEMS:
             return
         self._items[index] = item
@@ -251,7 +252,10 @@ class Readers:
             self._out.on_item(index, item)
 
     def _item(self, event: Mapping[str, Any], kind: str) -> AddedItem | None:
-        """Return the item that an event addresses, and request a rewrite if clients cannot find the item."""
+        """Return the item that an event addresses.
+
+        If clients cannot find it, mark the event as misread and return None.
+        """
         index = _index(event, "output_index")
         item = None if index is None else self._items.get(index)
         if item is None:
@@ -310,8 +314,9 @@ class Readers:
                 part.annotations += adds
 
     def _position(self, event: Mapping[str, Any], key: str, count: int, *, adds: bool = False) -> int | None:
-        """Return the position that an event addresses among `count` parts. An event that adds a part addresses the next
-        position.
+        """Return the position that an event addresses among `count` parts, or None if the position is wrong.
+
+        An event that adds a part must address the next position.
         """
         position = _index(event, key)
         if position is None:

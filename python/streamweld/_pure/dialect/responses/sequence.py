@@ -1,7 +1,7 @@
-"""Distinguishes a repeated event from an event that only has the same `sequence_number`.
+"""Distinguishes events that are replayed from different events that have the same `sequence_number`.
 
-A stream that is resumed or replayed repeats events with their numbers; a gateway that hard-codes the number does not
-repeat events. Exact duplicates are therefore dropped until a number occurs with two different contents.
+A stream that is resumed or replayed repeats events with their `sequence_number`; a gateway that hard-codes the number
+does not repeat events. Exact duplicates are therefore dropped until a number occurs with two different contents.
 """
 
 from __future__ import annotations
@@ -12,25 +12,28 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from streamweld._pure.model.output import Output
 
-# Number of events to remember. Replayed events before this window are treated as new events; they are still reconciled
-# by item ids and the terminal output.
+# Number of events to remember. Replayed events before this window are treated as new events; the assembler still
+# matches them by item ids and the terminal output.
 WINDOW = 16_384
 
 
 class Sequence:
-    """The sequence numbers of one stream, as long as they can be trusted."""
+    """Sequence numbers of one stream, as long as they can be trusted."""
 
     __slots__ = ("_order", "_out", "_reported", "_seen", "_trusted")
 
     def __init__(self, out: Output) -> None:
         self._out = out
-        self._seen: dict[int, int] = {}  # number -> hash of the payload
+        self._seen: dict[int, int] = {}  # hash of the payload by number
         self._order: deque[int] = deque()  # numbers in order of arrival
         self._trusted = True
         self._reported = False
 
     def is_replayed(self, number: object, text: str) -> bool:
-        """Return whether exactly this event has been seen before. A number that is not an integer is ignored."""
+        """Return whether an event with this number and content has been seen before.
+
+        A number that is not an integer is ignored.
+        """
         if type(number) is not int:
             return False
         self._out.sequence = number

@@ -1,6 +1,6 @@
-"""The names used by the Responses dialect: the tables in `_spec/dialects.json`, in the form that the decoder needs.
+"""The tables of the Responses dialect from `_spec/dialects.json`, in the form that the decoder needs.
 
-No other module defines names, so both backends use the same names.
+No other module of this dialect defines event or member tables.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FACTS: Mapping[str, Any] = DIALECTS["responses"]
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """The classification of a piece of text: kind of item, channel, and kind of reasoning."""
+    """Classification of a piece of text: the kind of its item, its channel, and the kind of reasoning."""
 
     item: ItemKind
     channel: Channel
@@ -33,9 +33,9 @@ class Sort:
 
 @dataclass(frozen=True, slots=True)
 class TextEvent:
-    """An event with text.
+    """An event that contains text.
 
-    `position`: the index of the part within the item. `member`: the member that contains the text.
+    `position`: the member that contains the part's index in its item. `member`: the member that contains the text.
     """
 
     sort: Sort
@@ -45,16 +45,16 @@ class TextEvent:
 
 @dataclass(frozen=True, slots=True)
 class CallType:
-    """An item type that is a call. `name`: the tool's name, if the type determines it."""
+    """An item type that is a tool call. `name`: the tool's name, if the type determines it."""
 
     type: str
     name: str | None
-    members: tuple[str, ...]  # members of the item that form the arguments
-    wrapped: bool  # the arguments are an object of these members
-    custom: bool  # free-form text
-    provider: bool  # run by the provider
-    modelled: frozenset[str]  # members of the item that are not metadata
-    results: tuple[str, ...]  # members of the item with its result: the output, then the error
+    members: tuple[str, ...]  # members of the item that make up the arguments
+    wrapped: bool  # whether the arguments are an object that consists of these members
+    custom: bool  # whether the arguments are free-form text
+    provider: bool  # whether the provider runs the call
+    modelled: frozenset[str]  # members of the item that are not kept as metadata
+    results: tuple[str, ...]  # members of the item that contain its result: output, error
 
 
 TEXT = Sort("message", "text", "raw")
@@ -67,11 +67,11 @@ COUNTS = counts_of(_FACTS["usage"])
 OPENINGS = frozenset[str](_FACTS["opening_events"])
 TERMINALS: Mapping[str, str] = _FACTS["terminal_events"]
 STATUSES = frozenset[str](_FACTS["terminal_statuses"])
-# Members that some gateways send instead of the documented member with the arguments, or instead of `delta`.
+# Names that some gateways use instead of the documented member with the arguments, and instead of `delta`.
 OTHER_ARGUMENTS: tuple[str, ...] = tuple(_FACTS["other_arguments"])
 OTHER_DELTAS: tuple[str, ...] = tuple(_FACTS["other_deltas"])
-FINISHED_STATUSES = frozenset[str](_FACTS["finished_statuses"])  # statuses of a call that is whole
-CUT_STATUSES = frozenset[str](_FACTS["cut_statuses"])  # statuses of a call that was cut off
+FINISHED_STATUSES = frozenset[str](_FACTS["finished_statuses"])  # statuses of a call with complete arguments
+CUT_STATUSES = frozenset[str](_FACTS["cut_statuses"])  # statuses of a call whose arguments were cut off
 ERRORS = frozenset[str](_FACTS["error_events"])
 KEEP_ALIVE = frozenset[str](_FACTS["keepalive_events"])
 TEXT_DELTAS = {
@@ -86,7 +86,7 @@ ARGUMENT_VALUES: Mapping[str, str] = _FACTS["argument_values"]
 PROVIDER_TOOLS = frozenset[str](_FACTS["provider_tools"])  # free-form tools that the provider runs (xAI)
 RESPONSE_EVENTS = frozenset[str](
     _FACTS["answers"]
-)  # item types that may be the last item of a response, in addition to client calls
+)  # item types with which a response may end, in addition to client calls
 RESULTS = frozenset[str](_FACTS["result_types"])
 RESULT_MEMBERS: Mapping[str, str] = _FACTS["result_members"]
 PROGRESS = frozenset[str](_FACTS["progress_events"])
@@ -116,7 +116,7 @@ def _call_type(name: str, members: tuple[str, ...]) -> CallType:
         wrapped=name in _FACTS["wrapped_calls"],
         custom=name in _FACTS["custom_calls"],
         provider=name in _FACTS["provider_calls"],
-        # The type of every call except a plain function call is kept, because the item is sent back in a later turn.
+        # The type of any call except a plain function call is kept, because clients send the item back in a later turn.
         modelled=frozenset({"id", "call_id", "name", *members, *results, *({"type"} if plain else ())}),
         results=results,
     )
@@ -126,7 +126,10 @@ CALLS = {name: _call_type(name, members) for name, members in _FACTS["call_types
 
 
 def is_read(path: Path) -> bool:
-    """Return whether the decoder reads the member at `path` in an event."""
+    """Return whether the decoder reads the member at `path` in an event.
+
+    Duplicates of other members are not reported.
+    """
     if path[0] == "response" and len(path) > 1:
         return is_read_of_response(path[1:])
     return _is_read(path, EVENT_FIELDS)

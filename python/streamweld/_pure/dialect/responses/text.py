@@ -1,4 +1,4 @@
-"""Decodes the text of a Responses stream: deltas, their final values, content parts, summaries and annotations.
+"""Decodes the text of a Responses stream: deltas, final values, content parts, summaries, and annotations.
 
 Determines where in an event the text is. The assembler determines which part the text belongs to.
 """
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from streamweld._pure.json.members import Raw
     from streamweld._pure.json.scanner import Path
 
-_REMEMBERED = 4096  # maximum number of items whose annotations and closed parts are remembered
+_REMEMBERED = 4096  # maximum number of items for which annotation counts and closed parts are stored
 
 _DELTA_MEMBERS = ("text", "content", "delta", "refusal")  # members with the text of a delta that is an object
 
 _Key = int | str | None
-_Part = str | dict[str, Any]  # some gateways send only the text
+_Part = str | dict[str, Any]  # some gateways send only a string
 
 
 class TextReader:
@@ -51,19 +51,18 @@ class TextReader:
         self._assembler = assembler
         self._annotated: dict[_Key, dict[int | None, int]] = {}  # number of annotations received for each part
         self._closed: dict[_Key, set[int | None]] = {}  # parts that are closed
-        # Members of the last announced message other than its content (such as `phase`). They become metadata of its
-        # parts.
+        # Unknown members of the last announced message (such as `phase`). They become metadata of the message's parts.
         self._members: Raw = {}
         self._members_of: _Key = None
         self._carried = True
-        self._indexes = ContentIndexes()  # positions by `content_index`
+        self._indexes = ContentIndexes()  # part positions by `content_index`
         self._summary_indexes = ContentIndexes()
         self.has_text = False  # whether text of a message has arrived
 
     # Text events
 
     def delta(self, event: Mapping[str, Any], reader: Reader) -> None:
-        """Handle `response.output_text.delta` and similar events."""
+        """Handle `response.output_text.delta` and the other text deltas."""
         facts = TEXT_DELTAS[reader.kind]
         sort = facts.sort
         text = _delta_text(event, facts.member, reader)
@@ -81,7 +80,10 @@ class TextReader:
         self._assembler.part_text(0, sort.item, address, sort.channel, sort.reasoning, text, metadata)
 
     def recovered(self, event: Mapping[str, Any], reader: Reader, address: Address) -> None:
-        """Emit the text of a delta after a broken document. The ids in it are not trusted."""
+        """Append the message text of a delta that follows a broken document.
+
+        Its ids are ignored, because they may be wrong.
+        """
         sort = TEXT_DELTAS[reader.kind].sort
         text = _delta_text(event, "delta", reader)
         if text and sort.item == "message":
@@ -90,7 +92,7 @@ class TextReader:
     def value(self, event: Mapping[str, Any], reader: Reader) -> None:
         """Handle `response.output_text.done` and similar events, which contain the complete text.
 
-        The part is closed with its content part or its item.
+        The part closes later, together with its content part or item.
         """
         facts = TEXT_VALUES[reader.kind]
         sort = facts.sort
@@ -105,7 +107,7 @@ class TextReader:
     def part(self, event: Mapping[str, Any], reader: Reader, *, summary: bool, closes: bool) -> bool:
         """Handle `content_part` and `reasoning_summary_part` events (added and done).
 
-        Return False if the type is unknown.
+        Return False for a part of unknown type.
         """
         part = reader.notes.an_object(event, (), "part")
         if part is None:
@@ -145,7 +147,7 @@ class TextReader:
         self._count(address, 1)
 
     def _with_position(self, sent: Address, reader: Reader, sort: Sort, purpose: Purpose) -> Address:
-        """Return an event's address, with the position of its part as the index."""
+        """Return the address with the part's index replaced by the part's position in its item."""
         position = self._content_indexes(sort).of(sent, sort.channel, purpose)
         if position == sent.sub:
             return sent
@@ -156,7 +158,7 @@ class TextReader:
         return self._summary_indexes if sort.reasoning == "summary" else self._indexes
 
     def top_level(self, response: Mapping[str, Any], reader: Reader) -> None:
-        """Emit the `output_text` of a finished response that has no other text."""
+        """Emit the `output_text` member of a finished response that has no other text."""
         text = response.get("output_text")
         if self.has_text or not isinstance(text, str) or not text:
             return
@@ -171,7 +173,7 @@ class TextReader:
     # The content of an item
 
     def open_content(self, item: Mapping[str, Any], path: Path, reader: Reader, address: Address, members: Raw) -> None:
-        """Emit the content in an item's announcement. `members`: the item's members other than its content."""
+        """Open the parts whose text an announced item already contains. `members`: the item's unknown members."""
         self._members = members
         self._carried = not members
         key = self._members_of = _key(address)
@@ -192,10 +194,12 @@ class TextReader:
     def close_content(
         self, item: Mapping[str, Any], path: Path, reader: Reader, address: Address, members: Raw, *, again: bool
     ) -> Raw:
-        """Emit the content of a complete item. `again`: the item is in the terminal output, which repeats items.
+        """Close the parts of a complete item.
 
-        Return those of `members` that were not emitted when the item was opened. If a message was never announced, they
-        become metadata of its first part.
+        `again`: whether the item is in the terminal output, which repeats items. `members`: the item's unknown members.
+
+        Return those of `members` that were not reported when the item opened. If a message was never announced, they
+        become metadata of its first part instead.
         """
         announced = self._members_of == _key(address)
         entries: list[ListedPart] = []
@@ -222,13 +226,15 @@ class TextReader:
         return {key: raw for key, raw in members.items() if known.get(key) != raw}
 
     def _annotations(self, part: Mapping[str, Any], path: Path, reader: Reader, address: Address, sort: Sort) -> None:
-        """Emit the annotations in a list that were not already sent separately."""
+        """Emit the annotations in a part's list that have not been received before."""
         raw = self._new_annotations(part, path, reader, address)
         if raw is not None:
             self._assembler.part_attributes(0, sort.item, address, sort.channel, raw, None, None, None)
 
     def _new_annotations(self, part: Mapping[str, Any], path: Path, reader: Reader, address: Address) -> str | None:
-        """Return the new annotations in a list as a JSON array, or None."""
+        """Return the annotations in a part's list that have not been received before, as a JSON array, or None if there
+        are none.
+        """
         listed = part.get("annotations")
         if not is_array(listed):
             if listed is not None:
@@ -264,8 +270,9 @@ def _key(address: Address) -> _Key:
 
 
 def _sorted(part: Mapping[str, Any], default: Sort | None) -> tuple[Sort | None, str]:
-    """Return the `Sort` of a content part and the name of the member with its text. `default` overrides the `Sort` of
-    the type. Without it, the `Sort` of an unknown type is None.
+    """Return the `Sort` of a content part that arrived in a separate event, and the name of the member with its text.
+
+    `default` overrides the `Sort` of the type. If it is None, the `Sort` of an unknown type is None.
     """
     kind = part.get("type")
     if not isinstance(kind, str):
@@ -277,7 +284,7 @@ def _sorted(part: Mapping[str, Any], default: Sort | None) -> tuple[Sort | None,
 
 
 def _content(item: Mapping[str, Any], path: Path, reader: Reader) -> Iterator[tuple[Sort, _Part, Path, int]]:
-    """Yield every part of an item that contains text: classification, part, path, position."""
+    """Yield every part of an item that contains text: its `Sort`, the part, its path, and its position."""
     reasons = item.get("type") == "reasoning"
     plain = {"summary": SUMMARY, "content": CONTENT["reasoning_text" if reasons else "output_text"][0]}
     for member, sort in plain.items():
@@ -294,7 +301,7 @@ def _content(item: Mapping[str, Any], path: Path, reader: Reader) -> Iterator[tu
                 if kind is None or (member == "summary" and isinstance(kind, str)):
                     yield sort, part, here, position
                 elif isinstance(kind, str) and kind in CONTENT:
-                    # Text in a reasoning item is reasoning, whatever the type of its part.
+                    # Text inside a reasoning item is reasoning, regardless of the type of its part.
                     own = CONTENT[kind][0]
                     yield (sort if reasons and own.item == "message" else own), part, here, position
                 elif not isinstance(kind, str):
@@ -304,14 +311,14 @@ def _content(item: Mapping[str, Any], path: Path, reader: Reader) -> Iterator[tu
 
 
 def _delta_text(event: Mapping[str, Any], member: str, reader: Reader) -> str | None:
-    """Return the text of a delta. If the member is an object, return the text inside it."""
+    """Return the text of a delta. Some gateways send an object that contains the text."""
     inner = event.get(member)
     if is_object(inner):
         reader.notes.shape((member,))
         text = next((inner[key] for key in _DELTA_MEMBERS if isinstance(inner.get(key), str)), None)
         return text if isinstance(text, str) else None
     if inner is None and isinstance(event.get("text"), str):
-        member = "text"  # some gateways use the member name of the final events
+        member = "text"  # final events use this member, and so do some gateways for deltas
     return reader.text(event, (), member)
 
 

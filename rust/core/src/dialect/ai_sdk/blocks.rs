@@ -1,10 +1,10 @@
-//! Decodes text and reasoning blocks of an AI SDK stream: start, deltas and end, paired by an id that is valid within
-//! one step.
+//! Decodes text and reasoning blocks of an AI SDK stream. The opening part, the deltas, and the closing part of a block
+//! have the same id, which is valid within one step.
 //!
 //! Provider-level parts and UI message chunks have the same form. Providers number blocks within a step, so the id `0`
-//! is reused in the next step. Provider metadata on a start, a delta or an end belongs to the whole part:
-//! `anthropic.signature` is sent with an empty delta, and `openai.itemId` and `reasoningEncryptedContent` with the
-//! start and the end.
+//! is reused in the next step. Provider metadata in any of these parts belongs to the whole block:
+//! `anthropic.signature` is sent with an empty delta, and `openai.itemId` and `reasoningEncryptedContent` in the
+//! opening and closing parts.
 
 use crate::dialect::ai_sdk::part::Provider;
 use crate::dialect::ai_sdk::part::TypedPart;
@@ -19,7 +19,7 @@ use crate::model::delta::PartAttributes;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// The channel of a block.
+/// What a block contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Holds {
     Text,
@@ -58,7 +58,8 @@ impl Block<'_> {
         self.provider.metadata.as_deref()
     }
 
-    /// Emits the attributes that must be sent back in a later turn.
+    /// Emits the signature, the encrypted content, and the metadata of the block. Clients must send them back in a
+    /// later turn.
     fn attributes(&self, wire: &mut DecodeContext<'_, '_>, metadata: Option<&str>) -> ParseResult {
         let mut attributes = PartAttributes {
             metadata,
@@ -84,12 +85,12 @@ impl Block<'_> {
 pub(crate) struct BlockReader {
     /// Ids of open reasoning blocks without readable text.
     redacted: HashSet<String>,
-    /// Ids of the blocks that have started but not ended.
+    /// Ids of the open blocks.
     open: HashSet<(Holds, String)>,
 }
 
 impl BlockReader {
-    /// Forgets all ids, because the next step may reuse them.
+    /// Discards all ids, because the next step may reuse them.
     pub(crate) fn forget(&mut self) {
         self.redacted.clear();
         self.open.clear();
@@ -113,7 +114,7 @@ impl BlockReader {
         block.attributes(wire, None)
     }
 
-    /// Emits a delta. `spellings`: possible names of the text member.
+    /// Emits a delta. `spellings`: possible names of the member with the text.
     pub(crate) fn delta(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

@@ -1,4 +1,4 @@
-//! Reads one typed object of an AI SDK stream: its ids, text and flags, and its `providerMetadata`.
+//! Reads one typed object of an AI SDK stream: its ids, text, and flags, and its `providerMetadata`.
 //!
 //! Provider-level parts and UI message chunks are different protocols, but both consist of objects with a `type`, and
 //! both contain `providerMetadata`: an object with one member per provider, in that provider's own format.
@@ -35,13 +35,13 @@ use std::collections::HashSet;
 
 const PROVIDER: &str = "providerMetadata";
 const COMMON: [&str; 2] = ["type", PROVIDER];
-/// Maximum number of members whose keys are compared pairwise.
+/// Objects with at most this many members are searched for duplicate keys by comparing all pairs.
 const FEW: usize = 16;
 
 /// The data of one dialect in `_spec/dialects.json`.
 #[derive(Debug)]
 pub(crate) struct Schema {
-    /// Sorted by name.
+    /// The known types, sorted by name.
     types: Vec<Type>,
     nothing: Type,
     /// Keys whose duplicates are reported.
@@ -56,9 +56,9 @@ pub(crate) struct Schema {
 pub(crate) struct Type {
     name: &'static str,
     modelled: Vec<&'static str>,
-    /// True for types that come before, between or after the content.
+    /// True if parts of this type come before, between, or after the content. Any other part causes the start event.
     pub(crate) frames: bool,
-    /// True for types that are still used after a broken document.
+    /// True if parts of this type are decoded even if they follow a broken document.
     pub(crate) recovered: bool,
 }
 
@@ -123,7 +123,7 @@ impl Schema {
         found.unwrap_or(&self.nothing)
     }
 
-    /// Returns the meaning of a finish reason from the dialect's table.
+    /// Returns the meaning of a finish reason, such as `natural` or `length`, or `None` if it is unknown.
     pub(crate) fn reason(&self, raw: &str) -> Option<&'static str> {
         meaning(self.dialect, raw)
     }
@@ -163,7 +163,6 @@ impl<'a> TypedPart<'_, 'a> {
         self.object.get(key)
     }
 
-    /// Returns a member unless it is null.
     pub(crate) fn present(&self, key: &str) -> Slot<'a> {
         self.object.present(key)
     }
@@ -180,13 +179,14 @@ impl<'a> TypedPart<'_, 'a> {
         text
     }
 
-    /// Returns the string's text unless it is blank.
+    /// Returns the text of a string, or `None` if it is blank or not a string.
     pub(crate) fn text_of(&mut self, slot: Slot<'a>) -> Option<Cow<'a, str>> {
         let text = text(slot?).filter(|text| !is_blank(text))?;
         Some(self.clean(text))
     }
 
-    /// Returns the first id that is present: a non-blank string as sent, or a number as written.
+    /// Returns the first member in `keys` that is an id, as text. An id is a string that is not blank, or a number,
+    /// which keeps the digits of the payload.
     pub(crate) fn identity(&mut self, keys: &[&str]) -> Option<Cow<'a, str>> {
         for key in keys {
             let Some(raw) = self.present(key) else {
@@ -204,7 +204,7 @@ impl<'a> TypedPart<'_, 'a> {
         None
     }
 
-    /// Returns a descriptive string (a name, a title, a URL) unless it is blank.
+    /// Returns a descriptive string (a name, a title, a URL), or `None` if it is absent or blank.
     pub(crate) fn words(&mut self, key: &str) -> Option<Cow<'a, str>> {
         let raw = self.present(key)?;
         if raw.kind != Kind::String {
@@ -213,7 +213,8 @@ impl<'a> TypedPart<'_, 'a> {
         self.text_of(Some(raw))
     }
 
-    /// Returns the text of the first of these members that is present. The text may contain halves of surrogate pairs.
+    /// Returns the text of the first member in `keys` that is present, or an empty text. The text may begin or end with
+    /// half of a surrogate pair.
     pub(crate) fn text(&mut self, keys: &[&str]) -> Text<'a> {
         let found = keys.iter().find_map(|key| Some((key, self.present(key)?)));
         let Some((key, raw)) = found else {
@@ -235,13 +236,14 @@ impl<'a> TypedPart<'_, 'a> {
         raw.kind == Kind::True
     }
 
-    /// Returns the JSON text of the first of these members that is present and not null.
+    /// Returns the JSON of the first member in `keys` that is neither absent nor null.
     pub(crate) fn json(&self, keys: &[&str]) -> Option<&'a str> {
         let mut found = keys.iter().filter_map(|key| self.present(key));
         Some(found.next()?.text)
     }
 
-    /// Returns the member if it is an object. Records an anomaly if the value has any other type.
+    /// Returns the value of a member, or `None` if it is not an object. Any other value except null is recorded as an
+    /// anomaly.
     pub(crate) fn an_object(&mut self, key: &str) -> Option<Raw<'a>> {
         let raw = self.present(key)?;
         if raw.kind != Kind::Object {
@@ -251,7 +253,8 @@ impl<'a> TypedPart<'_, 'a> {
         Some(raw)
     }
 
-    /// Returns arguments: a string that contains JSON, or the raw text of a JSON value.
+    /// Returns arguments from the first member in `keys` that is present: a string that contains JSON, or the JSON of
+    /// any other value.
     ///
     /// Providers send a string; `streamText` and the UI protocol forward a parsed value.
     pub(crate) fn document(&self, keys: &[&str]) -> Option<Text<'a>> {
@@ -292,12 +295,12 @@ impl<'a> TypedPart<'_, 'a> {
         }
     }
 
-    /// Returns the metadata as one JSON object.
+    /// Returns the metadata of the part as one JSON object, or `None` if there is none.
     pub(crate) fn metadata(&mut self) -> Option<String> {
         self.provider().metadata
     }
 
-    /// Returns the metadata, with an additional member unless `raw` is `None`.
+    /// Returns the metadata with an additional member, which is omitted if `raw` is `None`.
     pub(crate) fn metadata_with(&mut self, key: &str, raw: Option<&str>) -> Option<String> {
         let known = self.metadata();
         let Some(raw) = raw else {
@@ -316,8 +319,8 @@ impl<'a> TypedPart<'_, 'a> {
         Some(out)
     }
 
-    /// Returns the metadata of a part that comes before, between or after the content. Without `providerMetadata`,
-    /// empty lists and objects are dropped.
+    /// Returns the metadata of a part that comes before, between, or after the content. If the part has no
+    /// `providerMetadata`, empty lists and objects are omitted.
     pub(crate) fn worth_keeping(&mut self) -> Option<String> {
         if self
             .get(PROVIDER)
@@ -345,8 +348,8 @@ impl<'a> TypedPart<'_, 'a> {
         ExtraFields::of(rest.copied().collect())
     }
 
-    /// Returns the first non-empty text that any provider sent under these keys. A stream has one provider, but relays
-    /// add their own members to `providerMetadata`.
+    /// Returns the first non-empty text that any provider sent under one of `keys`. A stream has one provider, but
+    /// relays add their own members to `providerMetadata`.
     fn first(&mut self, providers: &[Vec<Member<'a>>], keys: &[&str]) -> Option<Cow<'a, str>> {
         let mut texts = providers.iter().flat_map(|inner| {
             let texts = keys.iter().filter_map(|key| text(find(inner, key)?));
@@ -357,7 +360,7 @@ impl<'a> TypedPart<'_, 'a> {
     }
 }
 
-/// Reports integers wider than 64 bits, and duplicate keys, before a payload is decoded.
+/// Reports integers that exceed 64 bits, and duplicate keys, before a payload is decoded.
 pub(crate) fn report_document(
     wire: &mut DecodeContext<'_, '_>,
     object: &Object<'_>,
@@ -396,21 +399,21 @@ fn same_key(one: &Member<'_>, other: &Member<'_>) -> bool {
     one.key.raw == other.key.raw
 }
 
-/// Returns the members with duplicate keys removed: each key keeps its first position and its last value.
+/// Returns the members without duplicate keys. Each key keeps its first position and its last value.
 pub(crate) fn once<'a>(members: &[Member<'a>]) -> Vec<Member<'a>> {
     let mut out = ExtraFields::default();
     members.iter().for_each(|member| out.add(*member));
     out.members
 }
 
-/// Returns true if a document after a broken document contains usable data.
+/// Returns true if a document that follows a broken document has usable content or reports an error.
 pub(crate) fn has_usable_data(object: &Object<'_>, schema: &Schema) -> bool {
     let kind = object.string("type");
     kind.is_some_and(|kind| schema.of_type(&kind).recovered) || reports_error(object)
 }
 
-/// Returns true if an object is an error: it has an `error` member, it has a message with a code, or it has no type and
-/// reports a failure.
+/// Returns true if an object reports an error: it has an `error` member, it has a message with a code, or it has no
+/// type and reports a failure in another known shape.
 pub(crate) fn reports_error(object: &Object<'_>) -> bool {
     let has = |name: &str| object.present(name).is_some();
     has("error")
@@ -418,7 +421,7 @@ pub(crate) fn reports_error(object: &Object<'_>) -> bool {
         || (!is_typed(object) && reports_failure(&object.members))
 }
 
-/// Returns true if the object has a type.
+/// Returns true if the object has a type that is a string.
 pub(crate) fn is_typed(object: &Object<'_>) -> bool {
     object
         .get("type")
@@ -430,7 +433,7 @@ pub(crate) fn whole_error<'a>(object: &Object<'a>) -> UpstreamErrorFields<'a> {
     UpstreamErrorFields::of_members(&object.members, object.raw)
 }
 
-/// Appends `"key":raw`.
+/// Appends `"key":raw` to `out`.
 pub(crate) fn write_member(out: &mut String, key: &str, raw: &str) {
     write_string(out, key);
     out.push(':');
@@ -465,7 +468,7 @@ fn is_blank(text: &Text<'_>) -> bool {
     text.lead_low.is_none() && text.tail_high.is_none() && text.body.chars().all(blank)
 }
 
-/// Returns the text of a slot if it is a non-empty string.
+/// Returns the text of a string, or `None` if it is absent, empty, or not a string.
 pub(crate) fn filled<'a>(slot: Slot<'a>) -> Option<Text<'a>> {
     present(slot).and_then(text).filter(|text| !text.is_empty())
 }

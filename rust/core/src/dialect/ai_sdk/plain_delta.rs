@@ -1,4 +1,4 @@
-//! Fast path for an AI SDK delta that contains only its type, id and text, as most payloads do.
+//! Fast path for an AI SDK delta that contains only its type, id, and text, as most payloads do.
 //!
 //! Any other delta is decoded by `part`, which would produce the same result for a plain delta.
 
@@ -19,7 +19,8 @@ pub(crate) struct PlainDelta<'a> {
 }
 
 impl<'a> PlainDelta<'a> {
-    /// Reads a plain delta. Returns `None` if the delta has other members or is unusual in any way.
+    /// Returns the plain delta in an object. Returns `None` if the object has other members, escaped keys, or an empty
+    /// text.
     pub(crate) fn of(object: &Object<'a>) -> Option<PlainDelta<'a>> {
         if object.members.len() != 3 || object.wide_integer {
             return None;

@@ -35,7 +35,7 @@ use crate::model::fault::Fault;
 pub(crate) struct Block<'a, 'b> {
     pub(crate) object: &'b Object<'a>,
     pub(crate) at: Pointer<'b>,
-    /// Event name of the frame that contained the block.
+    /// Name of the event that contained the block.
     pub(crate) event: Option<&'b str>,
     /// Unknown members of the event that contained the block.
     pub(crate) extra: ExtraFields<'a>,
@@ -51,7 +51,7 @@ impl<'a, 'b> Block<'a, 'b> {
         }
     }
 
-    /// Returns the unknown members of the block and of its event.
+    /// Returns the unknown members of the block and of its event as metadata.
     #[inline]
     pub(crate) fn metadata(&self, modelled: &[&str]) -> Option<String> {
         let own = rest(&self.object.members, modelled);
@@ -61,7 +61,7 @@ impl<'a, 'b> Block<'a, 'b> {
         self.extra.and(&own).text()
     }
 
-    /// Passes on a block unchanged.
+    /// Emits the block as unknown content, which the client must send back unchanged in a later turn.
     pub(crate) fn keep(&self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         let raw = self.object.raw.text.as_bytes();
         wire.assembler
@@ -100,11 +100,12 @@ pub(crate) fn open_text<'a>(
     }
 }
 
-/// Members in which some gateways put reasoning text.
+/// Members of a thinking block or delta in which some gateways send the text.
 pub(crate) const THINKING_ELSEWHERE: [&str; 4] =
     ["text", "reasoning", "reasoning_content", "content"];
 
-/// Returns the text of a thinking block or delta, regardless of the member that contains it, and the block's metadata.
+/// Returns the text of a thinking block or delta, and its metadata. The text may be in one of `THINKING_ELSEWHERE`
+/// instead of `thinking`.
 pub(crate) fn thought<'a>(
     wire: &mut DecodeContext<'_, '_>,
     block: &Block<'a, '_>,
@@ -166,7 +167,7 @@ pub(crate) fn open_thinking<'a>(
     wire.assembler.part_attributes(wire.out, part, attributes)
 }
 
-/// The id and the name in a call's block.
+/// The id and the name that a call's block contained.
 #[derive(Debug, Default)]
 pub(crate) struct SentHead {
     pub(crate) id: Option<String>,
@@ -230,17 +231,20 @@ fn call<'a>(
     })
 }
 
-/// The result of `other` for a block that has no part.
+/// What `other` did with a block that has no part.
 #[derive(Debug)]
 pub(crate) enum OtherBlock {
     AsSent,
-    /// A result whose call has a different id in the events. Contains the JSON of the block with that id.
+    /// The block is a result, and the events contain its call with a different id. Contains the JSON of the block with
+    /// that id.
     Renamed(String),
-    /// The content arrives in deltas, and the client must send the block back in a later turn.
+    /// The block is a `compaction` block, whose content arrives in deltas. The client must send it back in a later
+    /// turn.
     Growing(UnknownBlock),
 }
 
-/// Emits a tool's result, or passes on the block unchanged.
+/// Emits the result of a tool, or a block of any other type as unknown content. A `compaction` block is not emitted
+/// yet.
 pub(crate) fn other<'a>(
     wire: &mut DecodeContext<'_, '_>,
     block: &Block<'a, '_>,
@@ -273,8 +277,8 @@ pub(crate) fn other<'a>(
     Ok(OtherBlock::AsSent)
 }
 
-/// Reconciles a block in a complete message with the streamed block. Corrects and completes the streamed block, but
-/// never appends to it.
+/// Compares a block in a complete message with the streamed block. Corrects and completes the streamed block, but never
+/// appends to it.
 pub(crate) fn restate<'a>(
     wire: &mut DecodeContext<'_, '_>,
     block: &Block<'a, '_>,
@@ -306,7 +310,6 @@ pub(crate) fn restate<'a>(
     }
 }
 
-/// Returns the address of the block at an index.
 pub(crate) fn at_index(index: Option<i64>) -> Address<'static> {
     Address {
         index,

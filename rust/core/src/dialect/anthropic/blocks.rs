@@ -1,4 +1,4 @@
-//! Decodes the content blocks of a Messages stream: the start, the deltas and the stop of each block.
+//! Decodes the content blocks of a Messages stream: the opening event, the deltas, and the closing event of each block.
 //!
 //! A block is addressed by its index, even if a gateway misuses indexes. If an index is ambiguous, the assembler
 //! determines which block a delta belongs to.
@@ -54,16 +54,16 @@ use crate::model::spec::Code;
 use crate::model::unmodelled::Unmodelled;
 use std::mem;
 
-/// Maximum number of characters of an unusable index that are reported.
+/// An unusable index is reported with at most this many characters of its JSON text.
 const INDEX_HEAD: usize = 64;
-/// Maximum index when the limit is disabled.
+/// Maximum index if the limit is disabled.
 const INDEX_CAP: u64 = u32::MAX as u64;
 
 /// A block that `message_start` contained.
 #[derive(Debug)]
 pub(crate) struct StartBlock {
     pub(crate) raw: String,
-    /// Event name of the frame that contained the block.
+    /// Name of the event that contained the block.
     pub(crate) event: Option<String>,
 }
 
@@ -71,20 +71,21 @@ pub(crate) struct StartBlock {
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
     max_index: u64,
-    /// Indexes of the open blocks.
+    /// Indexes of the open blocks that have a part.
     open: Set<i64>,
-    /// Index of the latest block, of any type, until it is stopped.
+    /// Index of the latest block, of any type. `None` once the block has been closed.
     pub(crate) open_index: Option<i64>,
-    /// What the deltas of the latest block contain.
+    /// Kind of content that the deltas of the latest block must have. `None` if its type has no deltas of a known type.
     brings: Option<BlockContent>,
-    /// Index of the latest started block.
+    /// Index of the block that was opened last.
     last: Option<i64>,
-    /// True if a turn cannot end with the block that started last.
+    /// True if the block that was opened last cannot be the last block of a turn: it is neither text nor a call to the
+    /// client.
     at_work: bool,
-    /// One more than the highest index of any started block.
+    /// One more than the highest index of any opened block.
     fresh: i64,
     held: Vec<StartBlock>,
-    /// Number of held blocks that have already been handled.
+    /// Number of held blocks that have been emitted or skipped.
     given: usize,
     /// Positions of held blocks that were also streamed.
     restated: LazyBox<Set<usize>>,
@@ -104,7 +105,7 @@ impl Blocks {
         }
     }
 
-    /// Resets the state when a message starts again.
+    /// Resets the state, because `message_start` restarts the message.
     pub(crate) fn begin(&mut self) {
         *self = Blocks {
             max_index: self.max_index,
@@ -112,25 +113,23 @@ impl Blocks {
         };
     }
 
-    /// Returns true if a turn may end with the latest block: it is neither reasoning nor the call or result of a
-    /// provider tool.
+    /// Returns true if the latest block can end a turn, because it is text or a call that the client runs.
     pub(crate) fn ends_with_answer(&self) -> bool {
         !self.at_work
     }
 
-    /// Returns true if an index does not exceed the limit.
     #[inline]
     pub(crate) fn is_within(&self, index: i64) -> bool {
         u64::try_from(index).is_ok_and(|index| index <= self.max_index)
     }
 
-    /// Returns true if no held block is pending, so that a delta affects only its own block.
+    /// Returns true if no held block is pending. A delta then affects only its own block.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.given >= self.held.len()
     }
 
-    /// Returns the index of an event, or `None` if it is missing or unusable.
+    /// Returns the index of an event, or `None` if it is absent or unusable. An unusable index is reported.
     #[inline]
     pub(crate) fn index(
         &self,
@@ -154,8 +153,8 @@ impl Blocks {
         Ok(usable)
     }
 
-    /// Holds the blocks that `message_start` contained. Each held block is used unless an earlier or later
-    /// `content_block_start` has its index.
+    /// Holds the blocks that `message_start` contained. A held block is emitted unless a `content_block_start`, earlier
+    /// or later, has the same index.
     pub(crate) fn hold(&mut self, blocks: Vec<StartBlock>) {
         let streamed = usize::try_from(self.fresh).unwrap_or_default();
         for position in 0..streamed.min(blocks.len()) {
@@ -189,7 +188,7 @@ impl Blocks {
                 wire.out.diagnose(Code::CONTENT_RESTATED, None, "")?;
             }
         }
-        self.left_open(wire, "block_open")?; // clients apply the next stop to the latest block
+        self.left_open(wire, "block_open")?; // clients close the latest block at the next stop event
         if index != self.fresh {
             wire.out.mark_misread("other_index"); // clients append blocks to a list and find them by their index
         }
@@ -206,8 +205,8 @@ impl Blocks {
         self.open(wire, block, index, notes)
     }
 
-    /// Emits the held blocks below an index, or all held blocks. Each emitted block is closed immediately, except the
-    /// block at `stays_open`, to which a delta belongs.
+    /// Emits the held blocks with an index less than `below`, or all held blocks if it is `None`. Each block is closed
+    /// immediately, except the block at `stays_open`, to which a delta belongs.
     fn give(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -244,7 +243,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// Reconciles a block in a complete message with the streamed block. A result that was not streamed is new.
+    /// Compares a block in a complete message with the streamed block. Emits a result that was not streamed.
     pub(crate) fn restate<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -301,7 +300,7 @@ impl Blocks {
             }
             _ => {
                 if self.open.remove(&index) {
-                    // A block that is still open at this index ends here.
+                    // A block with the same index is still open and is closed by this one.
                     close(wire, index, None)?;
                 }
                 wire.out.record_fact(WireFact::Announced(index));
@@ -431,8 +430,8 @@ impl Blocks {
         Ok(true)
     }
 
-    /// Reports a member of a delta that may contain arguments of a call, but is not one that gateways are known to use.
-    /// The call is then not dispatchable unless its arguments arrive elsewhere.
+    /// Reports a member of a delta that may contain arguments of the open call, but is not one that gateways are known
+    /// to use. The call is then not dispatchable unless its arguments arrive elsewhere.
     fn miss_arguments<'a>(
         &self,
         wire: &mut DecodeContext<'_, '_>,
@@ -454,7 +453,7 @@ impl Blocks {
         }
     }
 
-    /// Passes on a delta that no event contains.
+    /// Records a delta for the repair stage, because no event contains it.
     fn keep_delta(
         &self,
         wire: &mut DecodeContext<'_, '_>,
@@ -494,13 +493,13 @@ impl Blocks {
         self.close(wire, index, extra)
     }
 
-    /// Returns true unless the open block contains another kind of content.
+    /// Returns true if no block is open, or if the deltas of the open block must have this kind of content.
     #[inline]
     pub(crate) fn takes(&self, content: BlockContent) -> bool {
         self.open_index.is_none() || self.brings == Some(content)
     }
 
-    /// Checks whether an event addresses the open block.
+    /// Marks the event as misread by clients unless it addresses the open block.
     #[inline]
     pub(crate) fn expect(&self, wire: &mut DecodeContext<'_, '_>, index: Option<i64>) {
         if index.is_none() || index != self.open_index {
@@ -524,7 +523,7 @@ impl Blocks {
         }
         match index {
             Some(index) if self.open.remove(&index) => close(wire, index, extra.text().as_deref()),
-            // The block has an unknown type or has nothing to close.
+            // The type of the block is unknown, or the block was never opened.
             Some(index) => {
                 wire.out.keep(Unmodelled::BlockClosed { index });
                 Ok(())
@@ -533,7 +532,7 @@ impl Blocks {
         }
     }
 
-    /// Emits a `compaction` block once its deltas are complete.
+    /// Emits the `compaction` block, if there is one, because its deltas are complete.
     pub(crate) fn settle(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         match self.kept.take() {
             Some(kept) => kept.settle(wire),
@@ -544,12 +543,12 @@ impl Blocks {
     /// Handles the end of the message, when no block should be open.
     pub(crate) fn end(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.settle(wire)?;
-        self.left_open(wire, "not_closed")?; // clients run a call when its block is stopped
+        self.left_open(wire, "not_closed")?; // clients run a call when its block is closed
         self.open_index = None;
         Ok(())
     }
 
-    /// Reports the latest block if it was not stopped.
+    /// Reports the latest block if it has not been closed.
     #[inline]
     fn left_open(&self, wire: &mut DecodeContext<'_, '_>, reason: &'static str) -> ParseResult {
         let Some(index) = self.open_index else {
@@ -560,13 +559,13 @@ impl Blocks {
             .diagnose(Code::BLOCK_LEFT_OPEN, None, &index.to_string())
     }
 
-    /// Emits the remaining blocks when the message or the input ends.
+    /// Emits the held blocks and the `compaction` block when the message or the input ends.
     pub(crate) fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.give(wire, None, None)?;
         self.settle(wire)
     }
 
-    /// Emits a block of a message that was sent as one document.
+    /// Opens and closes a block of a complete message, which has no deltas.
     pub(crate) fn whole<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -607,7 +606,7 @@ impl BlockContent {
     }
 }
 
-/// Returns true if a block's start already contains content that should arrive in deltas.
+/// Returns true if an opening event contains content that should arrive in deltas.
 fn begins_with_content(block: &[Member<'_>]) -> bool {
     let has = |key, kind| {
         let member = find(block, key).filter(|raw| raw.kind == kind);
@@ -621,7 +620,7 @@ fn begins_with_content(block: &[Member<'_>]) -> bool {
     }
 }
 
-/// Returns true if a number is written as an integer.
+/// Returns true if a number is written without a fraction or an exponent.
 #[inline]
 pub(crate) fn is_plainly_written(raw: Raw<'_>) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_digit() || byte == b'-';

@@ -22,7 +22,7 @@ use crate::model::fault::Fault;
 
 const CALL_HEADS: [&str; 3] = ["id", "tool_use_id", "name"];
 
-/// How the latest call was opened.
+/// What opened the latest call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OpenedBy {
     Block,
@@ -36,12 +36,12 @@ pub(crate) struct CallHead {
     id: Option<String>,
     name: Option<String>,
     opened_by: OpenedBy,
-    /// True if the arguments arrived as an object.
+    /// True once arguments have arrived as an object instead of text.
     is_whole: bool,
 }
 
 impl CallHead {
-    /// Returns the id and name of a call that a block opened.
+    /// Creates the state of a call that a block opened.
     pub(crate) fn of_block(index: i64, sent: SentHead) -> CallHead {
         CallHead {
             index: Some(index),
@@ -52,8 +52,8 @@ impl CallHead {
         }
     }
 
-    /// Returns the address. A call that a delta opened is addressed by its id, because another block may have the same
-    /// index.
+    /// Returns the address of the call. A call that a delta opened is addressed by its id, because another block may
+    /// have the same index.
     fn address(&self) -> Address<'_> {
         match self.opened_by {
             OpenedBy::Block => at_index(self.index),
@@ -64,7 +64,9 @@ impl CallHead {
         }
     }
 
-    /// Returns true if a delta with these members continues the call.
+    /// Returns true if a delta with these members continues the call. If both ids are known, they decide; otherwise,
+    /// the index and the name must not differ. `is_whole`: true if the delta contains complete arguments. Two such
+    /// deltas with a name and without an id are two calls.
     fn takes(
         &self,
         index: Option<i64>,
@@ -96,7 +98,7 @@ impl CallHead {
     }
 }
 
-/// Returns true if a delta of this kind contains a call.
+/// Returns true if deltas of this type contain a call or a piece of one.
 pub(crate) fn is_call_delta(kind: &str) -> bool {
     matches!(
         kind,
@@ -104,7 +106,7 @@ pub(crate) fn is_call_delta(kind: &str) -> bool {
     )
 }
 
-/// Returns true if a delta has any members of a call.
+/// Returns true if a delta has any member of a call.
 pub(crate) fn has_call(delta: &[Member<'_>]) -> bool {
     has_head(delta) || has_any(delta, &CALL_TEXTS)
 }
@@ -118,7 +120,7 @@ fn has_any(delta: &[Member<'_>], keys: &[&str]) -> bool {
     keys.iter().any(|key| present(find(delta, key)).is_some())
 }
 
-/// Handles the delta. Returns true if the delta opened a call.
+/// Handles a delta for which `is_call_delta` is true. Returns true if the delta opened a call.
 pub(crate) fn call_delta<'a>(
     wire: &mut DecodeContext<'_, '_>,
     head: &mut Option<Box<CallHead>>,

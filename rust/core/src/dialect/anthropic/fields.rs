@@ -1,4 +1,4 @@
-//! The known members of a Messages stream, and how to read ids, names and arguments.
+//! The known members of a Messages stream, and how to read ids, names, and arguments.
 //!
 //! The tables are in `_spec/dialects.json`.
 
@@ -29,7 +29,8 @@ use std::sync::LazyLock;
 
 const DIALECT: &str = "anthropic";
 
-/// Members that hold the arguments of a call, in a block or a delta. Clients read only the first one, in a delta.
+/// Members that may contain the arguments of a call, in a block or a delta. Clients read only the first one, in a
+/// delta.
 pub(crate) const CALL_TEXTS: [&str; 7] = [
     "partial_json",
     "input",
@@ -40,7 +41,6 @@ pub(crate) const CALL_TEXTS: [&str; 7] = [
     "json",
 ];
 
-/// Names of members.
 type Fields = Vec<&'static str>;
 
 /// The tables of the dialect.
@@ -97,17 +97,16 @@ fn pairs(key: &str) -> Vec<(&'static str, &'static str)> {
 }
 
 impl Facts {
-    /// Returns the known members of a type of block.
+    /// Returns the known members of a type of block, or an empty list if the type has no part.
     pub(crate) fn block(&self, kind: &str) -> &[&'static str] {
         row(&self.blocks, kind).unwrap_or_default()
     }
 
-    /// Returns the known members of a type of block that has a part.
+    /// Returns the known members of a type of block, or `None` if the type has no part.
     pub(crate) fn modelled_block(&self, kind: &str) -> Option<&[&'static str]> {
         row(&self.blocks, kind)
     }
 
-    /// Returns the known members of a tool result.
     pub(crate) fn result(&self) -> &[&'static str] {
         self.block("*_tool_result")
     }
@@ -118,9 +117,9 @@ impl Facts {
         row(&self.deltas, kind)
     }
 
-    /// Returns the type of a delta. A missing or gateway-specific type is replaced with its standard equivalent.
-    /// `tool_use`, `server_tool_use` and `mcp_tool_use` are the types of deltas that contain a call; an unknown type is
-    /// returned unchanged.
+    /// Returns the type of a delta, in its standard form. A gateway-specific type is replaced, and a missing type is
+    /// derived from the members. For a delta with a call, it may be `tool_use`, `server_tool_use`, or `mcp_tool_use`.
+    /// An unknown type is returned unchanged.
     #[inline]
     pub(crate) fn delta_type<'a>(&self, delta: &[Member<'a>]) -> Cow<'a, str> {
         let kind = type_of(delta);
@@ -137,7 +136,7 @@ impl Facts {
         known.map_or(kind, |(_, name)| Cow::Borrowed(*name))
     }
 
-    /// Returns the type of a block. If a block has no type, its members determine the type.
+    /// Returns the type of a block. If it is missing, derives it from the members, or returns an empty string.
     pub(crate) fn block_type<'a>(&self, block: &[Member<'a>]) -> Cow<'a, str> {
         let kind = type_of(block);
         if !kind.is_empty() {
@@ -152,8 +151,8 @@ impl Facts {
         self.events.contains(&kind)
     }
 
-    /// Returns the event name that official clients need to read an event of this type, or `None` if the event already
-    /// has a suitable name. Clients read any event whose name is in `read_names`.
+    /// Returns the event name that official clients need to read an event of this type, or `None` if its name is
+    /// suitable. Clients read any event whose name is in `read_names`.
     #[inline]
     pub(crate) fn needs_name(&self, kind: &str, name: Option<&str>) -> Option<&'static str> {
         let read = |wanted: &str| self.read_names.iter().find(|name| **name == wanted);
@@ -163,7 +162,7 @@ impl Facts {
         read(kind).copied()
     }
 
-    /// Returns the meaning of a stop reason.
+    /// Returns the meaning of a stop reason, such as `natural` or `length`, or `None` if it is unknown.
     pub(crate) fn reason(&self, raw: &str) -> Option<&'static str> {
         meaning(DIALECT, raw)
     }
@@ -174,7 +173,7 @@ fn row<'t>(table: &'t [(&'static str, Fields)], kind: &str) -> Option<&'t [&'sta
     row.map(|(_, fields)| fields.as_slice())
 }
 
-/// Marks the event if an object of the type `name` lacks members that clients need.
+/// Marks the event for repair if an object of the type `name` lacks members that clients need.
 #[inline]
 pub(crate) fn check(wire: &mut DecodeContext<'_, '_>, name: &str, members: &[Member<'_>]) {
     if wire.out.wants_wire_facts() && !FACTS.clients.suit(name, members) {
@@ -182,7 +181,7 @@ pub(crate) fn check(wire: &mut DecodeContext<'_, '_>, name: &str, members: &[Mem
     }
 }
 
-/// Returns the unknown members of one object.
+/// Returns the members that are not listed in `modelled`, as metadata.
 #[inline]
 pub(crate) fn rest<'a>(members: &[Member<'a>], modelled: &[&str]) -> ExtraFields<'a> {
     let known = |member: &Member<'_>| modelled.iter().any(|name| member.key.is(name));
@@ -194,7 +193,7 @@ pub(crate) fn rest<'a>(members: &[Member<'a>], modelled: &[&str]) -> ExtraFields
     ExtraFields::of(rest)
 }
 
-/// Returns the unknown members of one object as a JSON object, except those that are null. A repeated key has the
+/// Returns the members that are not null and not listed in `modelled`, as a JSON object. A duplicate key has the
 /// position of its last value.
 pub(crate) fn unknown_members(members: &[Member<'_>], modelled: &[&str]) -> String {
     let mut names = HashSet::new();
@@ -219,13 +218,14 @@ pub(crate) fn unknown_members(members: &[Member<'_>], modelled: &[&str]) -> Stri
     out
 }
 
-/// Returns the `type` of an event, a block or a delta, or an empty string.
+/// Returns the `type` of an event, a block, or a delta, or an empty string.
 #[inline]
 pub(crate) fn type_of<'a>(members: &[Member<'a>]) -> Cow<'a, str> {
     find(members, "type").and_then(string).unwrap_or_default()
 }
 
-/// Returns the id exactly as sent (a number as written), or `None`.
+/// Returns the id as text, or `None` if it is absent, blank, or a placeholder. A numeric id keeps the digits of the
+/// payload.
 pub(crate) fn an_id<'a>(
     holder: &[Member<'a>],
     at: Pointer<'_>,
@@ -258,15 +258,14 @@ pub(crate) fn a_name<'a>(
     (!is_blank(&name)).then(|| notes.clean(name))
 }
 
-/// Returns true if the text contains only whitespace.
 pub(crate) fn is_blank(text: &Text<'_>) -> bool {
     text.lead_low.is_none()
         && text.tail_high.is_none()
         && text.body.trim_matches(is_white).is_empty()
 }
 
-/// Returns arguments as text, regardless of the type in which they were sent. An empty object only opens the call, so
-/// it is ignored.
+/// Returns arguments of any JSON type as text, or `None` if they are absent, blank, or an empty object. Gateways send
+/// an empty object only to open a call.
 pub(crate) fn arguments<'a>(holder: &[Member<'a>], key: &str) -> Option<Text<'a>> {
     let raw = present(find(holder, key))?;
     match raw.kind {
@@ -276,7 +275,7 @@ pub(crate) fn arguments<'a>(holder: &[Member<'a>], key: &str) -> Option<Text<'a>
     }
 }
 
-/// Returns the first member with arguments, and its name.
+/// Returns the name and value of the first member of `CALL_TEXTS` that is not empty, or `None`.
 pub(crate) fn call_text<'a>(delta: &[Member<'a>]) -> Option<(&'static str, Text<'a>)> {
     CALL_TEXTS.into_iter().find_map(|name| {
         let piece = find(delta, name).and_then(text);
@@ -285,13 +284,14 @@ pub(crate) fn call_text<'a>(delta: &[Member<'a>]) -> Option<(&'static str, Text<
     })
 }
 
-/// Returns an array as sent, unless it is empty.
+/// Returns the JSON of an array, or `None` if it is absent or empty.
 pub(crate) fn filled<'a>(holder: &[Member<'a>], key: &str) -> Option<&'a str> {
     let raw = find(holder, key)?;
     first_item(raw).map(|_| raw.text)
 }
 
-/// Returns true if the decoder reads the member at `path` in an event or a complete message.
+/// Returns true if the decoder reads the member at `path` in an event or a complete message. Duplicates of other
+/// members are not reported.
 pub(crate) fn is_read(path: &[Option<&str>]) -> bool {
     let facts = &*FACTS;
     let is_block =

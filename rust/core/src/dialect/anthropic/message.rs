@@ -1,5 +1,5 @@
-//! Decodes the message-level events of a Messages stream: the start, the delta, complete messages, usage and the stop
-//! reason.
+//! Decodes the events that concern the whole message: `message_start`, `message_delta`, complete messages, the usage,
+//! and the stop reason.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -153,7 +153,7 @@ impl Anthropic {
         Ok(())
     }
 
-    /// Decodes a complete message, sent instead of a stream or as a repetition of it.
+    /// Decodes a complete message, which is sent instead of a stream or repeats it.
     pub(crate) fn whole<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -221,7 +221,7 @@ impl Anthropic {
     }
 }
 
-/// Passes on the unknown members of an object, and the members of its usage.
+/// Records the unknown members of an object, and all members of its usage, for the repair stage.
 fn keep(
     wire: &mut DecodeContext<'_, '_>,
     of: MembersOf,
@@ -238,7 +238,7 @@ fn keep(
     }
 }
 
-/// Returns the blocks of a message, each with its position.
+/// Returns the blocks of a message, each with its position in the list.
 fn content<'a>(
     message: &[Member<'a>],
     at: Pointer<'_>,

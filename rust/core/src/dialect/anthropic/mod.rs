@@ -1,7 +1,7 @@
 //! Decodes Anthropic Messages streams, and complete `type: message` bodies, into wire deltas.
 //!
-//! Handles the events of a stream in the order in which they arrive. `message` decodes the message itself, `blocks` and
-//! `block` decode its content blocks. Does not handle framing, and does not determine which call a delta belongs to.
+//! Handles the events of a stream in the order in which they arrive. `message` decodes the message itself; `blocks` and
+//! `block` decode its content blocks. The assembler determines which call a fragment belongs to.
 
 pub(crate) mod block;
 pub(crate) mod blocks;
@@ -59,11 +59,11 @@ pub(crate) struct Anthropic {
     blocks: Blocks,
     id: Option<String>,
     started: bool,
-    /// True if a block was streamed.
+    /// True if a block was streamed. A complete message then only repeats the blocks.
     streamed: bool,
     /// True once the finish reason has been emitted.
     reason: bool,
-    /// Stop reason that `message_start` contained.
+    /// The stop reason in `message_start`, if any. It is used if no other one arrives.
     reported_at_start: Option<String>,
     ended: bool,
     templates: ItemTemplates,
@@ -83,7 +83,7 @@ impl Anthropic {
         }
     }
 
-    /// Decodes an event or a complete message. `delta`: the event's member of that name, already parsed.
+    /// Decodes an event or a complete message. `delta`: the event's `delta`, already parsed.
     fn object<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -116,7 +116,7 @@ impl Anthropic {
                 && (has_error || reports_error(object)))
         {
             if payload.event != Some("error") {
-                // Clients raise only if the event's name is `error`.
+                // Clients raise only if the name of the event is `error`.
                 let is_good = sent == "error" && error.is_some_and(|raw| raw.kind == Kind::Object);
                 name(wire, "error", is_good);
             }
@@ -215,7 +215,7 @@ impl Anthropic {
         }
     }
 
-    /// Starts the message if there was no `message_start`, so that even a message without output can end.
+    /// Starts the message if there was no `message_start`, so that even a message without output is closed.
     #[inline]
     fn begin(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if self.started {
@@ -304,10 +304,10 @@ impl Decoder for Anthropic {
         self.templates.row(wire, lines, most, None, |_, _| {})
     }
 
-    /// Handles `[DONE]`, which some gateways send. `[DONE]` ends the message only after a stop reason.
+    /// Handles `[DONE]`, which some gateways send. It ends the message only after a stop reason.
     fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if self.reason || self.reported_at_start.is_some() {
-            wire.out.mark_misread("done_marker"); // clients wait for message_stop
+            wire.out.mark_misread("done_marker"); // clients wait for `message_stop`
             return self.done(wire);
         }
         Ok(())
@@ -325,8 +325,8 @@ impl Decoder for Anthropic {
     fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.blocks.finish(wire)?;
         if !self.reason && !self.blocks.ends_with_answer() {
-            // The provider was still running a tool, so the response is truncated, regardless of what the policy
-            // assumes about a missing end.
+            // The provider was still running a tool, so the response is truncated, even if the policy treats a missing
+            // terminal marker as a complete stream.
             wire.assembler.cut();
         }
         Ok(())
@@ -337,7 +337,8 @@ impl Decoder for Anthropic {
     }
 }
 
-/// Renames an event, or marks it for rewriting if its data does not have the form that clients expect.
+/// Renames an event for clients. If its data does not have the form that they expect, marks the event for rewriting
+/// instead.
 #[cold]
 fn name(wire: &mut DecodeContext<'_, '_>, name: &'static str, is_good: bool) {
     if is_good {
@@ -347,7 +348,7 @@ fn name(wire: &mut DecodeContext<'_, '_>, name: &'static str, is_good: bool) {
     }
 }
 
-/// Passes on a payload of unknown type.
+/// Emits a payload of an unknown type, which repair passes through.
 fn other_event(wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult {
     wire.out.keep(Unmodelled::OtherEvent {
         event: payload.event,
@@ -356,7 +357,7 @@ fn other_event(wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseR
     unknown(wire, payload)
 }
 
-/// Passes on the unknown members of one object.
+/// Records the unknown members of one object for the repair stage.
 fn keep_members(
     wire: &mut DecodeContext<'_, '_>,
     of: MembersOf,
@@ -369,7 +370,7 @@ fn keep_members(
     }
 }
 
-/// Passes on metadata that has not been attached to any event. The metadata is emitted at the end of the response.
+/// Emits metadata that no other event contains. The assembler attaches it to the last event of the choice.
 fn leave(wire: &mut DecodeContext<'_, '_>, extra: &ExtraFields<'_>) -> ParseResult {
     match extra.text() {
         Some(metadata) => wire.assembler.choice_metadata(wire.out, 0, &metadata),

@@ -1,4 +1,4 @@
-//! Classifies a document: a complete body, an error, usable data, or a payload without output.
+//! Classifies a document: a complete body, an error, usable data after a broken document, or a payload without output.
 
 use crate::dialect::anthropic::fields::FACTS;
 use crate::dialect::anthropic::fields::type_of;
@@ -43,12 +43,12 @@ pub(crate) static SHAPES: Shapes = Shapes {
     },
 };
 
-/// The objects and lists in an event or a complete message that the decoder reads.
+/// The objects and lists that the decoder reads in an event or a complete message.
 #[derive(Clone, Copy, Debug)]
 enum EventPlace {
     Event,
     Message,
-    /// The content of a message.
+    /// The list of content blocks in a message.
     Blocks,
     Block,
     Delta,
@@ -71,7 +71,7 @@ impl Place for EventPlace {
         matches!(self, EventPlace::Blocks).then_some(EventPlace::Block)
     }
 
-    /// Duplicate keys in usage objects are not reported.
+    /// Returns false for usage objects, whose duplicate keys are not reported.
     fn may_repeat(self, members: &[Member<'_>]) -> bool {
         !matches!(self, EventPlace::Usage) && may_repeat(members)
     }
@@ -84,7 +84,7 @@ fn object<'d, 'a>(document: &'d Document<'a>) -> Option<&'d Object<'a>> {
     }
 }
 
-/// Returns true for an event that may be used after a broken document.
+/// Returns true if an event of this type is decoded even if it follows a broken document.
 pub(crate) fn is_tail(kind: &str) -> bool {
     matches!(
         kind,
@@ -92,7 +92,8 @@ pub(crate) fn is_tail(kind: &str) -> bool {
     )
 }
 
-/// Returns true for an error that has no `error` member but has a message with a code or a type.
+/// Returns true if the object reports an error without an `error` member. It then has a message with a code or a type,
+/// or reports a failure in another known shape.
 pub(crate) fn reports_error(object: &Object<'_>) -> bool {
     let kind = type_of(&object.members);
     if FACTS.is_event(&kind) || is_notice(&kind) {

@@ -21,7 +21,7 @@ use crate::json::members::Object;
 use crate::json::members::integer;
 use crate::model::fault::Fault;
 
-/// What kind of content a piece of text belongs to.
+/// The kind of part to which the text of a delta belongs.
 #[derive(Clone, Copy, Debug)]
 enum Sort {
     Text,
@@ -30,7 +30,8 @@ enum Sort {
 }
 
 impl Anthropic {
-    /// Decodes an event with such a delta. Returns false, without any effect, if the event must be decoded in full.
+    /// Decodes an event that contains only a piece of text. Returns false, without any effect, if the event must be
+    /// decoded in full.
     #[inline]
     pub(crate) fn decode_plain(
         &mut self,
@@ -83,7 +84,7 @@ impl Anthropic {
             Target::Part(part) => assembler.part_text(out, part, text, None)?,
             Target::Call(address, _) => assembler.call_text(out, 0, address, text, None, None)?,
         }
-        // Events that match a template are not renamed. An event that needs another name is therefore learned only if
+        // Events that match a template are not renamed. An event that must be renamed is therefore learned only if
         // event names are not used.
         let is_named = wanted.is_none() || !out.wants_wire_facts();
         if is_named && self.templates.wants() {
@@ -103,7 +104,7 @@ impl Anthropic {
     }
 }
 
-/// Returns the text of a delta whose only members are its type, which must come first, and one text.
+/// Returns the text of a delta with exactly two members: its type, which must come first, and one text.
 #[inline]
 fn piece<'a>(delta: &Object<'a>) -> Option<(Sort, Raw<'a>)> {
     let [kind, text] = delta.members.as_slice() else {

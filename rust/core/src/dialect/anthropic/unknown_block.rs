@@ -1,4 +1,4 @@
-//! A block that is passed on unchanged (`compaction`), collected from its deltas until it ends.
+//! Collects a block that is emitted unchanged (`compaction`) from its deltas until it is closed.
 
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
@@ -34,7 +34,7 @@ impl UnknownBlock {
         kept
     }
 
-    /// Replaces members of the block with the delta's members.
+    /// Sets members of the block to the values in a delta. New members are appended.
     pub(crate) fn update(&mut self, changed_fields: &[Member<'_>]) {
         for member in changed_fields {
             let key = key_text(member.key.raw);
@@ -54,7 +54,7 @@ impl UnknownBlock {
         self.members.push(Some((key, text.to_owned())));
     }
 
-    /// Replaces the id of a result's call.
+    /// Replaces `tool_use_id`, the id of the call to which a result belongs.
     pub(crate) fn rename(&mut self, call_id: &str) {
         let key = key_text("tool_use_id");
         let known = self.positions.get(&key);
@@ -63,7 +63,7 @@ impl UnknownBlock {
         }
     }
 
-    /// Emits the block when it is complete.
+    /// Emits the block as unknown content, because it is complete.
     pub(crate) fn settle(&self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         let event = self.event.as_deref();
         wire.assembler

@@ -1,4 +1,4 @@
-//! Decodes the content of a delta or message other than text and calls: annotations, a refusal, images and audio.
+//! Decodes the content of a delta or message other than text and calls: annotations, a refusal, images, and audio.
 
 use crate::assemble::part::object_merge::Growth;
 use crate::dialect::anomalies::Anomalies;
@@ -18,7 +18,7 @@ use crate::json::members::text;
 use crate::model::fault::Fault;
 
 impl ChoiceState {
-    /// Emits annotations, the refusal, images and audio. Returns true if any of these were present.
+    /// Emits annotations, the refusal, images, and audio. Returns true if any of these were present.
     pub(crate) fn attachments<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -75,7 +75,7 @@ impl ChoiceState {
         Ok(())
     }
 
-    /// Collects a piece of audio. All pieces are attached to the last event of the choice.
+    /// Stores a piece of audio. When the stream ends, all pieces are attached to the last event of the choice.
     pub(crate) fn audio(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -96,7 +96,7 @@ impl ChoiceState {
     }
 }
 
-/// Returns the refusal, unless it is empty.
+/// Returns the refusal, or `None` if it is absent or empty. A value that is not a string is reported as an anomaly.
 pub(crate) fn refusal<'a>(
     delta: &Delta<'a>,
     notes: &mut Anomalies<'a>,

@@ -1,7 +1,7 @@
-//! Converts the calls in `tool_calls`, in every shape that gateways use, to call fragments.
+//! Converts the tool calls in a delta or message, in every shape that gateways use, to call fragments.
 //!
-//! Normalizes values: absent, null and blank values are treated alike, and a number is accepted as an id. Does not
-//! determine which call a fragment belongs to.
+//! Treats absent, null, and blank values alike, and accepts a number as an id. The assembler determines which call a
+//! fragment belongs to.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -33,7 +33,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-/// Values that gateways send instead of omitting the id.
+/// Placeholders that gateways send as the id of a call without an id.
 static ABSENT: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let list = spec::dialects()
         .get("chat")
@@ -45,13 +45,14 @@ static ABSENT: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Maximum number of characters of an unusable index that are reported.
+/// An unusable index is reported with at most this many characters of its JSON text.
 const INDEX_CHARS: usize = 64;
 
-/// Members that some gateways send instead of `tool_calls`.
+/// Names that some gateways use instead of `tool_calls`.
 const OTHER_CALLS: [&str; 2] = ["toolCalls", "tool_call"];
 
-/// Returns the name and value of a member with calls that some gateways send instead of `tool_calls`.
+/// Returns the name and value of a member that a gateway sends instead of `tool_calls`, or `None` if there is none or
+/// `tool_calls` is present.
 #[inline]
 pub(crate) fn other_calls<'a>(delta: &Delta<'a>) -> Option<(&'static str, Raw<'a>)> {
     if delta.rest.is_empty() || present(delta.tool_calls.as_ref().map(Walk::raw)).is_some() {
@@ -63,7 +64,8 @@ pub(crate) fn other_calls<'a>(delta: &Delta<'a>) -> Option<(&'static str, Raw<'a
     })
 }
 
-/// Returns the calls of an object that is a list with its positions as keys, as PHP writes some arrays.
+/// Returns the members of an object whose keys are all numbers, which is how PHP writes some arrays. Returns an empty
+/// slice for any other object.
 fn numbered<'c, 'a>(call: &'c Call<'a>) -> &'c [Member<'a>] {
     let slots = [call.index, call.id, call.kind, call.name, call.arguments];
     let is_call =
@@ -79,8 +81,8 @@ fn numbered<'c, 'a>(call: &'c Call<'a>) -> &'c [Member<'a>] {
     }
 }
 
-/// Returns the fragments in a `tool_calls` list, which may contain lists. `listed`: false if an object was sent without
-/// a list, which is a call or has numbers as keys.
+/// Returns the fragments in the value of `tool_calls`. Lists inside the list are accepted. `listed`: false if the value
+/// is an object, which is either one call or calls with numbers as keys.
 pub(crate) fn fragments<'a>(
     entries: &[Walk<'a, Call<'a>>],
     listed: bool,
@@ -132,7 +134,7 @@ pub(crate) fn fragments<'a>(
     out
 }
 
-/// Returns the fragment in the legacy `function_call` member.
+/// Returns the fragment in the legacy `function_call` member, which has no index.
 pub(crate) fn legacy<'a>(
     function: &Function<'a>,
     notes: &mut Anomalies<'a>,
@@ -152,13 +154,14 @@ pub(crate) fn legacy<'a>(
     out
 }
 
-/// Returns true if the legacy fragment repeats a call of `tool_calls` in the same delta or message.
+/// Returns true if a call in `tool_calls` of the same delta or message has the same name and arguments as `legacy`.
 pub(crate) fn is_repeated(legacy: &Fragment<'_>, entries: &[Fragment<'_>]) -> bool {
     let sent = content(legacy);
     entries.iter().any(|entry| content(entry) == sent)
 }
 
-/// Returns a fragment's name and arguments. Absent and empty values are treated alike.
+/// Returns a fragment's name and arguments, with empty values in place of absent ones, so that fragments can be
+/// compared.
 fn content<'f>(fragment: &'f Fragment<'_>) -> (&'f str, Option<&'f Text<'f>>, &'f str) {
     (
         fragment.name.as_deref().unwrap_or_default(),
@@ -167,22 +170,22 @@ fn content<'f>(fragment: &'f Fragment<'_>) -> (&'f str, Option<&'f Text<'f>>, &'
     )
 }
 
-/// Members of a delta that is itself a call fragment, as Snowflake sends it.
+/// Members of a delta that is itself a call fragment (Snowflake).
 static TOOL_USE_FIELDS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| spec::words(spec::fact("chat", "tool_use_fields")));
-/// Members that may contain the arguments.
+/// Members of a `tool_use` object that may contain the arguments, in order of precedence.
 const TOOL_USE_TEXTS: [&str; 3] = ["input", "partial_json", "arguments"];
 
-/// Members that some gateways send instead of `arguments`.
+/// Names that some gateways use instead of `arguments`.
 static OTHER_ARGUMENTS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| spec::words(spec::fact("chat", "other_arguments")));
 
-/// Member names that gateways use for the id of a call.
+/// Members of a `tool_use` object that may contain the id, in order of precedence.
 const TOOL_USE_IDS: [&str; 3] = ["tool_use_id", "toolUseId", "id"];
-/// Lists in which every object is a call.
+/// Members whose value is a list in which every object is a call.
 const TOOL_USE_CALLS: [&str; 2] = ["tool_use", "tool_uses"];
 
-/// Returns true if a delta is itself a call fragment, because of its type or because it has a `tool_use` object.
+/// Returns true if the delta itself is a call fragment: its type is `tool_use`, or it has a `tool_use` object.
 #[inline]
 pub(crate) fn is_tool_use(delta: &Delta<'_>) -> bool {
     let is_object = |raw: Raw<'_>| raw.kind == Kind::Object;
@@ -191,7 +194,7 @@ pub(crate) fn is_tool_use(delta: &Delta<'_>) -> bool {
             || find(&delta.rest, "tool_use").is_some_and(is_object))
 }
 
-/// Returns true if a delta without a type contains argument text for the preceding `tool_use`.
+/// Returns true if the delta has no type but has argument text, so that it can continue the preceding `tool_use` call.
 pub(crate) fn continues_tool_use(delta: &Delta<'_>) -> bool {
     let is_text = |key| find(&delta.rest, key).is_some_and(|raw| raw.kind == Kind::String);
     find(&delta.rest, "type").is_none() && TOOL_USE_TEXTS.into_iter().any(is_text)
@@ -201,7 +204,7 @@ pub(crate) fn is_of_tool_use(member: &Member<'_>) -> bool {
     TOOL_USE_FIELDS.iter().any(|name| member.key.is(name))
 }
 
-/// Returns true if an object in a list is a call of type `tool_use`.
+/// Returns true if a list element has the type `tool_use` and an id, a name, or arguments.
 pub(crate) fn is_typed_tool_use(part: &[Member<'_>]) -> bool {
     if !is_string(find(part, "type"), "tool_use") {
         return false;
@@ -213,7 +216,7 @@ pub(crate) fn is_typed_tool_use(part: &[Member<'_>]) -> bool {
         .any(|key| present(find(call, key)).is_some())
 }
 
-/// Returns true if a delta or a message has a list that may contain calls of type `tool_use`.
+/// Returns true if a delta or a message has a list in which `tool_use` calls may be found.
 #[inline]
 pub(crate) fn has_list(holder: &Delta<'_>) -> bool {
     let is_list = |raw: Raw<'_>| raw.kind == Kind::Array;
@@ -225,8 +228,9 @@ pub(crate) fn has_list(holder: &Delta<'_>) -> bool {
                 .any(|key| find(&holder.rest, key).is_some_and(is_list)))
 }
 
-/// Returns calls that are objects of type `tool_use` (Snowflake) and have no index. `is_call`: true if the holder
-/// itself is such a call. If it is not, or if it has no call members, the calls in its lists are returned.
+/// Returns the `tool_use` calls in a delta or message, which have no index (Snowflake). `is_call`: true if the holder
+/// itself is such a call. If it is false, or if the holder has no members of a call, the calls in its lists are
+/// returned.
 pub(crate) fn tool_uses<'a>(
     holder: &Delta<'a>,
     is_call: bool,
@@ -260,7 +264,7 @@ pub(crate) fn tool_uses<'a>(
     found
 }
 
-/// Returns the fragment in a `tool_use` object, or `None` if the object has no member of a call.
+/// Returns the fragment in a `tool_use` object, or `None` if the object has no id, name, or arguments.
 fn tool_use<'a>(
     holder: &[Member<'a>],
     notes: &mut Anomalies<'a>,
@@ -321,7 +325,7 @@ fn fragment<'a>(
         Some(Walk::Other(raw)) => notes.unless_null(*raw, at.member(wrapper)),
         None => {}
     }
-    // Without a wrapper, the call object itself contains the name, and either the arguments or the input of a free-form
+    // If there is no wrapper, the call object itself contains the name, and the arguments or the input of a free-form
     // tool.
     if out.name.is_none() {
         out.name = name(call.name, notes, at.member("name"));
@@ -338,7 +342,7 @@ fn fragment<'a>(
         None => false,
     };
     let input = present(find(&call.rest, "input")).filter(|raw| {
-        // Later fragments may omit the type.
+        // Only the first fragment of a free-form call may have a type.
         let bare = kind.is_none() && out.name.is_none() && !wrapped;
         free(&out) && (out.custom || (bare && raw.kind == Kind::String))
     });
@@ -386,8 +390,9 @@ fn fragment<'a>(
     out
 }
 
-/// Returns a member that some gateways send instead of `arguments`, if it can contain arguments. `is_wrapped`: the
-/// members are those of a function's wrapper. Outside it, a text in `input` belongs to a free-form tool.
+/// Returns the member that a gateway sends instead of `arguments`, if its value is an object or a string. `is_wrapped`:
+/// true if the members are those of `function` or `custom`. Otherwise, a string in `input` is not accepted, because it
+/// belongs to a free-form tool.
 fn arguments_member<'a>(members: &[Member<'a>], is_wrapped: bool) -> Option<Member<'a>> {
     OTHER_ARGUMENTS.iter().find_map(|name| {
         let may_be_text = is_wrapped || *name != "input";
@@ -402,7 +407,8 @@ fn arguments_member<'a>(members: &[Member<'a>], is_wrapped: bool) -> Option<Memb
     })
 }
 
-/// Returns the index if it is usable, or the beginning of the value that was sent instead.
+/// Returns the index, or the beginning of its JSON text if it is not a valid index. Returns neither if it is absent or
+/// null.
 fn index(slot: Slot<'_>, max_index: Option<u64>) -> (Option<u32>, Option<&str>) {
     let Some(raw) = present(slot) else {
         return (None, None);
@@ -423,7 +429,8 @@ fn index(slot: Slot<'_>, max_index: Option<u64>) -> (Option<u32>, Option<&str>) 
     }
 }
 
-/// Returns the id as sent (a number as text).
+/// Returns the id as text, or `None` if it is absent, blank, or a placeholder. A numeric id keeps the digits of the
+/// payload.
 fn id<'a>(slot: Slot<'a>, notes: &mut Anomalies<'a>, at: Pointer<'_>) -> Option<Cow<'a, str>> {
     let raw = present(slot)?;
     if raw.kind == Kind::Number {
@@ -441,7 +448,7 @@ fn name<'a>(slot: Slot<'a>, notes: &mut Anomalies<'a>, at: Pointer<'_>) -> Optio
     word(present(slot)?, notes, at, not_blank)
 }
 
-/// Returns true unless the id is blank or a placeholder for an absent id.
+/// Returns true if the id is neither blank nor a placeholder.
 pub(crate) fn usable_id(id: &str) -> bool {
     let id = id.trim_matches(is_white);
     !id.is_empty() && !ABSENT.contains(&id)
@@ -451,7 +458,7 @@ pub(crate) fn not_blank(word: &str) -> bool {
     !word.trim_matches(is_white).is_empty()
 }
 
-/// Returns the string if `good` accepts it. Records an anomaly if the value has any other type.
+/// Returns the string, or `None` if `good` rejects it. Any other type is reported as an anomaly.
 fn word<'a>(
     raw: Raw<'a>,
     notes: &mut Anomalies<'a>,
@@ -468,7 +475,8 @@ fn word<'a>(
     good.then_some(word)
 }
 
-/// Stores a string's text or an object's JSON. Any other value is stored as its JSON text and classified later.
+/// Stores a string as argument text and an object as JSON. Any other value is stored as argument text and classified
+/// later.
 fn arguments<'a>(out: &mut Fragment<'a>, slot: Slot<'a>) {
     let Some(raw) = present(slot) else { return };
     match raw.kind {

@@ -1,7 +1,9 @@
-//! Decodes one choice of a Chat chunk and passes its content to the assembler in the order in which it takes effect.
+//! Decodes one choice of a Chat chunk: its content, its calls, a complete message, and the finish reason, in this
+//! order.
 //!
-//! The unknown members of a chunk become metadata of the first event that the chunk causes. Call events contain only
-//! their own metadata. If a chunk causes only call events, its metadata is added to the last event of the choice.
+//! The unknown members of a chunk are attached as metadata to the first event that the chunk causes. Call events
+//! contain only their own metadata. If a chunk causes only call events, its metadata is added to the last event of the
+//! choice.
 
 use crate::assemble::part::object_merge::Growth;
 use crate::dialect::anomalies::Anomalies;
@@ -54,38 +56,38 @@ use std::borrow::Cow;
 use std::mem;
 use std::sync::LazyLock;
 
-/// Words that gateways send instead of omitting the finish reason.
+/// Words that gateways send as the finish reason of a choice that has not finished.
 static ABSENT_REASONS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| spec::words(spec::fact("chat", "absent_reasons")));
 
-/// How to decode the choices of a chunk.
+/// Properties of a chunk that affect how its choices are decoded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
-    /// True after a broken document: only the text, finish reason, usage and errors are read.
+    /// True if the chunk follows a broken document. Then only text, finish reasons, usage, and errors are decoded.
     pub(crate) tail: bool,
-    /// True if the chunk's id differs from that of the previous chunk.
+    /// True if the id differs from that of the previous chunk and the policy restarts a choice on a new id.
     pub(crate) new_id: bool,
-    /// True if the chunk declares that it is a complete response (`chat.completion`).
+    /// True if `object` is `chat.completion`, so that the chunk is a complete response.
     pub(crate) body: bool,
-    /// True if the chunk declares that it is a chunk (`chat.completion.chunk`).
+    /// True if `object` is `chat.completion.chunk` or absent.
     pub(crate) typed: bool,
     /// True if a template may be learned from the chunk.
     pub(crate) learns: bool,
 }
 
-/// The result of decoding a choice: its error, and the basis for a template.
+/// The error in a decoded choice, and the basis for a template. Both are optional.
 #[derive(Debug, Default)]
 pub(crate) struct ChoiceResult<'a> {
     pub(crate) upstream_error: Option<UpstreamErrorFields<'a>>,
     pub(crate) learnable: Option<LearnableChunk<'a>>,
 }
 
-/// The text so far of a choice that streams `message` instead of `delta`.
+/// The text and reasoning received so far in a choice that streams `message` instead of `delta`.
 #[derive(Debug)]
 pub(crate) struct MessageDeltas {
     text: Progress,
     reasoning: Progress,
-    /// True once a repetition was reported.
+    /// True once the diagnostic for repeated text has been emitted.
     reported: bool,
 }
 
@@ -114,24 +116,24 @@ pub(crate) struct ChoiceState {
     pub(crate) index: i32,
     pub(crate) think: Option<Box<Think>>,
     pub(crate) details: Progress,
-    /// Pieces of audio, which are attached to the last event of the choice.
+    /// JSON values of the `audio` member. When the stream ends, they are attached to the last event of the choice.
     pub(crate) audio: Vec<String>,
     pub(crate) audio_size: Growth,
-    /// True if files or annotations arrived in deltas. A complete message then only repeats them.
+    /// True if files or annotations arrived in deltas. A complete message only repeats them, so its own are ignored.
     pub(crate) attached: bool,
-    /// True once repeated reasoning was reported. It is reported only once, because a gateway that repeats reasoning
-    /// does so in every chunk.
+    /// True once repeated reasoning has been reported. It is reported only once, because a gateway that repeats
+    /// reasoning does so in every chunk.
     pub(crate) repeat_reported: bool,
-    /// The members that contained the last reasoning; only for repair.
+    /// Names of the members that contained the most recent reasoning. Recorded only for repair.
     reasoning_fields: Vec<&'static str>,
-    /// True if these members have changed since the last chunk.
+    /// True if `reasoning_fields` has changed since the last chunk.
     pub(crate) has_new_fields: bool,
-    /// True if there is output that a restart would discard.
+    /// True once the choice has text, reasoning, a file, or a call. A restart discards them.
     pub(crate) has_text: bool,
-    /// True once a delta of type `tool_use` arrived.
+    /// True once a delta contained a `tool_use` call. Later deltas without a type may continue this call.
     pub(crate) uses_tool: bool,
     pub(crate) legacy_form: LegacyForm,
-    /// Present if the choice streams `message` instead of `delta`.
+    /// Set if the choice streams `message` instead of `delta`.
     pub(crate) messages: Option<Box<MessageDeltas>>,
     pub(crate) readers: Readers,
 }
@@ -199,7 +201,7 @@ impl ChoiceState {
         let mut learnable = None;
         let other_role = delta.and_then(|(delta, _)| delta.role.filter(|raw| is_other_role(*raw)));
         if let Some(role) = other_role {
-            // The gateway runs tools itself and streams their results, which are not part of the answer.
+            // Some gateways run tools themselves and stream the results, which are not part of the answer.
             notes.shape(role, at.member("delta").member("role"));
             notes.mark_misread("other_role"); // clients add the content to the answer
             notes.report(wire)?;
@@ -284,8 +286,8 @@ impl ChoiceState {
         })
     }
 
-    /// Returns true if `message` is decoded as a delta. This is not the case for a complete body, after streamed
-    /// deltas, for a first `message` that ends the choice, and for a last `message` that repeats the whole text.
+    /// Returns true if `message` must be decoded as a delta. This does not apply to a complete body, a message after
+    /// streamed deltas, a first message that ends the choice, and a last message that repeats the whole text.
     fn continues(&mut self, message: &Delta<'_>, is_final: bool, reading: Reading) -> bool {
         if reading.body || (self.messages.is_none() && (is_final || self.has_text)) {
             return false;
@@ -295,7 +297,7 @@ impl ChoiceState {
         !(is_final && content.is_some_and(|content| seen.repeated_by(&content)))
     }
 
-    /// Emits held-back text and audio before the stream closes.
+    /// Emits the text held by the `<think>` splitter, and the collected audio. Called before the stream closes.
     pub(crate) fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if let Some(think) = &mut self.think {
             emit_released(wire, self.index, think.end(), None)?;
@@ -416,8 +418,8 @@ impl ChoiceState {
         }))
     }
 
-    /// Emits the content of a delta. `closes`: the delta ends the choice or contains a call, so its content may repeat
-    /// the whole text (AM9).
+    /// Emits the content of a delta. `closes`: true if the delta ends the choice or contains a call. The content of
+    /// such a delta may repeat the whole text (AM9).
     fn content(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -447,7 +449,7 @@ impl ChoiceState {
             .try_for_each(|piece| self.piece(wire, piece, Some(carry)))
     }
 
-    /// AM9: returns true if the delta repeats the whole text. The repetition is then dropped.
+    /// Returns true if the content repeats the choice's whole text and the policy drops such a repetition (AM9).
     fn restates(
         &self,
         wire: &mut DecodeContext<'_, '_>,
@@ -467,24 +469,23 @@ impl ChoiceState {
 
 /// How `function_call` relates to `tool_calls` in one choice.
 ///
-/// `Unknown` becomes `Repeated` or `Own` when the first name arrives; `Repeated` becomes `Own` when the name of another
+/// `Unknown` becomes `Repeated` or `Own` when the first name arrives. `Repeated` becomes `Own` when the name of another
 /// call arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LegacyForm {
     /// No name has been sent in `function_call` yet.
     Unknown,
-    /// `function_call` repeats a call in `tool_calls`. If it were decoded as a separate call, that call would run
-    /// twice.
+    /// `function_call` repeats a call in `tool_calls`. If both were decoded, the call would run twice.
     Repeated,
     /// `function_call` is a separate call.
     Own,
 }
 
-/// Returns the call fragments in a delta or a message. The legacy fragment comes last. It is left out if it repeats
-/// another fragment.
+/// Returns the call fragments in a delta or a message. The fragment in `function_call` comes last; it is omitted if it
+/// repeats a call in `tool_calls`.
 ///
-/// `streamed`: the choice index of a delta, whose `function_call` may repeat a call from an earlier delta; `None` for a
-/// message.
+/// `streamed`: the choice index if `delta` is a delta, whose `function_call` may repeat a call from an earlier delta;
+/// `None` if it is a complete message.
 pub(crate) fn fragments<'a>(
     wire: &mut DecodeContext<'_, '_>,
     form: &mut LegacyForm,
@@ -541,7 +542,8 @@ pub(crate) fn fragments<'a>(
 
 type Object<'c, 'a> = (&'c Delta<'a>, Raw<'a>);
 
-/// Returns a delta or message and its raw text, if it is an object.
+/// Returns a delta or message and its raw text, or `None` if it is not an object. Any other value except null is
+/// recorded as an anomaly.
 fn object<'c, 'a>(
     walk: Option<&'c Walk<'a, Box<Delta<'a>>>>,
     notes: &mut Anomalies<'a>,
@@ -556,8 +558,8 @@ fn object<'c, 'a>(
     }
 }
 
-/// Returns the finish reason, from either of the members that may contain it, unless it is blank or a word that means
-/// "none". Also returns whether it contained a lone surrogate.
+/// Returns the finish reason, and whether it contained a lone surrogate. Returns `None` if both members are absent,
+/// blank, or a word that means "none".
 fn finish<'a>(
     choice: &Choice<'a>,
     notes: &mut Anomalies<'a>,
@@ -587,15 +589,16 @@ fn finish<'a>(
 
 /// Metadata for the first event of a choice in a chunk.
 pub(crate) struct Carry<'c, 'a> {
-    /// The chunk's metadata, which its choices share. It is attached to the first event of any choice.
+    /// Metadata of the chunk, which its choices share. It is attached to the first event of any choice.
     pub(crate) chunk: &'c mut ExtraFields<'a>,
-    /// Metadata of the choice, and of its delta and message. The inner level takes precedence.
+    /// Metadata of the choice, and of its delta and message. If a key occurs at several levels, the inner value is
+    /// used.
     pub(crate) own: ExtraFields<'a>,
     pub(crate) text: Option<String>,
 }
 
 impl Carry<'_, '_> {
-    /// Returns the metadata to attach to the next event.
+    /// Returns the metadata for the next event as a JSON object, or `None` if it is empty.
     pub(crate) fn text(&mut self) -> Option<&str> {
         if self.text.is_none() && !(self.chunk.is_empty() && self.own.is_empty()) {
             self.text = self.chunk.and(&self.own).text();
@@ -613,7 +616,7 @@ impl Carry<'_, '_> {
 }
 
 impl ChoiceState {
-    /// Emits the reasoning of a delta.
+    /// Emits the reasoning of a delta: its text, its signature, and the content of `reasoning_details`.
     pub(crate) fn thought<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -667,7 +670,7 @@ impl ChoiceState {
         Ok(())
     }
 
-    /// Passes on what no event contains about the reasoning of a delta.
+    /// Records for the repair stage which members contained the reasoning of a delta.
     pub(crate) fn keep_reasoning(
         &mut self,
         out: &mut Output<'_>,
@@ -693,7 +696,8 @@ impl ChoiceState {
         }
     }
 
-    /// Emits the reasoning attributes that must be sent back in a later turn.
+    /// Emits the signature, the encrypted content, and the JSON of `reasoning_details`. Clients must send them back in
+    /// a later turn.
     pub(crate) fn attributes(
         &self,
         wire: &mut DecodeContext<'_, '_>,
@@ -765,7 +769,7 @@ impl ChoiceState {
     }
 }
 
-/// Emits the text that the tag splitter has released.
+/// Emits the text and reasoning that the `<think>` splitter has released, and reports the anomalies that it found.
 pub(crate) fn emit_released(
     wire: &mut DecodeContext<'_, '_>,
     index: i32,
@@ -798,7 +802,7 @@ pub(crate) fn emit_released(
     Ok(())
 }
 
-/// Returns true if the role of a delta is not the assistant's.
+/// Returns true if the role is that of a tool, a function, a user, or a system or developer message.
 fn is_other_role(role: Raw<'_>) -> bool {
     let others = ["tool", "function", "user", "system", "developer"];
     others.iter().any(|other| is_string(Some(role), other))

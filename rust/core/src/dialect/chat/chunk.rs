@@ -1,4 +1,4 @@
-//! Decodes one chunk: the members about the response, the choices in order, then the usage.
+//! Decodes one chunk: first the members that describe the response, then the choices in order, then the usage.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -39,7 +39,8 @@ use crate::model::unmodelled::Unmodelled;
 use std::mem;
 
 impl Chat {
-    /// Decodes the members of a chunk. Returns the first error of a choice, if any.
+    /// Decodes the members of a chunk. Returns the first error in a choice, or `None`. `around`: the other members of
+    /// an envelope that contains the chunk.
     pub(crate) fn chunk<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -62,7 +63,7 @@ impl Chat {
             let groq_usage = groq.and_then(|groq| find(&members(groq), "usage"));
             self.keep(wire.out, chunk, groq_usage);
         }
-        // True if a later chunk with the same bytes would affect only its choice.
+        // True if a later chunk that matches a template of this one would affect only its choice.
         let plain = self.started
             && fresh.is_empty()
             && present(chunk.error).is_none()
@@ -84,7 +85,7 @@ impl Chat {
             new_id: !payload.tail && self.id_changed(wire, chunk),
             body: is_string(chunk.object, "chat.completion"),
             typed: chunk.object.is_none() || is_string(chunk.object, "chat.completion.chunk"),
-            // The member must be added to every such chunk.
+            // A template cannot match such a chunk, because repair must add `object` to each of them.
             learns: plain && self.cache.wants() && !(untyped && wire.out.wants_wire_facts()),
         };
         let mut upstream_error = None;
@@ -105,7 +106,7 @@ impl Chat {
                     let index = state.index;
                     let taken = state.take(wire, choice, &mut fresh, notes, at, reading)?;
                     if mem::take(&mut state.has_new_fields) {
-                        self.cache.clear(); // a template stands for reasoning in the same members
+                        self.cache.clear(); // a template applies only to reasoning in the same members
                     }
                     upstream_error = upstream_error.or(taken.upstream_error);
                     let clean = wire.out.diagnostic_count() == before
@@ -139,7 +140,8 @@ impl Chat {
         Ok(upstream_error)
     }
 
-    /// Passes on what no event contains about a chunk. `groq_usage`: the token counts in `x_groq`.
+    /// Records the unknown members of a chunk for the repair stage, and whether it has choices, a finish reason, or
+    /// usage. `groq_usage`: the usage in `x_groq`.
     fn keep(&mut self, out: &mut Output<'_>, chunk: &Chunk<'_>, groq_usage: Slot<'_>) {
         let choices = match &chunk.choices {
             Some(Walk::Read(choices, _)) => choices.as_slice(),
@@ -169,7 +171,7 @@ impl Chat {
         };
         let changes = kept != self.kept;
         if changes {
-            self.cache.clear(); // a template stands for a chunk with the same members
+            self.cache.clear(); // a template applies only to chunks with the same members
             self.kept = kept;
         }
         if changes || finishes || counts {
@@ -182,7 +184,7 @@ impl Chat {
         }
     }
 
-    /// Returns true if the chunk's id differs from that of the previous chunk (AM10).
+    /// Returns true if the policy restarts a choice on a new id and the chunk's id differs from the last one (AM10).
     fn id_changed(&mut self, wire: &DecodeContext<'_, '_>, chunk: &Chunk<'_>) -> bool {
         if !wire.out.config.policy.switches.restart_on_new_stream_id {
             return false;
@@ -198,8 +200,8 @@ impl Chat {
         changed
     }
 
-    /// Returns the state of the choice at an index. If the index is missing or invalid, the position in the list is
-    /// used as the index.
+    /// Returns the state of the choice with the index `sent`. If the index is missing or invalid, the position in the
+    /// list is used.
     fn choice<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -245,7 +247,7 @@ impl Chat {
                 let position = self.choices.push(ChoiceState::new(index, inline_reasoning));
                 let lowest = self.lowest.unwrap_or(index);
                 self.lowest = Some(lowest.min(index));
-                // Open every choice, so that a choice without output also ends.
+                // Open the choice now, so that it is also closed if it has no output.
                 wire.assembler
                     .text(wire.out, index, Text::default(), None)?;
                 position
@@ -258,7 +260,8 @@ impl Chat {
     }
 }
 
-/// Emits the start of the response from the first chunk. The id of a chunk after a broken document is not trusted.
+/// Emits the response's start event from its first chunk. `tail`: true if the chunk follows a broken document; its id
+/// is omitted then, because it may be wrong.
 fn start<'a>(
     wire: &mut DecodeContext<'_, '_>,
     chunk: &Chunk<'a>,

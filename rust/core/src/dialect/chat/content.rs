@@ -1,4 +1,5 @@
-//! Converts content that is a list of parts (Mistral and multimodal gateways), and image members, to plain pieces.
+//! Converts content that is a list of parts (Mistral and multimodal gateways), and image members, to pieces of one kind
+//! each.
 //!
 //! Parts of documented shapes are decoded. Any other part is kept as sent.
 
@@ -26,9 +27,9 @@ pub(crate) enum ContentPiece<'a> {
     Thought(Text<'a>),
     Refused(Text<'a>),
     File(File<'a>),
-    /// The signature of the preceding reasoning, which must be sent back in a later turn.
+    /// The signature of the preceding reasoning. Clients must send it back in a later turn.
     Signature(Cow<'a, str>),
-    /// A part of unknown type, as sent.
+    /// The JSON of a part with an unknown type.
     Unread(Raw<'a>),
 }
 
@@ -39,7 +40,8 @@ pub(crate) struct File<'a> {
 }
 
 impl File<'_> {
-    /// Returns the media type and data of a base64 `data:` URL, or the URL.
+    /// Returns the media type, the data, and the URL. A base64 `data:` URL is split into media type and data; otherwise
+    /// only the URL is set.
     pub(crate) fn fields(&self) -> (Option<&str>, Option<&str>, Option<&str>) {
         let embedded = self
             .url
@@ -56,12 +58,12 @@ impl File<'_> {
     }
 }
 
-/// Part types that contain reasoning.
+/// Values of `type` for parts that contain reasoning.
 const REASONING_TYPES: [&str; 4] = ["reasoning", "reasoning_text", "summary_text", "thinking"];
-/// Members that contain reasoning text, in order of precedence.
+/// Members that may contain reasoning text, in order of precedence.
 const REASONING_MEMBERS: [&str; 5] = ["thinking", "reasoning", "summary", "content", "text"];
 
-/// Returns the pieces of content, which is a string, a single part, or a list of parts in order.
+/// Returns the pieces of content: a string, a single part, or a list of parts. Empty texts are omitted.
 pub(crate) fn read<'a>(
     slot: Slot<'a>,
     notes: &mut Anomalies<'a>,
@@ -100,14 +102,15 @@ pub(crate) fn read<'a>(
     pieces
 }
 
-/// Reasoning that is not plain text.
+/// Reasoning in a field whose value is not a string.
 #[derive(Debug)]
 pub(crate) struct Structured<'a> {
     pub(crate) text: Text<'a>,
     pub(crate) signature: Option<Cow<'a, str>>,
 }
 
-/// Returns the text and the signature of reasoning that is an object or a list of objects, or `None` if it has neither.
+/// Returns the text and the last signature of reasoning that is an object or a list of objects. Returns `None` if it
+/// has neither.
 pub(crate) fn structured<'a>(raw: Raw<'a>, notes: &mut Anomalies<'a>) -> Option<Structured<'a>> {
     let entries = match raw.kind {
         Kind::Array => items(raw),
@@ -132,7 +135,7 @@ pub(crate) fn structured<'a>(raw: Raw<'a>, notes: &mut Anomalies<'a>) -> Option<
     })
 }
 
-/// Decodes a part by the member that holds its content, because gateways disagree about `type`.
+/// Decodes a part by the member that contains its content, because gateways disagree about `type`.
 fn part<'a>(raw: Raw<'a>, pieces: &mut Vec<ContentPiece<'a>>, notes: &mut Anomalies<'a>) {
     let part = members(raw);
     let member = |name: &str| present(find(&part, name));
@@ -147,7 +150,7 @@ fn part<'a>(raw: Raw<'a>, pieces: &mut Vec<ContentPiece<'a>>, notes: &mut Anomal
     } else if let Some(text) = member("text").and_then(text) {
         pieces.push(ContentPiece::Shown(text));
     } else if !is_typed_tool_use(&part) {
-        // Calls are decoded in `calls`.
+        // `calls` decodes tool calls in content.
         pieces.push(image(&part, notes).map_or(ContentPiece::Unread(raw), ContentPiece::File));
     }
 }
@@ -168,7 +171,7 @@ fn reasoning_part<'a>(
     }
 }
 
-/// Returns the texts in the first member that has any, or `None` if there is no such member.
+/// Returns the texts of the first member that contains text, or `None` if there is no reasoning member at all.
 fn reasoning_texts<'a>(part: &[Member<'a>]) -> Option<Vec<Text<'a>>> {
     let mut found = None;
     for raw in REASONING_MEMBERS
@@ -186,7 +189,7 @@ fn reasoning_texts<'a>(part: &[Member<'a>]) -> Option<Vec<Text<'a>>> {
     found
 }
 
-/// Returns the last signature in a part or its list items.
+/// Returns the last signature in a part or its list elements, or `None`.
 fn signature<'a>(part: &[Member<'a>]) -> Option<Text<'a>> {
     let of = |holder: &[Member<'a>]| {
         find(holder, "signature")
@@ -260,7 +263,8 @@ fn image<'a>(entry: &[Member<'a>], notes: &mut Anomalies<'a>) -> Option<File<'a>
     })
 }
 
-/// Joins several texts. Halves of surrogate pairs are joined too, except at the two ends.
+/// Joins several texts. Adjacent halves of a surrogate pair form one character; halves at the outer ends are kept as
+/// halves.
 pub(crate) fn concat<'a>(mut texts: Vec<Text<'a>>) -> Text<'a> {
     if texts.len() < 2 {
         return texts.pop().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Finds the errors in a chunk, and recognizes documents that are themselves an error.
+//! Finds the error in a chunk, and recognizes documents that are themselves an error.
 
 use crate::dialect::chat::read::Chunk;
 use crate::dialect::chat::read::Document;
@@ -20,14 +20,14 @@ use crate::json::members::present;
 use crate::json::members::string;
 
 impl<'a> UpstreamErrorFields<'a> {
-    /// Reads a choice's `error` member.
+    /// Returns the error in a choice or its delta, or `None` if the value is empty, such as `""` or `{}`.
     pub(crate) fn of_choice(error: Slot<'a>) -> Option<UpstreamErrorFields<'a>> {
         error
             .filter(|raw| !is_empty_value(*raw))
             .map(UpstreamErrorFields::of_value)
     }
 
-    /// Reads the error in an object that is or contains an error. `event`: the name of its event.
+    /// Returns the error in a payload object, or `None`. `event`: the name of the event that contains the payload.
     pub(crate) fn of_chunk(
         chunk: &Chunk<'a>,
         whole: Raw<'a>,
@@ -48,8 +48,8 @@ impl<'a> UpstreamErrorFields<'a> {
     }
 }
 
-/// Returns true if a body that is not an event stream and matches no dialect is a gateway-specific error: a message
-/// with a code, or only a message.
+/// Returns true if the body of a response reports an error: it has a message with a code, or only a message. The body
+/// is not an event stream and matches no dialect.
 pub(crate) fn is_error_body(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;
@@ -84,12 +84,12 @@ pub(crate) fn reports_error(chunk: &Chunk<'_>) -> bool {
     let Some(message) = present(find(&chunk.rest, "message")) else {
         return false;
     };
-    // A `message` object next to a type, without a code, belongs to an event of another dialect (`message_start`).
+    // A `message` object with a type and without a code belongs to an event of another dialect (`message_start`).
     let typed = || has("type") && message.kind != Kind::Object;
     !chunk.is_chunk() && !reports_success(&chunk.rest) && (has("code") || typed())
 }
 
-/// Returns true if the envelope's `data` is a chunk.
+/// Returns true if `data`, the content of a possible envelope, is an object with `choices` or `usage`.
 pub(crate) fn holds_chunk(data: Slot<'_>) -> bool {
     let inner = data.map(members).unwrap_or_default();
     ["choices", "usage"]

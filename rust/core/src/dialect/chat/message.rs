@@ -21,7 +21,7 @@ use crate::json::Text;
 use crate::model::delta::Message;
 
 impl ChoiceState {
-    /// Reconciles a complete message with the streamed content, without appending to it.
+    /// Compares a complete message with the streamed content, and emits what was not streamed.
     pub(crate) fn message<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -80,7 +80,7 @@ impl ChoiceState {
             self.keep_reasoning(wire.out, names, details.as_ref(), has_reasoning);
         }
         self.has_text = true;
-        // Emit a part's attributes first, because the message opens and closes its parts.
+        // Emit the attributes of reasoning first, because the message opens and closes its parts.
         if let Some(details) = &details {
             self.attributes(wire, details)?;
         }
@@ -105,8 +105,8 @@ impl ChoiceState {
     }
 }
 
-/// Moves the text in `<think>` tags of a complete message to its reasoning. Lone surrogates are replaced, because no
-/// text follows.
+/// Moves the text in `<think>` tags from the content of a complete message to its reasoning. Lone surrogates are
+/// replaced, because no text follows that could complete them.
 fn split_think_tags(whole: &mut Message<'_>, notes: &mut Anomalies<'_>) {
     let Some(content) = whole.content.take() else {
         return;

@@ -1,9 +1,9 @@
 //! Decodes OpenAI Chat Completions chunks into wire deltas.
 //!
 //! A payload is first parsed as a whole (`read`). Then its content is passed to the assembler in wire order: the
-//! members about the response, each choice (reasoning, text, refusal, files, calls, a complete message, the finish
-//! reason), the usage and the errors. Payloads that differ from an earlier one only in their text are not parsed
-//! (`cache`). Does not handle framing, and does not determine which call a delta belongs to.
+//! members that describe the response, each choice (reasoning, text, refusal, files, calls, a complete message, the
+//! finish reason), the usage, and the errors. Payloads that match the template of an earlier payload are not parsed
+//! (`fastpath/chat`). The assembler determines which call a fragment belongs to.
 
 pub(crate) mod attachments;
 pub(crate) mod calls;
@@ -64,18 +64,18 @@ pub(crate) struct Chat {
     started: bool,
     last_seen: LastSeen,
     choices: List<ChoiceState>,
-    /// Lowest index of a choice.
+    /// The lowest index of any choice so far. Chunk metadata that no event contains is added to this choice.
     lowest: Option<i32>,
-    /// Indexes of the choices that were merged into the first one.
+    /// Indexes of the choices that were merged into the first choice (AM11).
     merged: Set<i32>,
-    /// Id of the last chunk. Stored only if a new id may mean a restart.
+    /// The id of the last chunk. Stored only if the policy restarts a choice on a new id.
     last_id: Option<String>,
-    /// What was passed on about the last chunk; only for repair.
+    /// The last record of a chunk that the repair stage received.
     kept: KeptChunk,
     cache: Cache,
 }
 
-/// What was passed on about a chunk.
+/// The unknown members of a chunk, and whether it had choices. Repair is informed only if either changes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeptChunk {
     members: String,
@@ -85,7 +85,7 @@ pub(crate) struct KeptChunk {
 impl Chat {
     pub(crate) fn new(config: &Config, caching: bool) -> Chat {
         let switches = &config.policy.switches;
-        // With these switches, two equal chunks may have different meanings.
+        // With these options, a chunk that equals an earlier one may have a different effect.
         let unsteady = config.policy.inline_reasoning
             || switches.restart_on_new_stream_id
             || switches.merge_choices;
@@ -101,8 +101,8 @@ impl Chat {
         }
     }
 
-    /// Decodes up to `most` complete events that each contain only text, like the event before them. Returns an empty
-    /// result if the first event is anything else.
+    /// Decodes up to `most` complete events that contain only text and match the template of the event before them.
+    /// Returns an empty result if the first event does not match.
     #[inline]
     pub(crate) fn similar_events(
         &mut self,
@@ -124,8 +124,8 @@ impl Chat {
         rows::take(template, input, most, give)
     }
 
-    /// Decodes a payload that matches a known template. Returns its length, including its ending, or 0 if the payload
-    /// must be parsed.
+    /// Decodes a payload that matches a known template. Returns the length of the payload and its line ending, or 0 if
+    /// the payload must be parsed.
     #[inline]
     pub(crate) fn known(
         &mut self,
@@ -192,7 +192,6 @@ impl Chat {
         Ok(if taken { length } else { 0 })
     }
 
-    /// Decodes a parsed payload.
     pub(crate) fn document(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -224,7 +223,7 @@ impl Chat {
         no_chunk(wire, payload)
     }
 
-    /// Reports a payload of plain text as an error.
+    /// Reports a payload that is not JSON as an error from the upstream.
     pub(crate) fn text(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -238,14 +237,14 @@ impl Chat {
         )
     }
 
-    /// Emits held-back output before the stream closes.
+    /// Emits the text and audio that each choice holds back. Called before the stream closes.
     pub(crate) fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.choices
             .iter_mut()
             .try_for_each(|choice| choice.flush(wire))
     }
 
-    /// Handles the terminal marker.
+    /// Checks the calls of all choices when the stream ends with `[DONE]`.
     pub(crate) fn end_choices(&mut self, out: &mut Output<'_>) {
         let choices = self.choices.iter_mut();
         choices.for_each(|choice| choice.readers.end(out, false));
@@ -305,14 +304,14 @@ impl Chat {
     }
 }
 
-/// Emits a payload that is not a chunk. openai-node and the AI SDK raise on such a payload.
+/// Emits an unknown payload. Repair removes it, because openai-node and the AI SDK raise on such a payload.
 fn no_chunk(wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult {
     wire.out.leave_out("no_choices");
     unknown(wire, payload)
 }
 
-/// Emits the content of a payload that matches a template. Returns false, without any effect, if the payload must be
-/// parsed.
+/// Emits the content of a payload that matches a template. Returns false if the payload must be parsed; nothing has
+/// been emitted in that case.
 fn act(
     wire: &mut DecodeContext<'_, '_>,
     template: &Template,

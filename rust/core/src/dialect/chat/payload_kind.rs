@@ -1,5 +1,5 @@
-//! Classifies a document: a chunk in an envelope, a lone error, a complete body, usable data, or a payload without
-//! output.
+//! Classifies a document: a chunk in an envelope, an error in an array, a complete body, usable data, or a chunk
+//! without output.
 
 use crate::dialect::chat::error::holds_chunk;
 use crate::dialect::chat::error::is_error_body;
@@ -19,13 +19,13 @@ use crate::json::members::is_string;
 use crate::json::members::present;
 use crate::json::members::string;
 
-/// A chunk in an envelope.
+/// A chunk and its JSON, which was the value of `data` in an envelope.
 pub(crate) struct Wrapped<'a> {
     pub(crate) chunk: Chunk<'a>,
     pub(crate) raw: Raw<'a>,
 }
 
-/// Returns the chunk in an envelope `{"data":{"choices":…}}`.
+/// Returns the chunk in the envelope `{"data":{"choices":…}}`, or `None` if the document is a chunk or contains none.
 pub(crate) fn wrapped<'a>(chunk: &Chunk<'a>, max_depth: Option<u64>) -> Option<Wrapped<'a>> {
     if chunk.is_chunk() {
         return None;
@@ -37,7 +37,7 @@ pub(crate) fn wrapped<'a>(chunk: &Chunk<'a>, max_depth: Option<u64>) -> Option<W
     }
 }
 
-/// Returns an error object that a gateway wrapped in an array.
+/// Returns the object and its JSON if the value is an array whose first element is an object with `error`.
 pub(crate) fn lone_error<'a>(raw: Raw<'a>, max_depth: Option<u64>) -> Option<(Chunk<'a>, Raw<'a>)> {
     let first = read::first_item(raw).filter(|item| item.kind == Kind::Object)?;
     match read::document(first.text, max_depth) {
@@ -46,7 +46,7 @@ pub(crate) fn lone_error<'a>(raw: Raw<'a>, max_depth: Option<u64>) -> Option<(Ch
     }
 }
 
-/// Returns true if a payload outside any event is a complete response body or an error sent instead of one.
+/// Returns true if a payload outside an event stream is a complete response body, or an error in place of one.
 pub(crate) fn is_body(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;
@@ -65,8 +65,8 @@ pub(crate) fn is_body(document: &Document<'_>) -> bool {
     whole || is_line(document)
 }
 
-/// Returns true if the document is either a complete legacy completion or the last chunk of a stream, so that more
-/// lines may follow.
+/// Returns true if the document, which looks like a complete legacy completion, could also be the last chunk of a JSON
+/// Lines stream.
 pub(crate) fn is_line(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;
@@ -85,7 +85,7 @@ pub(crate) fn is_line(document: &Document<'_>) -> bool {
     present(chunk.error).is_none() && !choices.is_empty() && choices.iter().all(ends)
 }
 
-/// Returns the text of a legacy Completions choice. Such a choice has neither a delta nor a message.
+/// Returns the `text` of a choice that has neither a delta nor a message, as in legacy Completions.
 pub(crate) fn legacy_text<'a>(choice: &Choice<'a>) -> Slot<'a> {
     let alone = is_none(choice.delta.as_ref()) && is_none(choice.message.as_ref());
     choice.text.filter(|_| alone)
@@ -95,7 +95,7 @@ fn is_none(walk: Option<&Walk<'_, Box<Delta<'_>>>>) -> bool {
     walk.is_none_or(|walk| walk.raw().kind == Kind::Null)
 }
 
-/// Returns true if a document after a broken document contains usable data: a chunk or an error.
+/// Returns true if a document that follows a broken document is a chunk or an error.
 pub(crate) fn has_usable_data(document: &Document<'_>) -> bool {
     match document {
         Document::Object(chunk) => {
@@ -106,7 +106,7 @@ pub(crate) fn has_usable_data(document: &Document<'_>) -> bool {
     }
 }
 
-/// Returns true for a chunk with an empty list of choices and no error of any shape.
+/// Returns true if the document is a chunk with an empty list of choices and without an error.
 pub(crate) fn is_without_output(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;

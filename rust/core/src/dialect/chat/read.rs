@@ -1,7 +1,7 @@
-//! Parses a Chat payload in one pass: known members into fields, and all others into a list.
+//! Parses a Chat payload in one pass. Known members are stored in fields, and all others in a list.
 //!
-//! Validates all of the JSON and limits its nesting depth. Does not interpret values; the code that uses a member
-//! checks its type. If a key is duplicated, the last value is used.
+//! Validates all of the JSON and limits its nesting depth. Does not check most types; the code that uses a member does.
+//! If a key is duplicated, the last value is used.
 
 use crate::json::Key;
 use crate::json::Kind;
@@ -16,7 +16,6 @@ pub(crate) use crate::json::members::first_item;
 type Scan<T> = Result<T, ScanError>;
 
 impl<'a, T> Walk<'a, T> {
-    /// Returns the raw text of the value.
     pub(crate) fn raw(&self) -> Raw<'a> {
         match self {
             Walk::Read(_, raw) | Walk::Other(raw) => *raw,
@@ -24,12 +23,12 @@ impl<'a, T> Walk<'a, T> {
     }
 }
 
-/// A member of an object: its parsed value if it has the expected type, otherwise only its raw text.
+/// A value, parsed if it has the expected JSON type.
 #[derive(Debug)]
 pub(crate) enum Walk<'a, T> {
     /// The parsed value and its raw text.
     Read(T, Raw<'a>),
-    /// A value of another type, including null.
+    /// The raw text of a value with another type, including null.
     Other(Raw<'a>),
 }
 
@@ -38,7 +37,7 @@ pub(crate) enum Walk<'a, T> {
 #[derive(Debug)]
 pub(crate) enum Document<'a> {
     Object(Chunk<'a>),
-    /// An array, a string, a number or a literal.
+    /// An array, a string, a number, or a literal.
     Other(Raw<'a>),
 }
 
@@ -53,7 +52,7 @@ pub(crate) struct Chunk<'a> {
     pub(crate) error: Slot<'a>,
     pub(crate) obfuscation: Slot<'a>,
     pub(crate) rest: Vec<Member<'a>>,
-    /// Known keys that occurred twice in an object, anywhere in the chunk.
+    /// Known keys that are duplicated in any object of the chunk.
     pub(crate) duplicates: Vec<&'static str>,
     /// True if the chunk contained an integer that exceeds 64 bits.
     pub(crate) wide_integer: bool,
@@ -64,7 +63,8 @@ pub(crate) struct Choice<'a> {
     pub(crate) index: Slot<'a>,
     pub(crate) delta: Option<Walk<'a, Box<Delta<'a>>>>,
     pub(crate) message: Option<Walk<'a, Box<Delta<'a>>>>,
-    /// The content of a legacy completion. Next to a delta or message it is an unknown member, so it is also in `rest`.
+    /// The content of a legacy completion. It is also in `rest`, because it is an unknown member if the choice has a
+    /// delta or message.
     pub(crate) text: Slot<'a>,
     pub(crate) finish_reason: Slot<'a>,
     pub(crate) finish_camel: Slot<'a>,
@@ -73,7 +73,7 @@ pub(crate) struct Choice<'a> {
     pub(crate) rest: Vec<Member<'a>>,
 }
 
-/// A delta or a complete message; both have the same members.
+/// A delta or a complete message. Both have the same members.
 #[derive(Debug, Default)]
 pub(crate) struct Delta<'a> {
     pub(crate) role: Slot<'a>,
@@ -103,7 +103,7 @@ pub(crate) struct Call<'a> {
     pub(crate) rest: Vec<Member<'a>>,
 }
 
-/// `function`, `custom` (whose `input` is used as its arguments) or the legacy `function_call`.
+/// The object in `function`, `custom`, or the legacy `function_call`. For `custom`, `arguments` is its `input`.
 #[derive(Debug, Default)]
 pub(crate) struct Function<'a> {
     pub(crate) id: Slot<'a>,
@@ -119,7 +119,7 @@ pub(crate) const REASONING_FIELDS: [&str; 4] = [
     "thinking",
 ];
 
-/// Parses a complete payload.
+/// Parses a complete payload. Fails if the JSON is invalid or nested more deeply than `max_depth`.
 pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>> {
     let mut reader = Reader {
         text,
@@ -138,7 +138,8 @@ pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>>
     Ok(Document::Object(chunk))
 }
 
-/// Parses the value of a member with calls outside the usual place: a list of call objects, or one call object.
+/// Parses an already validated value as a list of call objects or one call object. Returns an empty list for any other
+/// value.
 pub(crate) fn calls(raw: Raw<'_>) -> Vec<Walk<'_, Call<'_>>> {
     let mut reader = Reader {
         text: raw.text,
@@ -152,7 +153,7 @@ pub(crate) fn calls(raw: Raw<'_>) -> Vec<Walk<'_, Call<'_>>> {
 }
 
 impl<'a> Chunk<'a> {
-    /// Returns a member that is kept as raw text.
+    /// Returns the raw text of a member by its name. Cannot find `choices`, which is parsed.
     pub(crate) fn member(&self, name: &str) -> Slot<'a> {
         match name {
             "id" => self.id,
@@ -178,7 +179,6 @@ impl<'a> Chunk<'a> {
         self.choices.is_some() || self.usage.is_some()
     }
 
-    /// Returns the names of all members, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
         let modelled = [
             "choices",
@@ -245,7 +245,7 @@ impl<'a> Reader<'a> {
         Ok(Walk::Read(value, Raw { text, kind }))
     }
 
-    /// Parses the objects of an array. Other items are kept as raw text.
+    /// Parses the objects of an array, and keeps the other elements as raw text.
     fn list<T>(&mut self, read: fn(&mut Self) -> Scan<T>) -> Scan<Vec<Walk<'a, T>>> {
         let mut out = Vec::new();
         self.scanner.enter_array()?;
@@ -339,7 +339,7 @@ impl<'a> Reader<'a> {
         Ok(delta)
     }
 
-    /// Parses a list of call objects. A call object without a list is parsed as a list of one.
+    /// Parses a list of call objects. One call object without a list is returned as a list with one element.
     fn tool_calls(&mut self) -> Scan<Walk<'a, Vec<Walk<'a, Call<'a>>>>> {
         if self.scanner.kind()? != Kind::Object {
             return self.walk(Kind::Array, |reader| reader.list(Self::call));

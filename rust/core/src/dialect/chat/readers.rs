@@ -1,9 +1,9 @@
 //! Checks Chat chunks against the requirements of official clients, so that repair rewrites the chunks that they would
 //! misread.
 //!
-//! openai-python's `stream()` skips chunks whose `object` is not `chat.completion.chunk`. In other chunks, it requires a
-//! `choices` array in which each choice has a `delta` object, and it merges lists in a delta by `index`. It stores tool
-//! calls in a list, so a new call must have the next index.
+//! openai-python's `stream()` skips chunks whose `object` is not `chat.completion.chunk`. In other chunks, it requires
+//! a `choices` array in which each choice has a `delta` object, and it merges lists in a delta by `index`. It stores
+//! tool calls in a list, so a new call must have the next index.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::chat::payload_kind::legacy_text;
@@ -32,10 +32,10 @@ const MAX_LISTS: usize = 16;
 /// Finish reasons after which clients run the calls.
 pub(crate) const RUNS_CALLS: [&str; 3] = ["natural", "stop", "tool_calls"];
 
-/// The `object` of legacy Completions. Their clients read the token counts of such a chunk.
+/// The `object` of legacy Completions. Clients of that API use the token counts of such a chunk.
 const LEGACY: &str = "text_completion";
 
-/// Checks the members of a chunk, and whether each choice has a delta.
+/// Marks a chunk as misread if clients would skip its content, or if it lacks choices or a choice lacks its delta.
 pub(crate) fn check_chunk(chunk: &Chunk<'_>, notes: &mut Anomalies<'_>) {
     let choices = match &chunk.choices {
         Some(Walk::Read(choices, _)) => Some(choices),
@@ -60,7 +60,7 @@ pub(crate) fn check_chunk(chunk: &Chunk<'_>, notes: &mut Anomalies<'_>) {
     }
 }
 
-/// Returns true if a chunk with content has no `object`, which can be added to the chunk as sent.
+/// Returns true if a chunk has content or usage but no `object`. Repair adds this member without rewriting the chunk.
 pub(crate) fn lacks_object(chunk: &Chunk<'_>) -> bool {
     let choices = match &chunk.choices {
         Some(Walk::Read(choices, _)) => choices.as_slice(),
@@ -75,7 +75,8 @@ pub(crate) fn lacks_object(chunk: &Chunk<'_>) -> bool {
         && (is_filled(chunk.usage) || choices.iter().any(has_content))
 }
 
-/// Returns true if a choice has content or a finish reason. Choices of legacy Completions are ignored.
+/// Returns true if a choice has a delta, a message, or a finish reason that is not empty. Always false for a legacy
+/// choice.
 fn has_content(choice: &Walk<'_, Choice<'_>>) -> bool {
     let Walk::Read(choice, _) = choice else {
         return false;
@@ -88,7 +89,7 @@ fn has_content(choice: &Walk<'_, Choice<'_>>) -> bool {
     walked.into_iter().chain(ends).any(is_filled)
 }
 
-/// Returns true if a member is present and is not null, false, zero or empty.
+/// Returns true if a member is present and is not null, false, zero, or empty.
 pub(crate) fn is_filled(slot: Slot<'_>) -> bool {
     slot.is_some_and(|raw| match raw.kind {
         Kind::Null | Kind::False => false,
@@ -115,24 +116,25 @@ fn index_of(slot: Slot<'_>) -> Option<i64> {
         .ok()
 }
 
-/// The lists that clients store for one choice.
+/// Counters and names that reproduce the lists which clients store for one choice.
 #[derive(Debug, Default)]
 pub(crate) struct Readers {
     /// True once a delta of the choice has been received.
     begun: bool,
-    /// Length of the list of tool calls.
+    /// Length of the client's list of tool calls.
     calls: i64,
     /// Indexes of the calls that do not have an arguments string yet.
     bare: Set<i64>,
     /// Indexes of the calls whose arguments are still empty.
     blank: Set<i64>,
-    /// Names of delta members that were lists.
+    /// Names of delta members whose value has been a list.
     lists: Vec<String>,
 }
 
 impl Readers {
-    /// Checks whether the first delta of the choice has a role. openai-node raises if a choice has no role. `typed`:
-    /// the chunk has the correct `object` member, or none. Other chunks are not rewritten to add a role.
+    /// Records the first delta of a choice, and whether it lacks a role; openai-node raises if no delta has one.
+    /// `typed`: true if the chunk has the correct `object` member, or none. Other chunks are not rewritten to add a
+    /// role.
     #[inline]
     pub(crate) fn begin(
         &mut self,
@@ -150,7 +152,8 @@ impl Readers {
         }
     }
 
-    /// Checks the calls at the end of the choice or the stream. `runs`: clients run the calls.
+    /// Checks at the end of the choice or the stream whether a call has no arguments. `runs`: true if clients run the
+    /// calls; an empty arguments string is then also an error.
     #[inline]
     pub(crate) fn end(&mut self, out: &mut Output<'_>, runs: bool) {
         let (bare, blank) = (mem::take(&mut self.bare), mem::take(&mut self.blank));
@@ -159,12 +162,11 @@ impl Readers {
         }
     }
 
-    /// Returns true if at least `count` calls were streamed.
     pub(crate) fn has_calls(&self, count: usize) -> bool {
         i64::try_from(count).is_ok_and(|count| self.calls >= count)
     }
 
-    /// Returns true if a piece of arguments at that index does not change this state.
+    /// Returns true if a fragment with argument text at this index would not change the state.
     #[inline]
     pub(crate) fn is_known(&self, index: Option<u32>) -> bool {
         self.bare.is_empty()
@@ -291,11 +293,11 @@ impl Readers {
             notes.mark_misread("empty_entry");
         }
         if !self.blank.is_empty() && custom.is_some_and(|custom| is_filled(custom.arguments)) {
-            self.blank.remove(&index); // a free-form call, although its first fragment did not show that
+            self.blank.remove(&index); // a free-form call, as only this fragment shows
         }
     }
 
-    /// Returns true if a complete message contains calls that were not streamed, or the first content of the choice.
+    /// Returns true if a message contains calls that were not streamed, or the first content of the choice.
     pub(crate) fn is_new(&self, message: &Delta<'_>, has_text: bool) -> bool {
         let calls = message.tool_calls.as_ref();
         let count = match calls {

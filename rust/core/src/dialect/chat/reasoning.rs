@@ -1,6 +1,6 @@
 //! Reads the reasoning in a delta: the first reasoning field with text, and `reasoning_details`.
 //!
-//! Gateways may send the same text in two fields, or send the details cumulatively. Each text is used only once.
+//! Gateways may send the same text in two fields, or all text so far in each delta. Each text is used only once.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -21,37 +21,36 @@ use crate::json::members::present;
 use crate::json::members::text;
 use std::borrow::Cow;
 
-/// Minimum length of the text so far, in characters. New text that begins with shorter text is not treated as a
-/// repetition.
+/// Default of `Progress::least`, in characters. If it were 1, "a" followed by "and" would be treated as a repetition.
 const PREFIX_CHARS: usize = 4;
 
 /// The reasoning in one delta.
 #[derive(Debug, Default)]
 pub(crate) struct Thought<'a> {
     pub(crate) text: Option<Text<'a>>,
-    /// Names of the fields that contain the text.
+    /// Names of the fields that contain the text. Empty if only `reasoning_details` contains it.
     pub(crate) names: Vec<&'static str>,
-    /// The plain field that contained the text.
+    /// The value of the field from which the text was read, if it is a string.
     pub(crate) field: Option<Raw<'a>>,
     /// True if the same text arrived twice and was used only once.
     pub(crate) repeated: bool,
-    /// Other fields that contain the same text.
+    /// Values of other fields with the same text.
     pub(crate) again: Vec<Raw<'a>>,
-    /// A second field with different text.
+    /// Fields with a different text, which become metadata.
     pub(crate) extra: Vec<Member<'a>>,
     pub(crate) details: Option<Details<'a>>,
-    /// The signature in a field that is not text.
+    /// The signature in a reasoning field whose value is an object or a list.
     pub(crate) signature: Option<Cow<'a, str>>,
 }
 
-/// `reasoning_details`: objects with text, signatures or encrypted content.
+/// The content of `reasoning_details`, which is a list of objects with text, signatures, or encrypted content.
 #[derive(Debug)]
 pub(crate) struct Details<'a> {
     pub(crate) text: Text<'a>,
     pub(crate) signature: Option<Cow<'a, str>>,
     pub(crate) encrypted: Option<Cow<'a, str>>,
     pub(crate) raw: Raw<'a>,
-    /// The values that contained the text.
+    /// The JSON strings from which `text` was joined.
     pub(crate) texts: Vec<Raw<'a>>,
 }
 
@@ -148,8 +147,8 @@ fn details<'a>(raw: Raw<'a>, notes: &mut Anomalies<'a>) -> Option<Details<'a>> {
     Some(out)
 }
 
-/// The text so far from a source that may repeat it in each piece (`reasoning_details` or a streamed `message`). `next`
-/// returns the new text in a piece.
+/// The text received so far from a source that may repeat it in each piece: `reasoning_details` or a streamed
+/// `message`.
 #[derive(Debug)]
 pub(crate) struct Progress {
     seen: String,
@@ -166,7 +165,7 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// Creates a state that detects repetitions once the text so far has `least` characters. `least` must not be 0.
+    /// Creates an empty state. `least`: see the field; it must not be 0.
     pub(crate) fn from(least: usize) -> Progress {
         Progress {
             seen: String::new(),
@@ -175,18 +174,18 @@ impl Progress {
         }
     }
 
-    /// Returns true if the text so far is long enough to be repeated.
+    /// Returns true if the text so far has at least `least` characters.
     fn is_long(&self) -> bool {
         self.seen.chars().nth(self.least - 1).is_some()
     }
 
-    /// Returns true if the text so far is long enough and `text` begins with it.
+    /// Returns true if `text` begins with the text so far, and this text is long enough to prove a repetition.
     pub(crate) fn repeated_by(&self, text: &Text<'_>) -> bool {
         self.is_long() && text.body.starts_with(self.seen.as_str())
     }
 
-    /// AM13: returns true if the text begins with all earlier text, so that it may be new text or a repetition. Returns
-    /// true at most once.
+    /// Returns true if `text` begins with the text so far, so that it may be new text or a repetition (AM13). Returns
+    /// true at most once, so that the ambiguity is reported once.
     pub(crate) fn is_doubtful(&mut self, text: &Text<'_>) -> bool {
         let Some(new) = text.body.strip_prefix(self.seen.as_str()) else {
             return false;

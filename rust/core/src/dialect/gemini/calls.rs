@@ -33,10 +33,10 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::mem::take;
 
-/// Maximum number of steps in a path: one less than the JSON nesting limit.
+/// Maximum number of steps in a JSON path: one less than the maximum depth of JSON text.
 const MAX_STEPS: usize = 127;
 
-/// A call that is still open.
+/// The address of a call that has not ended.
 #[derive(Debug)]
 struct ActiveCall {
     call_id: Option<String>,
@@ -59,13 +59,13 @@ pub(crate) struct Calls {
     choice: i32,
     active: Option<ActiveCall>,
     partial: Partial,
-    /// Other open calls, set aside until a part has their id.
+    /// Other calls that have not ended. Each of them waits for a part with its id.
     others: BTreeMap<u64, (ActiveCall, Partial)>,
-    /// Maps call ids to keys in `others`. The next key is `aside`, the number of calls set aside so far.
+    /// Keys in `others` of the calls with a given id. The next key is `aside`, the number of calls set aside so far.
     waiting: Map<String, BTreeSet<u64>>,
     aside: u64,
-    /// True once the candidate has a finish reason that means an error. Its calls then stay open, because their parts do
-    /// not show that the calls are valid.
+    /// True once the candidate has a finish reason that means an error. Its calls are then not closed, because their
+    /// parts do not show that the calls are valid.
     pub(crate) failed: bool,
 }
 
@@ -82,7 +82,7 @@ impl Calls {
         }
     }
 
-    /// Decodes the `functionCall` of a part. `position`: the part's position in its candidate. `extra`: the other
+    /// Decodes the `functionCall` of a part. `position`: the part's position in its candidate. `extra`: the unknown
     /// members of the part.
     pub(crate) fn read<'a>(
         &mut self,
@@ -147,7 +147,7 @@ impl Calls {
             ..CallFields::default()
         };
         if !goes_on && !streams {
-            // Protobuf omits empty objects.
+            // The arguments are absent if they are empty, because Protobuf omits empty objects.
             let call_fields = CallFields {
                 arguments: Some(arguments.unwrap_or_else(|| Text::plain("{}"))),
                 ..call_fields
@@ -166,8 +166,8 @@ impl Calls {
         if goes_on { Ok(()) } else { self.end(wire) }
     }
 
-    /// Ends all open calls, because a part of another kind or the end of the stream follows. A call that was truncated
-    /// inside a string remains incomplete.
+    /// Ends all open calls. Called when a part of another kind or the end of the stream follows. A call that was
+    /// truncated inside a string remains incomplete.
     pub(crate) fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if self.others.is_empty() {
             return self.end(wire);
@@ -184,7 +184,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Sets the open call aside until a part has its id. A call without an id is ended instead.
+    /// Sets the active call aside until a part has its id. If the call has no id, ends it instead.
     fn set_aside(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         match self.active.take_if(|active| active.call_id.is_some()) {
             Some(active) => {
@@ -199,8 +199,8 @@ impl Calls {
         Ok(())
     }
 
-    /// Continues the call that a part's id refers to. If no call is open, a part with neither id nor name continues the
-    /// call that was set aside last.
+    /// Activates the call that was set aside and has this id. If no call is active, a part with neither id nor name
+    /// activates the call that was set aside last.
     fn turn_to(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -304,7 +304,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Returns the JSON text that one partial argument adds, or `None` if it cannot be added.
+    /// Returns the JSON text that an element of `partialArgs` adds, or `None` if it cannot be added.
     fn piece<'a>(
         &mut self,
         piece: &[Member<'a>],
@@ -342,8 +342,8 @@ impl Calls {
     }
 }
 
-/// Returns the arguments as sent, and the name of their member if it is not `args`. A value that is not an object is
-/// passed on unchanged and validated later.
+/// Returns the arguments, and the name of their member if it is not `args`. A value that is not an object is passed on
+/// as text and classified later.
 fn arguments<'a>(call: &[Member<'a>]) -> (Option<&'static str>, Option<Text<'a>>) {
     if let Some(raw) = nonnull(call, "args") {
         return (None, argument_text(raw));

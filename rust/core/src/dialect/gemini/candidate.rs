@@ -1,4 +1,4 @@
-//! Decodes one candidate of a Gemini stream: its parts, in order, its sources, its metadata and its finish reason.
+//! Decodes one candidate of a Gemini stream: its parts in order, its sources, its metadata, and its finish reason.
 //!
 //! Parts have no address on the wire. Consecutive text parts of the same kind are joined into one part, which ends at a
 //! part of another kind or at a thought signature.
@@ -50,16 +50,16 @@ pub(crate) struct Candidate {
     sources: Sources,
     /// Number of parts so far.
     positions: i64,
-    /// The open text part: its kind and its position.
+    /// Kind and position of the open text part.
     open: Option<(ItemKind, i64)>,
     finish_reported: bool,
     pub(crate) reason: Option<String>,
-    /// True if text or another part arrived after a finish reason.
+    /// True if text or another part arrived after a finish reason. The end of the stream is then not valid.
     pub(crate) ran_on: bool,
 }
 
-/// An item in a chunk's `candidates`. The objects and lists that the decoder reads are already split into members and
-/// items.
+/// An element of `candidates`. Those of its objects and lists that the decoder reads are already split into members and
+/// elements.
 #[derive(Debug)]
 pub(crate) struct OpenedCandidate<'c, 'a> {
     pub(crate) raw: Raw<'a>,
@@ -69,11 +69,11 @@ pub(crate) struct OpenedCandidate<'c, 'a> {
     parts: Vec<OpenedPart<'c, 'a>>,
 }
 
-/// An item in `parts`, with its members if it is an object.
+/// An element of `parts`, with its members if it is an object.
 type OpenedPart<'c, 'a> = (Raw<'a>, Option<Cow<'c, Object<'a>>>);
 
 impl<'c, 'a> OpenedCandidate<'c, 'a> {
-    /// Splits the items of `candidates` in `payload`. Returns an empty list if the value is not an array.
+    /// Splits the elements of `candidates` in `payload`. Returns an empty list if the value is not an array.
     pub(crate) fn list(payload: &'c Object<'a>, raw: Raw<'a>) -> Vec<OpenedCandidate<'c, 'a>> {
         let entries = payload.items(raw);
         let open = |entry: &Raw<'a>| OpenedCandidate::of(payload, *entry);
@@ -101,7 +101,7 @@ impl<'c, 'a> OpenedCandidate<'c, 'a> {
 struct CandidatePart<'p, 'a> {
     object: &'p Object<'a>,
     at: Pointer<'p>,
-    /// Members that are not modeled.
+    /// Unknown members of the part.
     extra: ExtraFields<'a>,
     tail: bool,
 }
@@ -115,7 +115,7 @@ impl Numbered for Candidate {
 }
 
 impl Candidate {
-    /// Creates the state of a candidate, and opens its choice so that a candidate without output also ends.
+    /// Creates the state of a candidate. Opens its choice, so that the choice is also closed if it has no output.
     pub(crate) fn new(
         wire: &mut DecodeContext<'_, '_>,
         index: i32,
@@ -134,7 +134,7 @@ impl Candidate {
         })
     }
 
-    /// Decodes one item of a chunk's `candidates`.
+    /// Decodes one element of a chunk's `candidates`. `tail`: true if the chunk follows a broken document.
     pub(crate) fn read<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -151,8 +151,7 @@ impl Candidate {
         let mut extra = rest(members, &FACTS.candidate_fields);
         let mut carry = ExtraFields::default();
         if let Some(raw) = nonnull(members, LOGPROBS) {
-            // Log probabilities describe the tokens in this chunk, so they are attached to the event that contains
-            // those tokens.
+            // Log probabilities describe the tokens in this chunk, so they are attached to the event with those tokens.
             carry.add(member(LOGPROBS, raw));
         }
         if let Some(content) = &entry.content {
@@ -183,13 +182,13 @@ impl Candidate {
         }
     }
 
-    /// Returns the open text part, if any.
+    /// Returns the kind and position of the open text part, or `None`.
     pub(crate) fn open(&self) -> Option<(ItemKind, i64)> {
         self.open
     }
 
-    /// Returns the text of a candidate that contains only text, and the part that the text belongs to. A candidate that
-    /// differs only in its text extends the same part.
+    /// Returns the text of a candidate that only extends the open text part, and this part. Returns `None` for any
+    /// other candidate. A template can match later candidates that differ from this one only in their text.
     pub(crate) fn lone_text<'a>(
         &self,
         entry: &OpenedCandidate<'_, 'a>,
@@ -213,8 +212,8 @@ impl Candidate {
         Some((self.at(kind, position), text))
     }
 
-    /// Records a finish reason. The last reason is used, unless only an earlier reason means that the response was
-    /// truncated.
+    /// Stores a finish reason. The last reason is used, unless only an earlier one means that the response was
+    /// truncated, filtered, or failed.
     pub(crate) fn take(&mut self, wire: &mut DecodeContext<'_, '_>, reason: &str) -> ParseResult {
         let cut = |reason| {
             let meaning = FACTS.reason(reason);
@@ -230,7 +229,8 @@ impl Candidate {
         Ok(())
     }
 
-    /// Finishes the candidate: closes the open part and the open calls, and emits the finish reason.
+    /// Closes the open text part and emits the finish reason, if there is one that has not been emitted. A reason that
+    /// means success also ends the open calls.
     pub(crate) fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if std::mem::replace(&mut self.finish_reported, true) {
             return Ok(());
@@ -338,7 +338,7 @@ impl Candidate {
         Ok(())
     }
 
-    /// Emits a part of an unknown kind unchanged, because it must be sent back in a later turn.
+    /// Emits a part of an unknown kind unchanged. Clients must send it back in a later turn.
     fn keep(&mut self, wire: &mut DecodeContext<'_, '_>, part: &Object<'_>) -> ParseResult {
         self.close(wire)?;
         self.calls.finish(wire)?;
@@ -381,7 +381,8 @@ impl Candidate {
                 self.open = Some((kind, position));
                 let at = self.at(kind, position);
                 if text.is_empty() {
-                    // The signature needs a part, because the signature must be sent back in a later turn.
+                    // A signature without text needs a part of its own, because clients must send it back in a later
+                    // turn.
                     wire.assembler.part_opened(wire.out, at, None, None)?;
                 }
                 at
@@ -473,7 +474,7 @@ fn member<'a>(name: &'static str, raw: Raw<'a>) -> Member<'a> {
     }
 }
 
-/// Returns the members and the signature of a text part that is not a thought, as one JSON object.
+/// Returns the unknown members and the signature of a text part as one JSON object.
 fn signed(extra: &ExtraFields<'_>, signature: &str) -> String {
     let mut out = extra.text().unwrap_or_else(|| "{".to_owned());
     if out.pop() != Some('{') {

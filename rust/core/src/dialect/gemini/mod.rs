@@ -1,7 +1,8 @@
 //! Decodes chunks from streamGenerateContent, and complete GenerateContentResponse bodies, into wire deltas.
 //!
-//! Reads the members of a chunk; the `candidate` module reads its candidates. Gemini has no terminal marker, so this
-//! module determines when the response is complete (`_spec/dialects.json` explains why).
+//! The members of a chunk are decoded in the order in which they take effect; the `candidate` module decodes the
+//! candidates. Gemini has no terminal marker, so this module determines when the response is complete
+//! (`_spec/dialects.json` explains why).
 
 pub(crate) mod calls;
 pub(crate) mod candidate;
@@ -68,24 +69,24 @@ const CANDIDATES: &str = "candidates";
 const FEEDBACK: &str = "promptFeedback";
 const USAGE: &str = "usageMetadata";
 
-/// Decoder of one stream.
+/// Decodes the payloads of one stream.
 #[derive(Debug)]
 pub(crate) struct Gemini {
     /// Candidates in order of first appearance.
     candidates: List<Candidate>,
-    /// Lowest index of a candidate.
+    /// The lowest index of any candidate so far. Chunk metadata is added to its choice.
     lowest: Option<i32>,
     /// Number of candidates at the beginning of the list that all have a finish reason.
     over: usize,
-    /// Unknown members of chunks, as last received.
+    /// The unknown members of earlier chunks, of which only changes are emitted.
     last_seen: LastSeen,
     started: bool,
     ended: bool,
     templates: ItemTemplates,
 }
 
-/// If a limit is below one of these values, every payload is parsed in full, because a payload that matches a template
-/// must not exceed any limit.
+/// Templates are used only if the limits on JSON depth and values are at least as high as these values. A payload that
+/// matches a template is not checked against these limits.
 const LEAST_DEPTH: u64 = 4 * OBJECT_DEPTH;
 const LEAST_VALUES: u64 = 1 << 16;
 
@@ -102,7 +103,7 @@ impl Gemini {
         }
     }
 
-    /// Decodes a chunk, with or without an envelope, and with either form of member names.
+    /// Decodes a chunk, with or without an envelope. Its members may have JSON names or proto names.
     fn document(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -173,14 +174,14 @@ impl Gemini {
         if let Some(upstream_error) = upstream_error {
             return self.report_error(wire, &upstream_error, payload, notes);
         }
-        // A template depends on the state after the payload from which it was learned. It is valid until a payload of
-        // another kind arrives.
+        // A template depends on the state after the payload from which it was learned. It is discarded when a payload
+        // of another kind arrives.
         let plain = certain
             && inner.is_none()
             && !object.wide_integer
             && !payload.tail
             && payload.event.is_none()
-            && object.raw.text.len() == payload.text.len(); // not one of a list of chunks
+            && object.raw.text.len() == payload.text.len(); // the chunk is not an element of a list
         let learnable = plain.then(|| self.learnable(wire, chunk, &entries));
         let learnable = learnable.flatten();
         if learnable.is_none() || open(self) != before {
@@ -192,7 +193,7 @@ impl Gemini {
         Ok(())
     }
 
-    /// Returns a template for a chunk that contains only a piece of the open text and token counts.
+    /// Returns what a template needs if the chunk contains only token counts and a piece of the text part that is open.
     fn learnable<'a>(
         &mut self,
         wire: &DecodeContext<'_, '_>,
@@ -218,7 +219,7 @@ impl Gemini {
             && !chunk.has("error")
             && !chunk.has(FEEDBACK);
         let rest = unmodelled(&chunk.members, &FACTS.envelope_fields);
-        // Unchanged repeated members are ignored.
+        // A template may contain unknown members, because unchanged members have no effect.
         let changed = self.last_seen.fresh(&rest);
         (plain && roomy && changed.is_empty()).then_some(LearnableDelta {
             target: Target::Part(part),
@@ -280,8 +281,8 @@ impl Gemini {
         notes.report(wire)
     }
 
-    /// Emits the start of the response from the first chunk. The id in a chunk recovered after a broken document is not
-    /// trusted.
+    /// Emits the response's start event from its first chunk. `tail`: true if the chunk follows a broken document; its
+    /// id is omitted then, because it may be wrong.
     fn start<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -322,13 +323,14 @@ impl Gemini {
                 self.candidates.push(Candidate::new(wire, index)?)
             }
         };
-        // Cannot fail: the candidate was just found or added.
+        // Cannot fail, because the candidate was just found or added.
         self.candidates
             .get_mut(at)
             .ok_or_else(|| Fault::new(Class::Internal, "internal"))
     }
 
-    /// Handles `promptFeedback`: a blocked prompt has no candidates, so its `blockReason` becomes the finish reason.
+    /// Handles `promptFeedback`, which becomes metadata. A blocked prompt has no candidates, so its `blockReason`
+    /// becomes the finish reason of candidate 0.
     fn feedback<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -371,7 +373,7 @@ impl Gemini {
         notes.report_error(wire, upstream_error, payload)
     }
 
-    /// Returns true if every candidate has a finish reason.
+    /// Returns true if there are candidates and all of them have a finish reason.
     fn is_over(&mut self) -> bool {
         let rest = self.candidates.iter().skip(self.over);
         self.over += rest.take_while(|one| one.reason.is_some()).count();
@@ -425,8 +427,7 @@ impl Decoder for Gemini {
         Ok(found.length)
     }
 
-    /// Handles `[DONE]`, which some gateways send: it ends the stream if every candidate has a finish reason; otherwise
-    /// it is ignored.
+    /// Handles `[DONE]`, which some gateways send. It ends the stream only if every candidate has a finish reason.
     fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if self.is_over() {
             self.finish(wire)?;
@@ -441,7 +442,8 @@ impl Decoder for Gemini {
         self.report_error(wire, &upstream_error, payload, Anomalies::default())
     }
 
-    /// Emits the finish reasons, because no later ones can arrive. Finish reasons take the place of a terminal marker.
+    /// Emits the finish reasons at the end of the input, when they can no longer change. The end is valid if every
+    /// candidate has a finish reason and no content followed it.
     fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.finish(wire)?;
         if self.is_over() && !self.candidates.iter().any(|one| one.ran_on) {
@@ -455,7 +457,7 @@ impl Decoder for Gemini {
     }
 }
 
-/// Returns the chunks in a payload that is a list of chunks.
+/// Returns the chunks in a payload that is a list of objects. Returns `None` if it is empty or contains anything else.
 fn chunks<'a>(raw: Raw<'a>) -> Option<Vec<Object<'a>>> {
     let items = items(raw);
     if items.is_empty() || items.iter().any(|item| item.kind != Kind::Object) {
@@ -472,7 +474,7 @@ fn chunks<'a>(raw: Raw<'a>) -> Option<Vec<Object<'a>>> {
     items.into_iter().map(chunk).collect()
 }
 
-/// Returns the index of a candidate: its `index` member, or its position if that member is missing or invalid.
+/// Returns the `index` of a candidate, or its position in the list if this member is missing or invalid.
 fn index<'a>(
     item: &Object<'a>,
     position: usize,

@@ -18,7 +18,8 @@ pub(crate) enum Step {
     Index(u32),
 }
 
-/// Returns the steps of a JSON path from the root, or `None` if the path is malformed or too deep.
+/// Returns the steps of a JSON path from the root, or `None` if the path is malformed or has more than `max_depth`
+/// steps.
 pub(crate) fn parse_path(text: &str, max_depth: usize) -> Option<Vec<Step>> {
     let mut rest = text.strip_prefix('$')?;
     let mut steps = Vec::new();
@@ -33,7 +34,7 @@ pub(crate) fn parse_path(text: &str, max_depth: usize) -> Option<Vec<Step>> {
     (!steps.is_empty()).then_some(steps)
 }
 
-/// Returns the first step of a path, and the rest of the path.
+/// Returns the first step of a path and the rest of the path, or `None` if the step is malformed.
 fn step(text: &str) -> Option<(Step, &str)> {
     if let Some(name) = text.strip_prefix('.') {
         let end = name.find(['.', '[', ']']).unwrap_or(name.len());
@@ -53,7 +54,7 @@ fn step(text: &str) -> Option<(Step, &str)> {
     Some((Step::Index(digits.parse().ok()?), remaining))
 }
 
-/// Parses a key in quotes, through its closing bracket.
+/// Returns the key in quotes at the beginning of `text`, and what follows its closing bracket.
 fn quoted(text: &str, quote: char) -> Option<(Step, &str)> {
     let mut key = String::new();
     let mut signs = text.char_indices();
@@ -75,16 +76,16 @@ fn quoted(text: &str, quote: char) -> Option<(Step, &str)> {
 struct Level {
     is_array: bool,
     count: u32,
-    /// Step that leads to the member or element that was written last.
+    /// Key or index of the value that was written last.
     key: Option<Step>,
     keys: HashSet<String>,
 }
 
-/// Arguments of one call. Each method returns the next piece of the JSON text.
+/// The arguments of one call. Its methods return the next piece of the JSON text.
 #[derive(Debug, Default)]
 pub(crate) struct Partial {
     levels: Vec<Level>,
-    /// Path of the unfinished string, if any.
+    /// Path of the unfinished string.
     string: Option<Vec<Step>>,
     /// True once any text has been written.
     begun: bool,
@@ -92,12 +93,13 @@ pub(crate) struct Partial {
 }
 
 impl Partial {
-    /// Returns true if no leaf is unfinished.
+    /// Returns true if no string is unfinished and every leaf could be added.
     pub(crate) fn is_between(&self) -> bool {
         self.string.is_none() && !self.broken
     }
 
-    /// Adds a piece of a string. Returns `None` if it cannot be added.
+    /// Returns the text for a piece of a string, or `None` if it cannot be added. `goes_on`: true if more of the string
+    /// follows.
     pub(crate) fn string(
         &mut self,
         steps: Vec<Step>,
@@ -137,21 +139,22 @@ impl Partial {
         })
     }
 
-    /// Adds a complete number, boolean or null. Returns `None` if it cannot be added.
+    /// Returns the text for a complete number, boolean, or null, or `None` if it cannot be added.
     pub(crate) fn leaf(&mut self, steps: &[Step], token: &str) -> Option<Text<'static>> {
         let mut text = self.lead(steps)?;
         text.push_str(token);
         Some(whole(text))
     }
 
-    /// Leaves the text unfinished because a leaf cannot be added. If no text has been written yet, returns "{".
+    /// Marks the text as unfinished, because a leaf cannot be added. Returns "{" if no text has been written, otherwise
+    /// an empty text.
     pub(crate) fn spoil(&mut self) -> Text<'static> {
         self.broken = true;
         let begun = std::mem::replace(&mut self.begun, true);
         Text::plain(if begun { "" } else { "{" })
     }
 
-    /// Returns the brackets that complete the object.
+    /// Returns the brackets that complete the object, or "{}" if no text has been written.
     pub(crate) fn close(&self) -> String {
         if self.levels.is_empty() {
             return "{}".to_owned();
@@ -159,14 +162,15 @@ impl Partial {
         self.levels.iter().rev().map(end).collect()
     }
 
-    /// Returns the text between the last leaf and the one at `steps`: closing and opening brackets, comma and key.
+    /// Returns the text between the last leaf and the leaf at `steps`: brackets, a comma, and a key. Returns `None` if
+    /// the leaf cannot be added.
     fn lead(&mut self, steps: &[Step]) -> Option<String> {
         if self.broken {
             return None;
         }
         let mut out = String::new();
         if self.string.take().is_some() {
-            // The string had no explicit end, so the next leaf ends it.
+            // The next leaf ends a string whose end was not sent.
             out.push('"');
         }
         let same = |(level, step): &(&Level, &Step)| level.key.as_ref() == Some(*step);
@@ -197,7 +201,7 @@ impl Partial {
 }
 
 impl Level {
-    /// Starts a new member or element. Returns `None` if it cannot be added here.
+    /// Writes the comma and key of a new member or element. Returns `None` if it cannot be added.
     fn put(&mut self, step: &Step, out: &mut String) -> Option<()> {
         let fits = match step {
             Step::Index(index) => self.is_array && *index == self.count,

@@ -1,5 +1,5 @@
-//! Classifies payloads: chunks, chunks in an envelope, complete bodies, errors, documents usable after a broken one,
-//! and payloads without output, which are ignored even after the end.
+//! Classifies payloads: chunks, chunks in an envelope, complete bodies, errors, and documents that follow a broken
+//! document. Chunks without output are ignored even after the end of the stream.
 
 use crate::dialect::decoder::Shapes;
 use crate::dialect::gemini::spec_tables::is_reason;
@@ -40,7 +40,8 @@ pub(crate) static SHAPES: Shapes = Shapes {
             ends(object) || object.present("error").is_some() || reports_error(object)
         })
     },
-    // A complete body looks like the last chunk of a stream, and early models end every chunk with a finish reason.
+    // A complete body looks like the last chunk of a JSON Lines stream. Early models end every chunk with a finish
+    // reason.
     is_line: |document| {
         object(document)
             .is_some_and(|object| object.present("error").is_none() && !reports_error(object))
@@ -64,7 +65,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
     },
 };
 
-/// The objects and lists in a chunk that the decoder reads.
+/// The objects and lists that the decoder reads in a chunk.
 #[derive(Clone, Copy, Debug)]
 enum ChunkPlace {
     /// A chunk, or the envelope around one.
@@ -125,14 +126,14 @@ fn object<'d, 'a>(document: &'d Document<'a>) -> Option<&'d Object<'a>> {
     }
 }
 
-/// Returns true if the object is a chunk.
+/// Returns true if the object has a member that identifies a chunk, under its JSON name or proto name.
 pub(crate) fn is_used(object: &Object<'_>) -> bool {
     let used = |name: &str| USED.contains(&name);
     object.members.iter().any(|member| used(&member.key.name()))
 }
 
-/// Returns true if the chunk contains the reason why the response ends. Any other chunk outside an event stream is one
-/// of several documents, one per line.
+/// Returns true if every candidate has a finish reason, or if there are no candidates but a block reason. Any other
+/// chunk outside an event stream is one of several documents, one per line.
 fn ends(object: &Object<'_>) -> bool {
     let has_value = |holder: &Object<'_>, json_name, proto_name| {
         either(holder, json_name, proto_name)
@@ -163,7 +164,7 @@ fn either<'a>(object: &Object<'a>, json_name: &str, proto_name: &str) -> Option<
     object.present(json_name).or_else(|| object.get(proto_name))
 }
 
-/// Returns the chunk from the envelope that a relay added (`{"response": {...}, "traceId": ...}`).
+/// Returns the chunk in the envelope `{"response": {...}}`, or `None` if there is no envelope.
 pub(crate) fn wrapped<'a>(object: &Object<'a>) -> Option<Object<'a>> {
     if is_used(object) {
         return None;
@@ -171,7 +172,7 @@ pub(crate) fn wrapped<'a>(object: &Object<'a>) -> Option<Object<'a>> {
     object.object("response").filter(is_used)
 }
 
-/// Returns the error in a payload object.
+/// Returns the error in a payload object, or `None`. `used`: true if the object is a chunk.
 pub(crate) fn error<'a>(
     object: &Object<'a>,
     event: Option<&str>,
@@ -189,8 +190,8 @@ pub(crate) fn error<'a>(
     }
 }
 
-/// Returns true for an error without an `error` member in a form that gateways use: a message with a code or status, or
-/// a reported failure.
+/// Returns true if the object reports an error without an `error` member. It then has a message with a code or status,
+/// or reports a failure in another known shape.
 fn reports_error(object: &Object<'_>) -> bool {
     if is_used(object) {
         return false;

@@ -1,8 +1,8 @@
 //! Renames members from their proto names (`finish_reason`) to their JSON names (`finishReason`).
 //!
-//! Readers must accept both: <https://protobuf.dev/programming-guides/json/>. Gateways that dump objects from Google's
-//! Python SDK send proto names. Names inside arguments and results, which a client or a function defines, are not
-//! changed.
+//! Protobuf parsers must accept both: <https://protobuf.dev/programming-guides/json/>. Gateways that dump objects from
+//! Google's Python SDK send proto names. Names inside arguments and results are not changed, because a client or a
+//! function defines them.
 
 use crate::dialect::gemini::spec_tables::FACTS;
 use crate::json::Key;
@@ -12,7 +12,7 @@ use crate::json::Scanner;
 use memchr::memchr_iter;
 use std::ops::Range;
 
-/// Objects with a member (`HELD`) whose content the API does not define.
+/// Members whose object has a member in `HELD`. The API does not define the content of that member.
 const HOLDERS: [&str; 4] = [
     "functionCall",
     "functionResponse",
@@ -21,8 +21,7 @@ const HOLDERS: [&str; 4] = [
 ];
 const HELD: [&str; 2] = ["args", "response"];
 
-/// Returns a chunk in which members have their JSON names, or `None` if they already have them. The chunk must be valid
-/// JSON.
+/// Returns the chunk with its members renamed, or `None` if no member has a proto name. The chunk must be valid JSON.
 pub(crate) fn in_json_names(text: &str) -> Option<String> {
     if !has_proto_key(text) {
         return None;
@@ -44,7 +43,7 @@ pub(crate) fn in_json_names(text: &str) -> Option<String> {
     Some(renamed)
 }
 
-/// Returns true if a key anywhere in the text is a proto name. Most chunks contain none.
+/// Returns true if a key anywhere in the text is a proto name. This check is fast, and most chunks contain none.
 fn has_proto_key(text: &str) -> bool {
     let bytes = text.as_bytes();
     let is_word = |byte: &u8| byte.is_ascii_lowercase() || *byte == b'_';
@@ -76,8 +75,8 @@ fn json_name(name: &str) -> Option<&'static str> {
         .map(|(_, json)| json.as_str())
 }
 
-/// Collects the position and the JSON name of every key that has a proto name. `is_holder`: the value belongs to one of
-/// `HOLDERS`.
+/// Collects the position and the JSON name of every key that is a proto name. `is_holder`: true if the value belongs to
+/// one of `HOLDERS`.
 fn find_keys<'a>(
     scanner: &mut Scanner<'a>,
     text: &'a str,

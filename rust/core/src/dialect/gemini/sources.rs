@@ -20,12 +20,12 @@ const KINDS: [&str; 4] = ["web", "retrievedContext", "maps", "image"];
 /// Decoder state for the sources of one candidate.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
-    /// Grounding chunks that have already been emitted, as sent; the assembler limits their number.
+    /// JSON of the grounding chunks that have been emitted. The assembler limits their number.
     emitted: HashSet<String>,
 }
 
 impl Sources {
-    /// Emits the new chunks in a candidate's `groundingMetadata.groundingChunks`.
+    /// Emits the elements of a candidate's `groundingMetadata.groundingChunks` that have not been emitted yet.
     pub(crate) fn read<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -50,7 +50,7 @@ impl Sources {
                 .unwrap_or_default();
             let url = word(&members, "uri", notes);
             let title = word(&members, "title", notes);
-            // A URL and a title fully describe a web page. For any other kind, the whole chunk is kept.
+            // A URL and a title fully describe a web page. For any other kind, the whole grounding chunk is kept.
             let document = Some(raw.text).filter(|_| kind != "web" || url.is_none());
             let DecodeContext { assembler, out } = wire;
             assembler.source(

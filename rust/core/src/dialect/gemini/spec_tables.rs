@@ -1,5 +1,5 @@
-//! Tables of the Gemini dialect from `_spec/dialects.json`: which members of a GenerateContentResponse are modeled, and
-//! how ids, names, reasons and usage are read.
+//! The tables of the Gemini dialect from `_spec/dialects.json`. Lists the known members of a GenerateContentResponse,
+//! and reads ids, names, reasons, and token counts.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -26,10 +26,10 @@ use std::sync::LazyLock;
 
 const DIALECT: &str = "gemini";
 
-/// A table of member names or other words.
+/// A list of member names or other words.
 type Fields = Vec<&'static str>;
 
-/// Tables of the dialect.
+/// The tables of the dialect.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) envelope_fields: Fields,
@@ -37,10 +37,10 @@ pub(crate) struct Facts {
     pub(crate) content_fields: Fields,
     pub(crate) part_fields: Fields,
     pub(crate) call_fields: Fields,
-    /// Members that some gateways send instead of `args`.
+    /// Names that some gateways use instead of `args`.
     pub(crate) other_arguments: Vec<&'static str>,
     partial_fields: Fields,
-    /// Member names in the proto files and in the JSON form.
+    /// Pairs of a proto name and its JSON name.
     pub(crate) proto_names: Vec<(&'static str, String)>,
     pub(crate) code_tool: &'static str,
     absent_reasons: Fields,
@@ -89,12 +89,12 @@ fn camel_case(name: &str) -> String {
 }
 
 impl Facts {
-    /// Returns the meaning of a finish reason.
+    /// Returns the meaning of a finish reason, such as `natural` or `length`, or `None` if it is unknown.
     pub(crate) fn reason(&self, raw: &str) -> Option<&'static str> {
         meaning(DIALECT, raw)
     }
 
-    /// Returns the counts in a usageMetadata object, and the object as sent.
+    /// Returns the token counts in a `usageMetadata` object, and its JSON.
     pub(crate) fn usage<'a>(&self, object: &Object<'a>) -> Usage<'a> {
         Usage {
             input_tokens: sum(&object.members, &self.input),
@@ -117,20 +117,20 @@ fn sum(members: &[Member<'_>], keys: &[&str]) -> Option<i64> {
     total
 }
 
-/// Returns the unmodeled members of one object, as extra fields.
+/// Returns the members that are not listed in `modelled`, as metadata.
 pub(crate) fn rest<'a>(members: &[Member<'a>], modelled: &[&str]) -> ExtraFields<'a> {
     let rest = unmodelled(members, modelled);
     ExtraFields::of(rest)
 }
 
-/// Returns the unmodeled members of one object, as sent.
+/// Returns the members that are not listed in `modelled`.
 pub(crate) fn unmodelled<'a>(members: &[Member<'a>], modelled: &[&str]) -> Vec<Member<'a>> {
     let known = |member: &&Member<'_>| modelled.iter().any(|name| member.key.is(name));
     let rest = members.iter().filter(|member| !known(member));
     rest.copied().collect()
 }
 
-/// Returns a `finishReason` or a `blockReason`, unless it is blank or unspecified.
+/// Returns a `finishReason` or a `blockReason`, or `None` if it is blank or a placeholder.
 pub(crate) fn a_reason<'a>(
     holder: &[Member<'a>],
     at: Pointer<'_>,
@@ -141,12 +141,13 @@ pub(crate) fn a_reason<'a>(
     is_reason(&reason).then(|| notes.clean(reason))
 }
 
-/// Returns true if the text is neither blank nor one of `absent_reasons`.
+/// Returns true if the text is neither blank nor a placeholder (`absent_reasons`).
 pub(crate) fn is_reason(text: &Text<'_>) -> bool {
     !is_blank(text) && !FACTS.absent_reasons.contains(&text.body.as_ref())
 }
 
-/// Returns the id exactly as sent, or `None` if it is unusable. A number is returned as written.
+/// Returns the id as text, or `None` if it is absent, blank, or a placeholder. A numeric id keeps the digits of the
+/// payload.
 pub(crate) fn an_id<'a>(
     holder: &[Member<'a>],
     at: Pointer<'_>,
@@ -180,19 +181,18 @@ pub(crate) fn a_word<'a>(
     (!is_blank(&word)).then(|| notes.clean(word))
 }
 
-/// Returns true if the text is only whitespace.
 pub(crate) fn is_blank(text: &Text<'_>) -> bool {
     text.lead_low.is_none()
         && text.tail_high.is_none()
         && text.body.trim_matches(is_white).is_empty()
 }
 
-/// Returns true if a member's value is `true`.
 pub(crate) fn is_true(holder: &[Member<'_>], key: &str) -> bool {
     find(holder, key).is_some_and(|raw| raw.kind == Kind::True)
 }
 
-/// Converts a `createTime` (RFC 3339 in UTC, as the API writes it) to seconds since 1970.
+/// Converts a `createTime` (RFC 3339 in UTC, as the API writes it) to seconds since 1970. Returns `None` for any other
+/// form.
 pub(crate) fn seconds(text: &str) -> Option<i64> {
     let (date, fraction) = text.strip_suffix('Z')?.split_at_checked(19)?;
     if let Some(digits) = fraction.strip_prefix('.') {
@@ -220,14 +220,14 @@ pub(crate) fn seconds(text: &str) -> Option<i64> {
     if !fits || hour > 23 || minute > 59 || second > 59 {
         return None;
     }
-    // Counts days since 1970 in the proleptic Gregorian calendar, with years that begin in March.
+    // Count the days since 1970 in the proleptic Gregorian calendar, with years that begin in March.
     let year = year - i64::from(month < 3);
     let leaps = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
     let days = 365 * year + leaps + (153 * ((month + 9) % 12) + 2) / 5 + day - 719_469;
     Some(((days * 24 + hour) * 60 + minute) * 60 + second)
 }
 
-/// Returns true if the decoder reads the member at `path` of a chunk.
+/// Returns true if the decoder reads the member at `path` of a chunk. Duplicates of other members are not reported.
 pub(crate) fn is_read(path: &[Option<&str>]) -> bool {
     let facts = &*FACTS;
     let Some((Some(key), holder)) = path.split_last() else {
@@ -260,7 +260,7 @@ pub(crate) fn is_read(path: &[Option<&str>]) -> bool {
     fields.contains(key)
 }
 
-/// Returns a member as sent, unless it is null.
+/// Returns the value of a member, or `None` if it is absent or null.
 pub(crate) fn nonnull<'a>(holder: &[Member<'a>], key: &str) -> Option<Raw<'a>> {
     present(find(holder, key))
 }

@@ -21,7 +21,7 @@ use crate::model::delta::CallFields;
 use crate::model::delta::ItemKind;
 use std::borrow::Cow;
 
-/// Members that identify the kinds of parts that this module decodes.
+/// Members of a part that this module decodes. Each of them is a kind of part.
 pub(crate) const KINDS: [&str; 7] = [
     "functionResponse",
     "inlineData",
@@ -41,11 +41,11 @@ pub(crate) struct PartContext<'p, 'a> {
     pub(crate) position: i64,
     pub(crate) part: &'p Object<'a>,
     pub(crate) at: Pointer<'p>,
-    /// Other members of the part.
+    /// Unknown members of the part.
     pub(crate) extra: &'p ExtraFields<'a>,
 }
 
-/// Decodes a part of one of the kinds in `KINDS`.
+/// Decodes a part of the kind `kind`, one of `KINDS`.
 pub(crate) fn read_tool<'a>(
     wire: &mut DecodeContext<'_, '_>,
     kind: &str,
@@ -111,7 +111,7 @@ pub(crate) fn read_tool<'a>(
                 metadata.as_deref(),
             )
         }
-        // `toolResponse`, or `functionResponse` if a relay ran the function itself.
+        // The member is `toolResponse`, or `functionResponse` if a relay ran the function itself.
         _ => {
             let metadata = metadata(&["id", "response"]);
             let output = find(members, "response").map_or("null", |raw| raw.text);
@@ -121,7 +121,7 @@ pub(crate) fn read_tool<'a>(
     }
 }
 
-/// Emits a complete call that the provider runs.
+/// Opens and closes a call that the provider runs. Its arguments are complete.
 fn call(
     wire: &mut DecodeContext<'_, '_>,
     position: PartContext<'_, '_>,
@@ -156,8 +156,8 @@ fn call(
     )
 }
 
-/// Emits a call's result. A result without an id belongs to the call before it. If there is no such call, the part is
-/// kept as unknown.
+/// Emits the result of a call. A result without an id belongs to the last closed call. If there is no such call, the
+/// part is emitted as unknown content.
 fn result(
     wire: &mut DecodeContext<'_, '_>,
     position: PartContext<'_, '_>,

@@ -1,4 +1,5 @@
-//! Collects the audio of a stream and its transcript. The fragments are emitted as metadata at the end, as in Chat.
+//! Collects the audio of a stream and its transcript. At the end of the response, all fragments become metadata, as in
+//! Chat.
 
 use crate::assemble::part::object_merge::Growth;
 use crate::dialect::decode_context::DecodeContext;
@@ -8,7 +9,7 @@ use crate::json::members::Object;
 use crate::model::fault::Fault;
 use std::mem;
 
-/// The fragments so far.
+/// The audio fragments received so far, as JSON.
 #[derive(Debug, Default)]
 pub(crate) struct Audio {
     pieces: Vec<String>,
@@ -16,7 +17,7 @@ pub(crate) struct Audio {
 }
 
 impl Audio {
-    /// Stores the fragment from an audio event. `member`: the member of `audio` that the fragment extends, `data` or
+    /// Stores the fragment in an audio event. `member`: the member of `audio` that the fragment extends, `data` or
     /// `transcript`. Returns false if the event has no string `delta`.
     pub(crate) fn delta(
         &mut self,
@@ -39,7 +40,7 @@ impl Audio {
         Ok(true)
     }
 
-    /// Emits the fragments.
+    /// Emits all fragments as one `audio` list in the metadata of the choice.
     pub(crate) fn leave(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if self.pieces.is_empty() {
             return Ok(());
@@ -49,7 +50,7 @@ impl Audio {
         wire.assembler.choice_metadata(wire.out, 0, &text)
     }
 
-    /// Drops the fragments.
+    /// Drops the fragments, because the response restarts.
     pub(crate) fn forget(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.pieces.clear();
         let held = mem::take(&mut self.size);

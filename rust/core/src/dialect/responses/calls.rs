@@ -1,4 +1,4 @@
-//! Decodes tool call items of every type that the API has: names, ids and arguments.
+//! Decodes tool call items of every type that the API has: names, ids, and arguments.
 //!
 //! Determines which members of an item make up the arguments. The assembler determines which call an event addresses.
 
@@ -52,7 +52,8 @@ impl CallItem<'_> {
     }
 }
 
-/// Returns the type of a call item. If the type is missing, an item with a call id and a name is a function call.
+/// Returns the type of a call item, or `None` if the item is not a call. An item without a type is a function call if
+/// it has a call id and a name.
 pub(crate) fn call_type(item: &Object<'_>) -> Option<&'static CallType> {
     let kind = item.string("type");
     if let Some(kind) = kind.filter(|kind| !kind.trim_matches(is_white).is_empty()) {
@@ -67,7 +68,8 @@ pub(crate) fn call_type(item: &Object<'_>) -> Option<&'static CallType> {
     FACTS.calls.get("function_call").filter(|_| is_call)
 }
 
-/// Reads a call item. `enclosing`: the address that the event contains outside the item.
+/// Reads a call item. `enclosing`: the address in the event that contains the item. Its item id is used if the item has
+/// none.
 pub(crate) fn read_call<'a>(
     item: &Object<'a>,
     at: Pointer<'_>,
@@ -81,7 +83,7 @@ pub(crate) fn read_call<'a>(
         None => reader.name(item, at),
         Some(name) => Some(Cow::Borrowed(name)),
     };
-    // Some gateways send the function of a Chat call, with its name and arguments, inside the item.
+    // Some gateways send a Chat call: its name and arguments are in `function`, inside the item.
     let is_nameless = kind.kind == "function_call" && name.is_none();
     let function = item.object("function").filter(|_| is_nameless);
     if let Some(function) = &function {
@@ -126,8 +128,8 @@ pub(crate) fn read_call<'a>(
     }
 }
 
-/// Returns what the status of a closed item states about its call. The status of a call that the provider runs may
-/// describe the run, not the arguments.
+/// Returns what the status of an item means for its arguments: complete, cut off, or still open. A status other than
+/// `incomplete` is ignored if the provider runs the call, because it may describe the run instead of the arguments.
 fn ending(item: &Object<'_>, kind: &CallType, provider: bool) -> CallEnding {
     let status = item.string("status").unwrap_or_default();
     let status = status.trim_matches(is_white);
@@ -141,8 +143,8 @@ fn ending(item: &Object<'_>, kind: &CallType, provider: bool) -> CallEnding {
     }
 }
 
-/// Handles `output_item.added`. Ignores the members of a wrapped call: they are complete only when the item is done, so
-/// they cannot be used as the beginning of its arguments.
+/// Handles `output_item.added`. Ignores the arguments of a wrapped call, because its members are complete only when the
+/// item is done.
 pub(crate) fn open_call(
     wire: &mut DecodeContext<'_, '_>,
     call: &CallItem<'_>,
@@ -167,7 +169,7 @@ pub(crate) fn progress<'a>(
     assembler.call_progress(out, 0, item_address.address(), metadata.as_deref())
 }
 
-/// Appends a piece of arguments. `tool`: the tool's name, if the event type implies it.
+/// Appends a piece of arguments. `tool`: the tool's name, if the event type determines it.
 pub(crate) fn delta<'a>(
     event: &Object<'a>,
     reader: &mut Reader<'_, '_, 'a>,
@@ -196,7 +198,7 @@ pub(crate) fn delta<'a>(
     )
 }
 
-/// Sets the complete arguments.
+/// Sets the complete arguments of a call. `member`: the member of the event that contains them.
 pub(crate) fn value<'a>(
     event: &Object<'a>,
     reader: &mut Reader<'_, '_, 'a>,
@@ -207,7 +209,7 @@ pub(crate) fn value<'a>(
     assembler.call_value(out, 0, item_address.address(), plain(event, member))
 }
 
-/// Returns a piece of arguments that an event without `delta` contains in another member.
+/// Returns a piece of arguments from a member that a gateway sends instead of `delta`, or `None`.
 #[cold]
 fn delta_elsewhere<'a>(event: &Object<'a>, reader: &mut Reader<'_, '_, 'a>) -> Option<Text<'a>> {
     if event.present("delta").is_some() {
@@ -221,10 +223,10 @@ fn delta_elsewhere<'a>(event: &Object<'a>, reader: &mut Reader<'_, '_, 'a>) -> O
     found
 }
 
-/// Members that contain the text if a delta is an object.
+/// Members that may contain the text of a delta that is an object.
 const PIECE_MEMBERS: [&str; 2] = ["arguments", "partial_json"];
 
-/// Returns the arguments in a delta that is an object: the text in its only member, or the object itself.
+/// Returns the arguments in a `delta` that is an object: the text in its only member, or else its JSON.
 #[cold]
 fn piece<'a>(event: &Object<'a>) -> Option<Text<'a>> {
     let delta = event.object("delta")?;
@@ -264,7 +266,8 @@ fn arguments<'a>(
     }
 }
 
-/// Returns the members with the arguments as an object, which stays open unless the item is whole.
+/// Returns the members that make up the arguments, as a JSON object. The closing brace is omitted unless the arguments
+/// are complete.
 fn wrapped_arguments<'a>(
     item: &Object<'a>,
     kind: &CallType,
@@ -286,14 +289,14 @@ fn wrapped_arguments<'a>(
     })
 }
 
-/// Returns argument text as sent. A value that is not a string is returned as JSON text and validated later.
+/// Returns argument text. A value that is not a string is returned as its JSON text and classified later.
 fn plain<'a>(holder: &Object<'a>, member: &str) -> Option<Text<'a>> {
     let raw = holder.present(member)?;
     Some(text(raw).unwrap_or_else(|| Text::plain(raw.text)))
 }
 
-/// Returns true for shells in the provider's container and for tool searches on the provider's servers, because neither
-/// waits for a result from the client.
+/// Returns true if the call is a shell call in the provider's container, or a tool search on the provider's servers.
+/// The client does not have to send a result for either.
 fn is_hosted(item: &Object<'_>) -> bool {
     match item
         .get("environment")

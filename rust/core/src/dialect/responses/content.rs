@@ -24,7 +24,7 @@ use std::borrow::Cow;
 #[derive(Debug)]
 pub(crate) struct ContentPart<'w, 'a> {
     pub(crate) sort: Sort,
-    /// The part's object; `None` if a gateway sends only a string.
+    /// The part's object. `None` if a gateway sends only a string.
     pub(crate) part: Option<Cow<'w, Object<'a>>>,
     raw: Raw<'a>,
     pub(crate) position: i64,
@@ -42,7 +42,7 @@ impl<'a> ContentPart<'_, 'a> {
         }
     }
 
-    /// Returns the part's members other than its text.
+    /// Returns the part's unknown members.
     pub(crate) fn rest(&self) -> ExtraFields<'a> {
         let part = self.part.as_ref();
         part.map(|part| rest(part, &FACTS.part_fields))
@@ -61,7 +61,7 @@ impl Sort {
 }
 
 /// Returns the `Sort` of a content part that arrived in a separate event, and the name of the member with its text.
-/// `default` overrides the `Sort` of the type. Without it, returns `None` for an unknown type.
+/// `default` overrides the `Sort` of the type. If it is `None`, returns `None` for an unknown type.
 pub(crate) fn sorted(part: &Object<'_>, default: Option<Sort>) -> Option<(Sort, &'static str)> {
     let kind = part.string("type");
     match FACTS.content.get(kind.as_deref().unwrap_or("output_text")) {
@@ -122,7 +122,8 @@ pub(crate) fn each_piece<'w, 'o, 'a>(
     Ok(())
 }
 
-/// Returns the `Sort` of a summary part, which does not depend on its `type`, or `None` if its `type` is not a string.
+/// Returns the `Sort` of a summary part, which does not depend on its `type`. Returns `None` if its `type` is not a
+/// string.
 fn of_summary<'a>(
     part: &Object<'a>,
     sort: Sort,

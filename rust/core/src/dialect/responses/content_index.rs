@@ -3,8 +3,8 @@
 //! Clients store the parts of an item in a list. Some gateways never reset the index, skip numbers, or use the same
 //! number for two parts. The number in an event is therefore only a label: the first part of an item has position 0,
 //! the next one has position 1, and so on. An unknown label may still refer to a known part. A delta then belongs to
-//! the only part that was announced but has no text, and a close belongs to the only part that is still open. Only
-//! indexes and channels are stored.
+//! the only part that was announced but has no text, and a closing event belongs to the only part that is still open.
+//! Only indexes and channels are stored.
 
 use crate::dialect::responses::read::ItemAddress;
 use crate::model::delta::Channel;
@@ -15,7 +15,7 @@ use std::mem;
 /// Maximum number of messages that are tracked, and of parts in each message.
 const REMEMBERED: usize = 4096;
 
-/// What an event does to its part.
+/// What an event does to the part that it addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Open,
@@ -24,7 +24,7 @@ pub(crate) enum Purpose {
     Close,
 }
 
-/// A part's lifecycle stage, in ascending order.
+/// How much of a part has arrived, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Stage {
     Opened,
@@ -34,7 +34,7 @@ enum Stage {
 }
 
 impl Purpose {
-    /// Returns the stages of the parts that an event with an unknown label may address.
+    /// Returns the stages that a part may have if an event with an unknown label addresses it.
     fn may_mean(self) -> &'static [Stage] {
         match self {
             Purpose::Open => &[],
@@ -62,12 +62,13 @@ struct Message {
     taken: Map<i64, Option<Channel>>,
     stages: Map<i64, Stage>,
     at_stage: Map<(Channel, Stage), Set<i64>>,
-    /// True if the message is complete, so that a part that opens now belongs to another message.
+    /// True if the message is complete. A part that opens now belongs to another message.
     is_over: bool,
 }
 
 impl Message {
-    /// Returns the part of the channel that an event with an unknown label addresses, if exactly one qualifies.
+    /// Returns the part of the channel that an event with an unknown label addresses. Returns `None` unless exactly one
+    /// part has a suitable stage.
     fn only_part(&self, channel: Channel, purpose: Purpose) -> Option<i64> {
         let stages = purpose.may_mean().iter();
         let mut found = stages
@@ -80,7 +81,7 @@ impl Message {
         positions.iter().next().copied()
     }
 
-    /// Advances the part at a position to the stage that the event leads to. A part never returns to an earlier stage.
+    /// Moves the part at a position to the stage that follows the event. A part never returns to an earlier stage.
     fn advance(&mut self, position: i64, channel: Channel, purpose: Purpose) {
         let (before, after) = (self.stages.get(&position).copied(), purpose.leads_to());
         if before.is_some_and(|before| before >= after) {
@@ -96,7 +97,7 @@ impl Message {
     }
 }
 
-/// Part positions in the messages of one stream.
+/// The positions of parts in all messages of one stream.
 #[derive(Debug, Default)]
 pub(crate) struct ContentIndexes {
     by_id: Map<String, Message>,
@@ -104,7 +105,8 @@ pub(crate) struct ContentIndexes {
     by_index: Map<i64, Message>,
     /// Ids of the messages in `by_id`, by output index.
     ids: Map<i64, String>,
-    /// True if any label refers to a different part than at the last call of `take_renamed`.
+    /// True if any label has changed its part since the last call of `take_renamed`. Templates are then no longer
+    /// valid.
     renamed: bool,
 }
 
@@ -116,13 +118,13 @@ enum MessageKey {
 }
 
 impl ContentIndexes {
-    /// Returns true if any label refers to a different part than at the last call.
+    /// Returns true if any label has changed its part since the last call.
     #[inline]
     pub(crate) fn take_renamed(&mut self) -> bool {
         mem::take(&mut self.renamed)
     }
 
-    /// Starts a new message, and discards any message with the same key.
+    /// Starts a new message, and discards any message with the same id or index.
     pub(crate) fn begin(&mut self, item_address: &ItemAddress<'_>) {
         if let Some(id) = item_address.item_id.as_deref() {
             self.by_id.remove(id);
@@ -134,8 +136,8 @@ impl ContentIndexes {
         self.renamed = true;
     }
 
-    /// Returns the position of the part that an event addresses. With `Open`, the label of a closed part refers to a
-    /// new part.
+    /// Returns the position of the part that an event addresses, or `None` if the event has no index. An event that
+    /// opens a part addresses a new part if its label refers to a closed one.
     pub(crate) fn of(
         &mut self,
         item_address: &ItemAddress<'_>,
@@ -191,8 +193,8 @@ impl ContentIndexes {
         }
     }
 
-    /// Returns the position of the part that an element of a content list repeats. If the part at the element's list
-    /// index has another channel, the index is looked up as a label, because lists may omit empty parts.
+    /// Returns the position of the part that an element of a content list repeats. If the part at the element's
+    /// position has another channel, the position is looked up as a label, because lists may omit empty parts.
     pub(crate) fn listed(
         &mut self,
         item_address: &ItemAddress<'_>,
@@ -234,7 +236,7 @@ impl ContentIndexes {
     }
 
     /// Returns the message that an event addresses, and adds it if it is new. Returns `None` if too many messages are
-    /// stored or if the event has no address.
+    /// stored or the event has neither an id nor an index.
     fn message(&mut self, item_address: &ItemAddress<'_>) -> Option<&mut Message> {
         let (known, id) = (self.known(item_address), item_address.item_id.as_deref());
         if known.is_none() && self.by_id.len() + self.by_index.len() >= REMEMBERED {

@@ -1,7 +1,7 @@
 //! Finds and reports duplicate object keys among the members that the decoder reads.
 //!
-//! Scans only the places where such members can occur, and does not interpret them. Parsing shows whether a payload may
-//! have a duplicate key (`Place`). Most payloads do not; only the others are scanned again.
+//! The parser marks a payload that may have a duplicate key (`Place`). Only such a payload is scanned again here, and
+//! only where the decoder reads members.
 
 use crate::dialect::decode_context::ParseResult;
 use crate::dialect::responses::name_sets::KeyBits;
@@ -24,10 +24,10 @@ pub(crate) enum ValueKind {
     Error,
     Details,
     Item,
-    /// An item's content or summary.
+    /// The list in an item's `content` or `summary`.
     Parts,
     Part,
-    /// A response's output: an array of items, or an object whose values are items.
+    /// A response's `output`: an array of items, or an object whose values are items.
     Output,
 }
 
@@ -44,7 +44,7 @@ impl ValueKind {
         })
     }
 
-    /// Returns the place of a member's value, if the value is an object or array that must be scanned.
+    /// Returns the place of a member's value, or `None` if the value contains no keys that the decoder reads.
     fn leads(self, kind: Kind, key: Key<'_>) -> Option<ValueKind> {
         match kind {
             Kind::Object | Kind::Array => self.inside(&key.name()),
@@ -70,7 +70,7 @@ impl ValueKind {
 }
 
 impl Place for ValueKind {
-    /// A payload may be a complete response, which has its output at the top level.
+    /// Like the inherent method, but a payload may also be a complete response, with its output at the top level.
     fn inside(self, key: Key<'_>) -> Option<ValueKind> {
         match (self, key.name().as_ref()) {
             (ValueKind::Event, "output") => Some(ValueKind::Output),
@@ -96,7 +96,7 @@ impl Place for ValueKind {
     }
 }
 
-/// Reports duplicate keys; those inside a member's value come before the member's own key.
+/// Reports duplicate keys. Those inside a member's value come before the member's own key.
 #[cold]
 pub(crate) fn report_duplicates(
     out: &mut Output<'_>,
@@ -114,7 +114,7 @@ pub(crate) fn report_duplicates(
     Ok(())
 }
 
-/// Reports the key if it occurred before in the same object.
+/// Reports the key if the decoder reads it and it occurred before in the same object.
 fn note(
     out: &mut Output<'_>,
     seen_bits: &mut KeyBits,
@@ -127,8 +127,8 @@ fn note(
     Ok(())
 }
 
-/// Scans the next value and everything nested in it, in one pass. Returns false at the end of the text, which cannot
-/// happen in valid JSON.
+/// Scans the next value and everything nested in it, in one pass. Returns false if the JSON is invalid, which cannot
+/// happen here.
 fn descend(
     out: &mut Output<'_>,
     scanner: &mut Scanner<'_>,

@@ -34,14 +34,14 @@ use crate::model::small_map::Map;
 use crate::model::small_map::Set;
 use std::borrow::Cow;
 
-/// Maximum number of items, results and parts to remember so that they are not emitted twice.
+/// Maximum number of emitted values to remember, so that none is emitted twice.
 const ONCE: usize = 4096;
 /// Maximum number of output indexes whose item type is stored.
 const TYPES: usize = 4096;
 /// Maximum length of a stored item type, in characters.
 const TYPE: usize = 64;
 
-/// The event name under which an item of unknown type is emitted, regardless of the event that contained it.
+/// Event name under which every item of unknown type is emitted, whichever event contained it.
 const ITEM_DONE: &str = "response.output_item.done";
 
 /// The output items of one stream.
@@ -71,11 +71,11 @@ impl Default for Items {
 #[derive(Clone, Copy, Debug)]
 struct ItemOccurrence<'p> {
     at: Pointer<'p>,
-    /// True in the terminal output, which repeats items.
+    /// True if the item is in the terminal output, which repeats items.
     again: bool,
 }
 
-/// An item of the terminal event's output, and its members if it is an object.
+/// An element of the terminal output, and its members if it is an object.
 type RestatedItem<'w, 'a> = (Raw<'a>, Option<Cow<'w, Object<'a>>>);
 
 impl Items {
@@ -86,7 +86,8 @@ impl Items {
         self.once.clear();
     }
 
-    /// Handles `response.output_item.added`. Returns false for an item of an unknown type.
+    /// Handles `response.output_item.added`. Returns false if the item has an unknown type, or is a result without an
+    /// id.
     pub(crate) fn added<'a>(
         &mut self,
         event: &Object<'a>,
@@ -163,7 +164,7 @@ impl Items {
         Ok(())
     }
 
-    /// Returns an event's item, and the address that the event contains outside the item.
+    /// Returns the item in an event, and the address that the event contains outside the item.
     fn item<'w, 'a>(
         &mut self,
         event: &Object<'a>,
@@ -182,8 +183,8 @@ impl Items {
         Ok((item, item_address))
     }
 
-    /// Returns true if positions in the terminal output equal the output indexes in the stream. Some gateways omit
-    /// items from the terminal output.
+    /// Returns true if the items of the terminal output have the same number and types as the streamed items. Their
+    /// positions are then output indexes. Some gateways omit items from the terminal output.
     fn in_line(&self, output: &[RestatedItem<'_, '_>]) -> bool {
         let same = |(position, (_, item)): (i64, &RestatedItem<'_, '_>)| {
             let name = item.as_deref().map(type_of).unwrap_or_default();
@@ -263,7 +264,8 @@ impl Items {
         }
     }
 
-    /// Emits the result that a call item contains: its error if present, otherwise its output.
+    /// Emits the result in a call item: its error if there is one, otherwise its output. Emits nothing if it has
+    /// neither.
     fn own_result(
         &mut self,
         item: &Object<'_>,
@@ -322,7 +324,7 @@ impl Items {
         assembler.file(out, 0, Some(&media_type), data, url, metadata.as_deref())
     }
 
-    /// Emits a tool result that the stream contains. Returns false if the result has no id that pairs it with a call.
+    /// Emits the result of a tool. Returns false if the item has no id that pairs the result with a call.
     fn result<'a>(
         &mut self,
         item: &Object<'a>,
@@ -408,7 +410,7 @@ fn type_of(item: &Object<'_>) -> String {
     }
 }
 
-/// Returns the kind of an item that contains text.
+/// Returns the kind of an item that contains text, or `None` for any other item.
 fn text_kind(item: &Object<'_>) -> Option<ItemKind> {
     match item.get("type").and_then(string).as_deref() {
         Some("message") => Some(ItemKind::Message),
@@ -435,13 +437,13 @@ fn is_result(item: &Object<'_>) -> bool {
     kind.is_some_and(|kind| FACTS.results.contains_key(kind.as_ref()))
 }
 
-/// Returns true for an empty result: `""` or `[]`.
+/// Returns true if the result is `""` or `[]`.
 fn is_empty_result(raw: Raw<'_>) -> bool {
     raw.text == "\"\"" || is_empty_array(raw)
 }
 
-/// Returns a text item's members other than its text. Omits the statuses `in_progress` and `completed`, which the
-/// events already report.
+/// Returns a text item's unknown members. Omits the statuses `in_progress` and `completed`, which the events already
+/// report.
 fn members_of<'a>(item: &Object<'a>) -> ExtraFields<'a> {
     let mut out = rest(item, &FACTS.item_fields);
     let status = item.string("status");

@@ -63,19 +63,19 @@ use crate::model::fault::Fault;
 use crate::model::spec::Code;
 use crate::sse::WholeEvents;
 
-/// Decoder of one stream. The choice is always 0, because a response has only one choice.
+/// Decodes the payloads of one stream. The choice is always 0, because a response has only one choice.
 #[derive(Debug)]
 pub(crate) struct Responses {
     items: Items,
     audio: Audio,
     sequence: Sequence,
-    /// True once the start of the response has been emitted.
+    /// True once the response's start event has been emitted.
     start_reported: bool,
     /// True if the policy treats a new response id as a restart.
     restarts: bool,
     /// Hash of the last response id.
     id: Option<u64>,
-    /// Type and kind of the previous event, cached because consecutive events usually have the same type.
+    /// Type name and kind of the previous event, cached because consecutive events usually have the same type.
     last: Option<(&'static str, &'static EventKind)>,
     ended: bool,
     templates: ItemTemplates,
@@ -98,7 +98,7 @@ impl Responses {
         }
     }
 
-    /// Returns the event kind that a type name denotes.
+    /// Returns the kind of an event with this type name, or `None` if the type is unknown.
     #[inline]
     fn kind(&mut self, name: &str) -> Option<EventKind> {
         if let Some((last, kind)) = &self.last
@@ -185,7 +185,7 @@ impl Responses {
         unknown(wire, sent.as_deref(), payload)
     }
 
-    /// Learns a template from a delta that contains only text and a plain address.
+    /// Learns a template from a delta that contains only text or arguments, ids, and small indexes.
     fn learn(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -244,7 +244,7 @@ impl Responses {
                 Purpose::Delta,
             );
             if item_address.sub != sent {
-                return Ok(()); // repair rewrites the index
+                return Ok(()); // repair rewrites the index, so no template may match
             }
         }
         let address = item_address.address();
@@ -259,7 +259,8 @@ impl Responses {
         Ok(())
     }
 
-    /// Decodes one event of a response. Returns false if the event concerns an item or a part of unknown type.
+    /// Decodes one event of a response. Returns false if the event must be emitted as unknown, because it concerns an
+    /// item or part of unknown type.
     #[inline]
     fn step<'a>(
         &mut self,
@@ -301,7 +302,7 @@ impl Responses {
         if scanner.skip().is_ok() && scanner.wide_integer() {
             wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
         }
-        // Some gateways wrap a lone error object in an array.
+        // Some gateways send an error object in an array.
         let lone = first_item(raw).and_then(Object::of);
         let lone = lone.and_then(|object| object.get("error"));
         let lone = lone.filter(|raw| !is_empty_value(*raw));
@@ -323,8 +324,8 @@ impl Responses {
     }
 }
 
-/// Returns the values in a text delta that may differ in the next event of the same type, or `None` if its `delta` is
-/// not a string.
+/// Returns the values in a delta that may differ in the next event of the same type. Returns `None` if `delta` is not a
+/// string.
 fn varying<'a>(event: &Object<'a>, slots: &Slots<'a>) -> Option<Varying<'a>> {
     let fields = &FACTS.fields;
     let text = |raw: &Raw<'_>| raw.kind == Kind::String;
@@ -339,7 +340,7 @@ fn varying<'a>(event: &Object<'a>, slots: &Slots<'a>) -> Option<Varying<'a>> {
     })
 }
 
-/// Emits an unknown event with its own name.
+/// Emits the payload as unknown content, under the type or name of its event.
 fn unknown(
     wire: &mut DecodeContext<'_, '_>,
     name: Option<&str>,
@@ -399,8 +400,8 @@ impl Decoder for Responses {
         taken
     }
 
-    /// Ignores `[DONE]`: OpenResponses sends it after the terminal event, and without that event, `[DONE]` does not end
-    /// the response. Clients stop reading at `[DONE]`, so repair drops a `[DONE]` that comes before the terminal event.
+    /// Ignores `[DONE]`, because the OpenResponses specification sends it after the terminal event. Clients stop
+    /// reading at `[DONE]`, so repair drops one that comes before the terminal event.
     fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         wire.out.leave_out("done_marker");
         Ok(())
@@ -410,8 +411,8 @@ impl Decoder for Responses {
         self.report_error(wire, &UpstreamErrorFields::of_text(payload.text), payload)
     }
 
-    /// Marks the stream as truncated if it ends after a provider's call or another item that cannot be the last,
-    /// regardless of what the policy assumes about a missing end.
+    /// Marks the stream as truncated if it ends after a provider's call or another item that cannot be the last, even
+    /// if the policy treats a missing terminal marker as a complete stream.
     fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.audio.leave(wire)?;
         if !self.ended && !self.items.ends_with_answer {

@@ -1,4 +1,4 @@
-//! Sets of member names. Lookup is fast, because every member of every event is looked up.
+//! Sets of member names with fast lookup, because every member of every event is looked up.
 
 use crate::json::Key;
 use crate::json::Kind;
@@ -7,8 +7,8 @@ use crate::json::members::Member;
 use crate::json::members::Slot;
 use crate::json::members::present;
 
-/// A set of names grouped by length, because few names have the same length. For each name, contains its first eight
-/// bytes and its number.
+/// A set of names, grouped by length because few names have the same length. Each entry is the first eight bytes of a
+/// name, the name, and its number.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     by_length: Vec<Vec<(u64, &'static str, u32)>>,
@@ -21,7 +21,7 @@ pub(crate) struct Field {
     at: usize,
 }
 
-/// Maximum number of members that `Slots` can hold.
+/// Maximum number of names for which `Slots` has room.
 const SLOTS: usize = 32;
 
 /// The members of one object, indexed by the numbers of their names. If a key is duplicated, the last member is used.
@@ -115,7 +115,7 @@ impl Names {
         self.number_of(key).is_some()
     }
 
-    /// Records a member. Returns true if the object already had a member with this name.
+    /// Records a member. Returns true if its key is in the set and the object already had a member with this key.
     #[inline]
     pub(crate) fn note(&self, seen_bits: &mut KeyBits, key: Key<'_>) -> bool {
         let number = self.number_of(key);
@@ -127,8 +127,7 @@ impl Names {
     }
 }
 
-/// Returns false for null and `[]`, which carry no information (some gateways send an empty `logprobs` with every
-/// delta).
+/// Returns true unless the value is null or `[]`. Some gateways send an empty `logprobs` with every delta.
 #[inline]
 pub(crate) fn has_information(raw: Raw<'_>) -> bool {
     raw.kind != Kind::Null && !is_empty_array(raw)

@@ -1,4 +1,4 @@
-//! Classifies payloads: errors, complete bodies, documents usable after a broken one, and keepalives.
+//! Classifies payloads: errors, complete bodies, usable data after a broken document, and keepalives.
 
 use crate::dialect::decode_context::Payload;
 use crate::dialect::decoder::Shapes;
@@ -31,7 +31,7 @@ fn object<'d, 'a>(document: &'d Document<'a>) -> Option<&'d Object<'a>> {
     }
 }
 
-/// Returns true if a payload outside an event stream is a complete response or an error sent instead of one.
+/// Returns true if a payload outside an event stream is a complete response, or an error in place of one.
 fn is_body(object: &Object<'_>) -> bool {
     if is_whole(object) {
         let status = object.string("status");
@@ -40,8 +40,8 @@ fn is_body(object: &Object<'_>) -> bool {
     object.present("error").is_some() || reports_error(object)
 }
 
-/// Returns true if a document without an `error` member is an error: a message with a code, a reported failure, or only
-/// `message` or `detail`.
+/// Returns true if a document without an `error` member reports an error. It then has a message with a code, consists
+/// only of `message` or `detail`, or reports a failure in another known shape.
 fn reports_error(object: &Object<'_>) -> bool {
     let first = object.members.first();
     let bare = first.is_some_and(|first| first.key.is("detail") || first.key.is("message"));
@@ -64,7 +64,7 @@ fn reports_error(object: &Object<'_>) -> bool {
     }
 }
 
-/// Returns true if a document after a broken one contains recoverable data: an error, text, or the end.
+/// Returns true if a document that follows a broken document is an error, a text delta, or a terminal event.
 fn has_usable_data(object: &Object<'_>) -> bool {
     let of_use = matches!(
         kind(object),
@@ -73,7 +73,7 @@ fn has_usable_data(object: &Object<'_>) -> bool {
     of_use || object.present("error").is_some()
 }
 
-/// Returns true for a keepalive, which is ignored even after the end.
+/// Returns true if the event is a keepalive, which is ignored even after the end of the stream.
 fn is_without_output(object: &Object<'_>) -> bool {
     matches!(kind(object), Some(EventKind::KeepAlive))
 }
@@ -83,8 +83,8 @@ fn kind(object: &Object<'_>) -> Option<EventKind> {
     FACTS.kinds.get(name.as_ref()).copied()
 }
 
-/// Returns the error in an event, from its `error` member or from the event itself. An `error` in a response event or
-/// an extension event may have another meaning.
+/// Returns the error in an event, from its `error` member or from the event itself, or `None`. An `error` member in a
+/// response event or an extension event may have another meaning.
 #[inline]
 pub(crate) fn find_error<'a>(
     event: &Object<'a>,
@@ -113,7 +113,7 @@ pub(crate) fn find_error<'a>(
     let whole = || UpstreamErrorFields::of_members(&event.members, event.raw);
     if is_named_error || (status == Some("failed") && slots.present(fields.message).is_some()) {
         let mut found = whole();
-        // An event type is not an error type.
+        // The type of an event is not an error type.
         if is_error || matches!(kind, Some(EventKind::Terminal(_))) {
             found.kind = None;
         }
@@ -123,7 +123,7 @@ pub(crate) fn find_error<'a>(
     (may && reports_error(event)).then(whole)
 }
 
-/// Returns true if the object is a response rather than an event.
+/// Returns true if the object is a response instead of an event.
 pub(crate) fn is_whole(object: &Object<'_>) -> bool {
     is_string(object.get("object"), "response")
 }

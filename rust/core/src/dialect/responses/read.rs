@@ -1,4 +1,4 @@
-//! Reads the members of a Responses event: ids, indexes, text, addresses, and unmodeled members.
+//! Reads the members of a Responses event: ids, indexes, text, addresses, and unknown members.
 //!
 //! One `Reader` is created for each payload.
 
@@ -29,13 +29,13 @@ use crate::model::fault::Fault;
 use crate::model::spec::Code;
 use std::borrow::Cow;
 
-/// Maximum number of characters of an unusable index that its diagnostic contains.
+/// An unusable index is reported with at most this many characters of its JSON text.
 const INDEX_CHARS: usize = 64;
 
-/// Largest valid index if no lower limit is configured.
+/// Maximum index if no lower limit is configured.
 const INDEX_CAP: u64 = u32::MAX as u64;
 
-/// Members that may contain the text if a delta is an object.
+/// Members that may contain the text of a delta that is an object.
 const DELTA_MEMBERS: [&str; 4] = ["text", "content", "delta", "refusal"];
 
 /// A payload that is being read, its decode context, and the anomalies found so far.
@@ -43,7 +43,7 @@ const DELTA_MEMBERS: [&str; 4] = ["text", "content", "delta", "refusal"];
 pub(crate) struct Reader<'w, 'o, 'a> {
     pub(crate) wire: DecodeContext<'w, 'o>,
     pub(crate) notes: Anomalies<'a>,
-    /// Members of the event; empty if the payload is a complete response body.
+    /// Members of the event. Empty if the payload is a complete response body.
     slots: &'w Slots<'a>,
     payload: &'w Object<'a>,
     max_index: u64,
@@ -87,7 +87,8 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         }
     }
 
-    /// Returns the member if it is an object.
+    /// Returns the value of a member, or `None` if it is not an object. Any other value except null is recorded as an
+    /// anomaly.
     pub(crate) fn object(
         &mut self,
         holder: &Object<'a>,
@@ -101,17 +102,17 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         self.open(raw)
     }
 
-    /// Returns the value if it is an object.
+    /// Returns the value, or `None` if it is not an object.
     pub(crate) fn open(&self, raw: Raw<'a>) -> Option<Cow<'w, Object<'a>>> {
         self.payload.open(raw)
     }
 
-    /// Returns the items of an array, or an empty list for any other value.
+    /// Returns the elements of an array, or an empty list for any other value.
     pub(crate) fn items(&self, raw: Raw<'a>) -> Cow<'w, [Raw<'a>]> {
         self.payload.items(raw)
     }
 
-    /// Returns an id exactly as sent. A blank id, or a word that means "no id" (`absent_ids`), is treated as absent.
+    /// Returns an id, or `None` if it is absent, blank, or a placeholder (`absent_ids`).
     #[inline]
     pub(crate) fn identity(
         &mut self,
@@ -137,13 +138,13 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         Some(id)
     }
 
-    /// Returns a tool's name as sent; a blank name is treated as absent.
+    /// Returns a tool's name, or `None` if it is absent or blank.
     pub(crate) fn name(&mut self, holder: &Object<'a>, at: Pointer<'_>) -> Option<Cow<'a, str>> {
         let name = self.text(holder, at, "name");
         self.usable_name(name)
     }
 
-    /// Returns the tool name in the event itself.
+    /// Returns the tool's name in the event itself, or `None` if it is absent or blank.
     pub(crate) fn name_of_event(&mut self) -> Option<Cow<'a, str>> {
         let name = self.text_of_event(FACTS.fields.name);
         self.usable_name(name)
@@ -158,8 +159,8 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         Some(name)
     }
 
-    /// Returns an index. An unusable index is reported and treated as absent, so that it never addresses an item or a
-    /// part.
+    /// Returns an index, or `None` if it is absent or unusable. An unusable index is reported; it never addresses an
+    /// item or a part.
     #[inline]
     fn index(&mut self, slot: Slot<'_>, max: u64) -> Result<Option<i64>, Fault> {
         let Some(raw) = present(slot) else {
@@ -176,8 +177,8 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         Ok(None)
     }
 
-    /// Returns the text of a string member as sent. The next delta may complete a surrogate pair that is split at the
-    /// end of the text.
+    /// Returns the text of a string member, or `None` for any other value. The next delta may complete a surrogate pair
+    /// that is split at the end of the text.
     #[inline]
     pub(crate) fn text(
         &mut self,
@@ -210,7 +211,8 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         text.or_else(|| self.text_elsewhere(field))
     }
 
-    /// Returns the text inside an object. If the member is absent, returns `text`, the member that final events use.
+    /// Returns the text inside an object. If the member is absent, returns the value of `text`, the member that final
+    /// events use.
     #[cold]
     fn text_elsewhere(&self, field: Field) -> Option<Text<'a>> {
         let Some(raw) = present(self.slots.get(field)) else {
@@ -230,8 +232,8 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         text
     }
 
-    /// Returns the address of the item or part that an event refers to. `position`: the name of the member that
-    /// contains the part's index.
+    /// Returns the address of the item or part that an event refers to. `position`: the member that contains the part's
+    /// index.
     #[inline]
     pub(crate) fn item_address(
         &mut self,
@@ -252,7 +254,6 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         })
     }
 
-    /// Returns the event's unmodeled members.
     pub(crate) fn rest_of_event(&self, event: &Object<'a>) -> ExtraFields<'a> {
         if self.slots.others {
             rest(event, &FACTS.event_fields)
@@ -269,7 +270,6 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         self.rest_of_event(event).text()
     }
 
-    /// Reports the anomalies found in the payload.
     pub(crate) fn report(&mut self) -> ParseResult {
         self.notes.report(&mut self.wire)
     }
@@ -298,7 +298,6 @@ pub(crate) fn rest<'a>(holder: &Object<'a>, modelled: &Names) -> ExtraFields<'a>
     out
 }
 
-/// Returns a member with this name.
 pub(crate) fn member<'a>(name: &'static str, raw: Raw<'a>) -> Member<'a> {
     let key = Key {
         raw: name,

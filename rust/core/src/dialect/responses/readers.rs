@@ -39,7 +39,7 @@ const WITHOUT_ID: [&str; 2] = ["function_call", "custom_tool_call"];
 /// Event families that clients expect under another name.
 const OTHER_NAMES: [&str; 2] = ["text", "function_call.arguments"];
 
-/// Returns the type that an item must have for this family of events.
+/// Returns the type of the items that events of `family` address, or `None` for any other family.
 fn item_type(family: &str) -> Option<&'static str> {
     Some(match family {
         "output_text" | "output_text.annotation" | "refusal" => "message",
@@ -56,7 +56,7 @@ fn item_type(family: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns the type that a content part must have for this family of events.
+/// Returns the type of the content parts that events of `family` address, or `None` for any other family.
 fn part_type(family: &str) -> Option<&'static str> {
     Some(match family {
         "output_text" | "output_text.annotation" => "output_text",
@@ -70,7 +70,6 @@ fn part_type(family: &str) -> Option<&'static str> {
 #[derive(Debug, Default)]
 struct Part {
     kind: Option<String>,
-    /// Number of its annotations.
     annotations: usize,
 }
 
@@ -85,7 +84,7 @@ impl Part {
         }
     }
 
-    /// Checks an event about the part.
+    /// Marks the event as misread unless the part has the type `kind` and an annotation has a suitable index.
     fn check(&mut self, out: &mut Output<'_>, family: &str, kind: &str, event: &Object<'_>) {
         if self.kind.as_deref() != Some(kind) {
             out.mark_misread("other_kind");
@@ -112,13 +111,13 @@ struct Item {
     call_id: Option<String>,
     parts: Vec<Part>,
     summaries: usize,
-    /// Number of other items that had the same index.
+    /// Number of other items that had the same index before.
     before: usize,
     /// True once the item has been completed.
     is_done: bool,
 }
 
-/// The values that clients compare to find an item in the final output: type, id and call id.
+/// The values that clients compare to find an item in the final output: its type, id, and call id.
 type Identity = (Option<String>, Option<String>, Option<String>);
 
 impl Item {
@@ -145,13 +144,13 @@ impl Item {
         self.kind.as_deref() == Some(kind)
     }
 
-    /// Returns true for the result of a call, which is complete when it is added.
+    /// Returns true if the item is the result of a call. A result is complete when it is added.
     fn is_result(&self) -> bool {
         let kind = self.kind.as_deref();
         kind.is_some_and(|kind| kind.ends_with("_output"))
     }
 
-    /// Reports the item to the encoder.
+    /// Passes the item to the encoder that writes repaired events.
     fn report(&self, out: &mut Output<'_>, index: i64) {
         out.record_fact(WireFact::ItemAdded {
             index,
@@ -187,7 +186,7 @@ enum Opening {
     #[default]
     Nothing,
     Sent,
-    /// By an opening event that repair inserts.
+    /// Repair inserts an opening event.
     Own,
 }
 
@@ -214,7 +213,7 @@ enum EventAction {
 }
 
 impl Readers {
-    /// Checks an event of a response.
+    /// Marks the event as misread if official clients would not interpret it correctly, and stores what they store.
     pub(crate) fn event(&mut self, out: &mut Output<'_>, kind: &str, event: &Object<'_>) {
         if word(event, "type").is_none_or(|kind| kind.is_empty()) {
             out.mark_misread("other_member"); // clients do not read the name of the event
@@ -325,7 +324,7 @@ impl Readers {
         }
     }
 
-    /// Stores a new item as clients do, if clients accept it.
+    /// Stores a new item. Marks the event as misread if the item lacks an id or another item has the same one.
     fn keep(&mut self, out: &mut Output<'_>, at: i64, item: Item) {
         if self.items.len() >= MAX_ITEMS {
             return;
@@ -381,7 +380,8 @@ impl Readers {
         });
     }
 
-    /// Returns the item that an event addresses, and requests a rewrite if clients cannot find it.
+    /// Returns the item that an event addresses. If clients cannot find it, marks the event as misread and returns
+    /// `None`.
     fn item(&mut self, out: &mut Output<'_>, event: &Object<'_>, kind: &str) -> Option<&mut Item> {
         let at = index(event, "output_index");
         let is_full = self.items.len() >= MAX_ITEMS;
@@ -479,8 +479,8 @@ impl Readers {
     }
 }
 
-/// Returns the position that an event addresses among `count` parts. An event that adds a part addresses the next
-/// position. `count` is `None` if the number is unknown.
+/// Returns the position that an event addresses among `count` parts, or `None` if the position is wrong. An event that
+/// adds a part must address the next position. `count`: `None` if the number is unknown.
 fn position_of(
     out: &mut Output<'_>,
     event: &Object<'_>,

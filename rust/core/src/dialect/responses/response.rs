@@ -1,6 +1,7 @@
 //! Decodes the response object: its id and model, its output, its usage, and how it ended. Also decodes complete
 //! response bodies.
 //!
+//! At the end of a response, the output is decoded first, then the usage, then the status.
 //! At the end of a response, the output is applied first, then the usage, then the status.
 
 use crate::dialect::anomalies::Pointer;
@@ -30,9 +31,9 @@ use crate::json::members::string;
 use crate::model::spec::Code;
 use std::borrow::Cow;
 
-/// Maximum number of response members to compare between the start and the end.
+/// Maximum number of response members to compare between start and end.
 const REMEMBERED: usize = 64;
-/// The reason that a bare `incomplete` status implies.
+/// The reason that the status `incomplete` implies.
 const USUAL: &str = "max_output_tokens";
 
 impl Responses {
@@ -55,7 +56,7 @@ impl Responses {
         usage(&response, at, reader)
     }
 
-    /// Returns true if the response has a new id, which means that the gateway restarted the response (AM10).
+    /// Returns true if the response has an id that differs from the last one, so that it was restarted (AM10).
     fn is_another(&mut self, response: &Object<'_>) -> bool {
         let id = response.string("id");
         let Some(id) = id.filter(|id| !id.trim_matches(is_white).is_empty()) else {
@@ -66,7 +67,7 @@ impl Responses {
         before.is_some_and(|before| before != id)
     }
 
-    /// Decodes a response, complete or in progress, that was sent as one document.
+    /// Decodes a response that was sent as one document. It may be complete or in progress.
     pub(crate) fn body(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -122,8 +123,8 @@ impl Responses {
         self.conclude(response.as_deref(), at, reader, status, enclosing, payload)
     }
 
-    /// Emits the start of the response from the first event that identifies it. In a resumed stream this may be the
-    /// terminal event.
+    /// Emits the response's start event from the first event that identifies the response. In a resumed stream, this
+    /// may be the terminal event.
     fn start<'a>(
         &mut self,
         response: &Object<'a>,
@@ -171,7 +172,7 @@ impl Responses {
         self.items.texts.top_level(response, reader)
     }
 
-    /// Ends the response: emits the usage, the changed members, and how the response ended.
+    /// Ends the response: emits the usage, the changed members, and its finish reason or error.
     fn conclude<'a>(
         &mut self,
         response: Option<&Object<'a>>,
@@ -217,7 +218,7 @@ impl Responses {
     }
 }
 
-/// Returns the response's members that differ from `reported`, the metadata at the start.
+/// Returns the unknown members of the response that differ from `reported`, the metadata of the start event.
 fn changed_fields<'a>(response: &Object<'a>, reported: Option<&str>) -> ExtraFields<'a> {
     let mut left = rest(response, &FACTS.response_fields);
     let Some(text) = reported else {
@@ -226,7 +227,7 @@ fn changed_fields<'a>(response: &Object<'a>, reported: Option<&str>) -> ExtraFie
     let kind = Kind::Object;
     let reported = members(Raw { text, kind });
     let reported = reported.get(..REMEMBERED).unwrap_or(&reported);
-    // The members usually come in the same order.
+    // The members usually come in the same order, so the search begins after the last match.
     let mut next = 0;
     left.members.retain(|one| {
         let name = one.key.name();
@@ -255,9 +256,10 @@ fn usage<'a>(
     assembler.merge_usage(out, counts)
 }
 
-/// Returns the status. For an incomplete response, returns the reason instead, unless it is missing or the usual one.
+/// Returns the status, or the reason why the response is incomplete.
 ///
-/// A response whose reason does not mean success is incomplete, even if its status is `completed`.
+/// The reason is not used if it is blank or the usual one. A response whose reason does not mean success is incomplete,
+/// even if its status is `completed`.
 fn reason_of<'a>(status: Cow<'a, str>, why: Option<Raw<'a>>) -> Cow<'a, str> {
     let Some(why) = why.and_then(string).filter(|why| !why.trim().is_empty()) else {
         return status;

@@ -1,4 +1,4 @@
-//! Distinguishes events that are replayed from events that merely have the same `sequence_number`.
+//! Distinguishes events that are replayed from different events that have the same `sequence_number`.
 //!
 //! A stream that is resumed or replayed repeats events with their `sequence_number`; a gateway that hard-codes the
 //! number does not repeat events. Exact duplicates are therefore dropped until a number occurs with two different
@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::mem;
 
 /// Number of events to remember, each as a number and a hash. Replayed events before this window are treated as new
-/// events; they are still reconciled by item ids and the terminal output.
+/// events; the assembler still matches them by item ids and the terminal output.
 const WINDOW: usize = 16_384;
 
 /// Minimum number of hashes by which the capacity of `run` grows.
@@ -44,18 +44,18 @@ impl Scattered {
 /// Sequence numbers of one stream, as long as they can be trusted.
 #[derive(Debug, Default)]
 pub(crate) struct Sequence {
-    /// The first number, and the hash of each event from there on. Used as long as the numbers have no gap, which is
-    /// the common case.
+    /// The first number in `run`, which contains the hash of each event from there on. Used as long as the numbers have
+    /// no gap, which is the common case.
     first: i128,
     run: VecDeque<u32>,
-    /// Used once the numbers have a gap.
+    /// Replaces `run` once the numbers have a gap.
     scattered: Option<Box<Scattered>>,
     distrusted: bool,
     reported: bool,
 }
 
 impl Sequence {
-    /// Returns the number after the last one, if the numbers are trusted and have no gap.
+    /// Returns the number after the last one, or `None` if the numbers are not trusted or have a gap.
     #[inline]
     pub(crate) fn next(&self) -> Option<u32> {
         let counted = !self.run.is_empty() && self.scattered.is_none() && !self.distrusted;
@@ -63,7 +63,8 @@ impl Sequence {
         u32::try_from(next).ok().filter(|_| counted)
     }
 
-    /// Records consecutive events that were not seen before, given the number of the first event and the hash of each.
+    /// Records consecutive events that were not seen before. `first`: the number of the first event. `marks`: the hash
+    /// of each.
     #[inline]
     pub(crate) fn go_on(&mut self, first: u32, marks: &[u64]) {
         let room = WINDOW
@@ -77,7 +78,8 @@ impl Sequence {
         }
     }
 
-    /// Returns true if exactly this event has been seen before. Equal events have equal hashes.
+    /// Returns true if an event with this number and content has been seen before. Equal events have equal hashes
+    /// (`mark`).
     pub(crate) fn is_replayed(
         &mut self,
         out: &mut Output<'_>,
@@ -139,7 +141,7 @@ impl Sequence {
                 self.run.pop_front();
                 self.first += 1;
             } else if self.run.len() == self.run.capacity() {
-                // Grow by a quarter instead of doubling.
+                // Grow by a quarter instead of doubling, to save memory.
                 self.run.reserve_exact((self.run.len() / 4).max(STEP));
             }
             self.run.push_back(mark);
@@ -153,7 +155,7 @@ impl Sequence {
     }
 }
 
-/// Returns the sequence number if it is a 64-bit integer; any other value is ignored.
+/// Returns the sequence number, or `None` if it is not a 64-bit integer.
 pub(crate) fn number(slot: Slot<'_>) -> Option<i128> {
     let raw = slot.filter(|raw| raw.kind == Kind::Number)?;
     let whole = Number { raw: raw.text }.is_integer();

@@ -1,4 +1,4 @@
-//! Tables of the Responses dialect from `_spec/dialects.json`, indexed for the decoder.
+//! The tables of the Responses dialect from `_spec/dialects.json`, indexed for the decoder.
 //!
 //! Loaded once, on first use.
 
@@ -102,17 +102,17 @@ pub(crate) enum Kind {
     Annotation,
     TextDelta(TextEvent),
     TextValue(TextEvent),
-    /// The tool's name, if the event type implies it.
+    /// The event contains a piece of arguments. The value is the tool's name, if the event type determines it.
     ArgumentDelta(Option<&'static str>),
-    /// Name of the member that contains the arguments.
+    /// The event contains the complete arguments. The value is the name of the member with them.
     ArgumentValue(&'static str),
     Opening,
     /// The event is about a call in progress.
     Progress,
-    /// The member of `audio` that the fragment extends.
+    /// The event contains an audio fragment. The value is the member of `audio` that the fragment extends.
     AudioDelta(&'static str),
     AudioEnd,
-    /// The status that the event type implies.
+    /// The event ends the response. The value is the status that the event type implies.
     Terminal(&'static str),
 }
 
@@ -122,13 +122,13 @@ impl Kind {
         matches!(self, Kind::TextDelta(_) | Kind::ArgumentDelta(_))
     }
 
-    /// Returns true if the event is part of a response, not a keepalive or an error.
+    /// Returns true if the event is neither a keepalive nor an error, so that it is part of a response.
     pub(crate) fn is_step(self) -> bool {
         !matches!(self, Kind::KeepAlive | Kind::Error)
     }
 }
 
-/// An item type that is a tool call. `name`: the tool's name, if the type implies it.
+/// An item type that is a tool call. `name`: the tool's name, if the type determines it.
 #[derive(Debug)]
 pub(crate) struct CallType {
     pub(crate) kind: &'static str,
@@ -139,7 +139,7 @@ pub(crate) struct CallType {
     pub(crate) wrapped: bool,
     /// True if the arguments are free-form text.
     pub(crate) custom: bool,
-    /// True if the provider executes the call.
+    /// True if the provider runs the call.
     pub(crate) provider: bool,
     /// Members of the item that are not kept as metadata.
     pub(crate) modelled: Names,
@@ -150,26 +150,26 @@ pub(crate) struct CallType {
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) kinds: HashMap<&'static str, Kind>,
-    /// Content part types, and the member that contains the text of each.
+    /// The `Sort` of each content part type, and the member that contains its text.
     pub(crate) content: HashMap<&'static str, (Sort, &'static str)>,
     pub(crate) calls: HashMap<&'static str, CallType>,
     pub(crate) counts: Counts,
     pub(crate) statuses: HashSet<&'static str>,
-    /// Statuses of a call that is whole.
+    /// Statuses of a call whose arguments are complete.
     pub(crate) finished_statuses: HashSet<&'static str>,
-    /// Statuses of a call that was cut off.
+    /// Statuses of a call whose arguments were cut off.
     pub(crate) cut_statuses: HashSet<&'static str>,
-    /// Members that some gateways send instead of the documented member with the arguments.
+    /// Names that some gateways use instead of the documented member with the arguments.
     pub(crate) other_arguments: Vec<&'static str>,
-    /// Members that some gateways send instead of `delta` in events with a piece of arguments.
+    /// Names that some gateways use instead of `delta` in events with a piece of arguments.
     pub(crate) other_deltas: Vec<&'static str>,
     /// Item types with which a response may end, in addition to client calls.
     pub(crate) response_events: HashSet<&'static str>,
-    /// Item types that are results, and the member that contains the output of each.
+    /// The member that contains the output, for each item type that is a result.
     pub(crate) results: HashMap<&'static str, &'static str>,
     /// The members that address a call in an event about it.
     pub(crate) progress_address: Names,
-    /// Free-form tools that the provider executes (xAI).
+    /// Free-form tools that the provider runs (xAI).
     pub(crate) provider_tools: HashSet<&'static str>,
     pub(crate) absent_ids: Vec<&'static str>,
     pub(crate) event_fields: Names,
@@ -186,7 +186,7 @@ pub(crate) struct Facts {
 pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(Facts::read);
 
 impl Facts {
-    /// Returns the finish reason that the finish table assigns to a status or reason.
+    /// Returns the meaning of a status or reason, such as `natural` or `length`, or `None` if it is unknown.
     pub(crate) fn finish(&self, word: &str) -> Option<&'static str> {
         meaning("responses", word)
     }
@@ -215,7 +215,7 @@ impl Facts {
         matches!(self.kinds.get(name), Some(Kind::Terminal(_)))
     }
 
-    /// Returns true if the id is usable, that is, neither blank nor a word that means "no id" (`absent_ids`).
+    /// Returns true if the id is neither blank nor a placeholder (`absent_ids`).
     pub(crate) fn is_id(&self, id: &str) -> bool {
         let trimmed = id.trim_matches(is_white);
         !trimmed.is_empty() && !self.absent_ids.contains(&trimmed)
@@ -324,8 +324,8 @@ fn call_type(name: &'static str, members: Vec<&'static str>) -> CallType {
     modelled.extend(&members);
     let results: Vec<&str> = results.into_iter().flat_map(words).collect();
     modelled.extend(&results);
-    // The type of any call except a plain function call is kept as metadata, because the item is sent back in a later
-    // turn.
+    // The type of any call except a plain function call is kept as metadata, because clients send the item back in a
+    // later turn.
     modelled.extend((name == "function_call").then_some("type"));
     CallType {
         kind: name,

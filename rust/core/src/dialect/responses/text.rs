@@ -1,4 +1,4 @@
-//! Decodes text of every kind in a Responses stream: deltas, final values, content parts, summaries and annotations.
+//! Decodes the text of a Responses stream: deltas, final values, content parts, summaries, and annotations.
 //!
 //! Determines where in an event the text is. The assembler determines which part the text belongs to.
 
@@ -33,7 +33,7 @@ use crate::model::small_map::Map;
 use crate::model::small_map::Set;
 use std::collections::HashMap;
 
-/// Maximum number of items, and of parts in each, for which annotation counts and closed parts are tracked.
+/// Maximum number of items, and of parts in each, for which annotation counts and closed parts are stored.
 const REMEMBERED: usize = 4096;
 
 /// The key of an item: its index, or its id if it has no index.
@@ -58,15 +58,15 @@ impl ItemKey {
     }
 }
 
-/// Text parts of one stream.
+/// State of the text parts of one stream.
 #[derive(Debug, Default)]
 pub(crate) struct Texts {
     /// Number of annotations received for each part.
     annotated: Map<ItemKey, Map<Option<i64>, usize>>,
-    /// Closed parts, which accept no more annotations.
+    /// Parts that are closed. A complete item that repeats such a part adds no annotations to it.
     closed: Map<ItemKey, Set<Option<i64>>>,
-    /// Members of the last announced message other than its content (such as `phase`), as a JSON object. They become
-    /// metadata of the message's parts.
+    /// Unknown members of the last announced message (such as `phase`), as a JSON object. They become metadata of the
+    /// message's parts.
     members: Option<String>,
     members_of: ItemKey,
     /// True until `members` have been attached to a part.
@@ -81,13 +81,14 @@ pub(crate) struct Texts {
 blank!(Texts);
 
 impl Texts {
-    /// Returns true if the next delta may have to open its part.
+    /// Returns true if the members of a message have not been attached to a part. The next delta may then have to open
+    /// its part.
     #[inline]
     pub(crate) fn waiting(&self) -> bool {
         self.waiting
     }
 
-    /// Returns true if any `content_index` or `summary_index` refers to a different part than at the last call.
+    /// Returns true if any `content_index` or `summary_index` has changed its part since the last call.
     #[inline]
     pub(crate) fn take_renamed(&mut self) -> bool {
         self.indexes.take_renamed() | self.summary_indexes.take_renamed()
@@ -163,7 +164,8 @@ impl Texts {
         )
     }
 
-    /// Appends the text of a delta that follows a broken document, ignoring its ids.
+    /// Appends the message text of a delta that follows a broken document. Its ids are ignored, because they may be
+    /// wrong.
     pub(crate) fn recovered(reader: &mut Reader<'_, '_, '_>, facts: TextEvent) -> ParseResult {
         let text = reader.text_of_delta(facts.member);
         let Some(text) = text.filter(|text| !text.is_empty()) else {
@@ -279,7 +281,7 @@ impl Texts {
         Ok(())
     }
 
-    /// Emits the `output_text` of a finished response that has no other text.
+    /// Emits the `output_text` member of a finished response that has no other text.
     pub(crate) fn top_level<'a>(
         &mut self,
         response: &Object<'a>,
@@ -302,8 +304,7 @@ impl Texts {
 
     // Content of an item
 
-    /// Opens the parts whose text an announced item already contains. `enclosing`: the item's members other than its
-    /// content.
+    /// Opens the parts whose text an announced item already contains. `enclosing`: the item's unknown members.
     pub(crate) fn open_content<'a>(
         &mut self,
         item: &Object<'a>,
@@ -343,10 +344,11 @@ impl Texts {
         })
     }
 
-    /// Closes the parts of a complete item. `again`: the item is in the terminal output, which repeats items.
+    /// Closes the parts of a complete item. `again`: true if the item is in the terminal output, which repeats items.
+    /// `enclosing`: the item's unknown members.
     ///
-    /// Returns the members of `enclosing` that were not already reported when the item opened. If a message was never
-    /// announced, they become metadata of its first part.
+    /// Returns the members of `enclosing` that were not reported when the item opened. If a message was never
+    /// announced, they become metadata of its first part instead.
     pub(crate) fn close_content<'a>(
         &mut self,
         item: &Object<'a>,
@@ -410,14 +412,14 @@ impl Texts {
         Ok(left)
     }
 
-    /// Returns the members of the last announced message other than its content.
+    /// Returns the unknown members of the last announced message.
     fn message_members(&self) -> ExtraFields<'_> {
         let text = self.members.as_deref().unwrap_or_default();
         let kind = Kind::Object;
         ExtraFields::of(members(Raw { text, kind }))
     }
 
-    /// Adds the annotations in a list that were not already received one by one.
+    /// Emits the annotations in a part's list that have not been received before.
     fn annotations<'a>(
         &mut self,
         part: &Object<'a>,
@@ -432,7 +434,8 @@ impl Texts {
         }
     }
 
-    /// Returns the annotations in a part's list that were not received before, as a JSON array.
+    /// Returns the annotations in a part's list that have not been received before, as a JSON array. Returns `None` if
+    /// there are none.
     fn new_annotations<'a>(
         &mut self,
         part: &Object<'a>,

@@ -1,8 +1,8 @@
-"""Decodes AI SDK language-model stream parts (specifications V2 to V4, and `fullStream` of `streamText`) into wire
-deltas.
+"""Decodes language-model stream parts of the AI SDK into wire deltas.
 
-Handles every part type, including the start, step and finish parts around the content. `finish` ends the stream. Does
-not handle framing, and does not determine which call a delta belongs to.
+Supports provider specifications V2, V3, and V4, and the `fullStream` of `streamText`. Handles every part type,
+including those around the content, such as `start-step` and `finish`. `finish` ends the stream. The assembler
+determines which call a fragment belongs to.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 _SPEC = DIALECTS["ai-sdk-parts"]
 _SCHEMA = Schema(_SPEC)
 _COUNTS = counts_of(_SPEC["usage"])
-_FRAMES = frozenset(_SPEC["frames"])  # types that come before, between or after the content
+_FRAMES = frozenset(_SPEC["frames"])  # types of parts that come before, between, or after the content
 _AFTER_A_STEP = frozenset({"finish-step", "finish", "raw"})  # types that may follow the last step
-_RECOVERED = frozenset(_SPEC["recovered"])  # types that are also used after a broken document
+_RECOVERED = frozenset(_SPEC["recovered"])  # types that are decoded even after a broken document
 
 
 class AiSdkPartsDecoder:
@@ -45,7 +45,8 @@ class AiSdkPartsDecoder:
         self._assembler = assembler
         self._out = out
         self._start = StartReader(assembler)
-        # The text member is called `delta` by providers, `text` by `streamText` and `textDelta` by older releases.
+        # The member with the text is called `delta` by providers, `text` by `streamText`, and `textDelta` by older
+        # releases.
         self._blocks = BlockReader(assembler, out, ("delta", "text", "textDelta"))
         self._tools = ToolReader(assembler)
         self._reason: str | None = None  # finish reason of the last step, until another part follows
@@ -83,24 +84,28 @@ class AiSdkPartsDecoder:
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Return whether the value is an error sent instead of a stream. In this dialect, no document contains a
-        complete response.
+        """Return whether the value is an error that was sent instead of a stream.
+
+        No document of this dialect contains a complete response.
         """
         return is_object(value) and not isinstance(value.get("type"), str) and reports_error(value)
 
     @staticmethod
     def is_line(value: object) -> bool:  # noqa: ARG004
-        """Return False, because in this dialect no document contains a complete response that others could follow."""
+        """Return False, because no document of this dialect contains a complete response that others could follow."""
         return False
 
     @staticmethod
     def is_error_body(value: object) -> bool:
-        """Return whether a body that is not an event stream and does not match any dialect reports an error."""
+        """Return whether the body of a response reports an error.
+
+        The body is not an event stream and matches no dialect.
+        """
         return is_object(value) and (reports_error(value) or is_bare(value))
 
     @staticmethod
     def has_usable_data(value: object) -> bool:
-        """Return whether a document after a broken document contains usable data."""
+        """Return whether a document that follows a broken document has usable content or reports an error."""
         if not is_object(value):
             return False
         kind = value.get("type")
@@ -108,11 +113,11 @@ class AiSdkPartsDecoder:
 
     @staticmethod
     def is_without_output(value: object) -> bool:
-        """Return whether the part has the type `raw`. Such parts do not belong to the response."""
+        """Return whether the part has the type `raw`. Such a part does not belong to the response."""
         return is_object(value) and value.get("type") == "raw"
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
-        """Decode a JSON payload."""
+        """Decode a JSON payload. `recovered`: whether it follows a broken document."""
         value: object = payload.value
         name = None if event == "message" else event
         if not is_object(value):
@@ -141,7 +146,7 @@ class AiSdkPartsDecoder:
     def marker(self) -> None:
         """Handle a `[DONE]` that a gateway sends.
 
-        The dialect has no such marker, but after a finish reason `[DONE]` ends the stream.
+        The dialect has no such marker, so it ends the stream only after the finish reason of a step.
         """
         if self._reason is not None:
             self.flush()
@@ -150,14 +155,15 @@ class AiSdkPartsDecoder:
             self.ended = True
 
     def text(self, text: str) -> None:
-        """Report a payload that is not JSON as an error."""
+        """Report a payload that is not JSON as an error from the upstream."""
         self.flush()
         error = text_error(text)
         self._assembler.upstream_error(error.code, error.kind, error.message, text.encode())
 
     def flush(self) -> None:
-        """Emit the start before the stream closes. Do not emit a step's finish reason, because the next step may be
-        missing.
+        """Emit the start event before the stream closes.
+
+        Do not emit the finish reason of a step, because the next step may be missing.
         """
         self._start.emit_if_seen()
 
@@ -166,7 +172,7 @@ class AiSdkPartsDecoder:
     def _finish_step(self, part: TypedPart) -> None:
         """Handle the end of a `streamText` step.
 
-        The step's reason becomes the finish reason of the stream only if nothing follows. The ids of the step may be
+        Its reason becomes the finish reason of the stream only if no other part follows. The ids of its blocks may be
         reused.
         """
         self._usage(part, "usage")
@@ -193,7 +199,7 @@ class AiSdkPartsDecoder:
         self.ended = True
 
     def _reason_of(self, part: TypedPart) -> tuple[str | None, str | None]:
-        """Return the unified finish reason and the metadata of the part, which includes the provider's reason."""
+        """Return the unified finish reason, and the metadata of the part, which includes the provider's reason."""
         sent = part.value.get("finishReason")
         if is_object(sent):
             unified, provider = sent.get("unified"), sent.get("raw")
@@ -208,11 +214,11 @@ class AiSdkPartsDecoder:
             self._assembler.merge_usage(read_counts(usage, part.payload.raw(key), _COUNTS))
 
     def _abort(self, part: TypedPart) -> None:
-        """Handle an abort by the caller: the response is truncated, and no finish reason can complete it."""
+        """Handle an abort by the caller. The response is truncated, and no finish reason can complete it."""
         self._unknown(part)
         self._assembler.cut()
 
-    # Parts that are passed on
+    # Other parts
 
     def _source(self, part: TypedPart) -> None:
         read_source(part, self._assembler)
@@ -237,5 +243,5 @@ class AiSdkPartsDecoder:
 
 
 def _is_read(path: Path) -> bool:
-    """Return whether the decoder reads the member at `path` in a part."""
+    """Return whether the decoder reads the member at `path` in a part. Duplicates of other members are not reported."""
     return len(path) == 1 and path[0] in _SCHEMA.read

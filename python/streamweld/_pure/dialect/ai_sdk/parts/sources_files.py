@@ -1,6 +1,6 @@
-"""Decodes the sources, files and errors of an AI SDK stream.
+"""Decodes the sources, files, and errors of an AI SDK stream.
 
-Accepts the spellings of all three provider versions and of `streamText`.
+Accepts the member names of all three provider specifications and of `streamText`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from streamweld._pure.json.scanner import Path, Payload
 
 _DOCUMENT = ("id", "mediaType", "title", "filename")
-_FILE_TEXTS = ("base64", "base64Data")  # in a `GeneratedFile`: a getter and the field that it returns
+_FILE_TEXTS = ("base64", "base64Data")  # members of a `GeneratedFile` with its data
 
 
 def read_source(part: TypedPart, assembler: Assembler) -> None:
@@ -38,7 +38,7 @@ def read_source(part: TypedPart, assembler: Assembler) -> None:
 
 
 def read_file(part: TypedPart, assembler: Assembler) -> None:
-    """Handle `file` and `reasoning-file`: inline base64 data, or a URL.
+    """Handle `file` and `reasoning-file`, which contain base64 data or a URL.
 
     `streamText` wraps either kind in a `file` member.
     """
@@ -50,8 +50,8 @@ def read_file(part: TypedPart, assembler: Assembler) -> None:
         path, sent = ("file",), wrapped
         media_type = media_type or _text(part, wrapped.get("mediaType"))
     if is_object(sent):
-        # V4: {"type": "url", "url"} or {"type": "data", "data"}. A wrapped file has the data in `base64` or
-        # `base64Data` instead (`_FILE_TEXTS`).
+        # Specification V4 wraps the file: `type` is `url` (content in `url`) or `data` (content in `data`). A
+        # `GeneratedFile` has its data in `base64` or `base64Data` instead.
         url = _text(part, sent.get("url"))
         found = [sent.get(key) for key in ("data", *_FILE_TEXTS)]
         data = next((text for text in found if isinstance(text, str) and text), None)
@@ -75,7 +75,7 @@ def read_file(part: TypedPart, assembler: Assembler) -> None:
 def error_of(payload: Payload, value: Mapping[str, Any]) -> ErrorFields:
     """Read the error of an `error` part.
 
-    A JavaScript error has `name` and `statusCode` instead of a kind and a code.
+    A JavaScript error has `name` instead of a type and `statusCode` instead of a code.
     """
     error = value.get("error")
     if error is None:
@@ -94,7 +94,8 @@ def error_of(payload: Payload, value: Mapping[str, Any]) -> ErrorFields:
 def reports_error(value: Mapping[str, Any]) -> bool:
     """Return whether an object reports an error.
 
-    It has an `error` member, it has a message with a code, or it has no type and reports a failure.
+    It then has an `error` member, has a message with a code, or has no type and reports a failure in another known
+    shape.
     """
     if value.get("error") is not None or (value.get("message") is not None and value.get("code") is not None):
         return True

@@ -1,6 +1,7 @@
-"""Merges `stream-start`, `start`, `start-step` and `response-metadata` of an AI SDK stream into one `ResponseStarted`.
+"""Merges the opening parts of an AI SDK stream into one `ResponseStarted` event.
 
-The response id is in `response-metadata`, after `stream-start`, so the start is held back until then or until the first
+The opening parts are `stream-start`, `start`, `start-step`, and `response-metadata`. The response id is in
+`response-metadata`, which follows `stream-start`. The event is therefore held back until then, or until the first
 content.
 """
 
@@ -21,20 +22,20 @@ _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 class StartReader:
-    """Holds the metadata that arrived before the first content."""
+    """Holds the metadata that arrives before the start event is emitted."""
 
     __slots__ = ("_assembler", "_held", "_seen", "_emitted")
 
     def __init__(self, assembler: Assembler) -> None:
         self._assembler = assembler
-        self._held: list[str] = []  # JSON objects, as text
+        self._held: list[str] = []  # the held metadata, as JSON objects
         self._seen = False
         self._emitted = False
 
     def opening(self, part: TypedPart) -> None:
-        """Handle `stream-start`, `start` and `start-step`, which contain warnings and similar metadata.
+        """Handle `stream-start`, `start`, and `start-step`, which contain warnings and similar metadata.
 
-        Metadata that arrives after the start is added to the end of the response.
+        After the start event, such metadata is added to the last event of the response.
         """
         members = part.worth_keeping()
         self._seen = True
@@ -45,12 +46,12 @@ class StartReader:
             return
         self._held.append(members)
         if len(self._held) > 1:
-            self.emit()  # a stream has one or two such parts, so the held metadata stays small
+            self.emit()  # limits the memory for held metadata; a stream has one or two such parts
 
     def response(self, part: TypedPart) -> None:
-        """Handle `response-metadata`: the response's id, model and time.
+        """Handle `response-metadata`: the response's id, model, and time.
 
-        A second `response-metadata` is kept as metadata, but does not change the id, model or time.
+        A second `response-metadata` becomes metadata and changes none of these.
         """
         if self._emitted:
             self._assembler.choice_metadata(0, as_object({"response": part.payload.text.strip()}) or "{}")
@@ -66,12 +67,15 @@ class StartReader:
         )
 
     def emit(self) -> None:
-        """Emit the start if it is still held back."""
+        """Emit the start event, unless it has already been emitted."""
         if not self._emitted:
             self._emit(None, None, None, None)
 
     def emit_if_seen(self) -> None:
-        """Emit the start at the end of the stream, but only if an opening part arrived."""
+        """Emit the start event at the end of the stream, if an opening part arrived.
+
+        Do nothing if it has already been emitted.
+        """
         if self._seen:
             self.emit()
 
@@ -83,9 +87,9 @@ class StartReader:
 
 
 def seconds(text: str) -> tuple[int | None, bool]:
-    """Parse a timestamp in the format that JavaScript writes.
+    """Parse a timestamp in the format of JavaScript's `Date.prototype.toJSON`.
 
-    Return the seconds since 1970 and whether they are exact.
+    Return the seconds since 1970, and whether that number is exact.
     """
     found = _TIMESTAMP.fullmatch(text)
     if found is None:
@@ -101,13 +105,13 @@ def seconds(text: str) -> tuple[int | None, bool]:
 
 
 def _days_before(year: int, month: int, *, leap: bool) -> int:
-    """Return the days from 1970-01-01 to the first day of a month; negative before 1970."""
+    """Return the days from 1970-01-01 to the first day of a month, which are negative before 1970."""
     past = year - 1
     days = past * 365 + past // 4 - past // 100 + past // 400 - 719_162
     return days + sum(_MONTH_DAYS[: month - 1]) + (leap and month > 2)
 
 
 def _joined(objects: list[str]) -> str | None:
-    """Join JSON objects into one. If a key occurs more than once, clients use the last value."""
+    """Join JSON objects into one. If a key occurs more than once, JSON parsers use the last value."""
     inner = [text[1:-1] for text in objects]
     return "{" + ",".join(inner) + "}" if inner else None

@@ -1,6 +1,6 @@
 """Decodes the tool parts of an AI SDK stream: a call's input, the complete call, its result, and the parts in between.
 
-`tool-input-start`, `-delta` and `-end` have an `id`; `tool-call` has a `toolCallId`. Both contain the id of the call.
+`tool-input-start`, `-delta`, and `-end` have an `id`; `tool-call` has a `toolCallId`. Both contain the id of the call.
 `tool-call` closes the call. `tool-input-end` does not close the call, because the final text follows and may differ
 (`''` becomes `'{}'`).
 """
@@ -48,7 +48,7 @@ class ToolReader:
     def input_end(self, part: TypedPart) -> None:
         """Handle the end of the input.
 
-        This part has no content, but a provider may add metadata (Google adds the thought signature).
+        This part has no content, but a provider may add metadata, such as Google's thought signature.
         """
         metadata, address = part.metadata(), Address(call_id=part.identity(*_ID_OF_INPUT))
         if metadata is not None:
@@ -74,18 +74,18 @@ class ToolReader:
             self._assembler.result(0, identity, part.json("error") or "null", True, None)
 
     def result(self, part: TypedPart) -> None:
-        """Handle `result` from a provider or `output` from `streamText`.
+        """Handle `tool-result`: `result` from a provider, or `output` from `streamText`.
 
         A preliminary result is replaced by the next one.
         """
         self._result(part, part.json("result", "output"), is_error=part.flag("isError"))
 
     def error(self, part: TypedPart) -> None:
-        """Handle `tool-error`: the tool failed when it ran. The error can be a value of any type."""
+        """Handle `tool-error`, which means that the tool failed when it ran. The error can be a value of any type."""
         self._result(part, part.json("error"), is_error=True)
 
     def denied(self, part: TypedPart) -> None:
-        """Handle `tool-output-denied`: the call is not dispatchable and has no output."""
+        """Handle `tool-output-denied`, after which the call is not dispatchable and has no output."""
         self._result(part, None, ("type", '"tool-output-denied"'), is_error=True)
 
     def _result(self, part: TypedPart, output: str | None, *more: tuple[str, str | None], is_error: bool) -> None:

@@ -1,7 +1,7 @@
 """Decodes UI message stream chunks of the AI SDK (protocol v1, which `useChat` reads) into wire deltas.
 
-Handles every chunk type, including the start, step and finish chunks around the content. `[DONE]` ends the stream;
-`finish` does not. Does not handle framing, and does not determine which call a delta belongs to.
+Handles every chunk type, including those around the content, such as `start-step` and `finish`. `[DONE]` ends the
+stream; `finish` does not. The assembler determines which call a fragment belongs to.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 _SPEC = DIALECTS["ai-sdk-ui"]
 _SCHEMA = Schema(_SPEC)
 _CLIENTS = ClientMembers(_SPEC)
-_FRAMES = frozenset(_SPEC["frames"])  # types that come before, between or after the content
-_RECOVERED = frozenset(_SPEC["recovered"])  # types that are also used after a broken document
-_TEXT = ("delta", "text", "textDelta")  # possible names of the text member; the protocol defines the first
-_DATA = "data-"  # prefix of the types that an application defines
+_FRAMES = frozenset(_SPEC["frames"])  # types of chunks that come before, between, or after the content
+_RECOVERED = frozenset(_SPEC["recovered"])  # types that are decoded even after a broken document
+_TEXT = ("delta", "text", "textDelta")  # possible names of the member with the text; the protocol uses the first
+_DATA = "data-"  # prefix of the chunk types that applications define
 
 
 class AiSdkUiDecoder:
@@ -82,24 +82,28 @@ class AiSdkUiDecoder:
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Return whether the value is an error sent instead of a stream. In this dialect, no document contains a
-        complete response.
+        """Return whether the value is an error that was sent instead of a stream.
+
+        No document of this dialect contains a complete response.
         """
         return is_object(value) and not isinstance(value.get("type"), str) and _reports_error(value)
 
     @staticmethod
     def is_line(value: object) -> bool:  # noqa: ARG004
-        """Return False, because in this dialect no document contains a complete response that others could follow."""
+        """Return False, because no document of this dialect contains a complete response that others could follow."""
         return False
 
     @staticmethod
     def is_error_body(value: object) -> bool:
-        """Return whether a body that is not an event stream and does not match any dialect reports an error."""
+        """Return whether the body of a response reports an error.
+
+        The body is not an event stream and matches no dialect.
+        """
         return is_object(value) and (_reports_error(value) or is_bare(value))
 
     @staticmethod
     def has_usable_data(value: object) -> bool:
-        """Return whether a document after a broken document contains usable data."""
+        """Return whether a document that follows a broken document has usable content or reports an error."""
         if not is_object(value):
             return False
         kind = value.get("type")
@@ -107,12 +111,12 @@ class AiSdkUiDecoder:
 
     @staticmethod
     def is_without_output(value: object) -> bool:
-        """Return whether the chunk is transient application data, which is not part of the response."""
+        """Return whether the chunk is a transient one from the application, which is not part of the response."""
         kind = value.get("type") if is_object(value) else None
         return is_object(value) and isinstance(kind, str) and kind.startswith(_DATA) and value.get("transient") is True
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
-        """Decode a JSON payload."""
+        """Decode a JSON payload. `recovered`: whether it follows a broken document."""
         value: object = payload.value
         name = None if event == "message" else event
         if not is_object(value):
@@ -142,9 +146,9 @@ class AiSdkUiDecoder:
         notes.report()
 
     def marker(self) -> None:
-        """Handle `[DONE]`, which ends the protocol.
+        """Handle `[DONE]`, which ends the stream.
 
-        `[DONE]` also follows an abort, after which the response stays incomplete.
+        It also follows an abort, after which the response stays incomplete.
         """
         self._message.flush()
         if not self._aborted:
@@ -152,7 +156,7 @@ class AiSdkUiDecoder:
         self.ended = True
 
     def text(self, text: str) -> None:
-        """Report a payload that is not JSON as an error."""
+        """Report a payload that is not JSON as an error from the upstream."""
         self.flush()
         error = text_error(text)
         self._assembler.upstream_error(error.code, error.kind, error.message, text.encode())
@@ -164,13 +168,13 @@ class AiSdkUiDecoder:
     # Chunks around the content
 
     def _step(self, chunk: TypedPart) -> None:
-        """Emit the metadata of a chunk that begins or ends a step. Such a chunk has no other members."""
+        """Emit the metadata of a chunk that begins or ends a step. Such a chunk contains nothing else."""
         members = chunk.worth_keeping()
         if members is not None:
             self._assembler.choice_metadata(0, members)
 
     def _finish_step(self, chunk: TypedPart) -> None:
-        """End a step. The ids of its text and reasoning blocks are reused in the next step."""
+        """Handle the end of a step. The ids of its text and reasoning blocks are reused in the next step."""
         self._step(chunk)
         self._assembler.forget_addresses(0)
         self._blocks.forget()
@@ -192,15 +196,15 @@ class AiSdkUiDecoder:
             self._assembler.finish(0, reason)
 
     def _abort(self, chunk: TypedPart) -> None:
-        """Handle an abort by the user: the response is truncated, and no finish reason can complete it."""
+        """Handle an abort by the user. The response is truncated, and no finish reason can complete it."""
         self._unknown(chunk)
         self._aborted = True
         self._assembler.cut()
 
-    # Chunks that are passed on
+    # Other chunks
 
     def _data(self, chunk: TypedPart) -> None:
-        """Add an application-defined part to the message, unless the part is transient.
+        """Emit an application-defined part of the message, or an unknown event if the part is transient.
 
         The part replaces an earlier one with the same type and id.
         """
@@ -215,9 +219,9 @@ class AiSdkUiDecoder:
         self._assembler.kept_unknown(0, chunk.event, chunk.raw)
 
     def _reject(self, event: str | None, payload: Payload) -> None:
-        """Pass on a chunk of a type that the protocol does not define.
+        """Emit an unknown payload.
 
-        `useChat` would end the stream at such a chunk.
+        Repair removes it, because `useChat` would end the stream at a chunk that the protocol does not define.
         """
         self._out.leave_out("unknown_chunk")
         self._assembler.unknown(event, payload.text.encode())
@@ -238,7 +242,8 @@ class AiSdkUiDecoder:
 def _reports_error(value: Mapping[str, Any]) -> bool:
     """Return whether an object reports an error.
 
-    It has an `error` member, it has a message with a code, or it has no type and reports a failure.
+    It then has an `error` member, has a message with a code, or has no type and reports a failure in another known
+    shape.
     """
     if value.get("error") is not None or (value.get("message") is not None and value.get("code") is not None):
         return True
@@ -246,7 +251,7 @@ def _reports_error(value: Mapping[str, Any]) -> bool:
 
 
 def _error_of(payload: Payload, value: Mapping[str, Any]) -> ErrorFields:
-    """Read the error in a chunk. An error chunk should have only `errorText`, but gateways send other shapes."""
+    """Return the error in a chunk. An error chunk should contain only `errorText`, but gateways send other shapes."""
     if value.get("errorText") is not None:
         return ErrorFields(None, None, read_error(payload, ("errorText",), value["errorText"]).message)
     if value.get("error") is not None:
@@ -256,5 +261,8 @@ def _error_of(payload: Payload, value: Mapping[str, Any]) -> ErrorFields:
 
 
 def _is_read(path: Path) -> bool:
-    """Return whether the decoder reads the member at `path` in a chunk."""
+    """Return whether the decoder reads the member at `path` in a chunk.
+
+    Duplicates of other members are not reported.
+    """
     return len(path) == 1 and path[0] in _SCHEMA.read

@@ -1,7 +1,7 @@
-"""Decodes message-level data of a UI message stream: the message id, and metadata that the application adds.
+"""Decodes the message id of a UI message stream, and the metadata that the application adds to the message.
 
-The application defines the metadata: the objects in `start`, `finish` and `message-metadata` are merged (here only at
-their first level). Many applications put the usage in this metadata.
+The application defines the metadata. The objects in `start`, `finish`, and `message-metadata` are merged, here only at
+their first level. Many applications put the usage in this metadata.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class MessageReader:
 
     def __init__(self, assembler: Assembler) -> None:
         self._assembler = assembler
-        self._members = RawMembers()  # metadata that arrived after the start
+        self._members = RawMembers()  # metadata that arrived after the start event
         self._started = False
 
     def start(self, chunk: TypedPart) -> None:
-        """Handle `start`. The first `start` starts the response; any later one only adds metadata."""
+        """Handle `start`. The first one causes the start event; any later one only adds metadata."""
         if self._started:
             self.metadata(chunk)
             return
@@ -44,13 +44,13 @@ class MessageReader:
         self._usage(chunk, sent)
 
     def emit_start(self) -> None:
-        """Emit the start of the response if content arrives before any `start`."""
+        """Emit the start event if content arrives before any `start`."""
         if not self._started:
             self._started = True
             self._assembler.started(None, None, None, None)
 
     def metadata(self, chunk: TypedPart) -> None:
-        """Merge the `messageMetadata` that any chunk may contain. The last value of each member wins."""
+        """Merge the `messageMetadata` that any chunk may contain. The last value of each member is used."""
         sent = chunk.notes.an_object(chunk.value, (), "messageMetadata")
         if sent is None:
             return

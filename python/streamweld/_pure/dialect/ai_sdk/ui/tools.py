@@ -45,7 +45,7 @@ class ToolReader:
         self._close(chunk, refused=False)
 
     def input_error(self, chunk: TypedPart) -> None:
-        """Handle rejected input: the tool does not exist, or its schema forbids the arguments.
+        """Handle `tool-input-error`, which means that the tool does not exist or its schema forbids the arguments.
 
         The call is emitted with its text, so that the arguments are not lost. The rejection becomes the call's result,
         as in the SDK's own client (which sets the state `output-error`). A call with a result is not dispatchable.
@@ -55,7 +55,7 @@ class ToolReader:
             self._assembler.result(0, identity, chunk.json("errorText") or "null", True, None)
 
     def output_available(self, chunk: TypedPart) -> None:
-        """Handle an output. The next output replaces a preliminary one."""
+        """Handle the output of a call. The next output replaces a preliminary one."""
         self._result(chunk, chunk.json("output"), is_error=False)
 
     def output_error(self, chunk: TypedPart) -> None:

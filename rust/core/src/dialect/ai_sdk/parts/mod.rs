@@ -1,8 +1,8 @@
-//! Decodes language-model stream parts of the AI SDK (provider specifications V2, V3 and V4, and the `fullStream` of
+//! Decodes language-model stream parts of the AI SDK (provider specifications V2, V3, and V4, and the `fullStream` of
 //! `streamText`) into wire deltas.
 //!
-//! Handles every part type, including the start, step and finish parts around the content. `finish` ends the stream.
-//! Does not handle framing, and does not determine which call a delta belongs to.
+//! Handles every part type, including those around the content, such as `start-step` and `finish`. `finish` ends the
+//! stream. The assembler determines which call a fragment belongs to.
 
 pub(crate) mod sources_files;
 pub(crate) mod start;
@@ -40,7 +40,8 @@ use std::sync::LazyLock;
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::of("ai-sdk-parts"));
 
-/// Names of the text member: `delta` from providers, `text` from `streamText`, `textDelta` from older releases.
+/// Names of the member with the text: `delta` from providers, `text` from `streamText`, `textDelta` from older
+/// releases.
 const TEXT: [&str; 3] = ["delta", "text", "textDelta"];
 
 pub(crate) static SHAPES: Shapes = Shapes {
@@ -68,7 +69,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
     },
 };
 
-/// How to handle a part.
+/// How a part is handled.
 #[derive(Clone, Copy, Debug)]
 enum Action {
     Opening,
@@ -129,7 +130,7 @@ impl Action {
 pub(crate) struct AiSdkParts {
     start: StartReader,
     blocks: BlockReader,
-    /// Finish reason of the last step, cleared when another part follows.
+    /// Finish reason of the last step. It is cleared when another part follows.
     reason: Option<String>,
     ended: bool,
 }
@@ -188,7 +189,7 @@ impl AiSdkParts {
             Action::FinishStep => self.finish_step(wire, part),
             Action::Finish => self.finish(wire, part),
             Action::Abort => {
-                // The caller aborted the stream: the response is truncated, and no finish reason can complete it.
+                // The caller aborted the stream. The response is truncated, and no finish reason can complete it.
                 unknown(wire, part.payload)?;
                 wire.assembler.cut();
                 Ok(())
@@ -206,8 +207,8 @@ impl AiSdkParts {
         }
     }
 
-    /// Handles the end of a `streamText` step. The step's reason becomes the finish reason of the stream only if no
-    /// other part follows. The ids of the step may be reused.
+    /// Handles the end of a `streamText` step. Its reason becomes the finish reason of the stream only if no other part
+    /// follows. The ids of its blocks may be reused.
     fn finish_step(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -306,8 +307,8 @@ impl Decoder for AiSdkParts {
         part.notes.report(wire)
     }
 
-    /// Handles a `[DONE]` that a gateway sends. The dialect has no such marker, but after a finish reason `[DONE]` ends
-    /// the stream.
+    /// Handles a `[DONE]` that a gateway sends. The dialect has no such marker, so it ends the stream only after the
+    /// finish reason of a step.
     fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if let Some(reason) = &self.reason {
             self.start.emit_if_seen(wire)?;
@@ -327,7 +328,7 @@ impl Decoder for AiSdkParts {
         )
     }
 
-    /// Emits the start, but not the finish reason of a step, because the next step may be missing.
+    /// Emits the start event. Does not emit the finish reason of a step, because the next step may be missing.
     fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.start.emit_if_seen(wire)
     }
@@ -337,7 +338,7 @@ impl Decoder for AiSdkParts {
     }
 }
 
-/// Returns the action for a plain delta, if its members have the names that its type requires.
+/// Returns the action for a plain delta, or `None` if its members do not have the names that its type requires.
 fn channel(piece: &PlainDelta<'_>) -> Option<Action> {
     if !TEXT.contains(&piece.text_key) {
         return None;
@@ -355,7 +356,7 @@ fn emit_reason(wire: &mut DecodeContext<'_, '_>, reason: &str) -> ParseResult {
         .finish(wire.out, 0, reason, SCHEMA.reason(reason))
 }
 
-/// Returns the unified finish reason and the metadata of the part, which includes the provider's reason.
+/// Returns the unified finish reason, and the metadata of the part, which includes the provider's reason.
 fn reason_of<'a>(part: &mut TypedPart<'_, 'a>) -> (Option<Cow<'a, str>>, Option<String>) {
     let sent = part.get("finishReason");
     let Some(raw) = sent.filter(|raw| raw.kind == Kind::Object) else {

@@ -1,6 +1,6 @@
-//! Decodes the sources, files and errors of an AI SDK stream.
+//! Decodes the sources, files, and errors of an AI SDK stream.
 //!
-//! Accepts the spellings of all three provider versions and of `streamText`.
+//! Accepts the member names of all three provider specifications and of `streamText`.
 
 use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::ai_sdk::part::chosen;
@@ -22,7 +22,7 @@ use crate::json::members::text;
 use std::borrow::Cow;
 
 const DOCUMENT: [&str; 4] = ["id", "mediaType", "title", "filename"];
-/// Members that hold the data of a file. A `GeneratedFile` has the last two: a getter, and the field that the getter
+/// Members that contain the data of a file. A `GeneratedFile` has the last two: a getter, and the field that the getter
 /// returns.
 const FILE_TEXTS: [&str; 3] = ["data", "base64", "base64Data"];
 const SCHEMES: [&str; 3] = ["http://", "https://", "data:"];
@@ -55,7 +55,7 @@ pub(crate) fn source(
     )
 }
 
-/// Handles `file` and `reasoning-file`: inline base64 data, or a URL. `streamText` wraps either kind in a `file`
+/// Handles `file` and `reasoning-file`, which contain base64 data or a URL. `streamText` wraps either kind in a `file`
 /// member.
 pub(crate) fn file(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> ParseResult {
     let mut media_type = part.words("mediaType");
@@ -94,15 +94,15 @@ pub(crate) fn file(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_
     assembler.file(out, 0, media_type, data, url, metadata.as_deref())
 }
 
-/// Returns the data or the URL of a file.
+/// Returns the data and the URL of a file. Usually, only one of them is present.
 fn contents<'a>(
     part: &mut TypedPart<'_, 'a>,
     raw: Raw<'a>,
 ) -> (Option<Cow<'a, str>>, Option<Cow<'a, str>>) {
     match raw.kind {
         Kind::Object => {
-            // V4: {"type": "url", "url"} or {"type": "data", "data"}. A wrapped file has the data in `base64` or
-            // `base64Data` instead (`FILE_TEXTS`).
+            // Specification V4 wraps the file: `type` is `url` (content in `url`) or `data` (content in `data`). A
+            // `GeneratedFile` has its data in `base64` or `base64Data` instead.
             let inner = members(raw);
             let url = part.text_of(find(&inner, "url"));
             let mut texts = FILE_TEXTS.iter();
@@ -113,7 +113,8 @@ fn contents<'a>(
     }
 }
 
-/// Reads the error of an `error` part. A JavaScript error has `name` and `statusCode` instead of a kind and a code.
+/// Reads the error of an `error` part. A JavaScript error has `name` instead of a type and `statusCode` instead of a
+/// code.
 pub(crate) fn error_of<'a>(object: &Object<'a>) -> UpstreamErrorFields<'a> {
     let Some(error) = object.present("error") else {
         return whole_error(object);
@@ -134,7 +135,7 @@ pub(crate) fn error_of<'a>(object: &Object<'a>) -> UpstreamErrorFields<'a> {
     fields
 }
 
-/// Formats an integer as Python prints it.
+/// Returns an integer as decimal text, or `None` for any other value.
 fn status(raw: Raw<'_>) -> Option<Cow<'_, str>> {
     let number = Number { raw: raw.text };
     if raw.kind != Kind::Number || !number.is_integer() {

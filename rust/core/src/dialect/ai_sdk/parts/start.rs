@@ -1,25 +1,26 @@
-//! Merges `stream-start`, `start`, `start-step` and `response-metadata` of an AI SDK stream into one `ResponseStarted`.
+//! Merges `stream-start`, `start`, `start-step`, and `response-metadata` of an AI SDK stream into one `ResponseStarted`
+//! event.
 //!
-//! The response id is in `response-metadata`, after `stream-start`, so the start is held back until then or until the
-//! first content.
+//! The response id is in `response-metadata`, which follows `stream-start`. The event is therefore held back until
+//! then, or until the first content.
 
 use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::ai_sdk::part::write_member;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
 
-/// Holds the metadata that arrived before the first content.
+/// Holds the metadata that arrives before the start event is emitted.
 #[derive(Debug, Default)]
 pub(crate) struct StartReader {
-    /// JSON objects, as text.
+    /// The held metadata, as JSON objects.
     held: Vec<String>,
     seen: bool,
     emitted: bool,
 }
 
 impl StartReader {
-    /// Handles `stream-start`, `start` and `start-step`, which contain warnings and similar metadata. Metadata that
-    /// arrives after the start is added to the end of the response.
+    /// Handles `stream-start`, `start`, and `start-step`, which contain warnings and similar metadata. After the start
+    /// event, such metadata is added to the last event of the response.
     pub(crate) fn opening(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -34,14 +35,15 @@ impl StartReader {
         }
         self.held.push(members);
         if self.held.len() > 1 {
-            // A stream has one or two such parts, so the held metadata stays small.
+            // A stream has one or two such parts. Emitting the event at the second one limits the memory for held
+            // metadata.
             return self.emit(wire);
         }
         Ok(())
     }
 
-    /// Handles `response-metadata`: the response's id, model and time. A second `response-metadata` is kept as
-    /// metadata, but does not change the id, model or time.
+    /// Handles `response-metadata`: the response's id, model, and time. A second `response-metadata` becomes metadata
+    /// and changes none of these.
     pub(crate) fn response(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -72,7 +74,7 @@ impl StartReader {
         )
     }
 
-    /// Emits the start if it is still held back.
+    /// Emits the start event, unless it has already been emitted.
     #[inline]
     pub(crate) fn emit(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if self.emitted {
@@ -81,7 +83,8 @@ impl StartReader {
         self.emit_fields(wire, None, None, None, None)
     }
 
-    /// Emits the start at the end of the stream, but only if an opening part arrived.
+    /// Emits the start event at the end of the stream, if an opening part arrived. Does nothing if it has already been
+    /// emitted.
     pub(crate) fn emit_if_seen(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if self.seen {
             return self.emit(wire);
@@ -106,8 +109,8 @@ impl StartReader {
     }
 }
 
-/// Parses a timestamp in the format that JavaScript writes (`Date.prototype.toJSON`). Returns the seconds since 1970,
-/// and whether that number is exact.
+/// Parses a timestamp in the format of JavaScript's `Date.prototype.toJSON`. Returns the seconds since 1970, and
+/// whether that number is exact.
 fn seconds(text: &str) -> Option<(i64, bool)> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let (time, fraction) = match time.split_once('.') {
@@ -137,7 +140,7 @@ fn seconds(text: &str) -> Option<(i64, bool)> {
     Some((((days * 24 + hour) * 60 + minute) * 60 + second, whole))
 }
 
-/// Parses three numbers with the given digit counts.
+/// Parses three numbers with the given digit counts, separated by `between`. Returns `None` for any other form.
 fn numbers(text: &str, between: char, digits: [usize; 3]) -> Option<[i64; 3]> {
     let mut pieces = text.split(between);
     let mut next = |digits: usize| {
@@ -150,7 +153,7 @@ fn numbers(text: &str, between: char, digits: [usize; 3]) -> Option<[i64; 3]> {
     pieces.next().is_none().then_some(out)
 }
 
-/// Joins JSON objects into one. If a key occurs more than once, clients use the last value.
+/// Joins JSON objects into one. If a key occurs more than once, JSON parsers use the last value.
 fn joined(objects: &[String]) -> Option<String> {
     let mut out = String::new();
     for object in objects {

@@ -1,6 +1,6 @@
 //! Decodes the tool parts of an AI SDK stream: a call's input, the complete call, its result, and the parts in between.
 //!
-//! `tool-input-start`, `-delta` and `-end` have an `id`; `tool-call` has a `toolCallId`. Both contain the id of the
+//! `tool-input-start`, `-delta`, and `-end` have an `id`; `tool-call` has a `toolCallId`. Both contain the id of the
 //! call. `tool-call` closes the call. `tool-input-end` does not close the call, because the final text follows and may
 //! differ (`''` becomes `'{}'`).
 
@@ -52,8 +52,8 @@ pub(crate) fn input_delta(
     assembler.call_text(out, 0, address, text, None, metadata.as_deref())
 }
 
-/// Handles the end of the input. This part has no content, but a provider may add metadata (Google adds the thought
-/// signature).
+/// Handles the end of the input. This part has no content, but a provider may add metadata, such as Google's thought
+/// signature.
 pub(crate) fn input_end(
     wire: &mut DecodeContext<'_, '_>,
     part: &mut TypedPart<'_, '_>,
@@ -107,7 +107,8 @@ pub(crate) fn call(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_
     }
 }
 
-/// Handles `result` from a provider or `output` from `streamText`. A preliminary result is replaced by the next one.
+/// Handles `tool-result`: `result` from a provider, or `output` from `streamText`. A preliminary result is replaced by
+/// the next one.
 pub(crate) fn result(
     wire: &mut DecodeContext<'_, '_>,
     part: &mut TypedPart<'_, '_>,
@@ -117,13 +118,13 @@ pub(crate) fn result(
     answer(wire, part, output, None, is_error)
 }
 
-/// Handles `tool-error`: the tool failed when it ran. The error can be a value of any type.
+/// Handles `tool-error`, which means that the tool failed when it ran. The error can be a value of any type.
 pub(crate) fn error(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> ParseResult {
     let output = part.json(&["error"]);
     answer(wire, part, output, None, true)
 }
 
-/// Handles `tool-output-denied`: the call is not dispatchable and has no output.
+/// Handles `tool-output-denied`, after which the call is not dispatchable and has no output.
 pub(crate) fn denied(
     wire: &mut DecodeContext<'_, '_>,
     part: &mut TypedPart<'_, '_>,

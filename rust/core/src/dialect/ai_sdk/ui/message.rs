@@ -1,7 +1,7 @@
-//! Decodes message-level data of a UI message stream: the message id, and metadata that the application adds.
+//! Decodes the message id of a UI message stream, and the metadata that the application adds to the message.
 //!
-//! The application defines the metadata: the objects in `start`, `finish` and `message-metadata` are merged (here only
-//! at their first level). Many applications put the usage in this metadata.
+//! The application defines the metadata. The objects in `start`, `finish`, and `message-metadata` are merged, here only
+//! at their first level. Many applications put the usage in this metadata.
 
 use crate::assemble::part::object_merge::RawMembers;
 use crate::dialect::ai_sdk::part::TypedPart;
@@ -26,13 +26,13 @@ static USAGE_MEMBERS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
 /// Collects the metadata of one message until the message ends.
 #[derive(Debug, Default)]
 pub(crate) struct MessageReader {
-    /// Metadata that arrived after the start: keys, and their values as JSON.
+    /// Keys and JSON values of the metadata that arrived after the start event.
     members: RawMembers,
     started: bool,
 }
 
 impl MessageReader {
-    /// Handles `start`. The first `start` starts the response; any later one only adds metadata.
+    /// Handles `start`. The first one causes the start event; any later one only adds metadata.
     pub(crate) fn start(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -50,7 +50,7 @@ impl MessageReader {
         usage(wire, chunk, sent)
     }
 
-    /// Emits the start of the response if content arrives before any `start`.
+    /// Emits the start event if content arrives before any `start`.
     #[inline]
     pub(crate) fn emit_start(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if self.started {

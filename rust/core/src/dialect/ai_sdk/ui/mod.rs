@@ -1,7 +1,7 @@
 //! Decodes UI message stream chunks of the AI SDK (protocol v1, which `useChat` reads) into wire deltas.
 //!
-//! Handles every chunk type, including the start, step and finish chunks around the content. `[DONE]` ends the stream;
-//! `finish` does not. Does not handle framing, and does not determine which call a delta belongs to.
+//! Handles every chunk type, including those around the content, such as `start-step` and `finish`. `[DONE]` ends the
+//! stream; `finish` does not. The assembler determines which call a fragment belongs to.
 
 pub(crate) mod message;
 pub(crate) mod sources_files;
@@ -37,7 +37,7 @@ use crate::model::config::Config;
 use crate::model::delta::Address;
 use std::sync::LazyLock;
 
-/// Possible names of the text member. The protocol uses the first name.
+/// Possible names of the member with the text. The protocol uses the first name.
 const TEXT: [&str; 3] = ["delta", "text", "textDelta"];
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::of("ai-sdk-ui"));
@@ -76,7 +76,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
     },
 };
 
-/// How to handle a chunk.
+/// How a chunk is handled.
 #[derive(Clone, Copy, Debug)]
 enum Action {
     StartMessage,
@@ -216,7 +216,7 @@ impl AiSdkUi {
             }
             Action::Finish => self.finish(wire, chunk),
             Action::Abort => {
-                // The user aborted the stream: the response is truncated, and no finish reason can complete it.
+                // The user aborted the stream. The response is truncated, and no finish reason can complete it.
                 unknown(wire, chunk.payload)?;
                 self.aborted = true;
                 wire.assembler.cut();
@@ -305,8 +305,7 @@ impl Decoder for AiSdkUi {
         chunk.notes.report(wire)
     }
 
-    /// Handles `[DONE]`, which ends the protocol. `[DONE]` also follows an abort, after which the response stays
-    /// incomplete.
+    /// Handles `[DONE]`, which ends the stream. It also follows an abort, after which the response stays incomplete.
     fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.message.flush(wire)?;
         if !self.aborted {
@@ -334,7 +333,7 @@ impl Decoder for AiSdkUi {
     }
 }
 
-/// Returns the action for a plain delta, if its members have the names that its type requires.
+/// Returns the action for a plain delta, or `None` if its members do not have the names that its type requires.
 fn channel(piece: &PlainDelta<'_>) -> Option<Action> {
     match (piece.kind, piece.id_key, piece.text_key) {
         ("text-delta", "id", "delta") => Some(Action::Delta(Holds::Text)),
@@ -344,14 +343,15 @@ fn channel(piece: &PlainDelta<'_>) -> Option<Action> {
     }
 }
 
-/// Passes on a chunk of a type that the protocol does not define. `useChat` would end the stream at such a chunk.
+/// Emits an unknown payload. Repair removes it, because `useChat` would end the stream at a chunk that the protocol
+/// does not define.
 #[cold]
 fn reject(wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult {
     wire.out.leave_out("unknown_chunk");
     unknown(wire, payload)
 }
 
-/// Emits the metadata of a chunk that begins or ends a step. Such a chunk has no other members.
+/// Emits the metadata of a chunk that begins or ends a step. Such a chunk contains nothing else.
 fn step(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> ParseResult {
     match chunk.worth_keeping() {
         Some(members) => wire.assembler.choice_metadata(wire.out, 0, &members),
@@ -359,7 +359,7 @@ fn step(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Pars
     }
 }
 
-/// Adds an application-defined part to the message, unless the part is transient.
+/// Emits an application-defined part of the message, or an unknown event if the part is transient.
 ///
 /// The part replaces an earlier one with the same type and id.
 fn data(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> ParseResult {
@@ -381,7 +381,7 @@ fn keep(
     assembler.kept_unknown(out, 0, event, text.as_bytes(), key)
 }
 
-/// Reads the error in a chunk. An error chunk should have only `errorText`, but gateways send other shapes.
+/// Returns the error in a chunk. An error chunk should contain only `errorText`, but gateways send other shapes.
 fn error_of<'a>(object: &Object<'a>) -> UpstreamErrorFields<'a> {
     if let Some(raw) = object.present("errorText") {
         return UpstreamErrorFields::of_message(raw);

@@ -60,7 +60,7 @@ pub(crate) fn input_available(
     close(wire, chunk, false).map(|_| ())
 }
 
-/// Handles rejected input: the tool does not exist, or its schema forbids the arguments.
+/// Handles `tool-input-error`, which means that the tool does not exist or its schema forbids the arguments.
 ///
 /// The call is emitted with its text, so that the arguments are not lost. The rejection becomes the call's result, as
 /// in the SDK's own client (which sets the state `output-error`). A call with a result is not dispatchable.
@@ -76,7 +76,7 @@ pub(crate) fn input_error(
     assembler.result(out, 0, &identity, output, true, None)
 }
 
-/// Handles an output. The next output replaces a preliminary one.
+/// Handles the output of a call. The next output replaces a preliminary one.
 pub(crate) fn output_available(
     wire: &mut DecodeContext<'_, '_>,
     chunk: &mut TypedPart<'_, '_>,

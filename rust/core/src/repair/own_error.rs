@@ -14,7 +14,7 @@ use crate::json::members::is_string;
 use crate::json::members::present;
 use crate::sse::decode_utf8;
 
-/// Returns true if clients raise an exception for the payload as it was sent. `event`: the name of the payload's event.
+/// Returns true if the dialect's clients raise an exception for this payload. `event`: the name of the payload's event.
 pub(crate) fn is_own(dialect: &str, event: &[u8], payload: &[u8]) -> bool {
     let (text, _) = decode_utf8(payload);
     let Ok(Document::Object(object)) = document(&text, None) else {

@@ -77,7 +77,7 @@ _RUNS_AT_CLOSE: Final = frozenset({"anthropic"})  # dialects whose clients run a
 _PARSES_PARTIAL: Final = frozenset({"anthropic"})
 # Dialects without an event that ends a call. After complete calls, their streams can lack only the terminal marker.
 _CALLS_WITHOUT_END: Final = frozenset({"chat"})
-_WHOLE_CALLS: Final = frozenset({"gemini"})  # dialects in which a call that has partly passed cannot be continued
+_WHOLE_CALLS: Final = frozenset({"gemini"})  # dialects whose encoders write a call only when it is complete
 
 
 class FurtherInput(Enum):
@@ -158,8 +158,8 @@ class Repairer:
         self._held = bytearray()  # held blocks; either all of them pass through, or all are rewritten
         self._instead = bytearray()  # the encoder's replacement for the held blocks
         self._last_out = True  # whether the last complete block passed through or is held
-        self._calls: set[int] = set()  # parts of the open calls
-        self._counted = 0  # number of times that token counts have passed through
+        self._calls: set[int] = set()  # part numbers of the open calls
+        self._counted = 0  # number of payloads with token counts that have passed through
         self._items: list[tuple[int, Mapping[str, Any]]] = []  # completed items of blocks that have not passed yet
         self._items_size = 0  # total payload size of the completed items, in bytes
         self._reported: Fault | None = None  # the error that the upstream sent, if the policy continues after it
@@ -223,7 +223,7 @@ class Repairer:
         return self._taken()
 
     def close(self, broken: bool = False) -> bytes:
-        """End the input and return the last bytes. `broken` means that the transport failed."""
+        """End the input and return the last bytes. `broken`: whether the transport failed."""
         if self._further_input is FurtherInput.REPAIRED and self._after_error is None:
             try:
                 self._read()
@@ -653,7 +653,7 @@ class Repairer:
             out.refusal = out.fault("LifecycleError", "lifecycle")
 
     def _write_unmodelled(self, content: Unmodelled) -> None:
-        """Pass content that no event type can represent to the encoder."""
+        """Pass to the encoder content that no event type can represent."""
         encoder: object = self._encoder or self._load()
         if self._parser.out.refusal is None and isinstance(encoder, WritesUnmodelled):
             passed, is_kept = self._context.passed, not (self._rendering or self._parser.out.misread)

@@ -350,7 +350,7 @@ impl Repairer {
 
     /// Decides what happens to a complete block: it passes, is held, is dropped, or is rewritten.
     fn decide(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
-        // google-genai parses any line other than the data as JSON and raises.
+        // google-genai parses any line other than the data as JSON and raises an exception.
         if self.parser.payloads() != self.ordinal || self.parser.dialect() != Some(Dialect::Gemini)
         {
             return self.decide_rest(read, 0);
@@ -430,7 +430,7 @@ impl Repairer {
         has_fields(&self.block)
     }
 
-    /// Adds to a block that is about to pass what clients need: the `object` member, an event name, an opening event,
+    /// Adds what clients need to a block that is about to pass: the `object` member, an event name, an opening event,
     /// and roles.
     fn mend(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         self.put_object(read)?;
@@ -463,7 +463,7 @@ impl Repairer {
         Ok(())
     }
 
-    /// Inserts chunks with the roles that the block lacks before the block.
+    /// Inserts, before the block, chunks with the roles that the block lacks.
     fn put_roles(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         if !self.sink.is_roleless() {
             return Ok(());
@@ -582,8 +582,7 @@ impl Repairer {
         self.repaired
     }
 
-    /// Returns the upstream error or the fault that ended the stream, if any. The ending for it has already been
-    /// written or passed through.
+    /// Returns the error that ended the stream, if any. The ending for it has already been written or passed through.
     pub fn error(&self) -> Option<&Fault> {
         self.error.as_ref()
     }

@@ -33,8 +33,8 @@ use crate::sse::Framer;
 use crate::sse::Item;
 use std::mem;
 
-/// Dialects whose encoders write a call only when it is complete. No part of such a call may pass before that, because
-/// a later rewrite would write the whole call again.
+/// Dialects whose encoders write a call only when it is complete. No part of such a call may pass through before the
+/// call is complete, because a later rewrite would write the whole call again.
 const WHOLE_CALLS: [&str; 1] = ["gemini"];
 
 /// Dialects whose clients run a call when its item is closed.
@@ -350,7 +350,7 @@ impl RepairSink {
         started.is_some()
     }
 
-    /// Passes content that no event type can represent to the encoder.
+    /// Passes to the encoder content that no event type can represent.
     fn write_unmodelled(&mut self, content: &Unmodelled<'_>) {
         if self.stopped {
             return;
@@ -560,7 +560,7 @@ impl RepairSink {
         self.context.passed.sequence = self.wire_facts.next();
     }
 
-    /// Records that all output so far has passed. `numbered`: the bytes contained payloads.
+    /// Records that all output so far has passed. `numbered`: whether the bytes contained payloads.
     pub(crate) fn pass(&mut self, numbered: bool) {
         self.forget();
         self.wire_facts.pass(&mut self.context.passed, numbered);

@@ -1,4 +1,4 @@
-//! Stores wire facts that events do not contain until their block has passed through.
+//! Stores facts about the wire format, which events do not contain, until their blocks have passed through.
 
 use crate::encode::common::passed_through::PassedThrough;
 use crate::model::event::WireFact;
@@ -7,9 +7,9 @@ use crate::model::small_map::Set;
 /// The wire facts of one stream.
 #[derive(Debug, Default)]
 pub(crate) struct WireFacts {
-    /// Facts from blocks that have not passed yet.
+    /// Facts from blocks that have not passed through yet.
     queued: Vec<QueuedFact>,
-    /// Items that ended in blocks that have not passed yet.
+    /// Items that ended in blocks that have not passed through yet.
     items: Vec<(i64, String)>,
     /// The response id from the opening event. `None` without such an event; `Some(None)` if the event has no id.
     created: Option<Option<String>>,
@@ -17,7 +17,7 @@ pub(crate) struct WireFacts {
     announced: Set<i64>,
     /// Choices for which a finish reason was received.
     reasons: Set<i32>,
-    /// How many times token counts were received, and how many of those times they have passed through.
+    /// Number of payloads with token counts that were received, and number of those that have passed through.
     counted: u64,
     counts_passed: u64,
     /// Sequence number of the latest event.

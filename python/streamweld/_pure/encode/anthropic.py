@@ -56,14 +56,14 @@ class Anthropic(SequentialAnswer):
     target = "anthropic"
     corrects = False  # `content_block_stop` has no content
     runs_calls = False  # Anthropic's server tools have their own block types
-    side_by_side = False  # official clients track one open block, and a stop ends the latest block
+    side_by_side = False  # official clients track one open block, and a stop event ends the latest one
     writes_unmodelled = True
 
     def __init__(self, context: EncodeContext) -> None:
         super().__init__(context)
         self._index = -1  # index of the latest block
         self._at: dict[int, int] = {}  # index of each open block, by part number
-        # Index of the latest block in the source and in the output; None once the block is stopped.
+        # Indexes of the latest block in the source and in the output. None once that block was stopped.
         self._latest: tuple[int | None, int] | None = None
         self._bare: int | None = None  # index of the latest block, if that block has no part and is open
         self._waiting = 0  # number of characters in deltas that were queued

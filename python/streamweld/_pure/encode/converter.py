@@ -1,6 +1,6 @@
 """Convert a stream from one dialect to another by sending a parser's events to an encoder.
 
-An upstream failure is immediately written in the target's own form, and is also available as `error`.
+An error is written at once in the target's own form, and is also available as `error`.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Converter:
         return self._context.frames.take()
 
     def close(self, broken: bool = False) -> bytes:
-        """End the input and return the last bytes. `broken`: the transport failed."""
+        """End the input and return the last bytes. `broken`: whether the transport failed."""
         if self._over:
             return b""
         try:
@@ -190,7 +190,7 @@ class Converter:
             self._held = HeldCalls()
 
     def _write(self, event: Event, opening: Opening = (False, False)) -> None:
-        """Pass an event to the encoder, with its changes for the target, and report the losses.
+        """Change an event for the target, pass it to the encoder, and report the losses.
 
         `opening`: what a call's start event does not contain, namely whether the call is custom and whether the
         provider runs it.

@@ -53,7 +53,7 @@ pub(crate) struct Message {
     next: i64,
     /// Indexes of the open blocks, by part number.
     at: Map<u32, i64>,
-    /// Index of the latest block in the source and in the output; `None` once the block is stopped.
+    /// Indexes of the latest block in the source and in the output. `None` once that block was stopped.
     latest: Option<(Option<i64>, i64)>,
     /// Index of the latest block, if that block has no part and is open.
     bare: Option<i64>,
@@ -81,7 +81,7 @@ const COUNTS: [&str; 4] = [
     "cache_read_input_tokens",
     "output_tokens",
 ];
-/// Clients read these members only from the delta of `message_delta`.
+/// Members that clients read only from the delta of `message_delta`.
 const DELTA_MEMBERS: [&str; 2] = ["stop_sequence", "stop_details"];
 /// Other members of a message that clients also read from the delta of `message_delta`.
 const LATE_MEMBERS: [&str; 1] = ["container"];
@@ -240,7 +240,7 @@ impl Answer for Message {
 impl BlockWriter for Message {
     const CORRECTS: bool = false; // `content_block_stop` has no content
     const RUNS_CALLS: bool = false; // Anthropic's server tools have their own block types
-    const SIDE_BY_SIDE: bool = false; // official clients track one open block, and a stop ends the latest block
+    const SIDE_BY_SIDE: bool = false; // official clients track one open block, and a stop event ends the latest one
 
     fn open(&mut self, context: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>) {
         match block.kind {

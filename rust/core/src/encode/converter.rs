@@ -1,6 +1,6 @@
 //! Converts a stream from one dialect to another by sending a parser's events to an encoder.
 //!
-//! An upstream failure is immediately written in the target's own form, and is also available as `error`.
+//! An error is written at once in the target's own form, and is also available as `error`.
 
 use crate::dialect::Dialect;
 use crate::encode::common::carrier;
@@ -33,7 +33,7 @@ use crate::pipeline::parser::up_to;
 use std::mem;
 use std::sync::Arc;
 
-/// Why a conversion is impossible.
+/// The reason why a conversion is impossible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// Source and target have the same dialect.
@@ -140,7 +140,7 @@ fn held_calls(source: &str) -> Option<HeldCalls> {
 }
 
 impl EncoderSink {
-    /// Passes an event to the encoder, with its changes for the target, and reports the losses.
+    /// Changes an event for the target, passes it to the encoder, and reports the losses.
     fn write(&mut self, event: &Event<'_>) {
         if self.stopped {
             return;

@@ -1,7 +1,7 @@
 """Writes the content that both AI SDK protocols represent in the same way: text and reasoning blocks, complete and
 incomplete calls, and sources and files.
 
-The tool chunks, the opening and the ending differ, so the module of each protocol writes them.
+The tool chunks and the events that open and end a response differ, so the module of each protocol writes them.
 """
 
 from __future__ import annotations

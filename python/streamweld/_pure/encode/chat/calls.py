@@ -241,7 +241,7 @@ class Calls:
         return self._go_on()
 
     def _end(self, part: int, call: _Call, rest: str) -> list[str]:
-        """Return the rest of a call, or store the rest until the call that is being written gives way."""
+        """Return the rest of a call, or store the rest if another call must be completed first."""
         is_current = self._current == part
         if not is_current and _is_empty_end(call, rest):
             rest = ""
@@ -310,7 +310,7 @@ class Calls:
         return call is None or call.gives_way()
 
     def _go_on(self) -> list[str]:
-        """Return the waiting text and calls in order, until a call that is being written does not give way."""
+        """Return the waiting text and calls in order, as long as the current call does not block them."""
         elements: list[str] = []
         while self.has_unwritten and self._is_free():
             part = self._late_call()

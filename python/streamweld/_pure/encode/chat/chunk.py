@@ -54,8 +54,9 @@ class ChunkHead:
             self.usage_has_choice = chunk.has_choice
 
     def has_all(self, names: Iterable[str]) -> bool:
-        """Return True if the source's current chunk has all members of an event's metadata, so that they are written
-        with it.
+        """Return True if the source's current chunk contains all members of an event's metadata.
+
+        These members are written with the chunk.
         """
         return self._names.issuperset(names)
 
@@ -73,7 +74,7 @@ class ChunkHead:
         self._members = kept | usage_members
 
     def text(self) -> str:
-        """Return a chunk up to its choices."""
+        """Return the beginning of a chunk, up to its choices."""
         if not self._start:
             started = self._started or ResponseStarted()
             if self._context.passed.own:

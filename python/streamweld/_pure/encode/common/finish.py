@@ -57,7 +57,7 @@ class Fault:
 
     @property
     def is_cut(self) -> bool:
-        """True if the only fault is that the input ended early.
+        """True if the only error is that the input ended too early.
 
         Some targets have a separate ending for this case.
         """

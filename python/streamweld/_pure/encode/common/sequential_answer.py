@@ -1,7 +1,7 @@
-"""Writes one response to a target with sequential blocks: its opening, its parts and its ending.
+"""Writes one response to a target with sequential blocks: its opening events, its parts and its ending.
 
-The base class decides which events open a response and whether the response is complete. Subclasses write openings,
-endings and errors; `Blocks` decides the order of the parts.
+The base class decides which events open a response and whether the response is complete. Subclasses write opening
+events, endings and errors; `Blocks` decides the order of the parts.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class SequentialAnswer:
 
     @abstractmethod
     def write_start(self, started: ResponseStarted) -> None:
-        """Write the opening of the response."""
+        """Write the events that open the response."""
 
     @abstractmethod
     def write_end(self, word: str, finished: Finished, counts: Counts | None) -> None:

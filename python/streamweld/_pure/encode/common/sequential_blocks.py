@@ -1,9 +1,10 @@
-"""Arranges parts that may be interleaved into blocks that follow each other, for targets with one open block at a time
-(Anthropic, AI SDK).
+"""Arranges interleaved parts as a sequence of blocks, for targets that allow one open block at a time (Anthropic, AI
+SDK).
 
-Another part closes an open block of text, which may continue in a new block. A tool call stays open until it is
-complete. Meanwhile, other parts wait in order, so that parallel calls are never mixed. Calls are written in the order
-in which they were announced. The parser's limits also bound the amount of waiting content. A `Writer` writes the bytes.
+An open block of text is closed when another part follows, and the text may continue in a new block. A tool call stays
+open until it is complete. Meanwhile, other parts wait in order, so that parallel calls are never mixed. Calls are
+written in the order in which they were announced. The parser's limits also bound the amount of waiting content. A
+`Writer` writes the bytes.
 """
 
 from __future__ import annotations
@@ -174,7 +175,7 @@ class Writer(Protocol):
 
 
 class Blocks:
-    """Writes the parts of one response as blocks that follow each other."""
+    """Writes the parts of one response as a sequence of blocks."""
 
     __slots__ = (
         "_active",

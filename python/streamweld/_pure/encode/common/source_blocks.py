@@ -200,7 +200,7 @@ class SourceBlocks(Blocks):
     def _write_call(self, block: Block, call: ToolCall) -> None:
         """Write a whole call.
 
-        If an open call has the same id, end the stream with a contradiction instead.
+        If an open call has the same id, end the stream with an error instead.
         """
         if self._open_calls[call.call_id]:
             self._writer.contradicted()

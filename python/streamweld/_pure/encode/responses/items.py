@@ -292,7 +292,7 @@ class CallItem:
         return self.custom or not text.strip() or is_value(text)
 
     def close(self, status: ItemStatus, *, closed: bool = False, ended: bool = False) -> Callable[[], str]:
-        """Write the closing events with the complete text, unless they were already written, and return the final item."""
+        """Write the closing events, unless they were already written, and return a function that returns the item."""
         text = quoted(self._text())
         if not closed:
             self._wire.event(f"response.{self._shape.text}.done", f'{self._location},"{self._shape.member}":{text}')

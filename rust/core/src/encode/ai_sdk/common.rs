@@ -1,7 +1,7 @@
 //! Writes the content that both AI SDK protocols represent in the same way: text and reasoning blocks, complete and
 //! incomplete calls, and sources and files.
 //!
-//! The tool chunks, the opening and the ending differ, so each protocol writes them itself (`Protocol`).
+//! The tool chunks and the events that open and end a response differ, so each protocol writes them (`Protocol`).
 
 use crate::encode::ai_sdk::chunk::end;
 use crate::encode::ai_sdk::chunk::frame;
@@ -40,7 +40,7 @@ pub(crate) const OCTETS: &str = "application/octet-stream";
 pub(crate) trait Protocol: Debug + Default + Send {
     const TARGET: &'static str;
 
-    /// Writes the opening of the response.
+    /// Writes the events that open the response.
     fn start(context: &mut EncodeContext, opening: Opening<'_>);
 
     /// Writes the ending of a complete response.
@@ -55,7 +55,7 @@ pub(crate) trait Protocol: Debug + Default + Send {
     /// Writes the ending of an incomplete response, with the error.
     fn fail(context: &mut EncodeContext, ending_error: &EndingError);
 
-    /// Writes the start of a call's input.
+    /// Writes the chunk that starts a call's input.
     fn call_start(to: &mut Writer, call: CallRef<'_>);
 
     /// Writes the next piece of a call's input.

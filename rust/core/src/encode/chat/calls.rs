@@ -79,7 +79,7 @@ pub(crate) struct Calls {
     current: Option<u32>,
     /// Part numbers of the calls that have not begun. They follow the order of the calls' first fragments.
     turns: BTreeSet<u32>,
-    /// Begun calls whose text waits, because another call is being written.
+    /// Part numbers of begun calls whose text waits, because another call is being written.
     late: BTreeSet<u32>,
     /// Index of the next call, higher than that of every started call.
     next: i64,
@@ -317,7 +317,7 @@ impl Calls {
         self.go_on(to);
     }
 
-    /// Writes the rest of a call, or stores the rest until the call that is being written gives way.
+    /// Writes the rest of a call, or stores the rest if another call must be completed first.
     fn end(&mut self, to: &mut CallOutput<'_>, part: u32, rest: &str, is_current: bool) {
         let writes = rest.is_empty() || is_current || self.is_free();
         let Some(call) = self.open.get_mut(&part) else {
@@ -383,7 +383,7 @@ impl Calls {
         current.is_none_or(OpenCall::gives_way)
     }
 
-    /// Writes the waiting text and calls in order, until a call that is being written does not give way.
+    /// Writes the waiting text and calls in order, as long as the current call does not block them.
     fn go_on(&mut self, to: &mut CallOutput<'_>) {
         while self.has_unwritten() && self.is_free() {
             if let Some(part) = self.late.pop_first() {

@@ -54,8 +54,8 @@ impl ChunkHead {
         }
     }
 
-    /// Returns true if the source's current chunk has all members of an event's metadata, so that they are written with
-    /// it.
+    /// Returns true if the source's current chunk contains all members of an event's metadata. They are written with
+    /// the chunk.
     pub(crate) fn has_all(&self, metadata: &str) -> bool {
         parsed(metadata)
             .iter()
@@ -79,7 +79,7 @@ impl ChunkHead {
         self.members.extend(usage_members);
     }
 
-    /// Writes a chunk up to its choices.
+    /// Writes the beginning of a chunk, up to its choices.
     pub(crate) fn write<'j>(&mut self, context: &'j mut EncodeContext) -> &'j mut Writer {
         if self.start.is_empty() {
             self.start = start(context);
@@ -98,7 +98,7 @@ impl ChunkHead {
     }
 }
 
-/// Writes a chunk up to its delta.
+/// Writes the beginning of a chunk, up to its delta.
 #[inline]
 pub(crate) fn begin_chunk<'j>(
     head: &mut ChunkHead,

@@ -349,7 +349,7 @@ impl Chat {
         (calls, to)
     }
 
-    /// Writes a chunk up to its delta.
+    /// Writes the beginning of a chunk, up to its delta.
     #[inline]
     fn begin_chunk<'j>(&mut self, context: &'j mut EncodeContext, index: i32) -> &'j mut Writer {
         begin_chunk(&mut self.head, context, index)

@@ -17,7 +17,7 @@ use std::borrow::Cow;
 /// Options that the caller can set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Prefix of every generated id.
+    /// Text that every generated id contains after its kind.
     pub prefix: String,
     /// Creation time in seconds since 1970, for sources that do not send one, because the core has no clock.
     pub created: i64,
@@ -62,14 +62,14 @@ pub(crate) struct EncodeContext {
     pub(crate) source: &'static str,
     pub(crate) target: &'static str,
     pub(crate) answer: Answer,
-    /// True if the input was truncated. Parts and calls that close after that close only for that reason.
+    /// True if the input was truncated. Closing events after that are emitted only for this reason.
     pub(crate) cut: bool,
     /// True once the upstream contradicted what was already written. The ending with the error has then been written,
     /// and nothing may follow it.
     pub(crate) broken: bool,
     /// Ids of calls in earlier turns. A call with such an id is written with another id once it is complete.
     known: Set<String>,
-    /// Ids of the calls in this response. A second call with such an id is also written with another id.
+    /// Ids of the calls in this response. A second call with the same id is also written with another id.
     taken: Set<String>,
     /// Choices with a truncated call that the client would have to run.
     unfinished: Set<i32>,
@@ -97,10 +97,9 @@ impl EncodeContext {
         }
     }
 
-    /// Returns the event to write instead of the finish reason of a choice that has a truncated call, if the reason
-    /// would make a client run that call. An inferred reason is always replaced. A reason from the source is replaced
-    /// if it means success, has not passed through, and the target does not mark the call itself as truncated. Returns
-    /// `None` for any other event.
+    /// Returns the event to write instead of a finish reason that would make a client run a truncated call of the
+    /// choice. An inferred reason is always replaced. A reason from the source is replaced if it means success, has not
+    /// passed through, and the target does not mark the call itself as truncated. Returns `None` for any other event.
     pub(crate) fn as_written<'e>(&mut self, event: &Event<'e>) -> Option<Event<'e>> {
         match *event {
             Event::ToolCall {
@@ -159,7 +158,7 @@ impl EncodeContext {
         }
     }
 
-    /// Returns the finish reason as sent, or `None` if the source has another dialect or the reason no longer fits.
+    /// Returns the finish reason as sent, or `None` if the source has another dialect or the reason does not fit.
     pub(crate) fn own_word<'r>(
         &self,
         target: &str,

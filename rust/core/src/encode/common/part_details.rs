@@ -27,7 +27,7 @@ pub(crate) struct Done<'a> {
     pub(crate) item_id: Option<Text<'a>>,
     pub(crate) signature: Option<Text<'a>>,
     pub(crate) encrypted_content: Option<Text<'a>>,
-    /// A JSON array, stored as text.
+    /// The annotations as a JSON array.
     pub(crate) annotations: Option<Text<'a>>,
     pub(crate) metadata: Option<Text<'a>>,
 }
@@ -53,7 +53,7 @@ pub(crate) enum StandalonePart<'a> {
     Source {
         url: Option<Text<'a>>,
         title: Option<Text<'a>>,
-        /// JSON text.
+        /// The document as JSON text.
         document: Option<Text<'a>>,
         metadata: Option<Text<'a>>,
     },

@@ -1,7 +1,7 @@
-//! Writes one response to a target with sequential blocks: its opening, its parts and its ending.
+//! Writes one response to a target with sequential blocks: its opening events, its parts and its ending.
 //!
-//! Decides which events open a response and whether the response is complete. An `Answer` writes openings, endings and
-//! errors; `Order` decides the order of the parts.
+//! Decides which events open a response and whether the response is complete. An `Answer` writes opening events,
+//! endings and errors; `Order` decides the order of the parts.
 
 use crate::encode::common::block::BlockOutput;
 use crate::encode::common::block::BlockWriter;
@@ -35,7 +35,7 @@ pub(crate) trait Answer: BlockWriter {
     /// True if the target writes content of its own dialect that no streamweld event represents, as it was sent.
     const WRITES_UNMODELLED: bool = false;
 
-    /// Writes the opening of the response.
+    /// Writes the events that open the response.
     fn start(&mut self, context: &mut EncodeContext, opening: Opening<'_>);
 
     /// Writes the ending of a complete response. `word`: the target's word for the finish reason.
@@ -52,7 +52,7 @@ pub(crate) trait Answer: BlockWriter {
     ) {
     }
 
-    /// Writes the ending of an incomplete response. `opened`: whether the opening has already been written.
+    /// Writes the ending of an incomplete response. `opened`: whether the response has already been opened.
     fn fail(
         &mut self,
         context: &mut EncodeContext,

@@ -91,7 +91,7 @@ impl SourceBlocks {
             Event::ToolCallRetracted(mark) => {
                 self.forget(mark.part);
                 if self.open.contains(&mark.part) {
-                    self.contradicted = true; // the ending closes its block
+                    self.contradicted = true; // the start of its block was already written
                 } else {
                     self.blocks.remove(&mark.part);
                 }
@@ -445,7 +445,7 @@ impl SourceBlocks {
         }
     }
 
-    /// Writes a whole call. If an open call has the same id, records a contradiction instead.
+    /// Writes a whole call. If an open call has the same id, marks the response as contradicted instead.
     fn write_call<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>, call: &Call<'_>) {
         let count = self.open_ids.get(call.call_id.as_ref());
         if count.is_some_and(|count| *count > 0) {

@@ -63,7 +63,7 @@ struct Shape {
     placeholder: Placeholder,
 }
 
-/// Says which counts may be 0 only because clients require the members.
+/// The counts that may be 0 only because clients require the members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Placeholder {
     None,

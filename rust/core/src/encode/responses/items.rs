@@ -52,7 +52,7 @@ pub(crate) enum Sort {
 pub(crate) struct Item {
     /// The item's id; `None` if the source's own item has no id.
     pub(crate) id: Option<String>,
-    /// The item's output index.
+    /// The `output_index` of the item.
     pub(crate) index: i64,
     /// The content with which the item was opened.
     pub(crate) body: Body,

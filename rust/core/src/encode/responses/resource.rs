@@ -85,7 +85,7 @@ const AFTER_USAGE: [(&str, &str); 8] = [
 /// Names of members, and their values as JSON.
 type Members = Vec<(&'static str, Cow<'static, str>)>;
 
-/// Writes the response in its current state.
+/// Writes the response object in its current state.
 pub(crate) fn resource(
     context: &mut EncodeContext,
     id: Option<&str>,

@@ -1,4 +1,4 @@
-"""The encoder for each target dialect. Only this module lists all encoders."""
+"""Contains the encoder for each target dialect. Only this module lists all encoders."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ TARGETS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def load_encoder(target: str) -> type[Encoder]:
-    """Return the encoder class of a target."""
+    """Return the encoder class for a target."""
     module, name = TARGETS[target]
     return cast("type[Encoder]", getattr(import_module(f"streamweld._pure.encode.{module}"), name))

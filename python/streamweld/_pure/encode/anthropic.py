@@ -1,11 +1,11 @@
-"""Writes Messages streams: `message_start`, sequential blocks with consecutive indexes, `message_delta`,
-`message_stop`; or an `error` event, after which nothing follows.
+"""Writes Messages streams: `message_start`, blocks with consecutive indexes, `message_delta`, and `message_stop`. An
+incomplete response ends with an `error` event, after which nothing follows.
 
 If the source is a Messages stream, content that no streamweld event represents is written as sent: results, unknown
 blocks, deltas and events, citations, and unknown members of the message.
 
-The usage and stop reason that the upstream sent at the end of its stream are written to `message_delta`; Anthropic's
-own clients merge that event into the message.
+The usage and the stop reason are written in `message_delta`, because they are known only at the end. Anthropic's own
+clients merge that event into the message.
 """
 
 from __future__ import annotations
@@ -51,19 +51,19 @@ _MOST_WAITING = 1 << 20  # maximum number of characters in the deltas of queued 
 
 
 class Anthropic(SequentialAnswer):
-    """Writes one message."""
+    """The encoder for Messages streams. Each stream contains one message."""
 
     target = "anthropic"
     corrects = False  # `content_block_stop` has no content
     runs_calls = False  # Anthropic's server tools have their own block types
-    side_by_side = False  # official clients track one open block, and a stop ends the latest block
+    side_by_side = False  # official clients track one open block, and a stop event ends the latest one
     writes_unmodelled = True
 
     def __init__(self, context: EncodeContext) -> None:
         super().__init__(context)
         self._index = -1  # index of the latest block
-        self._at: dict[int, int] = {}  # index of each open block, by part
-        # Index of the latest block in the source and in the output; None once the block is stopped.
+        self._at: dict[int, int] = {}  # index of each open block, by part number
+        # Indexes of the latest block in the source and in the output. None once that block was stopped.
         self._latest: tuple[int | None, int] | None = None
         self._bare: int | None = None  # index of the latest block, if that block has no part and is open
         self._waiting = 0  # number of characters in deltas that were queued
@@ -101,10 +101,9 @@ class Anthropic(SequentialAnswer):
         self.context.frames.named("message_stop", joined(members(type='"message_stop"'), self._taken("stop")))
 
     def write_fault(self, fault: Fault, counts: Counts | None) -> None:  # noqa: ARG002
-        """Write the error.
+        """Write the error, which ends the stream.
 
-        The error ends the stream. Open blocks stay open, because some clients run a call when they receive its
-        `content_block_stop`.
+        Open blocks stay open, because some clients run a call when they receive its `content_block_stop`.
         """
         kind = fault.sent_type if self.context.passed.own else None
         sent = None if fault.sent is None else quoted(fault.sent)
@@ -113,7 +112,7 @@ class Anthropic(SequentialAnswer):
         )
 
     def broken_off(self, block: Block) -> None:
-        """Write nothing, because the error event shows that the response ended inside the block."""
+        """Write nothing, because the error event alone shows that the response ended inside the block."""
 
     def _frame(self, kind: str, **fields: str | None) -> None:
         self.context.frames.named(kind, members(type=quoted(kind), **fields))
@@ -171,10 +170,10 @@ class Anthropic(SequentialAnswer):
         self._stop(block.part)
 
     def _is_signed(self, block: Block, done: ReasoningDone) -> bool:
-        """Return True if the signature can be written: it came from Anthropic, has not been written, and matches the
-        block.
+        """Return True if the signature of a reasoning block can be written.
 
-        If the block was interrupted, the signature does not match the text.
+        It must come from Anthropic and must not have been written before. The signature of an interrupted block is kept
+        only in a carrier, because it does not match the text.
         """
         whole = block.mark != "broken" or self.context.carries
         return not block.metadata_written and whole and self._is_genuine(done)
@@ -216,7 +215,7 @@ class Anthropic(SequentialAnswer):
         self._frame("content_block_start", index=str(index), content_block=content)
 
     def _leave(self) -> None:
-        """Stop the open block without a part when another block follows or the message ends."""
+        """Stop the open block that has no part, if there is one, because another block follows or the message ends."""
         if self._bare is not None:
             self._frame("content_block_stop", index=str(self._bare))
             self._bare = self._latest = None
@@ -284,7 +283,7 @@ class Anthropic(SequentialAnswer):
     # Content that no streamweld event represents
 
     def write_unmodelled(self, content: Unmodelled) -> None:
-        """Write content of the source's own dialect."""
+        """Write content of the source's own dialect that no streamweld event represents."""
         if self._over or not isinstance(self.blocks, SourceBlocks):
             return
         match content:
@@ -343,7 +342,9 @@ class Anthropic(SequentialAnswer):
         self._delta(part, members(type='"citations_delta"', citation=citation))
 
     def _keep_members(self, of: MembersOf, extra: Raw) -> None:
-        """Store members until their event is written. Clients read some members only at the end."""
+        """Store unknown members until their event is written. Members that clients read only from `message_delta` move
+        there.
+        """
         if of in ("message", "end"):
             moved = {name: extra.pop(name) for name in _DELTA_MEMBERS if name in extra}
             self._keep_members("delta", moved)
@@ -365,7 +366,7 @@ class Anthropic(SequentialAnswer):
         known.update(extra)
 
     def _taken(self, of: MembersOf, written: frozenset[str] = frozenset()) -> Raw:
-        """Return the stored members for an event that is about to be written, except members that the event already
+        """Remove and return the stored members for an event that is about to be written, except members that the event
         has.
         """
         return {name: raw for name, raw in self._members.pop(of, {}).items() if name not in written}

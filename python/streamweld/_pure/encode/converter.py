@@ -1,6 +1,6 @@
 """Convert a stream from one dialect to another by sending a parser's events to an encoder.
 
-An upstream failure is not raised; it is written in the target's own form and is available as `error`.
+An error is written at once in the target's own form, and is also available as `error`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Converter:
         self._tool_ids = None if form is None else ToolIds(self._context.mint, *form)
         self._encoder = load_encoder(target)(self._context)
         self._carriers = Carriers(target) if target in CARRYING else None
-        # The held calls, if the server may run calls of this source itself.
+        # The held calls, or None if the server of the source does not run calls that look like calls for the client.
         self._held = HeldCalls() if holds(source) else None
         self._reported: Fault | None = None  # error that the upstream sent, if the policy continues after it
         self._over = False
@@ -112,7 +112,7 @@ class Converter:
         return self._context.frames.take()
 
     def close(self, broken: bool = False) -> bytes:
-        """End the input and return the last bytes. `broken`: the transport failed."""
+        """End the input and return the last bytes. `broken`: whether the transport failed."""
         if self._over:
             return b""
         try:
@@ -167,7 +167,7 @@ class Converter:
         parser.feed(data[room:])
 
     def _take(self, event: Event) -> None:
-        """Handle one event from the parser, before the parser goes on to the next payload."""
+        """Pass an event from the parser to the encoder, or hold it."""
         context, out = self._context, self._parser.out
         if context.source is None:
             self._detected()
@@ -184,13 +184,17 @@ class Converter:
                 self._write(*one)
 
     def _detected(self) -> None:
-        """Handle the detection of the source's dialect."""
+        """Record the source's dialect once it is detected."""
         self._context.source = self._parser.dialect
         if self._held is None and holds(self._context.source):
             self._held = HeldCalls()
 
     def _write(self, event: Event, opening: Opening = (False, False)) -> None:
-        """Write one event, and report what is lost. `opening`: facts about a call's start that the event lacks."""
+        """Change an event for the target, pass it to the encoder, and report the losses.
+
+        `opening`: what a call's start event does not contain, namely whether the call is custom and whether the
+        provider runs it.
+        """
         context, out = self._context, self._parser.out
         if out.refusal is not None:
             return

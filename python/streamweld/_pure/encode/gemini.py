@@ -1,7 +1,7 @@
-"""Writes Gemini `streamGenerateContent` chunks: text as it arrives, complete calls, and finish reasons and usage in
-the last chunk.
+"""Writes Gemini `streamGenerateContent` chunks: text as it arrives, calls once they are complete, and finish reasons
+and usage in the last chunk.
 
-Gemini has no terminal marker, so a stream without a finish reason is treated as truncated. An unfinished response ends
+Gemini has no terminal marker, so a stream without a finish reason is treated as truncated. An incomplete response ends
 with `{"error":…}`.
 """
 
@@ -73,8 +73,8 @@ class Gemini:
         self._context = context
         self._tail: str | None = None  # members at the end of every chunk, created with the first chunk
         self._started: ResponseStarted | None = None
-        self._candidates: set[int] = set()  # candidates that have content
-        self._malformed: set[int] = set()  # candidates with a call that could not be written
+        self._candidates: set[int] = set()  # candidates that have content or a finish reason
+        self._malformed: set[int] = set()  # candidates with an invalid call, which was not written
         self._finished: dict[int, str] = {}
         self._raw: dict[int, str | None] = {}  # finish reasons as the source sent them
         self._written_texts: dict[int, WrittenText] = {}  # text written so far for each open part
@@ -224,8 +224,9 @@ class Gemini:
         losses.metadata(call)
 
     def _signature(self, event: ToolCall | ReasoningDone) -> str | None:
-        """Return the thought signature that clients must send back to Google, if Google created it. Record all other
-        metadata as lost.
+        """Return the thought signature that clients must send back to Google, or None if Google did not create it.
+
+        Records all other metadata as lost.
         """
         metadata: Mapping[str, Any] = event.provider_metadata or {}
         if self._context.passed.own or (self._context.carries and isinstance(event, ReasoningDone)):
@@ -281,8 +282,8 @@ class Gemini:
         return (self._raw.get(index) or word) if self._context.passed.own else word
 
     def _counts(self) -> str | None:
-        """Return the usage: the values as sent if the source has this dialect and clients read their names, otherwise
-        from the counts. `candidatesTokenCount` excludes thoughts.
+        """Return the usage object. It is the object as sent if the source has this dialect and clients read all its
+        names. Otherwise, it is built from the counts, with thoughts excluded from `candidatesTokenCount`.
         """
         if self._usage is None:
             return None

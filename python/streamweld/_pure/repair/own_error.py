@@ -1,8 +1,8 @@
 """Check whether the clients of a dialect raise an exception for an error as it was sent.
 
-openai-python and openai-node raise if a payload has an `error` member with a non-empty value. @ai-sdk/anthropic and
-both AI SDK protocols check the `type` member. google-genai raises only if `error` is the first member. These clients
-treat an error in any other form as a chunk without content.
+openai-python and openai-node raise one if a payload has an `error` member with a non-empty value. @ai-sdk/anthropic and
+both AI SDK protocols check the `type` member. google-genai raises one only if `error` is the first member. These
+clients treat an error in any other form as a chunk without content.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["is_own"]
 
 
 def is_own(dialect: str, event: str | None, payload: bytes) -> bool:
-    """Return True if clients raise an exception for the payload as it was sent. `event`: the name of the payload's
+    """Return True if the dialect's clients raise an exception for this payload. `event`: the name of the payload's
     event.
     """
     try:
@@ -44,7 +44,9 @@ def is_own(dialect: str, event: str | None, payload: bytes) -> bool:
 
 
 def _is_own_event(value: Mapping[str, Any], event: str | None) -> bool:
-    """Return True for a Responses error without an `error` member: an `error` event or `response.failed`."""
+    """Return True for a Responses error without an `error` member: an event named `error` with the error's members at
+    the top level, or a failed response.
+    """
     if value.get("type") == "response.failed":
         return is_object(value.get("response"))
     return event == "error" == value.get("type") and isinstance(value.get("message"), str)

@@ -55,7 +55,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Repairer"]
 
-# Event types that can pass through unchanged even after a rewritten block, for dialects without sequence numbers.
+# Event types that may pass unchanged after a rewritten block. Messages and Responses have none, because their events
+# contain indexes or sequence numbers.
 _TEXT: Final = frozenset(
     {
         *("text_started", "text_delta", "reasoning_started", "reasoning_delta", "refusal_started", "refusal_delta"),
@@ -74,16 +75,17 @@ _RUNS_AT_CLOSE: Final = frozenset({"anthropic"})  # dialects whose clients run a
 # Dialects whose clients parse truncated arguments, so that only an unsuccessful finish reason keeps the clients from
 # running the call.
 _PARSES_PARTIAL: Final = frozenset({"anthropic"})
-# Dialects in which calls have no end of their own, so that nothing is missing after blocks with complete calls.
+# Dialects without an event that ends a call. After complete calls, their streams can lack only the terminal marker.
 _CALLS_WITHOUT_END: Final = frozenset({"chat"})
-_WHOLE_CALLS: Final = frozenset({"gemini"})  # dialects in which a call that has partly passed cannot be continued
+_WHOLE_CALLS: Final = frozenset({"gemini"})  # dialects whose encoders write a call only when it is complete
 
 
 class FurtherInput(Enum):
     """What happens to further input.
 
-    `PASSED`: it passes unchanged, because the dialect is unknown. A client receives the same bytes as without the
-    repair.
+    - `REPAIRED`: Further input is parsed, and repaired where necessary.
+    - `PASSED`: Further input passes unchanged, because the dialect is unknown.
+    - `IGNORED`: Further input is ignored, because the ending was written.
     """
 
     REPAIRED = auto()
@@ -156,8 +158,8 @@ class Repairer:
         self._held = bytearray()  # held blocks; either all of them pass through, or all are rewritten
         self._instead = bytearray()  # the encoder's replacement for the held blocks
         self._last_out = True  # whether the last complete block passed through or is held
-        self._calls: set[int] = set()  # parts of the open calls
-        self._counted = 0  # number of times that token counts have passed through
+        self._calls: set[int] = set()  # part numbers of the open calls
+        self._counted = 0  # number of payloads with token counts that have passed through
         self._items: list[tuple[int, Mapping[str, Any]]] = []  # completed items of blocks that have not passed yet
         self._items_size = 0  # total payload size of the completed items, in bytes
         self._reported: Fault | None = None  # the error that the upstream sent, if the policy continues after it
@@ -221,7 +223,7 @@ class Repairer:
         return self._taken()
 
     def close(self, broken: bool = False) -> bytes:
-        """End the input and return the last bytes. `broken` means that the transport failed."""
+        """End the input and return the last bytes. `broken`: whether the transport failed."""
         if self._further_input is FurtherInput.REPAIRED and self._after_error is None:
             try:
                 self._read()
@@ -277,9 +279,10 @@ class Repairer:
         self._splitter.merges = not self._held
 
     def _is_one_block(self, piece: bytes) -> bool:
-        """Return whether several comments and blank lines can be handled as one block, with the same result.
+        """Return True if the comments and blank lines in `piece` can be handled as one block, with the same result.
 
-        Each of them may exceed a limit or show the kind of the body, and the first comment may be reported.
+        They are handled one by one if they could exceed a limit, if the form of the body is undecided, or if the first
+        comment must be reported.
         """
         if self._parser.is_body_undecided:
             return False
@@ -309,7 +312,9 @@ class Repairer:
         return len(self._held) + len(self._instead) + self._size
 
     def _exceed(self, piece: bytes, cap: int) -> bytes:
-        """Free memory when the stored bytes exceed the cap, and return the bytes of `piece` that are still unparsed."""
+        """Make room for `piece` under the cap, and return its bytes that are not parsed yet. Raises an error without
+        room.
+        """
         if self._held and self.dialect is not None:
             self._write_held()
         room = cap - self._kept
@@ -339,7 +344,7 @@ class Repairer:
     def _read_inside(self) -> None:
         """Feed the pieces of an incomplete block to the parser.
 
-        If the pieces must be rewritten, send the encoder's output without waiting for the end of the block.
+        If the block must be rewritten, send the encoder's output without waiting for the end of the block.
         """
         self._read()
         if self._parser.out.misread:
@@ -390,8 +395,8 @@ class Repairer:
 
     @property
     def _holds_calls(self) -> bool:
-        """Whether blocks must be held: a call is open and calls are written only when they are complete, or clients
-        would run a call that may not be complete yet.
+        """Whether blocks must be held because of an open call. Either calls are written only when they are complete, or
+        clients would run a call that may not be complete yet.
         """
         if not self._calls:
             return False
@@ -406,15 +411,13 @@ class Repairer:
 
     @property
     def _has_waiting_calls(self) -> bool:
-        """Whether there is a call that was sent between the pieces of another call and that the encoder has not written
-        yet.
-        """
+        """Whether a received call has not been fully written because it must wait for another call."""
         encoder: object = self._encoder
         return isinstance(encoder, WritesCallsInTurn) and encoder.has_waiting_calls()
 
     @property
     def _is_empty(self) -> bool:
-        """Whether the block produced no events, finish reasons or token counts."""
+        """Whether the block produced no event, no new finish reason, and no token counts."""
         out = self._parser.out
         return not self._brought and self._passed_counts == (len(out.reasons), out.counted)
 
@@ -434,7 +437,7 @@ class Repairer:
             self._last_out = False  # the LF of its line ending may follow
 
     def _decide_rest(self, block: bytes) -> None:
-        """Decide what happens to a block whose misreadable comments were already removed."""
+        """Decide what happens to a block after comments that clients would misread were removed."""
         out = self._parser.out
         self._last_out = False
         self._open_choices()
@@ -461,7 +464,7 @@ class Repairer:
             else:
                 self._flush()
         elif self._parser.payloads == self._ordinal and not self._held:
-            self._go_out(block)  # comments and blank lines are independent of events
+            self._go_out(block)  # the block has only comments or blank lines
         else:
             block = self._mended(block)
             if self._is_undecided:
@@ -471,7 +474,9 @@ class Repairer:
                 self._pass(block)
 
     def _open_choices(self) -> None:
-        """Make the encoder write the roles of the choices that begin in the block, in case the block does not pass."""
+        """Make the encoder write the roles of the choices that begin in the current block, in case the block does not
+        pass.
+        """
         out = self._parser.out
         if not out.begun:
             return
@@ -482,7 +487,7 @@ class Repairer:
                 encoder.open(choice)
 
     def _report_once(self, why: str) -> None:
-        """Report an insertion or a drop, once for each reason."""
+        """Report that bytes were inserted or dropped for this reason, once per stream."""
         self.repaired = True
         if why not in self._reported_reasons:
             self._reported_reasons.add(why)
@@ -496,15 +501,15 @@ class Repairer:
         self._held, self._instead = bytearray(), bytearray()
 
     def _write_held(self) -> None:
-        """Rewrite the held blocks, because they exceed the cap."""
+        """Rewrite and send the held blocks, because they exceed the limit."""
         if not self._explained:
             self._explained = True
             self._parser.out.diagnose("rewritten", detail="held_too_long")
         self._render()
 
     def _mended(self, block: bytes) -> bytes:
-        """Return the block to pass through, with the missing members, event name and preceding events that clients
-        require.
+        """Return the block with what clients need added: the `object` member, an event name, an opening event, and
+        roles.
         """
         out = self._parser.out
         block = self._with_object(block)
@@ -519,14 +524,14 @@ class Repairer:
         return self._with_roles(block)
 
     def _with_object(self, block: bytes) -> bytes:
-        """Return the block, with the `object` that its chunk lacks."""
+        """Return the block, with the `object` member added if its chunk lacks it."""
         if not self._parser.out.untyped:
             return block
         self._report_once("no_object")
         return with_chunk_type(block)
 
     def _with_roles(self, block: bytes) -> bytes:
-        """Return the block, preceded by chunks with its missing roles."""
+        """Return the block, preceded by chunks with the roles that the block lacks."""
         out = self._parser.out
         encoder: object = self._encoder
         if not (out.roleless and isinstance(encoder, OpensChoices)):
@@ -537,7 +542,7 @@ class Repairer:
         return after_opening(block, roles, is_first=self._is_first)
 
     def _passes_after_repair(self) -> bool:
-        """Return True if a block after a rewritten block can be sent unchanged."""
+        """Return True if the current block can be sent unchanged although an earlier block was rewritten."""
         out = self._parser.out
         if self._parser.payloads == self._ordinal:
             return True
@@ -579,10 +584,10 @@ class Repairer:
         self._last_out = True
 
     def _render(self) -> None:
-        """Send the encoder's output from now on."""
+        """Start rewriting: from now on, the encoder's output is sent."""
         self.repaired = True
         if self._ended and not self._rendering and not self._context.frames:
-            return  # the end has passed through; nothing follows it
+            return  # the original ending has passed through; nothing follows it
         self._rendering = True
         self._items.clear()
         self._sent.append(self._instead)
@@ -602,7 +607,7 @@ class Repairer:
         self._report_losses()
 
     def _report_losses(self) -> None:
-        """Report the losses of the current payload."""
+        """Report the conversion losses since the last call."""
         for loss in self._context.losses.take():
             self._parser.out.diagnose("not_carried", detail=loss)
 
@@ -648,7 +653,7 @@ class Repairer:
             out.refusal = out.fault("LifecycleError", "lifecycle")
 
     def _write_unmodelled(self, content: Unmodelled) -> None:
-        """Pass content that no event type can hold to the encoder."""
+        """Pass to the encoder content that no event type can represent."""
         encoder: object = self._encoder or self._load()
         if self._parser.out.refusal is None and isinstance(encoder, WritesUnmodelled):
             passed, is_kept = self._context.passed, not (self._rendering or self._parser.out.misread)
@@ -690,7 +695,7 @@ class Repairer:
             self._items.append((index, item))
 
     def _load(self) -> Encoder | None:
-        """Load the encoder once the dialect is known."""
+        """Create and return the encoder, or return None while the dialect is unknown."""
         dialect = self._parser.dialect
         if dialect is not None:
             self._context.source = self._context.target = dialect
@@ -701,7 +706,7 @@ class Repairer:
 
     @property
     def _lacks_only_marker(self) -> bool:
-        """Whether clients interpret all held blocks correctly, and only the terminal marker is missing."""
+        """Whether blocks are held, none of them needs a repair, and the stream lacks only the terminal marker."""
         out = self._parser.out
         is_intact = not (out.misread or out.emptied or self._rendering or self._ended or self._reported)
         return (
@@ -712,7 +717,9 @@ class Repairer:
         )
 
     def _finish(self) -> None:
-        """End the response, whether it is complete or truncated."""
+        """Make the encoder write the ending of the response, which is complete or truncated. Does nothing the second
+        time.
+        """
         encoder = self._encoder or self._load()
         if self._ended or encoder is None:
             return
@@ -732,9 +739,8 @@ class Repairer:
         encoder.end(ending)
 
     def _failed(self, fault: StreamError) -> None:
-        """End the response after a fault.
-
-        An error that the upstream sent passes through if clients raise it as sent.
+        """End the response after an error. An error from the upstream passes unchanged if clients raise an exception
+        for it.
         """
         self._further_input = FurtherInput.IGNORED
         self.error = fault

@@ -1,11 +1,11 @@
-//! Writes Messages streams: `message_start`, sequential blocks with consecutive indexes, `message_delta`,
-//! `message_stop`; or an `error` event, after which nothing follows.
+//! Writes Messages streams: `message_start`, blocks with consecutive indexes, `message_delta`, and `message_stop`. An
+//! incomplete response ends with an `error` event, after which nothing follows.
 //!
 //! If the source is a Messages stream, content that no streamweld event represents is written as sent: results, unknown
 //! blocks, deltas and events, citations, and unknown members of the message.
 //!
-//! The usage and stop reason that the upstream sent at the end of its stream are written to `message_delta`;
-//! Anthropic's own clients merge that event into the message.
+//! The usage and the stop reason are written in `message_delta`, because they are known only at the end. Anthropic's
+//! own clients merge that event into the message.
 
 use crate::encode::common::block::Block;
 use crate::encode::common::block::BlockOutput;
@@ -43,21 +43,21 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::mem;
 
-/// Writes one message.
+/// The encoder for Messages streams. Each stream contains one message.
 pub(crate) type Anthropic = SequentialAnswer<Message>;
 
-/// State of the message being written.
+/// The state of the message that is being written.
 #[derive(Debug, Default)]
 pub(crate) struct Message {
     /// Index of the next block.
     next: i64,
-    /// Indexes of the open blocks, by part.
+    /// Indexes of the open blocks, by part number.
     at: Map<u32, i64>,
-    /// Index of the latest block in the source and in the output; `None` once the block is stopped.
+    /// Indexes of the latest block in the source and in the output. `None` once that block was stopped.
     latest: Option<(Option<i64>, i64)>,
     /// Index of the latest block, if that block has no part and is open.
     bare: Option<i64>,
-    /// Number of bytes in deltas that were queued.
+    /// Number of characters in deltas that were queued.
     waiting: usize,
     /// Unknown members that have not been written yet.
     members: UnwrittenMembers,
@@ -81,18 +81,18 @@ const COUNTS: [&str; 4] = [
     "cache_read_input_tokens",
     "output_tokens",
 ];
-/// Clients read these members only from the delta of `message_delta`.
+/// Members that clients read only from the delta of `message_delta`.
 const DELTA_MEMBERS: [&str; 2] = ["stop_sequence", "stop_details"];
 /// Other members of a message that clients also read from the delta of `message_delta`.
 const LATE_MEMBERS: [&str; 1] = ["container"];
 /// Maximum size of the members that are merged from several events, in bytes.
 const MOST: usize = 4096;
-/// Maximum number of bytes in the deltas of queued blocks.
+/// Maximum number of characters in the deltas of queued blocks.
 const MOST_WAITING: usize = 1 << 20;
 
-/// Marks a block that was interrupted by another part and continued in a second block.
+/// Marks the block of a part that was interrupted by another part and may continue in a second block.
 const BROKEN: &str = "broken";
-/// Part number of a call that is written in one step.
+/// Part number under which a whole call is written.
 const WHOLE: u32 = u32::MAX;
 const NAME: &str = "anthropic";
 /// Constant text of a delta event: the text before the index and, for each kind of delta, the text between the index
@@ -217,8 +217,8 @@ impl Answer for Message {
         }
     }
 
-    /// The error ends the stream. Open blocks stay open, because some clients run a call when they receive its
-    /// `content_block_stop`.
+    /// Writes the error, which ends the stream. Open blocks stay open, because some clients run a call when they
+    /// receive its `content_block_stop`.
     fn fail(
         &mut self,
         context: &mut EncodeContext,
@@ -240,7 +240,7 @@ impl Answer for Message {
 impl BlockWriter for Message {
     const CORRECTS: bool = false; // `content_block_stop` has no content
     const RUNS_CALLS: bool = false; // Anthropic's server tools have their own block types
-    const SIDE_BY_SIDE: bool = false; // official clients track one open block, and a stop ends the latest block
+    const SIDE_BY_SIDE: bool = false; // official clients track one open block, and a stop event ends the latest one
 
     fn open(&mut self, context: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>) {
         match block.kind {
@@ -391,7 +391,7 @@ impl BlockWriter for Message {
 }
 
 impl Message {
-    /// Writes the beginning of the next block, up to its content.
+    /// Writes the beginning of a block's start event, up to the block's content, and assigns the block's index.
     fn start_block<'j>(&mut self, context: &'j mut EncodeContext, block: &Block) -> &'j mut Writer {
         let sent = block.sent.filter(|index| *index >= self.next);
         let index = sent.unwrap_or(self.next);
@@ -403,7 +403,7 @@ impl Message {
             .raw(",\"content_block\":")
     }
 
-    /// Stops the open block without a part when another block follows or the message ends.
+    /// Stops the open block that has no part, if there is one, because another block follows or the message ends.
     fn leave(&mut self, context: &mut EncodeContext) {
         if let Some(index) = self.bare.take() {
             self.latest = None;
@@ -412,7 +412,7 @@ impl Message {
         }
     }
 
-    /// Writes the beginning of an event for an open block.
+    /// Writes the beginning of an event for an open block, up to the block's index.
     fn of<'j>(&self, context: &'j mut EncodeContext, kind: &str, part: u32) -> &'j mut Writer {
         let index = self.at.get(&part).copied().unwrap_or_default();
         frame(context, kind).raw(",\"index\":").number(index)
@@ -466,7 +466,7 @@ impl Message {
         to.raw("}").end();
     }
 
-    /// Writes the next annotations of an open block.
+    /// Writes annotations of an open block as citations.
     fn cite(&mut self, context: &mut EncodeContext, block: &mut Block, annotations: &str) {
         let list = Raw {
             text: annotations,
@@ -487,7 +487,8 @@ impl Message {
         to.raw("}}").end();
     }
 
-    /// Stores members until their event is written. Clients read some members only at the end.
+    /// Stores unknown members until their event is written. Members that clients read only from `message_delta` move
+    /// there.
     fn keep_members(
         &mut self,
         context: &mut EncodeContext,
@@ -537,7 +538,7 @@ impl Message {
         }
     }
 
-    /// Keeps the members of a `message_start` that arrived after the message was opened. The usage and some other
+    /// Keeps the members of a `message_start` event that arrived after the message was opened. The usage and some other
     /// members can still be written in `message_delta`; all other members are lost.
     fn keep_late_members(
         &mut self,
@@ -564,7 +565,7 @@ impl Message {
         to.inner(text).raw("\"}}\n\n");
     }
 
-    /// Writes the end of a block, unless the source's own end passed through.
+    /// Writes the stop event of a block, unless the source's own stop event passed through.
     fn stop(&mut self, context: &mut EncodeContext, part: u32) {
         if !context.passed.ended.contains(&part) {
             self.of(context, "content_block_stop", part).raw("}").end();
@@ -574,8 +575,9 @@ impl Message {
         self.latest = self.latest.filter(|(_, latest)| Some(*latest) != index);
     }
 
-    /// Returns the signature of a block if it can be written: it came from Anthropic, has not been written, and matches
-    /// the block. If the block was interrupted, the signature does not match the text.
+    /// Returns the signature of a reasoning block if it can be written. It must come from Anthropic and must not have
+    /// been written before. The signature of an interrupted block is kept only in a carrier, because it does not match
+    /// the text.
     fn signature<'d>(
         &self,
         context: &EncodeContext,
@@ -594,7 +596,7 @@ fn frame<'j>(context: &'j mut EncodeContext, kind: &str) -> &'j mut Writer {
     to.raw("\ndata: {\"type\":\"").raw(kind).raw("\"")
 }
 
-/// Returns the unknown members in the start of a block.
+/// Returns the unknown members of a block's start event.
 fn extra_of(block: &Block) -> ExtraMembers {
     block.members.as_deref().map(parsed).unwrap_or_default()
 }
@@ -605,7 +607,7 @@ fn canonical_object(metadata: &str) -> String {
     to.into_text()
 }
 
-/// Returns the annotations of a text part if the source has the same dialect and there are any.
+/// Returns the annotations of a text part, or `None` if there are none or the source has another dialect.
 fn own_annotations<'d>(context: &EncodeContext, done: &'d Done<'_>) -> Option<Raw<'d>> {
     let list = Raw {
         text: done.annotations.as_deref()?,
@@ -616,7 +618,7 @@ fn own_annotations<'d>(context: &EncodeContext, done: &'d Done<'_>) -> Option<Ra
         .filter(|_| context.passed.own)
 }
 
-/// Returns true if the metadata of a reasoning part came from Anthropic.
+/// Returns true if the signature of a reasoning part came from Anthropic or is written as a carrier.
 fn is_own(context: &EncodeContext, metadata: Option<&str>) -> bool {
     context.passed.own || context.carries() || is_genuine(context, NAME, metadata)
 }
@@ -625,7 +627,7 @@ fn nonempty(text: Option<&str>) -> Option<&str> {
     text.filter(|text| !text.is_empty())
 }
 
-/// Returns the encrypted content, which only its provider can read, of a reasoning part without text.
+/// Returns the encrypted content of a reasoning part without text, which only its provider can read.
 fn redacted<'d>(done: &'d Done<'_>) -> Option<&'d str> {
     nonempty(done.encrypted_content.as_deref()).filter(|_| done.is_empty)
 }

@@ -1,6 +1,6 @@
 //! Converts a stream from one dialect to another by sending a parser's events to an encoder.
 //!
-//! An upstream failure is immediately written in the target's own form, and is also available as `error`.
+//! An error is written at once in the target's own form, and is also available as `error`.
 
 use crate::dialect::Dialect;
 use crate::encode::common::carrier;
@@ -33,7 +33,7 @@ use crate::pipeline::parser::up_to;
 use std::mem;
 use std::sync::Arc;
 
-/// Why a conversion is impossible.
+/// The reason why a conversion is impossible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// Source and target have the same dialect.
@@ -55,14 +55,14 @@ pub struct Converter {
     most: usize,
 }
 
-/// Passes events to the encoder.
+/// Receives the parser's events and passes them to the encoder.
 #[derive(Debug)]
 struct EncoderSink {
     target: Dialect,
     /// True if the detected dialect of the source is also the target's dialect.
     same: bool,
     encoder: Box<dyn Encoder>,
-    /// The held calls; set if the server of the source may run calls itself.
+    /// The held calls, or `None` if the server of the source does not run calls that look like calls for the client.
     held: Option<HeldCalls>,
     context: EncodeContext,
     /// Byte offset and ordinal of the current payload.
@@ -70,15 +70,15 @@ struct EncoderSink {
     lost: LossLog,
     /// True if the policy raises an exception for conversion losses.
     raises: bool,
-    /// Fault that ends the conversion, because the policy raises an exception for a loss or because written text turned
-    /// out to be wrong. The fault is stored until the parser raises it.
+    /// Error that ends the conversion, because the policy raises an exception for a loss or the upstream contradicted
+    /// what was already written. The error is stored until the parser raises it.
     refusal: Option<Fault>,
     stopped: bool,
     /// The upstream's error, if the policy continues after it.
     upstream_error: Option<EndingError>,
     /// Number of carriers written for signatures of text parts and calls; each carrier is a separate part.
     carriers: u32,
-    /// The renamed calls, if ids that the target's API rejects are replaced.
+    /// The renamed calls, or `None` if ids that the target's API rejects are not replaced.
     tool_ids: Option<ToolIds>,
     /// Choice -> number of characters in its text so far. Counted only if carriers are written.
     text_ends: Map<i32, i64>,
@@ -134,13 +134,13 @@ impl Sink for EncoderSink {
     }
 }
 
-/// Creates the store for held calls, if the conversion needs one.
+/// Returns a store for held calls, or `None` if no calls of this source are held.
 fn held_calls(source: &str) -> Option<HeldCalls> {
     holds(source).then(HeldCalls::default)
 }
 
 impl EncoderSink {
-    /// Writes an event.
+    /// Changes an event for the target, passes it to the encoder, and reports the losses.
     fn write(&mut self, event: &Event<'_>) {
         if self.stopped {
             return;
@@ -165,7 +165,7 @@ impl EncoderSink {
         }
     }
 
-    /// Writes the held events.
+    /// Writes the held events in order.
     fn release(&mut self) {
         let events = self.held.as_mut().map(HeldCalls::release);
         for held in events.unwrap_or_default() {
@@ -287,7 +287,7 @@ impl EncoderSink {
         }
     }
 
-    /// Stops the conversion with a fault. Only the first fault is kept.
+    /// Stops the conversion with an error. Only the first error is kept.
     fn stop(&mut self, why: impl FnOnce() -> Fault) {
         if !mem::replace(&mut self.stopped, true) {
             self.refusal = Some(why());
@@ -388,7 +388,7 @@ impl Converter {
         taken
     }
 
-    /// Returns the fault for too many bytes, or an earlier fault.
+    /// Returns the error for too many bytes, or an error in the bytes that fit within the limit.
     fn refuse(&mut self, unread: &[&[u8]]) -> Result<(), Fault> {
         let total = usize::try_from(self.parser.total()).unwrap_or(usize::MAX);
         let mut rest: Vec<_> = up_to(unread, self.most.saturating_sub(total)).collect();
@@ -402,7 +402,7 @@ impl Converter {
         Err(self.too_much())
     }
 
-    /// Ends the input and appends the last bytes, with an error ending if the input was truncated.
+    /// Ends the input and appends the last bytes, including the ending.
     pub fn close(&mut self, input: InputEnd, out: &mut Vec<u8>) -> Result<(), Refusal> {
         if self.over {
             return Ok(());
@@ -462,12 +462,12 @@ impl Converter {
         Ok(())
     }
 
-    /// Returns the upstream's failure, if any. The ending for it has already been written.
+    /// Returns the error that ended the conversion, if any. The ending for it has already been written.
     pub fn error(&self) -> Option<&Fault> {
         self.error.as_ref()
     }
 
-    /// Returns the target id and the source id of every renamed call.
+    /// Returns the target id and the source id of every renamed call, in order.
     pub fn tool_ids(&self) -> &[(String, String)] {
         self.flow.tool_ids.as_ref().map_or(&[], ToolIds::renamed)
     }
@@ -482,12 +482,13 @@ impl Converter {
         self.parser.completeness()
     }
 
-    /// Emits the close events from which the response can be rebuilt; open parts contain what has arrived so far.
+    /// Emits closing events from which the response can be rebuilt. Those of open parts contain the text received so
+    /// far.
     pub fn snapshot(&self, sink: &mut dyn Sink) {
         self.parser.snapshot(sink);
     }
 
-    /// Returns the parser's stored diagnostics, with the losses inserted in order.
+    /// Returns the parser's stored diagnostics, with the conversion losses inserted in order.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         let parsed = self.parser.diagnostics();
         self.flow.lost.merged_with(parsed, self.max_diagnostics)
@@ -498,7 +499,7 @@ impl Converter {
         self.flow.lost.count() - self.diagnostics().len() as u64
     }
 
-    /// Ignores all further input, because a call failed partway.
+    /// Ignores further input, because an earlier method call failed partway.
     pub fn give_up(&mut self) {
         self.over = true;
         self.parser.give_up();

@@ -1,6 +1,8 @@
-//! Writes Gemini `streamGenerateContent` chunks.
+//! Writes Gemini `streamGenerateContent` chunks: text as it arrives, calls once they are complete, and finish reasons
+//! and usage in the last chunk.
 //!
-//! The parts of each candidate are written in order. A call is written when it is complete, in one part.
+//! Gemini has no terminal marker, so a stream without a finish reason is treated as truncated. An incomplete response
+//! ends with `{"error":…}`.
 
 use crate::encode::common::compact_json::canonical;
 use crate::encode::common::compact_json::spliced;
@@ -37,7 +39,7 @@ const PROTO_COUNTS: [&str; 5] = [
 ];
 const SIGNATURE: &str = "thoughtSignature";
 
-/// Kind of text.
+/// The kind of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sort {
     Answer,
@@ -45,10 +47,10 @@ enum Sort {
     Refusal,
 }
 
-/// Writes one stream of chunks.
+/// Writes one response, including all its candidates.
 #[derive(Debug, Default)]
 pub(crate) struct Gemini {
-    /// The end of every chunk: model and response id, with a leading comma.
+    /// Members at the end of every chunk, with a leading comma. They are created with the first chunk.
     tail: Option<String>,
     /// Candidates in order of first appearance.
     candidates: List<Candidate>,
@@ -62,7 +64,7 @@ struct Candidate {
     reason: Option<&'static str>,
     /// The finish reason as the source sent it, if the source has this dialect.
     raw: Option<String>,
-    /// True if one of the candidate's calls has arguments that are not an object.
+    /// True if the candidate has an invalid call, which was not written.
     malformed: bool,
 }
 
@@ -77,7 +79,7 @@ impl Numbered for Candidate {
 impl Encoder for Gemini {
     fn event(&mut self, context: &mut EncodeContext, event: &Event<'_>) {
         context.note(event);
-        // Calls and reasoning may contain metadata from Gemini, which can be written back.
+        // The metadata of calls and reasoning may come from Gemini, and can then be written back.
         if !matches!(event, Event::ToolCall { .. } | Event::ReasoningDone { .. }) {
             context.losses.metadata_of(event);
         }
@@ -199,7 +201,7 @@ impl Encoder for Gemini {
 }
 
 impl Gemini {
-    /// Returns the candidate, creating it if necessary.
+    /// Returns the candidate with this index, and creates it if necessary.
     fn candidate(&mut self, index: i32) -> &mut Candidate {
         self.candidates.slot(index, || Candidate {
             index,
@@ -247,8 +249,8 @@ impl Gemini {
         self.end_chunk(context, delta.choice);
     }
 
-    /// Writes the part of a close's text that has not been streamed. If the close contradicts the streamed text,
-    /// records a loss.
+    /// Writes the part of a final text that was not streamed. Records a loss if the final text contradicts the streamed
+    /// text.
     fn rest(
         &mut self,
         context: &mut EncodeContext,
@@ -389,8 +391,8 @@ impl Gemini {
     }
 }
 
-/// Returns the usage object: the values as sent if the source has this dialect and clients read their names, otherwise
-/// from the counts.
+/// Returns the usage object. It is the object as sent if the source has this dialect and clients read all its names.
+/// Otherwise, it is built from the counts.
 fn usage(context: &mut EncodeContext, counts: &Counts) -> String {
     let mut to = Writer::default();
     if let Some(sent) = &context.answer.own_usage {
@@ -445,7 +447,7 @@ fn tail(context: &EncodeContext) -> String {
     tail.into_text()
 }
 
-/// Returns the thought signature that clients must send back to Google, if the source has this dialect.
+/// Returns the thought signature in the metadata, or `None` if the source has another dialect.
 fn own_signature(context: &EncodeContext, metadata: Option<&str>) -> Option<String> {
     let text = metadata.filter(|_| context.passed.own)?;
     let whole = Object::of(Raw {

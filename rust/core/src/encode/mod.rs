@@ -1,4 +1,4 @@
-//! Encoders: sinks that write the core's events as bytes in a dialect.
+//! Contains the encoders, which write events as bytes in a dialect.
 //!
 //! An encoder depends on the events and on its own dialect, but not on decoders or other encoders. Shared state is
 //! passed as an `EncodeContext`. Only this module lists all encoders.
@@ -15,7 +15,7 @@ use crate::encode::ai_sdk::parts;
 use crate::encode::ai_sdk::ui;
 use crate::encode::common::encoder::Encoder;
 
-/// Returns the encoder of a target, or `None` if there is none.
+/// Returns the encoder for a target, or `None` if there is no encoder for it.
 pub(crate) fn encoder(target: &str) -> Option<Box<dyn Encoder>> {
     Some(match target {
         "chat" => Box::new(chat::Chat::default()),

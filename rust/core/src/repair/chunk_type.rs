@@ -3,7 +3,7 @@
 const MEMBER: &[u8] = b"\"object\":\"chat.completion.chunk\",";
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// Inserts the member at the beginning of the block's payload, which must be an object with other members.
+/// Inserts the member after the opening brace of the block's payload, which must be an object with other members.
 pub(crate) fn put_chunk_type(block: &mut Vec<u8>) {
     let mut start = 0;
     for line in block.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {

@@ -1,6 +1,4 @@
-//! Ends a repaired stream: without changes, with the ending that its source omitted, or with an error.
-//!
-//! The encoder of the dialect writes the ending itself.
+//! Ends a repaired stream: the original ending passes through, or the encoder writes the missing ending or an error.
 
 use crate::encode::common::finish::EndingError;
 use crate::model::delta::Completeness;
@@ -16,11 +14,11 @@ use crate::repair::verdict::ParseResult;
 /// Dialects in which no event marks the end of a response.
 const UNMARKED: [&str; 1] = ["gemini"];
 
-/// Dialects in which calls have no end of their own, so that nothing is missing after blocks with complete calls.
+/// Dialects without an event that ends a call. After complete calls, their streams can lack only the terminal marker.
 const CALLS_WITHOUT_END: [&str; 1] = ["chat"];
 
 impl Repairer {
-    /// Writes the remaining output at the end of the input.
+    /// Sends what is left when the input has ended: held blocks, an incomplete block, and the ending.
     pub(crate) fn last(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         if self.lacks_only_marker() {
             self.pass_held(read);
@@ -38,7 +36,7 @@ impl Repairer {
         Ok(())
     }
 
-    /// Returns true if clients interpret all held blocks correctly, and only the terminal marker is missing.
+    /// Returns true if blocks are held, none of them needs a repair, and the stream lacks only the terminal marker.
     fn lacks_only_marker(&self) -> bool {
         let sink = &self.sink;
         let is_intact = !(sink.block.misread || sink.block.emptied || sink.rendering || self.ended);
@@ -49,7 +47,8 @@ impl Repairer {
             && self.parser.completeness_so_far() == Completeness::Assumed
     }
 
-    /// Ends the response, whether it is complete or truncated.
+    /// Ends the response, once. If the original ending can pass, the encoder ignores further events; otherwise it
+    /// writes an ending.
     pub(crate) fn finish(&mut self) {
         if self.ended || self.sink.encoder.is_none() {
             return;
@@ -79,14 +78,15 @@ impl Repairer {
         self.sink.end(ending_error.or(cut));
     }
 
-    /// Ends the response after a fault. An error that the upstream sent can pass through unchanged.
+    /// Ends the response after an error. An error from the upstream passes unchanged if clients raise an exception for
+    /// it.
     pub(crate) fn failed(&mut self, read: &mut Read<'_, '_>, fault: Fault) {
         self.further_input = FurtherInput::Ignored;
         let is_upstream = fault.class == Class::Upstream;
         let is_unknown = fault.class == Class::UnknownDialect;
         let mut ending_error = EndingError::of(&fault);
         if self.sink.position != (fault.byte_offset, fault.event_ordinal) {
-            // The fault does not belong to a payload that was parsed.
+            // The error does not belong to the payload that was parsed last.
             self.sink.at(fault.byte_offset, fault.event_ordinal);
         }
         self.error = Some(fault);
@@ -107,7 +107,7 @@ impl Repairer {
         }
         let as_sent = !(self.sink.block.misread || self.sink.rendering);
         if as_sent && is_upstream {
-            _ = self.mend(read); // nothing is raised after the fault
+            _ = self.mend(read); // after `faulted`, reporting never returns an error
             self.pass(read);
             self.further_input = FurtherInput::Repaired;
             let source = self.sink.context.source;
@@ -121,7 +121,7 @@ impl Repairer {
             let reported = self.sink.reported.take().filter(|_| is_upstream);
             self.write_end(Some(reported.unwrap_or(ending_error)));
         }
-        // Nothing is raised after the fault.
+        // After `faulted`, reporting never returns an error.
         _ = self.explain(read);
         _ = self.render(read);
     }

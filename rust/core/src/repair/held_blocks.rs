@@ -1,11 +1,11 @@
-//! Buffers held blocks and their replacement.
+//! Buffers the held blocks and the bytes that are sent instead if they are rewritten.
 //!
 //! Either all held blocks pass through, or all are rewritten. Blocks that arrived in the current read are copied only
 //! when that read ends.
 
 use crate::repair::read_buffer::Read;
 
-/// Consecutive held blocks.
+/// Consecutive blocks that are held until it is decided whether they pass or are rewritten.
 #[derive(Debug, Default)]
 pub(crate) struct HeldBlocks {
     any: bool,
@@ -31,8 +31,8 @@ impl HeldBlocks {
         self.blocks.len() + read.held() + self.scratch.len()
     }
 
-    /// Holds the current block, or the rest of the last held block. `begun`: the bytes of this block from earlier
-    /// reads, which precede its bytes from the current read.
+    /// Holds the current block, or the line feed that completes the last held block's line ending. `begun`: the bytes
+    /// from earlier reads, which precede the bytes from the current read.
     pub(crate) fn block(&mut self, begun: &mut Vec<u8>, read: &mut Read<'_, '_>) {
         self.any = true;
         if !begun.is_empty() {
@@ -42,18 +42,18 @@ impl HeldBlocks {
         read.hold(&mut self.blocks);
     }
 
-    /// Adds the bytes that would replace the block.
+    /// Appends bytes that are sent instead of the held blocks if they are rewritten.
     pub(crate) fn instead(&mut self, bytes: &mut Vec<u8>) {
         self.scratch.append(bytes);
     }
 
-    /// Copies the held blocks of the current read, because that read ends.
+    /// Copies the held bytes of the current read into this buffer.
     #[inline]
     pub(crate) fn keep(&mut self, read: &mut Read<'_, '_>) {
         read.keep(&mut self.blocks);
     }
 
-    /// Emits the blocks unchanged.
+    /// Sends the held blocks unchanged and discards their replacement.
     pub(crate) fn pass(&mut self, read: &mut Read<'_, '_>) {
         self.any = false;
         self.scratch.clear();
@@ -61,7 +61,7 @@ impl HeldBlocks {
         read.pass_held();
     }
 
-    /// Emits the replacement bytes.
+    /// Sends the replacement and discards the held blocks.
     pub(crate) fn render(&mut self, read: &mut Read<'_, '_>) {
         self.any = false;
         self.blocks.clear();

@@ -1,12 +1,12 @@
 //! Repairs one stream: accepts bytes in one dialect and returns bytes in the same dialect. Blocks that clients
 //! interpret correctly pass through unchanged; the others are rewritten.
 //!
-//! The parser checks every block (`block`), and the encoder of the same dialect writes the same events into a buffer.
-//! As long as blocks pass unchanged, their original bytes are sent and the buffer is discarded. From the first block
-//! that cannot pass until the end of the stream, the buffer is sent instead. If a block lacks only the right event
-//! name, the `object` of a Chat chunk, or a preceding opening event, the missing bytes are added and the block passes.
-//! Later blocks are then checked as usual. This file decides what happens to blocks and in which order output is
-//! written. It does not parse frames or interpret events.
+//! A block is the bytes of one server-sent event. The parser checks every block (`block`), and the encoder of the same
+//! dialect writes the same events into a buffer. As long as blocks pass unchanged, their original bytes are sent and
+//! the buffer is discarded. From the first block that cannot pass until the end of the stream, the buffer is sent
+//! instead. If a block lacks only the right event name, the `object` of a Chat chunk, the response's opening event, or
+//! a role, the missing bytes are added and the block passes. Later blocks are then checked as usual. This file decides
+//! which blocks pass, are held, or are rewritten. It does not parse frames or interpret events.
 //!
 //! A block and the blocks after it are held while their interpretation is undecided, for example because an announced
 //! call may still be retracted. `encode::common::passed_through` stores the facts about blocks that passed through. The
@@ -55,15 +55,15 @@ use std::sync::Arc;
 /// What happens to further input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FurtherInput {
-    /// It is parsed, and repaired where necessary.
+    /// Further input is parsed, and repaired where necessary.
     Repaired,
-    /// It passes unchanged, because the dialect is unknown: a client receives the same bytes as without the repair.
+    /// Further input passes unchanged, because the dialect is unknown.
     Passed,
-    /// It is ignored, because the ending was written.
+    /// Further input is ignored, because the ending was written.
     Ignored,
 }
 
-/// Repairer of one stream.
+/// Repairs the bytes of one response, without changing its dialect.
 #[derive(Debug)]
 pub struct Repairer {
     parser: Parser,
@@ -80,7 +80,7 @@ pub struct Repairer {
     held: HeldBlocks,
     /// True if the last complete block passed through or is held.
     last_out: bool,
-    /// The state after an error from the upstream passed through.
+    /// `Some` once an error from the upstream has passed through.
     after_error: Option<Box<AfterError>>,
     /// Number of payloads before the current block.
     ordinal: u64,
@@ -182,19 +182,19 @@ impl Repairer {
 
     // Blocks
 
-    /// Returns true if no block is in progress and everything so far passed unchanged.
+    /// Returns true if no byte of the current block has arrived and `is_alone` is true.
     #[inline]
     fn is_between(&self, read: &Read<'_, '_>) -> bool {
         read.is_between() && self.block.is_empty() && self.is_alone()
     }
 
-    /// Returns true if everything before the current block was sent unchanged.
+    /// Returns true if no earlier block is held, rewriting has not started, and the response has not ended.
     #[inline]
     fn is_alone(&self) -> bool {
         self.held.is_empty() && !(self.sink.rendering || self.ended || self.after_error.is_some())
     }
 
-    /// Consumes the complete blocks that the fast path recognizes.
+    /// Passes or checks the complete blocks that the parser's fast path recognizes.
     #[inline]
     fn pass_plain_blocks(&mut self, read: &mut Read<'_, '_>) {
         let mut any = false;
@@ -223,8 +223,8 @@ impl Repairer {
         }
     }
 
-    /// Passes or checks the given number of blocks that the fast path recognized. Most of them contain only pieces of
-    /// text.
+    /// Passes blocks that the fast path recognized if they contain only pieces of text. Otherwise, decides what happens
+    /// to them. `events`: the number of blocks.
     #[inline]
     fn known(&mut self, read: &mut Read<'_, '_>, events: usize) -> ParseResult {
         if self.sink.block.quiet && !self.is_undecided() {
@@ -260,7 +260,7 @@ impl Repairer {
         }
     }
 
-    /// Parses the part of the current block that can already produce events.
+    /// Parses what has arrived of the current block. If the block is complete, decides what happens to it.
     fn read_on(&mut self, read: &mut Read<'_, '_>, position: PiecePosition) -> ParseResult {
         let ends = position == PiecePosition::End;
         if ends && self.seen == 0 && !self.block.is_empty() && self.is_alone() {
@@ -288,7 +288,7 @@ impl Repairer {
         Ok(())
     }
 
-    /// Writes the events of an incomplete block that must be rewritten.
+    /// Writes the events of an incomplete block that must be rewritten, without waiting for the end of the block.
     pub(crate) fn write_begun(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         if self.sink.rendering {
             self.flush(read)?; // this may be the end of the stream
@@ -299,7 +299,8 @@ impl Repairer {
         Ok(())
     }
 
-    /// Handles a piece that follows an error from the upstream. A block is checked once it is complete.
+    /// Handles a piece of a block that follows an error from the upstream. Once the block is complete, it passes or is
+    /// dropped.
     fn piece_after_error(&mut self, read: &mut Read<'_, '_>, ends: bool) {
         let size = self.size(read);
         if ends {
@@ -349,7 +350,7 @@ impl Repairer {
 
     /// Decides what happens to a complete block: it passes, is held, is dropped, or is rewritten.
     fn decide(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
-        // google-genai parses any line other than the data as JSON and raises.
+        // google-genai parses any line other than the data as JSON and raises an exception.
         if self.parser.payloads() != self.ordinal || self.parser.dialect() != Some(Dialect::Gemini)
         {
             return self.decide_rest(read, 0);
@@ -368,8 +369,8 @@ impl Repairer {
         Ok(())
     }
 
-    /// Decides what happens to a block whose misreadable comments were already removed. `dropped`: the size of the
-    /// removed comments.
+    /// Decides what happens to a block after comments that clients would misread were removed. `dropped`: the number of
+    /// bytes removed.
     fn decide_rest(&mut self, read: &mut Read<'_, '_>, dropped: usize) -> ParseResult {
         self.sink.open_choices();
         if self.parser.body() == Body::Array {
@@ -406,7 +407,7 @@ impl Repairer {
             self.sink.forget();
             self.go_out(read);
         } else if self.parser.payloads() == self.ordinal && self.held.is_empty() {
-            self.go_out(read); // comments and blank lines are independent of events
+            self.go_out(read); // the block has only comments or blank lines
         } else {
             self.mend(read)?;
             if self.is_undecided() {
@@ -429,8 +430,8 @@ impl Repairer {
         has_fields(&self.block)
     }
 
-    /// Adds the missing bytes that clients need to a block that is about to pass: first members and an event name
-    /// inside the block, then events before the block.
+    /// Adds what clients need to a block that is about to pass: the `object` member, an event name, an opening event,
+    /// and roles.
     fn mend(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         self.put_object(read)?;
         if let Some(name) = self.sink.block.name {
@@ -450,7 +451,7 @@ impl Repairer {
         self.put_roles(read)
     }
 
-    /// Adds the missing `object` to the chunk in the block.
+    /// Adds the `object` member to the chunk in the block if it is missing.
     fn put_object(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         if !self.sink.block.untyped {
             return Ok(());
@@ -462,7 +463,7 @@ impl Repairer {
         Ok(())
     }
 
-    /// Inserts chunks with the missing roles before the block.
+    /// Inserts, before the block, chunks with the roles that the block lacks.
     fn put_roles(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         if !self.sink.is_roleless() {
             return Ok(());
@@ -475,7 +476,7 @@ impl Repairer {
         Ok(())
     }
 
-    /// Returns true if the most recent input cannot be sent yet.
+    /// Returns true if blocks are held or the current block must be held.
     fn waits(&self) -> bool {
         !self.held.is_empty() || self.is_undecided()
     }
@@ -493,7 +494,7 @@ impl Repairer {
         self.held.instead(&mut self.sink.context.writer.bytes);
     }
 
-    /// Returns true if a block after a rewritten block can be sent unchanged.
+    /// Returns true if the current block can be sent unchanged although an earlier block was rewritten.
     fn passes_after_repair(&self) -> bool {
         let sink = &self.sink;
         if self.parser.payloads() == self.ordinal {
@@ -542,7 +543,7 @@ impl Repairer {
         self.sink.explain(&self.block)
     }
 
-    /// Joins the current block into one buffer, for example to show it in an error.
+    /// Moves the current block's bytes from this read to `block`, so that all bytes of the block are in one buffer.
     fn gather(&mut self, read: &mut Read<'_, '_>) {
         self.block.extend_from_slice(read.block());
         read.begin_block();
@@ -553,7 +554,7 @@ impl Repairer {
         self.repaired = true;
         self.sink.write_pieces();
         if self.ended && !self.sink.rendering && self.sink.context.writer.bytes.is_empty() {
-            return Ok(()); // the end has passed through; nothing follows it
+            return Ok(()); // the original ending has passed through; nothing follows it
         }
         self.sink.render();
         self.held.render(read);
@@ -581,8 +582,7 @@ impl Repairer {
         self.repaired
     }
 
-    /// Returns the upstream error or the fault that ended the stream, if any. The ending for it has already been
-    /// written or passed through.
+    /// Returns the error that ended the stream, if any. The ending for it has already been written or passed through.
     pub fn error(&self) -> Option<&Fault> {
         self.error.as_ref()
     }
@@ -597,12 +597,13 @@ impl Repairer {
         self.parser.completeness()
     }
 
-    /// Emits the close events from which the response can be rebuilt. Open parts contain the text received so far.
+    /// Emits closing events from which the response can be rebuilt. Those of open parts contain the text received so
+    /// far.
     pub fn snapshot(&self, sink: &mut dyn Sink) {
         self.parser.snapshot(sink);
     }
 
-    /// Returns the stored diagnostics: those of the parser, with the conversion losses inserted in order.
+    /// Returns the stored diagnostics: those of the parser, with those of repair inserted in order.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         let parsed = self.parser.diagnostics();
         self.sink.lost.merged_with(parsed, self.max_diagnostics)
@@ -613,7 +614,7 @@ impl Repairer {
         self.sink.lost.count() - self.diagnostics().len() as u64
     }
 
-    /// Ignores further input, because a call failed partway.
+    /// Ignores further input, because an earlier method call failed partway.
     pub fn give_up(&mut self) {
         self.further_input = FurtherInput::Ignored;
         self.parser.give_up();

@@ -1,6 +1,6 @@
 //! Buffers the current block until it can produce an event, and enforces the limit on buffered input.
 //!
-//! The block is parsed when it ends, so that there is only one copy of it.
+//! A block is usually parsed when it ends, because the parser would copy the bytes of an incomplete block.
 
 use crate::model::fault::Fault;
 use crate::model::limits::LimitName;
@@ -10,17 +10,18 @@ use crate::repair::Repairer;
 use crate::repair::read_buffer::Read;
 use crate::repair::verdict::ParseResult;
 
-/// Maximum size of a block that the parser may store a second time when the block exceeds the limit.
+/// Maximum size, in bytes, of an oversized block that is still parsed and thereby copied. A larger block is only
+/// examined.
 const MOST_COPIED: usize = 1 << 19;
 
 impl Repairer {
-    /// Returns the number of bytes of the current block so far.
+    /// Returns how many bytes of the current block have arrived.
     pub(crate) fn size(&self, read: &Read<'_, '_>) -> usize {
         self.block.len() + read.block().len()
     }
 
-    /// Adds bytes to the current block, up to the limit. If held blocks use up the limit, they are rewritten and sent
-    /// to make room.
+    /// Adds `piece` to the current block. If the buffered bytes exceed the limit, held blocks are rewritten and sent,
+    /// or an error is returned.
     pub(crate) fn keep(&mut self, read: &mut Read<'_, '_>, piece: &[u8]) -> ParseResult {
         let mut rest = piece;
         while let Some((fits, beyond)) = self.cut(read, rest) {
@@ -33,7 +34,7 @@ impl Repairer {
         Ok(())
     }
 
-    /// Returns the bytes within the limit and the bytes beyond it, or `None` if all of them are within the limit.
+    /// Splits `piece` at the limit on buffered bytes. Returns `None` if all of it fits or the block is not buffered.
     fn cut<'p>(&self, read: &Read<'_, '_>, piece: &'p [u8]) -> Option<(&'p [u8], &'p [u8])> {
         if self.sink.block.misread {
             return None; // the block is parsed as it arrives and not buffered
@@ -52,8 +53,8 @@ impl Repairer {
         if is_known && self.size(read) < self.most && !self.held.is_empty() {
             return self.give_up_held(read);
         }
-        // The bytes within the limit may cause another fault, or show that the block must be rewritten. The parser stores
-        // a second copy of them, so many bytes are only examined.
+        // The bytes within the limit may cause another error or show that the block must be rewritten. Parsing copies
+        // them, so a large block is only examined.
         let begin = self.parser.total() - self.seen as u64;
         if self.size(read) <= MOST_COPIED {
             self.catch_up(read)?;
@@ -71,18 +72,18 @@ impl Repairer {
         Err(fault.at(begin, self.parser.payloads()))
     }
 
-    /// Stops holding blocks when they exceed the limit: sends them rewritten, without waiting for later events.
+    /// Rewrites and sends the held blocks, because they exceed the limit.
     fn give_up_held(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         self.held.keep(read);
         self.sink.explain_held(self.held.bytes())?;
         self.render(read)
     }
 
-    /// Parses the payloads that end before the end of the current block. Other bytes stay unparsed, because the parser
-    /// would have to copy them. `is_ready`: a payload ends with the bytes that have arrived.
+    /// Parses the payloads of the current block that are already complete. Other bytes stay unparsed, because the
+    /// parser would have to copy them. `is_ready`: a payload ends with the bytes that have arrived.
     pub(crate) fn read_early(&mut self, read: &mut Read<'_, '_>, is_ready: bool) -> ParseResult {
         if self.sink.block.misread {
-            return self.catch_up(read); // no bytes of the block are buffered here
+            return self.catch_up(read); // the block is not buffered here, so parsing makes no second copy
         }
         match self.parser.body() {
             Body::Array => {
@@ -108,7 +109,7 @@ impl Repairer {
         self.read_unread(read, |_, unread| unread.len())
     }
 
-    /// Parses the next unparsed bytes of the current block. `taken` returns how many bytes to parse.
+    /// Parses unparsed bytes of the current block. `taken` returns how many of the given bytes to parse.
     fn read_unread(
         &mut self,
         read: &mut Read<'_, '_>,

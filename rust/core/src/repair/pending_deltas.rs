@@ -1,6 +1,6 @@
 //! Buffers pieces of text until it is decided whether their blocks pass unchanged.
 //!
-//! Most of a stream consists of pieces that pass. For those pieces, the encoder stores the text without writing output.
+//! Most of a stream consists of pieces that pass. For those pieces, the encoder only stores the text.
 
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::encoder::Encoder;
@@ -19,7 +19,7 @@ struct PendingDelta {
     end: usize,
 }
 
-/// Maximum number of text bytes to buffer before passing them to the encoder.
+/// Size of the buffered text, in bytes, from which passed deltas are given to the encoder.
 const MOST: usize = 1 << 12;
 
 /// Pending deltas in order, with their texts joined.
@@ -37,8 +37,8 @@ impl PendingDeltas {
         self.all.is_empty()
     }
 
-    /// Buffers an event that consists only of a non-empty piece of text; returns false for any other event. `ended`:
-    /// parts that clients consider complete. A piece for such a part is not buffered.
+    /// Buffers the event and returns true if it is only a non-empty piece of text. `ended`: parts that clients consider
+    /// complete. Their pieces are not buffered.
     #[inline]
     pub(crate) fn keep(&mut self, event: &Event<'_>, ended: &Set<u32>) -> bool {
         let (kind, delta) = match event {
@@ -61,7 +61,7 @@ impl PendingDeltas {
         true
     }
 
-    /// Buffers several deltas, each of which is only a piece of text.
+    /// Buffers several deltas, which consist only of text.
     pub(crate) fn keep_all(&mut self, deltas: &Deltas<'_>) {
         let (start, kind, choice) = (self.texts.len(), deltas.kind, deltas.choice);
         self.texts.push_str(deltas.texts);
@@ -74,7 +74,7 @@ impl PendingDeltas {
         }));
     }
 
-    /// Marks all buffered deltas as passed.
+    /// Records that the original bytes of all buffered deltas were sent.
     #[inline]
     pub(crate) fn pass(&mut self, encoder: &mut dyn Encoder, context: &mut EncodeContext) {
         self.passed = self.all.len();
@@ -83,7 +83,7 @@ impl PendingDeltas {
         }
     }
 
-    /// Passes the deltas to the encoder. The encoder stores the deltas that have passed and writes the others.
+    /// Passes the deltas to the encoder. The encoder only stores those that have passed, and writes the others.
     pub(crate) fn give_to_encoder(
         &mut self,
         encoder: &mut dyn Encoder,
@@ -118,7 +118,7 @@ impl PendingDeltas {
     }
 }
 
-/// Passes an event that was already sent unchanged to the encoder, and discards the encoder's output.
+/// Passes an event to the encoder after its original bytes were sent, and discards the encoder's output.
 #[cold]
 fn encode_and_discard(encoder: &mut dyn Encoder, context: &mut EncodeContext, event: &Event<'_>) {
     let (written, sequence) = (context.writer.bytes.len(), context.passed.sequence);

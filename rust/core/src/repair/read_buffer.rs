@@ -12,12 +12,12 @@ pub(crate) struct Read<'i, 'o> {
     input: &'i [u8],
     /// Number of bytes consumed.
     at: usize,
-    /// Offset at which the current block, or its continuation, starts in this read.
+    /// Offset of the current block in this read; 0 if the block began in an earlier read.
     block: usize,
     out: &'o mut Vec<u8>,
     /// The range of the input that is sent after the bytes in `out`.
     run: Range<usize>,
-    /// Range of the held blocks.
+    /// The range of the input that is held.
     held: Range<usize>,
 }
 
@@ -55,21 +55,22 @@ impl<'i, 'o> Read<'i, 'o> {
         self.input.get(self.block..self.at).unwrap_or_default()
     }
 
-    /// Starts the next block at the current position.
+    /// Starts the next block at the current position. Bytes of the current block that were not sent or held are
+    /// dropped.
     #[inline]
     pub(crate) fn begin_block(&mut self) {
         self.block = self.at;
     }
 
-    /// Sends, unchanged, the part of the current block that arrived in this read.
+    /// Sends the current block's bytes from this read unchanged.
     #[inline]
     pub(crate) fn pass(&mut self) {
         self.send(self.block..self.at);
         self.block = self.at;
     }
 
-    /// Holds the part of the current block that arrived in this read. If the bytes held so far are not directly before
-    /// this part, they are first moved to `kept`.
+    /// Holds the current block's bytes from this read. Held bytes that do not directly precede them are first moved to
+    /// `kept`.
     pub(crate) fn hold(&mut self, kept: &mut Vec<u8>) {
         if self.held.end != self.block {
             self.keep(kept);
@@ -85,7 +86,7 @@ impl<'i, 'o> Read<'i, 'o> {
         self.held.len()
     }
 
-    /// Moves the held bytes to `kept`.
+    /// Moves the held bytes of this read to `kept`.
     #[inline]
     pub(crate) fn keep(&mut self, kept: &mut Vec<u8>) {
         let held = mem::take(&mut self.held);
@@ -114,8 +115,8 @@ impl<'i, 'o> Read<'i, 'o> {
         self.run.end = bytes.end;
     }
 
-    /// Sends other bytes, moving them out of `bytes`. If nothing was written before, the bytes are not copied, because
-    /// the ending for many open parts can be megabytes long.
+    /// Sends bytes that are not from the input, and leaves `bytes` empty. If `out` is empty, the buffers are swapped
+    /// instead of copied, because the ending for many open parts can be megabytes long.
     pub(crate) fn write(&mut self, bytes: &mut Vec<u8>) {
         if bytes.is_empty() {
             return;
@@ -134,7 +135,7 @@ impl<'i, 'o> Read<'i, 'o> {
             .extend_from_slice(self.input.get(run).unwrap_or_default());
     }
 
-    /// Returns the range of the input that is sent after the written bytes.
+    /// Returns the bytes of the input that the caller must send after `out`.
     pub(crate) fn finish(self) -> &'i [u8] {
         self.input.get(self.run).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! The sink of a stream under repair: runs the encoder, and collects wire facts that events do not contain.
+//! Receives the events of a stream under repair, passes them to the encoder, and collects wire facts.
 //!
 //! Facts about the current block are stored in its `Verdict`. The repairer uses them to decide what happens to the
 //! block.
@@ -33,8 +33,8 @@ use crate::sse::Framer;
 use crate::sse::Item;
 use std::mem;
 
-/// Dialects whose encoders write a call only when it is complete. No part of such a call may pass before that, because
-/// a later rewrite would write the whole call again.
+/// Dialects whose encoders write a call only when it is complete. No part of such a call may pass through before the
+/// call is complete, because a later rewrite would write the whole call again.
 const WHOLE_CALLS: [&str; 1] = ["gemini"];
 
 /// Dialects whose clients run a call when its item is closed.
@@ -47,7 +47,7 @@ const PARSES_PARTIAL: [&str; 1] = ["anthropic"];
 /// Diagnostic codes that repair itself reports.
 const OWN: [Code; 2] = [Code::NOT_CARRIED, Code::REWRITTEN];
 
-/// The encoder for a dialect, and the facts about the current block.
+/// Receives the parser's events. Contains the encoder and the facts about the current block.
 #[derive(Debug)]
 pub(crate) struct RepairSink {
     pub(crate) context: EncodeContext,
@@ -57,7 +57,7 @@ pub(crate) struct RepairSink {
     pieces: PendingDeltas,
     /// Facts about the current block.
     pub(crate) block: Verdict,
-    /// The opening event that the encoder wrote for a response without an opening event.
+    /// The opening event that the encoder wrote for a response that lacks one.
     pub(crate) opening: Vec<u8>,
     /// Reasons that were already reported; each is reported once per stream.
     reported_reasons: Vec<&'static str>,
@@ -68,21 +68,24 @@ pub(crate) struct RepairSink {
     rejected: Option<u64>,
     /// True if the reason for rewriting the stream was reported, by repair or by another diagnostic.
     pub(crate) explained: bool,
-    /// True if the encoder's output is sent.
+    /// True if the encoder's output is sent instead of the original bytes.
     pub(crate) rendering: bool,
     /// The error that the upstream sent, if the policy continues after it.
     pub(crate) reported: Option<EndingError>,
+    /// Byte offset and ordinal of the current payload.
     pub(crate) position: (u64, u64),
-    /// The current payload, followed by its event name.
+    /// Data of the current payload.
     pub(crate) payload: Vec<u8>,
+    /// Event name of the current payload.
     event_name: Vec<u8>,
-    /// True if an event was received from the current payload.
+    /// True if the current payload produced an event that was not buffered.
     is_shown: bool,
+    /// Diagnostics that repair reported, and the number of the parser's diagnostics.
     pub(crate) lost: LossLog,
-    /// streamweld's own codes on which the policy raises.
+    /// Those codes in `OWN` that the policy raises as exceptions.
     raises: Vec<Code>,
-    /// A fault that stops the stream, because the output cannot be repaired. The parser removes the fault from this
-    /// field; `stopped` stays true afterwards.
+    /// An error that ends the stream, for example because the output cannot be repaired. The parser removes the error
+    /// from this field; `stopped` stays true afterwards.
     refusal: Option<Fault>,
     stopped: bool,
     /// Calls that are still open.
@@ -313,7 +316,7 @@ impl RepairSink {
         self.roleless.clear();
     }
 
-    /// Sends the encoder's output from now on.
+    /// Records that the encoder's output is sent from now on.
     pub(crate) fn render(&mut self) {
         self.rendering = true;
         self.wire_facts.forget_items();
@@ -347,7 +350,7 @@ impl RepairSink {
         started.is_some()
     }
 
-    /// Passes content that no event type can hold to the encoder.
+    /// Passes to the encoder content that no event type can represent.
     fn write_unmodelled(&mut self, content: &Unmodelled<'_>) {
         if self.stopped {
             return;
@@ -399,8 +402,8 @@ impl RepairSink {
         self.context.writer.bytes.split_off(start)
     }
 
-    /// Restores the payload of a block that the fast path recognized and did not buffer, so that an error can show the
-    /// payload.
+    /// Restores the payload of a block that the fast path recognized, because an error shows the payload. The fast path
+    /// does not store payloads.
     fn keep_payload(&mut self, block: &[u8]) {
         if self.payload.is_empty() {
             let mut keep = |item: Item<'_>| {
@@ -415,7 +418,7 @@ impl RepairSink {
         }
     }
 
-    /// Reports why the first rewritten block cannot pass, unless another diagnostic reports it. Returns a fault if the
+    /// Reports why the first rewritten block cannot pass, unless another diagnostic reports it. Returns an error if the
     /// policy raises this code.
     pub(crate) fn explain(&mut self, block: &[u8]) -> ParseResult {
         let first = !mem::replace(&mut self.explained, true);
@@ -433,12 +436,12 @@ impl RepairSink {
         self.report(Code::REWRITTEN, "held_too_long", blocks)
     }
 
-    /// Reports that an opening is inserted, and why.
+    /// Reports that an opening event is inserted before the block, and why.
     pub(crate) fn report_opening(&mut self, why: &'static str, block: &[u8]) -> ParseResult {
         self.report(Code::REWRITTEN, why, block)
     }
 
-    /// Reports an insertion or a drop for this reason, once per stream.
+    /// Reports that bytes were inserted or dropped for this reason, once per stream.
     pub(crate) fn report_once(&mut self, why: &'static str, block: &[u8]) -> ParseResult {
         if self.reported_reasons.contains(&why) {
             return Ok(());
@@ -447,8 +450,8 @@ impl RepairSink {
         self.report(Code::REWRITTEN, why, block)
     }
 
-    /// Reports the losses of the written events. If the policy raises an exception for losses, reports only the first
-    /// loss.
+    /// Reports the conversion losses since the last call. If the policy raises an exception for losses, only the first
+    /// loss is reported.
     pub(crate) fn report_losses(&mut self, block: &[u8]) -> ParseResult {
         while let Some(id) = self.context.losses.next() {
             let reported = self.report(Code::NOT_CARRIED, id, block);
@@ -489,8 +492,8 @@ impl RepairSink {
         Err(arrival.locate(Fault::of_code(code, detail)))
     }
 
-    /// Returns true if blocks must be held: a call is open and calls are written only when they are complete, or
-    /// clients would run a call that may not be complete yet.
+    /// Returns true if blocks must be held because of an open call. Either calls are written only when they are
+    /// complete, or clients would run a call that may not be complete yet.
     pub(crate) fn holds(&self) -> bool {
         if !self.closed_calls.is_empty() && RUNS_AT_CLOSE.contains(&self.context.source) {
             return true;
@@ -500,7 +503,7 @@ impl RepairSink {
         shows_whole && !self.calls.is_empty()
     }
 
-    /// Returns true if the encoder has not written a call that was sent between the pieces of another call.
+    /// Returns true if a received call has not been fully written because it must wait for another call.
     pub(crate) fn has_waiting_calls(&mut self) -> bool {
         let waits = |sink: &RepairSink| {
             let encoder = sink.encoder.as_ref();
@@ -533,7 +536,7 @@ impl RepairSink {
         }
     }
 
-    /// Discards the encoder's output for the block.
+    /// Discards the encoder's output for a block that passes unchanged.
     #[inline]
     pub(crate) fn forget(&mut self) {
         if let Some(encoder) = &mut self.encoder {
@@ -543,12 +546,12 @@ impl RepairSink {
         self.context.losses.forget();
     }
 
-    /// Stops writing, because the original end of the response passes through.
+    /// Ignores further events, because the original ending of the response passes through.
     pub(crate) fn rest(&mut self) {
         self.stopped = true;
     }
 
-    /// Marks blocks that contain only pieces of text as passed.
+    /// Records that blocks that contain only pieces of text have passed.
     #[inline]
     pub(crate) fn pass_pieces(&mut self) {
         if let Some(encoder) = &mut self.encoder {
@@ -557,14 +560,14 @@ impl RepairSink {
         self.context.passed.sequence = self.wire_facts.next();
     }
 
-    /// Records that all output so far has passed. `numbered`: the bytes contained payloads.
+    /// Records that all output so far has passed. `numbered`: whether the bytes contained payloads.
     pub(crate) fn pass(&mut self, numbered: bool) {
         self.forget();
         self.wire_facts.pass(&mut self.context.passed, numbered);
     }
 
-    /// Returns true if clients raise an exception for the upstream's error as it was sent. If not, marks the error for
-    /// rewriting.
+    /// Returns true if clients raise an exception for the upstream's error as it was sent. Otherwise, marks the block
+    /// as misread.
     pub(crate) fn keep_own_error(&mut self) -> bool {
         let is_own = own_error::is_own(self.context.source, &self.event_name, &self.payload);
         if !is_own {
@@ -584,8 +587,8 @@ impl RepairSink {
     }
 }
 
-/// Returns true if the event may pass after a rewritten block, provided that its own block is intact. Only for dialects
-/// without sequence numbers.
+/// Returns true if an event of this type may pass unchanged after a rewritten block. Always false for Messages and
+/// Responses, whose events contain indexes or sequence numbers.
 fn passes_after(dialect: &str, event: &Event<'_>) -> bool {
     match event {
         Event::TextStarted(_)

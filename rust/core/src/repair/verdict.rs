@@ -1,6 +1,4 @@
-//! Collects facts about the current block that determine whether it is sent unchanged.
-//!
-//! The repairer makes the actual decision.
+//! Stores facts about the current block. The repairer uses them to decide whether the block is sent unchanged.
 
 use crate::model::event::WireFact;
 use crate::model::fault::Fault;
@@ -10,11 +8,11 @@ use crate::model::fault::Fault;
 pub(crate) struct Verdict {
     /// True if clients of the dialect would misread the block.
     pub(crate) misread: bool,
-    /// The first reason for not passing the block unchanged, unless a diagnostic already reports the reason.
+    /// The first recorded reason why the block cannot pass unchanged.
     why: Option<&'static str>,
     /// True if a diagnostic already reports why the block cannot pass unchanged.
     mended: bool,
-    /// The event name that must be added for a payload in the block.
+    /// The event name to write into the block, because clients need it.
     pub(crate) name: Option<&'static str>,
     /// True if `object` must be added to the chunk in the block.
     pub(crate) untyped: bool,
@@ -24,7 +22,7 @@ pub(crate) struct Verdict {
     pub(crate) emptied: bool,
     /// True if the block produced an event.
     pub(crate) brought: bool,
-    /// True if the block produced only pieces of text and a sequence number.
+    /// True while the block has produced only pieces of text and sequence numbers.
     pub(crate) quiet: bool,
     /// True if every event in the block may pass after a rewritten block. Updated only while the stream is being
     /// rewritten.
@@ -52,24 +50,24 @@ impl Default for Verdict {
 }
 
 impl Verdict {
-    /// Marks the block as misread by clients, for this reason.
+    /// Records that clients would misread the block, and why. Only the first reason is kept.
     #[cold]
     pub(crate) fn mark_misread(&mut self, why: &'static str) {
         self.misread = true;
         self.why.get_or_insert(why);
     }
 
-    /// Marks the block as misread by clients, for a reason that a diagnostic already reports.
+    /// Records that clients would misread the block, for a reason that a diagnostic already reports.
     pub(crate) fn mend(&mut self) {
         (self.mended, self.misread) = (true, true);
     }
 
-    /// Returns why the block is rewritten, if no diagnostic reports the reason.
+    /// Returns the first recorded reason, or `None` if there is none or a diagnostic already reports it.
     pub(crate) fn reason(&self) -> Option<&'static str> {
         self.why.filter(|_| !self.mended)
     }
 
-    /// Records a wire fact that affects how clients interpret the payload. Returns false for other wire facts.
+    /// Records a wire fact that affects how clients interpret the block. Returns false for other wire facts.
     pub(crate) fn record_fact(&mut self, fact: WireFact<'_>) -> bool {
         match fact {
             WireFact::Misread(why) => self.mark_misread(why),

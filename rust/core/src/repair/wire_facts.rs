@@ -1,4 +1,4 @@
-//! Facts from the wire that events do not contain, stored until their block has passed through.
+//! Stores facts about the wire format, which events do not contain, until their blocks have passed through.
 
 use crate::encode::common::passed_through::PassedThrough;
 use crate::model::event::WireFact;
@@ -7,17 +7,17 @@ use crate::model::small_map::Set;
 /// The wire facts of one stream.
 #[derive(Debug, Default)]
 pub(crate) struct WireFacts {
-    /// Facts from blocks that have not passed yet.
+    /// Facts from blocks that have not passed through yet.
     queued: Vec<QueuedFact>,
-    /// Items that ended in blocks that have not passed yet.
+    /// Items that ended in blocks that have not passed through yet.
     items: Vec<(i64, String)>,
-    /// The response id from the event that opened the response.
+    /// The response id from the opening event. `None` without such an event; `Some(None)` if the event has no id.
     created: Option<Option<String>>,
-    /// Indexes of items that were opened without a part.
+    /// Indexes of items whose opening event did not start a part.
     announced: Set<i64>,
-    /// Choices for which a finish reason was sent.
+    /// Choices for which a finish reason was received.
     reasons: Set<i32>,
-    /// Number of token counts received, and how many of them have passed through.
+    /// Number of payloads with token counts that were received, and number of those that have passed through.
     counted: u64,
     counts_passed: u64,
     /// Sequence number of the latest event.
@@ -34,7 +34,8 @@ enum QueuedFact {
 }
 
 impl WireFacts {
-    /// Records that an item was opened without a part. Returns false if the item's index is already used.
+    /// Records that the item at `index` was opened without a part. Returns false if this was already recorded for the
+    /// index.
     pub(crate) fn announce(&mut self, index: i64) -> bool {
         self.queued.push(QueuedFact::Announced(index));
         self.announced.insert(index)
@@ -53,7 +54,7 @@ impl WireFacts {
         self.counted += 1;
     }
 
-    /// Records the remaining kinds of wire facts.
+    /// Records a fact that has no method of its own. Other facts are ignored.
     pub(crate) fn record_fact(&mut self, fact: WireFact<'_>) {
         match fact {
             WireFact::Choice(index) => self.queued.push(QueuedFact::Choice(index)),
@@ -65,7 +66,7 @@ impl WireFacts {
         }
     }
 
-    /// Records that an output item ended.
+    /// Stores the output item that ended at `index`, as it was sent.
     pub(crate) fn item(&mut self, index: i64, item: &str) {
         self.items.push((index, item.to_owned()));
     }
@@ -75,7 +76,7 @@ impl WireFacts {
         self.items.clear();
     }
 
-    /// Returns the sequence number of the current event.
+    /// Returns the sequence number of the latest event, or `None` if no event had one.
     pub(crate) fn number(&self) -> Option<i128> {
         self.sequence
     }
@@ -85,13 +86,14 @@ impl WireFacts {
         self.counts_passed > 0 && self.counts_passed == self.counted
     }
 
-    /// Returns the sequence number of the next event.
+    /// Returns the sequence number that the next event must have, or `None` if no event had one.
     #[inline]
     pub(crate) fn next(&self) -> Option<i128> {
         self.sequence.map(|number| number + 1)
     }
 
-    /// Records that the facts so far have passed through. `numbered`: the bytes contained payloads.
+    /// Moves the facts to `passed`, because their blocks have passed through. `numbered`: the blocks contained
+    /// payloads.
     pub(crate) fn pass(&mut self, passed: &mut PassedThrough, numbered: bool) {
         for one in self.queued.drain(..) {
             _ = match one {

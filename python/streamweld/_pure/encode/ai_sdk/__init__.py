@@ -1,1 +1,1 @@
-"""Encoders of the two stream protocols of the AI SDK."""
+"""Contains the encoders for the two stream protocols of the AI SDK."""

@@ -1,7 +1,7 @@
-"""Writes the content that both AI SDK protocols have in common: text and reasoning blocks, complete and incomplete
-calls, sources and files.
+"""Writes the content that both AI SDK protocols represent in the same way: text and reasoning blocks, complete and
+incomplete calls, and sources and files.
 
-The tool chunks, the opening and the ending differ, so the module of each protocol writes them.
+The tool chunks and the events that open and end a response differ, so the module of each protocol writes them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MEDIA_TYPES: Final = {"page_location": "application/pdf", "file_path": OCTETS}
 
 
 class AiSdk(SequentialAnswer):
-    """Writes blocks with generated ids. A call is written with the upstream's id."""
+    """Writes parts as blocks. A block of text or reasoning gets the source's block id or a generated id."""
 
     corrects = True  # `tool-call` and `tool-input-available` repeat the complete input and replace the streamed input
     runs_calls = True
@@ -46,7 +46,7 @@ class AiSdk(SequentialAnswer):
 
     def __init__(self, context: EncodeContext) -> None:
         super().__init__(context)
-        self._cut: list[ToolCall] = []  # calls that were started and are not complete
+        self._cut: list[ToolCall] = []  # calls that were started but are incomplete
 
     def frame(self, kind: str, **fields: str | None) -> None:
         """Write one part or chunk. The fields are already JSON."""
@@ -56,7 +56,7 @@ class AiSdk(SequentialAnswer):
 
     @abstractmethod
     def call_start(self, call_id: str, name: str, executed: str | None) -> None:
-        """Write the start of a call's input. `executed`: JSON, or None."""
+        """Write the start of a call's input. `executed`: the JSON value of `providerExecuted`, or None to omit it."""
 
     @abstractmethod
     def call_delta(self, call_id: str, text: str) -> None:
@@ -72,7 +72,7 @@ class AiSdk(SequentialAnswer):
 
     @abstractmethod
     def call_refused(self, call: ToolCall, reason: str) -> None:
-        """Write a call whose arguments are not an object."""
+        """Write a call that clients must not run, because it is invalid or incomplete."""
 
     @abstractmethod
     def write_result(self, result: ToolResult, call: ToolCall) -> None:
@@ -128,7 +128,7 @@ class AiSdk(SequentialAnswer):
         return provider_metadata(self.context, done) is not None
 
     def _hung(self, block: Block) -> str | None:
-        """Return the metadata of a finished part the first time, then `None`."""
+        """Return the metadata in a part's closing event, once. Later calls for the same part return None."""
         done = block.done
         if done is None or block.metadata_written:
             return None
@@ -174,8 +174,8 @@ class AiSdk(SequentialAnswer):
         return arguments_of(call) or ("{}" if call.state == "empty" else "")
 
     def refuse_cut(self, reason: str) -> None:
-        """Report incomplete calls in a complete response. Clients must treat them as invalid, unless a limit truncated
-        them.
+        """Write incomplete calls of a complete response as invalid. If a limit truncated the response, the finish
+        reason already shows that the calls are incomplete.
         """
         if reason not in _CUTTING:
             for call in self._cut:

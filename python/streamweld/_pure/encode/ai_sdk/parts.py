@@ -27,7 +27,7 @@ _DAY: Final = 86_400
 
 
 class AiSdkParts(AiSdk):
-    """Writes `stream-start`, parts, `finish`."""
+    """Writes `stream-start`, the parts, and `finish`."""
 
     target = "ai-sdk-parts"
 
@@ -125,7 +125,7 @@ class AiSdkParts(AiSdk):
         )
 
     def write_file(self, file: File) -> None:
-        # The V4 form, which @ai-sdk/gateway reads. V3 has no form for a URL.
+        # This is the form of specification V4, which @ai-sdk/gateway reads. V3 has no form for a URL.
         if file.data is not None:
             data = members(type='"data"', data=quoted(file.data))
         else:

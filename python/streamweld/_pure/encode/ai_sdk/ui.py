@@ -1,4 +1,4 @@
-"""Writes the UI message stream of the AI SDK, version 1, which `useChat` reads: one step, ended by `[DONE]`.
+"""Writes the UI message stream of the AI SDK, version 1, which `useChat` reads. It has one step and ends with `[DONE]`.
 
 The schema is strict: clients reject chunks with unknown members.
 """
@@ -21,7 +21,7 @@ __all__ = ["AiSdkUi"]
 
 
 class AiSdkUi(AiSdk):
-    """Writes `start`, `start-step`, chunks, `finish-step`, `finish`, `[DONE]`."""
+    """Writes `start`, `start-step`, the chunks, `finish-step`, `finish`, and `[DONE]`."""
 
     target = "ai-sdk-ui"
 
@@ -60,7 +60,7 @@ class AiSdkUi(AiSdk):
         self.context.frames.done()
 
     def broken_off(self, block: Block) -> None:
-        """Leave the block open, because the client's state shows open parts as incomplete."""
+        """Leave the block open, because a part that stays open is incomplete in the client's state."""
 
     # Calls
 
@@ -71,7 +71,7 @@ class AiSdkUi(AiSdk):
         self.frame("tool-input-delta", toolCallId=quoted(call_id), inputTextDelta=quoted(text))
 
     def call_end(self, call_id: str) -> None:
-        """Write nothing: `tool-input-available` ends the input."""
+        """Write nothing, because `tool-input-available` ends the input."""
 
     def call_whole(self, call: ToolCall, text: str, metadata: str | None) -> None:
         self.frame(
@@ -127,7 +127,7 @@ class AiSdkUi(AiSdk):
 
 
 def _usage(counts: Counts) -> str:
-    """Return the usage as `LanguageModelUsage`, which applications expect here."""
+    """Return the usage object in the form `LanguageModelUsage`, which applications expect here."""
     fresh = plain = None
     if counts.input is not None and (counts.cached is not None or counts.cache_write is not None):
         fresh = max(0, counts.input - (counts.cached or 0) - (counts.cache_write or 0))

@@ -1,9 +1,9 @@
 """Writes Chat Completions chunks: choices with their indexes, deltas as they arrive, and finish reasons and usage at
 the end.
 
-Written deltas cannot be retracted. If a close contradicts the written arguments of a call, the stream ends with an
-error; if a close corrects text, a loss is recorded. An unfinished response ends with `data: {"error":…}` and without
-`[DONE]`.
+Written deltas cannot be retracted. If the final event of a call contradicts arguments that were already written, the
+stream ends with an error. If a final text contradicts text that was already written, a loss is recorded. An incomplete
+response ends with `data: {"error":…}` and without `[DONE]`. `calls` decides when a call is written.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Chat:
         self._written_texts: dict[int, WrittenText] = {}  # text written so far for each open part
         self._carriers: dict[int, int] = {}  # number of reasoning carriers per choice
         self._citations: dict[int, list[str]] = {}
-        self._pages: dict[int, list[Source]] = {}  # pages cited without a position, per choice
+        self._pages: dict[int, list[Source]] = {}  # pages cited without a position, by choice
         self._length: dict[int, int] = {}  # length of the closed text parts per choice, in characters
         self._has_logprobs: set[int] = set()  # open parts whose log probabilities were written
         self._native: dict[int, str] = {}  # the source's own finish reasons, if the written words are less specific
@@ -135,12 +135,12 @@ class Chat:
         unwritten = [index for index in sorted(self._finished) if index not in self._context.passed.finished]
         self._head.begin_finish()
         for index in unwritten:
-            # All citations are in one chunk, because openai-python raises at a second list and openai-node keeps only
-            # the last list.
+            # All citations are in one chunk, because openai-python raises an exception for a second list and
+            # openai-node keeps only the last list.
             cited = self._cited(index)
             if cited and index not in self._context.passed.choices:
                 self._chunk(index, f'{{"annotations":[{",".join(cited)}]}}')
-            # Clients that read `choices[0]` of every chunk fail at a chunk that has only token counts.
+            # Clients that read `choices[0]` of every chunk fail if a chunk has only token counts.
             is_with_usage = index == unwritten[-1] and usage is not None and self._head.usage_has_choice
             if is_with_usage:
                 self._head.begin_usage(alone=False)
@@ -158,7 +158,10 @@ class Chat:
         self._choice(choice)
 
     def write_unmodelled(self, content: Unmodelled) -> None:
-        """Record what no event contains about the source's own chunks."""
+        """Record what the source's own chunks contain beyond the events.
+
+        Reasoning entries without text are written at once.
+        """
         if isinstance(content, ChunkFacts):
             self._head.record(content)
         elif isinstance(content, ReasoningFacts):
@@ -225,8 +228,8 @@ class Chat:
                 self._text_chunk(event.choice, delta, found.tokens)
 
     def _has_place_for_metadata(self, event: Event) -> bool:
-        """Return True if all of the event's metadata can be written, that is, if it consists only of log
-        probabilities, or of members of the source's own chunk.
+        """Return True if all of the event's metadata can be written. It must consist only of log probabilities, or of
+        members of the source's own chunk.
         """
         if self._context.passed.own:
             return self._head.has_all(getattr(event, "provider_metadata", None) or ())
@@ -254,7 +257,7 @@ class Chat:
         self._choice(event.choice)
         found = read_logprobs(self._context.source, _TARGET, event.provider_metadata)
         if found is not None and event.part not in self._has_logprobs:
-            self._text_chunk(event.choice, "{}", found.tokens)  # they arrived only with the close
+            self._text_chunk(event.choice, "{}", found.tokens)  # they arrived only in the closing event
         self._has_logprobs.discard(event.part)
         reported = self._written_texts.get(event.part, WrittenText()).text()
         length = len(event.text) if event.text.startswith(reported) else len(reported)
@@ -266,7 +269,7 @@ class Chat:
         for annotation in event.annotations:
             citation = read_citation(annotation, None if is_message else length)
             if citation is None or citation.start is None or citation.end is None:
-                # All clients expect a position in the text; @ai-sdk/openai rejects the stream if it is missing.
+                # All clients expect a position in the text. @ai-sdk/openai rejects the stream without one.
                 self._context.losses.note("sources")
             else:
                 self._citations.setdefault(event.choice, []).append(_citation(citation.shifted(start)))
@@ -307,7 +310,7 @@ class Chat:
     def _cited(self, index: int) -> list[str]:
         """Return all citations of a choice.
 
-        Citations without a position follow the text, as an empty range at its end.
+        Citations without a position get an empty range at the end of the text.
         """
         end = self._length.get(index, 0)
         pages = [Citation(source.url or "", source.title, end, end) for source in self._pages.get(index, [])]
@@ -316,7 +319,7 @@ class Chat:
     # Calls
 
     def has_waiting_calls(self) -> bool:
-        """Return True if a call that was received is not completely written, because another call comes first."""
+        """Return True if a received call has not been fully written because it must wait for another call."""
         return any(calls.has_unwritten for calls in self._choices.values())
 
     def _call_started(self, event: ToolCallStarted) -> None:
@@ -387,7 +390,7 @@ class Chat:
         return self._sent[index] or finish_word(_TARGET, reason)
 
     def _usage_object(self) -> str | None:
-        """Return the usage to write: the values as sent if the source has this dialect, otherwise from the counts."""
+        """Return the usage object: as sent if the source has this dialect, otherwise built from the counts."""
         if self._usage is None or not self._context.include_usage or self._context.passed.counted:
             return None
         counts = neutral(self._usage, self._context.source)

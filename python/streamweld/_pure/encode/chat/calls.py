@@ -1,5 +1,4 @@
-"""Writes the tool calls of one choice as elements of `delta.tool_calls`, one call after another, and detects a close
-that contradicts them.
+"""Writes the tool calls of one choice as elements of `delta.tool_calls`, one call after another.
 
 openai-python parses the arguments of a call as soon as an element of another call arrives. So a call is written only
 when the arguments of the call before it are complete: they are one JSON object, or the call has ended. Until then, the
@@ -31,14 +30,14 @@ _BLANK: Final = " \t\r\n"
 class _State(Enum):
     """How much of a call has been written. A call moves through these states from top to bottom, and may skip some."""
 
-    HELD = auto()  # nothing; the call can be written only when it is closed
-    LATE = auto()  # nothing; the call can be written only when its arguments are complete
-    WAITING = auto()  # nothing; the call waits for its turn
-    BEGUN = auto()  # its id, its name and `written_text`
-    RESET = auto()  # as BEGUN, but the text was retracted; the close shows whether the arguments changed
-    CUT = auto()  # everything that was sent; no other call is written before the finish reason
-    ENDED = auto()  # everything except the text in `waits`
-    WHOLE = auto()  # nothing; the call is complete and waits for its turn
+    HELD = auto()  # nothing was written; the call can be written only once it is complete
+    LATE = auto()  # nothing was written; the call can be written only once its arguments are complete
+    WAITING = auto()  # nothing was written; the call waits for its turn
+    BEGUN = auto()  # the id, the name, and `written_text` were written
+    RESET = auto()  # like BEGUN, but the upstream reset the arguments; only those in the final event are valid
+    CUT = auto()  # everything received was written; no other call is written before the finish reason
+    ENDED = auto()  # everything except the text in `waits` was written, and the call has ended
+    WHOLE = auto()  # nothing was written; the call is complete and waits for its turn
 
 
 class _Call:
@@ -50,15 +49,15 @@ class _Call:
         self.state = state
         self.call_id = call_id
         self.name = name
-        self.custom = custom  # the call has free-form text, which only clients of this dialect can read
-        self.index = index  # as the source sent it; once the call has begun, as written
+        self.custom = custom  # whether the text is free-form, which only clients of this dialect can read
+        self.index = index  # the index that the source sent; once the call has begun, the index that was written
         self.written_text = WrittenText()
         self.waits: list[str] = []  # text that has not been written yet
-        self._json: Automaton | None = None  # JSON state of the checked pieces of the text
+        self._json: Automaton | None = None  # state of the JSON parser after the checked pieces of the text
         self._unchecked: list[str] = []
 
     def receive(self, text: str, *, waits: bool) -> None:
-        """Record a piece that is written now or, if it `waits`, later."""
+        """Record a piece that is written now. If `waits` is true, it is written later."""
         self._unchecked.append(text)
         if waits:
             self.waits.append(text)
@@ -72,10 +71,10 @@ class _Call:
         return text
 
     def gives_way(self) -> bool:
-        """Return True if another call can be written now: clients have received all arguments of this call, or its text
-        is free-form.
+        """Return True if another call can be written now.
 
-        Free-form text has no end of its own, and clients do not parse it.
+        Either clients have received all arguments of this call, or its text is free-form. Free-form text has no end of
+        its own, and clients do not parse it.
         """
         return self.custom or (self.state is not _State.RESET and self.is_object())
 
@@ -90,7 +89,7 @@ class _Call:
 
 
 class Calls:
-    """The calls of one choice."""
+    """Writes the calls of one choice, one after another."""
 
     __slots__ = (
         "_calls",
@@ -108,10 +107,10 @@ class Calls:
 
     def __init__(self, context: EncodeContext) -> None:
         self._context = context
-        self._calls: dict[int, _Call] = {}  # calls by part, until they are completely written
-        self._current: int | None = None  # the call that was written last, until it ends
-        # Heap of the calls that have not begun, by part number, that is, in the order of their first fragments. A
-        # removed call stays in the heap until it is the first in the heap.
+        self._calls: dict[int, _Call] = {}  # calls by part number, until they are completely written
+        self._current: int | None = None  # the call whose element was written last, until the call ends
+        # Heap of the part numbers of the calls that have not begun. They follow the order of the calls' first
+        # fragments. The number of a removed call stays in the heap until it is the smallest.
         self._turns: list[int] = []
         self._late: list[int] = []  # heap of calls that have begun and whose text waits for another call
         self._indexes: set[int] = set()
@@ -119,12 +118,12 @@ class Calls:
         self.written = 0
         self._unanswered: set[str] = set()  # ids of the written calls for which the stream contains no result
         self.contradicted = False
-        # True if a truncated call was written without arguments (see `is_empty_cut`).
+        # True if a call was written without arguments although its arguments may be missing.
         self.has_empty_cut_call = False
 
     @property
     def has_unanswered(self) -> bool:
-        """True if the client must run a call that was written, because the stream contains no result for it."""
+        """True if a written call has no result in the stream, so that the client must run the call."""
         return bool(self._unanswered)
 
     @property
@@ -167,7 +166,7 @@ class Calls:
         return elements
 
     def retracted(self, part: int) -> list[str]:
-        """Remove a call that was retracted."""
+        """Remove a call that was retracted, and return the calls that waited for it."""
         self._calls.pop(part, None)
         return self._go_on()
 
@@ -204,9 +203,9 @@ class Calls:
         return [_piece(call, event.arguments), *self._go_on()]
 
     def whole(self, call: ToolCall) -> list[str]:
-        """Return the part of the call that has not been written yet, and the calls whose turn it is now.
+        """Return the rest of a call that has ended, and the calls whose turn it is now.
 
-        Set `contradicted` if the call contradicts the text that was already written.
+        Sets `contradicted` if the final event contradicts what was already written.
         """
         self._context.takes(call.call_id)
         begun = self._calls.get(call.part)
@@ -235,14 +234,14 @@ class Calls:
         return self._end(call.part, begun, rest or "")
 
     def finished(self) -> list[str]:
-        """Return the calls that waited for a truncated call. After an error, they are not written."""
+        """Return the calls that waited for a truncated call. If the stream ends with an error, they are not written."""
         if self._current is not None and self._calls[self._current].state is _State.CUT:
             del self._calls[self._current]
             self._current = None
         return self._go_on()
 
     def _end(self, part: int, call: _Call, rest: str) -> list[str]:
-        """Write the rest of a call, or store the rest until the call that is being written gives way."""
+        """Return the rest of a call, or store the rest if another call must be completed first."""
         is_current = self._current == part
         if not is_current and _is_empty_end(call, rest):
             rest = ""
@@ -256,7 +255,7 @@ class Calls:
         return ([_piece(call, rest)] if rest else []) + self._go_on()
 
     def _at_once(self, call: ToolCall) -> list[str]:
-        """Write a call that has not begun, as soon as no other call has to be written first."""
+        """Return a whole call that has not begun, or queue it until no other call has to be written first."""
         if not self._is_written(call):
             self._calls.pop(call.part, None)
             return self._go_on()
@@ -301,7 +300,7 @@ class Calls:
         return heap[0] if heap else None
 
     def _keep_late(self, part: int, call: _Call) -> None:
-        """Record that, from now on, the text of a call that has begun waits."""
+        """Record that the text of a call that has begun waits from now on."""
         if not call.waits:
             heappush(self._late, part)
 
@@ -311,7 +310,7 @@ class Calls:
         return call is None or call.gives_way()
 
     def _go_on(self) -> list[str]:
-        """Write the waiting text and calls in order, until a call that is being written does not give way."""
+        """Return the waiting text and calls in order, as long as the current call does not block them."""
         elements: list[str] = []
         while self.has_unwritten and self._is_free():
             part = self._late_call()
@@ -351,7 +350,7 @@ class Calls:
 
 
 def _is_empty_end(call: _Call, text: str) -> bool:
-    """Return True if the text adds nothing to the complete arguments of a call."""
+    """Return True if `text` is blank and the arguments are already a complete object."""
     return not text.strip(_BLANK) and not call.custom and call.is_object()
 
 

@@ -1,4 +1,4 @@
-"""The members that every Chat chunk has before its choices."""
+"""Writes the members that every Chat chunk has before its choices."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["ChunkHead"]
 
 _UNKNOWN_MODEL: Final = "unknown"
-# Members of a chunk above this size are written only once, in bytes. One chunk may be rewritten as many.
+# Size, in bytes, above which the unknown members of a chunk are written only once. One chunk may be rewritten as many.
 _MOST: Final = 4096
 
 
 class ChunkHead:
-    """The members before `choices`."""
+    """Writes the members before `choices`, and stores the unknown members of the source's chunks."""
 
     def __init__(self, context: EncodeContext) -> None:
         self._context = context
@@ -40,7 +40,7 @@ class ChunkHead:
         self.usage_has_choice = False  # whether the last token counts came in a chunk with a choice
 
     def begin(self, started: ResponseStarted) -> None:
-        """Record the start of the response."""
+        """Record the opening event of the response. Only the first one counts."""
         self._started = self._started or started
 
     def record(self, chunk: ChunkFacts) -> None:
@@ -54,7 +54,10 @@ class ChunkHead:
             self.usage_has_choice = chunk.has_choice
 
     def has_all(self, names: Iterable[str]) -> bool:
-        """Return True if all members of an event's metadata are written with the chunk."""
+        """Return True if the source's current chunk contains all members of an event's metadata.
+
+        These members are written with the chunk.
+        """
         return self._names.issuperset(names)
 
     def begin_finish(self) -> None:
@@ -64,14 +67,14 @@ class ChunkHead:
     def begin_usage(self, *, alone: bool) -> None:
         """Make the next chunk also repeat the members of the source's chunk with the token counts.
 
-        `alone`: it repeats only those.
+        `alone`: whether the next chunk repeats only those.
         """
         usage_members, self._usage_members = self._usage_members, {}
         kept = {} if alone else {name: raw for name, raw in self._members.items() if name not in usage_members}
         self._members = kept | usage_members
 
     def text(self) -> str:
-        """Return a chunk up to its choices."""
+        """Return the beginning of a chunk, up to its choices."""
         if not self._start:
             started = self._started or ResponseStarted()
             if self._context.passed.own:

@@ -1,4 +1,4 @@
-"""The members in which a source of the same dialect sends reasoning, so that it stays in these members."""
+"""Records in which members a source of the same dialect sends reasoning, so that it is written in these members."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ if TYPE_CHECKING:
 
 __all__ = ["OwnReasoning", "written_delta"]
 
-_DEFAULT: Final = ("reasoning_content",)  # the member of reasoning that the source does not name
+_DEFAULT: Final = ("reasoning_content",)  # the member for reasoning if the source has not used one
 _LAST: Final = 2**63 - 1
 
 
 class OwnReasoning:
-    """The reasoning of one choice."""
+    """Records the reasoning members of one choice."""
 
     __slots__ = ("_details", "_fields", "_next_index", "has_details")
 
     def __init__(self) -> None:
         self._fields: tuple[str, ...] = ()  # members that contain the text
         self._details: str | None = None  # entries of `reasoning_details` that are written with the next text
-        self._next_index = 0  # index of the next entry that has none
-        # Whether there were `reasoning_details`, which contain signatures and encrypted content.
+        self._next_index = 0  # index for the next entry that has no index
+        # True if the source sent `reasoning_details`, which contain signatures and encrypted content.
         self.has_details = False
 
     def record(self, facts: ReasoningFacts) -> str | None:
-        """Record the reasoning of a delta.
+        """Record the reasoning members of a delta.
 
-        Return the delta that can be written now, if no event with the text follows.
+        Returns a delta that can be written now, or None if an event with the text follows.
         """
         if facts.fields is not None:
             self._fields = facts.fields
@@ -52,7 +52,7 @@ class OwnReasoning:
         return written_delta(fields, text, details)
 
     def _indexed(self, entries: str) -> str:
-        """Return the entries, each with an index: openai-python raises at an entry without one."""
+        """Return the entries, each with an index. openai-python raises an exception for an entry without one."""
         listed: object = loads_raw(entries)
         indexed: list[Any] = []
         for entry in listed if is_array(listed) else []:
@@ -70,7 +70,7 @@ class OwnReasoning:
 
 
 def written_delta(fields: tuple[str, ...], text: str, details: str | None = None) -> str:
-    """Return a delta with a text in several members, and the entries of `reasoning_details`."""
+    """Return a delta with the text in each of `fields`, and with the entries of `reasoning_details`."""
     members = [f"{quoted(field)}:{quoted(text)}" for field in fields]
     if details is not None:
         members.append(f'"reasoning_details":{details}')

@@ -1,5 +1,5 @@
-"""Opaque carriers: signatures and encrypted reasoning, which only their provider can use, encoded as text that clients
-of another dialect send back.
+"""Encodes signatures and encrypted reasoning as opaque text (a carrier) that clients of another dialect send back. Only
+the provider that created these values can use them.
 
 The text is the base64 form of a JSON object that begins with `{"streamweld":1`; `history/passes/carriers.py` decodes
 it. The carrier contains all of the reasoning, because clients may change or drop the text next to it. The carrier for
@@ -29,7 +29,7 @@ _NO_METADATA: Final[Mapping[str, Any]] = {}
 
 
 class Carriers:
-    """The carriers of one stream."""
+    """Creates the carriers of one stream."""
 
     __slots__ = ("_ends", "_made", "_target")
 
@@ -39,7 +39,9 @@ class Carriers:
         self._ends: dict[int, int] = {}  # choice -> number of characters in its text so far
 
     def carried(self, source: str, event: Event) -> list[Event] | None:
-        """Return the replacement for an event with data that only its provider can use; None for any other event."""
+        """Return the events to write instead of an event with data that only its provider can use, or None for any
+        other event.
+        """
         if isinstance(event, ReasoningDone):
             carrier = _of_reasoning(source, event)
             return None if carrier is None else [self._reasoning(event, carrier)]
@@ -62,7 +64,7 @@ class Carriers:
         return [*self._alone(event.choice, carrier), _bare(event) if len(metadata) == 1 else event]
 
     def _alone(self, choice: int, carrier: str) -> list[Event]:
-        """Return the events for a reasoning part that consists only of the carrier."""
+        """Return the events of a reasoning part that consists only of the carrier."""
         self._made += 1
         part = _LAST_PART - self._made
         bare = ReasoningDone(part, "", "summary", choice=choice)

@@ -26,16 +26,17 @@ class Citation:
     end: int | None
 
     def shifted(self, start: int) -> Citation:
-        """Return the citation with its position in a longer text that contains the original text from `start` on."""
+        """Return the citation with its position in a longer text, in which the cited text begins at `start`."""
         if self.start is None or self.end is None:
             return self
         return replace(self, start=self.start + start, end=self.end + start)
 
 
 def read_citation(annotation: Any, length: int | None = None) -> Citation | None:
-    """Return an annotation's citation if it cites a page.
+    """Return the citation in an annotation, or None if the annotation does not cite a page.
 
-    `length`: the number of characters of the text, or None if a citation without a position cannot be placed.
+    `length`: the number of characters of the text, or None if the target has no place for a citation without a
+    position.
     """
     if not is_object(annotation):
         return None

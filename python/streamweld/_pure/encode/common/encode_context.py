@@ -1,8 +1,7 @@
-"""The state that every encoder works with: the writer, ids, losses, options, and facts about the source.
+"""The state that every encoder works with: the writer, ids, losses, the caller's options, and facts about the response.
 
-This module also contains the checks of tool calls that all encoders use.
-
-It contains no dialect rules. `source` is known when the first event arrives.
+Also contains the checks of tool calls that all encoders use. Does not depend on any dialect. `source` is known when the
+first event arrives.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ class EncodeContext:
     custom: bool = False
     provider_executed: bool = False
     cut: bool = False  # the input was truncated, so the current events close parts that were still open
-    # Set by the encoder if text that was already written turned out to be wrong, so that the error ending is written.
+    # True once the upstream contradicted what was already written, so that the ending with the error is written.
     broken: bool = False
     taken: set[str] = field(default_factory=set[str])  # ids of the calls of this response
     # Choices with a truncated call that the client would have to run.
@@ -89,21 +88,21 @@ class EncodeContext:
     def takes(self, call_id: str) -> bool:
         """Register the id of a call.
 
-        Return False if the id is already in use; the call then gets another id once it is complete.
+        Returns False if the id is already in use. The call is then written with another id once it is complete.
         """
         is_new = call_id not in self.taken
         self.taken.add(call_id)
         return is_new and call_id not in self.known_call_ids
 
     def opens(self, call: ToolCallStarted) -> bool:
-        """Return True if the call can be written before it is complete."""
+        """Register the id of a call. Return True if the call may be written before it is complete."""
         if call.call_id is None:
             return False
         return self.takes(call.call_id) and bool(call.call_id and call.name) and not self.hold_arguments
 
 
 def is_whole(call: ToolCall) -> bool:
-    """Return True if the call is final and its arguments are either usable or were rejected by the application."""
+    """Return True if the call is complete and either has valid arguments or was rejected by the application."""
     return call.state in ("complete", "empty") or call.reason == "refused"
 
 
@@ -119,17 +118,17 @@ def is_empty_cut(call: ToolCall) -> bool:
 def arguments_of(call: ToolCall) -> str:
     """Return the arguments as text.
 
-    If more than one value was sent, return all of the text, because the first value alone would look valid.
+    For an invalid call, return everything that was sent, because the first of several values alone would look like
+    valid arguments.
     """
     return call.arguments if call.state != "invalid" or call.raw_arguments is None else call.raw_arguments
 
 
 def final_text(written: str, call: ToolCall) -> str:
-    """Return the final arguments of a call whose deltas wrote `written`.
+    """Return the complete arguments of a call. `written`: the part of them that has already been written.
 
-    For an invalid call, return everything that was sent as arguments.
-
-    A complete call without arguments gets an empty object.
+    For an invalid call, return everything that was sent as arguments. If a complete call has only blank arguments, `{}`
+    is appended to `written`.
     """
     if not is_whole(call):
         return arguments_of(call)
@@ -179,8 +178,8 @@ class OpensChoices(Protocol):
 
 @runtime_checkable
 class WritesCallsInTurn(Protocol):
-    """Encoder for a dialect whose calls are written one after another, although sources interleave them."""
+    """Encoder for a dialect whose calls are written one after another, although sources may interleave them."""
 
     def has_waiting_calls(self) -> bool:
-        """Return True if a call that was received is not completely written, because another call comes first."""
+        """Return True if a received call has not been fully written because it must wait for another call."""
         ...

@@ -1,4 +1,4 @@
-"""Unknown members of the source's own objects, which an encoder for the same dialect writes as they were sent."""
+"""Writes unknown members of the source's own objects, which an encoder for the same dialect keeps as they were sent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ def joined(start: str, extra: Raw) -> str:
 
 
 def writable(members: Mapping[str, str]) -> Raw:
-    """Return a copy with names that UTF-8 can represent. A repeated name has the position of its last value."""
+    """Return a copy of the members in which every name can be encoded as UTF-8. The last of several equal names is
+    kept.
+    """
     copied: Raw = {}
     for name, raw in members.items():
         name_as_utf8 = replace_lone_surrogates(name)
@@ -31,5 +33,5 @@ def writable(members: Mapping[str, str]) -> Raw:
 
 
 def size(extra: Raw) -> int:
-    """Return the size of the members, in bytes."""
+    """Return the size of the names and values, in bytes."""
     return sum([len(name.encode()) + len(raw.encode()) for name, raw in extra.items()])

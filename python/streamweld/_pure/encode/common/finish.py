@@ -1,4 +1,5 @@
-"""How a response ends: with the target's word for the finish reason, or with an error for the target's client.
+"""Determines how a response ends: with the target's word for the finish reason, or with an error for the target's
+client.
 
 The words and messages are in `_spec/conversions.json`; the encoders decide where to write them.
 """
@@ -32,7 +33,7 @@ _CLOSED: Final = frozenset({"ai-sdk-parts", "ai-sdk-ui"})
 @dataclass(frozen=True, slots=True)
 class Fault:
     """An error for the client, created from an exception class in `streamweld.errors` or from one of streamweld's own
-    endings. It does not contain any data from the payload.
+    endings. The message contains data of the payload only if the upstream sent the error.
     """
 
     name: str
@@ -45,7 +46,7 @@ class Fault:
     """
 
     def keep_sent(self, payload: bytes) -> Fault:
-        """Store the payload that contained the upstream error."""
+        """Store the payload that contained the upstream error, unless it only repeats the message."""
         text = payload.decode("utf-8", "replace")
         return replace(self, sent=text if text and text != self.message else None)
 
@@ -56,7 +57,7 @@ class Fault:
 
     @property
     def is_cut(self) -> bool:
-        """True if the only fault is that the input ended early.
+        """True if the only error is that the input ended too early.
 
         Some targets have a separate ending for this case.
         """
@@ -65,39 +66,36 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of the source. An error or an incomplete response is never written as a success."""
+    """How the source ended. An error or an incomplete response is never written as a success."""
 
     completeness: Completeness
     fault: Fault | None
 
 
 def fault_of(name: str, message: str = "", kind: str | None = None, code: str | None = None) -> Fault:
-    """Create the error for a class name.
+    """Create the error for the name of an exception class or of one of streamweld's own endings.
 
-    If the upstream sent an error, `message`, `kind` and `code` are those of that error.
+    If the upstream sent an error, `message`, `kind`, and `code` are those of that error.
     """
     known: Sequence[str] = _FACTS["faults"].get(name) or _FACTS["faults"]["StreamError"]
     return Fault(name, message or known[1], kind or _FACTS["error_type"], code or known[0])
 
 
 def ending_fault(fault: StreamError) -> Fault:
-    """Create the error for an exception."""
+    """Return the error that the client receives for this exception."""
     if isinstance(fault, UpstreamError):
         return fault_of("UpstreamError", fault.message, fault.kind, fault.code)
     return fault_of(type(fault).__name__)
 
 
 def finish_word(target: str, reason: str) -> str | None:
-    """Return the target's finish word, or None if the response can only end as incomplete."""
+    """Return the target's word for a normalized reason, or None if the target can only end as incomplete."""
     word: str | None = _FACTS["finish"][target][reason]
     return word
 
 
 def sent_word(target: str, finished: Finished) -> str | None:
-    """Return the source's own finish word if the target can write it.
-
-    The word states why the response is incomplete.
-    """
+    """Return the source's own finish word if the target can write it, otherwise None."""
     raw = finished.raw_reason
     kept = raw in _FACTS["finish_own"].get(target, ()) or finished.finish_reason in _FACTS["finish_raw"].get(target, ())
     return raw if kept else None
@@ -105,7 +103,7 @@ def sent_word(target: str, finished: Finished) -> str | None:
 
 def own_word(dialect: str, finished: Finished) -> str | None:
     """Return the finish reason exactly as sent, if the source has the same dialect and the reason still fits the
-    response.
+    response. An unknown word is kept if clients accept any word.
     """
     raw = finished.raw_reason
     unknown = None if dialect in _CLOSED else "other"
@@ -120,5 +118,5 @@ def _is_accepted(dialect: str, word: str | None) -> bool:
 
 
 def finish_is_lost(target: str, reason: str) -> bool:
-    """Return True if the word is less specific than the reason."""
+    """Return True if the target's word is less specific than the reason."""
     return reason in _FACTS["finish_lost"][target]

@@ -1,9 +1,9 @@
-"""Holds tool calls that the server may run itself, until it is known whether the server runs them.
+"""Holds tool calls until it is known whether the server runs them itself.
 
 A Responses stream may contain a `function_call` together with its `function_call_output`. A client that receives such a
 call in another dialect would run it again. Therefore, each call waits until its result arrives, or until a part of
-another kind or the end of the response shows that the client has to run it. Whatever follows a held call and concerns
-a call waits behind it, so that the order stays the same. The parser's limits also limit how much waits.
+another kind or the end of the response shows that the client has to run it. Later events of calls and tool results also
+wait, so that the order stays the same. The parser's limits also limit how much waits.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 __all__ = ["HeldCalls", "Opening", "holds"]
 
-Opening: TypeAlias = tuple[bool, bool]  # for the start of a call: custom, and executed by the provider
+Opening: TypeAlias = tuple[bool, bool]  # whether a started call is custom, and whether the provider runs it
 _NOT_OPENING: Final = (False, False)
 
 
 def holds(source: str | None) -> bool:
-    """Return whether the server of the source may send the result of a call that looks like a call for the client."""
+    """Return True if the source may also send the result of a call that looks like a call for the client."""
     return source == "responses"
 
 
@@ -51,21 +51,22 @@ class _Pieces(NamedTuple):
 
 
 class HeldCalls:
-    """The held calls of one stream, and the calls that the server ran."""
+    """Stores the held events of one stream, and which calls the server ran."""
 
     __slots__ = ("_events", "_executed", "_parts", "_undecided")
 
     def __init__(self) -> None:
         self._events: list[tuple[Event | _Pieces, Opening]] = []
-        self._undecided: dict[int, str] = {}  # waiting calls without a result: part -> call id
+        self._undecided: dict[int, str] = {}  # held calls without a result: part number -> call id
         # Call id -> heap of negated part numbers. Entries that no longer agree with `_undecided` are skipped.
         self._parts: dict[str, list[int]] = {}
-        self._executed: set[int] = set()  # parts of the calls that the server ran
+        self._executed: set[int] = set()  # part numbers of the calls that the server ran
 
     def take(self, event: Event, opening: Opening) -> Iterator[tuple[Event, Opening]]:
         """Return the events to write now, each with its opening. The given event may be held.
 
-        `opening`: facts about the start of a call that the event does not contain.
+        `opening`: what a call's start event does not contain, namely whether the call is custom and whether the
+        provider runs it.
         """
         if isinstance(event, ToolCallStarted) and not opening[1]:
             self._wait(event.part, event.call_id or "")
@@ -89,7 +90,7 @@ class HeldCalls:
                 yield event, opening
 
     def release(self) -> Iterator[tuple[Event, Opening]]:
-        """Return the held events. The client must run the calls that still have no result."""
+        """Remove and return the held events. The client must run the calls that still have no result."""
         self._undecided.clear()
         self._parts.clear()
         events, self._events = self._events, []
@@ -101,7 +102,7 @@ class HeldCalls:
                 yield self._as_executed(event, opening)
 
     def _decide(self, event: Event) -> None:
-        """Record what the event reveals about who runs a held call."""
+        """Record that the server ran a held call, that a held call was retracted, or that its id changed."""
         undecided = self._undecided
         match event:
             case ToolCall(part=part) if part in undecided:
@@ -119,12 +120,15 @@ class HeldCalls:
                 pass
 
     def _wait(self, part: int, call_id: str) -> None:
-        """Add a waiting call, or replace the id of a waiting call."""
+        """Add a held call, or replace the id of a held call."""
         heappush(self._parts.setdefault(call_id, []), -part)
         self._undecided[part] = call_id
 
     def _latest(self, call_id: str) -> int | None:
-        """Return the latest waiting call with this id. Parts are numbered in order."""
+        """Return the part number of the latest held call with this id, or None.
+
+        Later calls have higher part numbers.
+        """
         parts = self._parts.get(call_id, [])
         while parts:
             part = -heappop(parts)

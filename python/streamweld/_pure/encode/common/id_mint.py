@@ -26,6 +26,6 @@ class IdMint:
         self._minted = 0
 
     def new(self, kind: Kind) -> str:
-        """Return the next id."""
+        """Return the next id. Ids of the kind `chatcmpl` contain a hyphen instead of the underscore."""
         self._minted += 1
         return f"{kind}{_JOINT.get(kind, '_')}{self._prefix}{self._minted}"

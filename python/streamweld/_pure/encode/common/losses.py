@@ -25,17 +25,17 @@ _REPEATED: Final = frozenset(
 
 
 class Losses:
-    """The losses of one stream."""
+    """Stores the losses of one stream, in the order in which they occurred."""
 
     __slots__ = ("_fresh", "_reported", "own")
 
     def __init__(self) -> None:
-        self.own = False  # same dialect, so metadata that a close repeats may already have passed through
+        self.own = False  # same dialect, so metadata in a closing event may have passed through before
         self._reported: set[str] = set()
         self._fresh: list[str] = []
 
     def note(self, loss: str) -> None:
-        """Record that content was omitted or replaced."""
+        """Record that content was omitted or replaced. Only the first loss with each id is kept."""
         if loss not in self._reported:
             if loss not in LOSSES:
                 raise KeyError(loss)
@@ -43,7 +43,9 @@ class Losses:
             self._fresh.append(loss)
 
     def metadata(self, event: Event) -> None:
-        """Record a loss if the event has provider metadata."""
+        """Record a loss if the event has provider metadata, unless the event only repeats metadata that has passed
+        through.
+        """
         if getattr(event, "provider_metadata", None) and not (self.own and event.type in _REPEATED):
             self.note("metadata")
 
@@ -53,6 +55,6 @@ class Losses:
         self._fresh = []
 
     def take(self) -> list[str]:
-        """Return the losses since the last call, in order."""
+        """Return the losses since the last call of `take`, in order."""
         fresh, self._fresh = self._fresh, []
         return fresh

@@ -1,4 +1,4 @@
-"""The text of a part as written, for comparison with the complete text.
+"""Stores the written text of a part, for comparison with the complete text.
 
 The pieces are joined once, at the end of the part, so the cost is linear in the length of the part.
 """
@@ -29,6 +29,6 @@ class WrittenText:
         return self._pieces[0] if self._pieces else ""
 
     def rest(self, whole: str) -> str | None:
-        """Return the rest of the complete text, or None if the complete text contradicts the written text."""
+        """Return what `whole` adds to the written text, or None if `whole` does not begin with the written text."""
         written = self.text()
         return whole[len(written) :] if whole.startswith(written) else None

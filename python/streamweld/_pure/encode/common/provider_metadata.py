@@ -1,4 +1,4 @@
-"""Metadata that only the provider that created it can use: signatures, encrypted reasoning and item ids.
+"""Writes metadata that only its provider can use: signatures, encrypted reasoning and item ids.
 
 This metadata is written only to fields that a client sends back to that provider: `providerMetadata` of the AI SDK,
 under the provider's name. When an AI SDK stream is converted to the provider's own dialect, the metadata is restored
@@ -31,12 +31,14 @@ _ENCRYPTED: Final = {"anthropic": "redactedData"}  # all other providers: `reaso
 
 
 def is_genuine(context: EncodeContext, provider: str, metadata: Mapping[str, Any] | None) -> bool:
-    """Return True if the part came from that provider, according to its `providerMetadata`."""
+    """Return True if an AI SDK part has `providerMetadata` of this provider, which shows that the part came from it."""
     return context.source in _AI_SDK and metadata is not None and is_object(metadata.get(provider))
 
 
 def provider_metadata(context: EncodeContext, event: ReasoningDone | TextDone | ToolCall) -> str | None:
-    """Return a part's `providerMetadata`, and record a loss for all other metadata."""
+    """Return the members of a part's metadata that belong in `providerMetadata`, as JSON, and record a loss for all
+    others.
+    """
     metadata: Mapping[str, Any] = event.provider_metadata or {}
     if context.source in _AI_SDK:
         kept = {
@@ -58,7 +60,7 @@ def provider_metadata(context: EncodeContext, event: ReasoningDone | TextDone | 
 
 
 def _own(context: EncodeContext, name: str, event: ReasoningDone | TextDone | ToolCall) -> dict[str, str]:
-    """Return the provider data that a reasoning part has in separate fields."""
+    """Return the content of a reasoning part's closing event, under the names that the provider's namespace uses."""
     own: dict[str, str] = {}
     if event.type != "reasoning_done":
         return own

@@ -1,7 +1,7 @@
-"""Writes one response to a target with sequential blocks: its opening, its parts and its ending.
+"""Writes one response to a target with sequential blocks: its opening events, its parts and its ending.
 
-The base class decides which events open a response and whether the response is complete. Subclasses write openings,
-endings and errors; `Blocks` decides the order of the parts.
+The base class decides which events open a response and whether the response is complete. Subclasses write opening
+events, endings and errors; `Blocks` decides the order of the parts.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class SequentialAnswer:
         self.write_end(sent or word, finished, self._counts())
 
     def contradicted(self) -> None:
-        """End the stream, because the upstream retracted text that was written."""
+        """End the stream with an error, because the upstream contradicted what was already written."""
         if not self._over:
             self.context.broken = True
             self._fail(fault_of("contradicted"))
@@ -128,11 +128,11 @@ class SequentialAnswer:
 
     @abstractmethod
     def write_start(self, started: ResponseStarted) -> None:
-        """Write the opening of the response."""
+        """Write the events that open the response."""
 
     @abstractmethod
     def write_end(self, word: str, finished: Finished, counts: Counts | None) -> None:
-        """Write the ending of a complete response."""
+        """Write the ending of a complete response. `word`: the target's word for the finish reason."""
 
     @abstractmethod
     def write_fault(self, fault: Fault, counts: Counts | None) -> None:
@@ -146,9 +146,9 @@ class SequentialAnswer:
         return choice == self._choice
 
     def _note(self, event: Event) -> None:
-        """Record the loss of metadata in a start or delta (log probabilities).
+        """Record the loss of the metadata of a start event or a delta (log probabilities).
 
-        The AI SDK repeats its metadata when it closes the part.
+        AI SDK sources repeat such metadata in the closing event of the part.
         """
         is_written = self.writes_unmodelled and self.context.passed.own and event.type in _STARTED
         if event.type in _PASSING and self.context.source not in _AI_SDK and not is_written:
@@ -196,4 +196,4 @@ class SequentialAnswer:
     def broken_off(self, block: Block) -> None: ...
 
     def unmodelled_block(self, block: Block, content: UnmodelledBlock) -> None:
-        """Write nothing: there are such blocks only if `writes_unmodelled` is true."""
+        """Write nothing. Such blocks exist only if `writes_unmodelled` is true."""

@@ -1,10 +1,10 @@
-"""Arranges parts that may be interleaved into a sequence of blocks: decides which block is written now, which blocks
-wait, and in which order.
+"""Arranges interleaved parts as a sequence of blocks, for targets that allow one open block at a time (Anthropic, AI
+SDK).
 
-This is for targets that allow one open block at a time (Anthropic, AI SDK). Text is interrupted by any part that
-follows. A tool call stays open until it is complete, while other parts wait in order, so that parallel calls are never
-mixed. Calls are written in the order in which they were announced. The parser's limits also bound the amount of waiting
-text. A `Writer` writes the bytes.
+An open block of text is closed when another part follows, and the text may continue in a new block. A tool call stays
+open until it is complete. Meanwhile, other parts wait in order, so that parallel calls are never mixed. Calls are
+written in the order in which they were announced. The parser's limits also bound the amount of waiting content. A
+`Writer` writes the bytes.
 """
 
 from __future__ import annotations
@@ -70,38 +70,38 @@ class Block:
     call_id: str = ""
     name: str = ""
     provider_executed: bool = False
-    held: bool = False  # a call that is written in one piece, at its ToolCall
-    out: WrittenText = field(default_factory=WrittenText)  # text that was written
-    waiting: list[str] = field(default_factory=list[str])  # text that is waiting
+    held: bool = False  # a call that is written whole once it is complete
+    out: WrittenText = field(default_factory=WrittenText)  # text that has already been written
+    waiting: list[str] = field(default_factory=list[str])  # text that has not been written yet
     queued: bool = False
-    gone: bool = False  # still in the queue, but without anything left to write
+    gone: bool = False  # nothing is left to write, even if the block is still in the queue
     over: bool = False  # a call that was written or dropped
     passed: bool = False  # a call that was removed from the queue, because an earlier call has not been written yet
-    turn: int = 0  # calls only: the part number; calls are ordered by it
+    turn: int = 0  # calls only: the part number, which determines the order of calls
     has_turn: bool = False  # calls only: calls that were announced later wait for this call
-    frozen: bool = False  # its deltas were retracted, so only the close is authoritative
+    frozen: bool = False  # the upstream reset arguments that were already written
     done: Done | None = None
     call: ToolCall | None = None
-    # Results that arrived before their call was written.
+    # Tool results that arrived before this call was written.
     results: list[ToolResult] = field(default_factory=list[ToolResult])
-    mark: str = ""  # set by the writer: id of the open block on the wire
+    mark: str = ""  # id of the open block on the wire; the writer sets it
     metadata_written: bool = False  # True once the metadata of the part has been written
-    comes_whole: bool = False  # the block is not written before its end
+    comes_whole: bool = False  # nothing of the block is written before its closing event arrives
     part: int = -1  # part number, for targets with several open blocks
     # If the source has the same dialect: `at` is the block's index in the source, `sent` is that index if it can be
     # kept, and `item` is the id of its item.
     at: int | None = None
     sent: int | None = None
     item: str | None = None
-    members: Raw = field(default_factory=dict[str, str])  # in the same dialect: unknown members of the block's start
+    members: Raw = field(default_factory=dict[str, str])  # unknown members of the start event, from the same dialect
     cited: int = 0  # number of annotations that were already written
     cites_late: bool = False  # an annotation arrived while the block was not open
-    unmodelled: UnmodelledBlock | None = None  # a block without a part
+    unmodelled: UnmodelledBlock | None = None  # the content of a block without a part
 
 
 @dataclass(slots=True)
 class UnmodelledBlock:
-    """A block that no streamweld event represents, as sent. It is in the queue while another block is open."""
+    """A block that no streamweld event represents, as sent. It waits in the queue while another block is open."""
 
     start: str
     deltas: list[str] = field(default_factory=list[str])
@@ -109,15 +109,17 @@ class UnmodelledBlock:
 
 
 class Writer(Protocol):
-    """How a target writes blocks. A block is opened only after the previous one was closed."""
+    """Writes the blocks of one target. Unless `side_by_side` is true, a block is opened only after the previous one was
+    closed.
+    """
 
-    corrects: bool  # the close of a call repeats its arguments and replaces the streamed arguments
+    corrects: bool  # the closing event of a call repeats its arguments, and clients use these
     runs_calls: bool  # the target can represent calls that the client does not run, and their results
     # Clients of the dialect accept several open blocks, which a source of the same dialect may send.
     side_by_side: bool
 
     def open(self, block: Block) -> None:
-        """Write the opening of a block. `block.done` is its close, if the close has already arrived."""
+        """Write the start event of a block. `block.done`: the closing event of the part, if it has already arrived."""
         ...
 
     def piece(self, block: Block, text: str) -> None:
@@ -127,35 +129,38 @@ class Writer(Protocol):
     def close(self, block: Block) -> None:
         """Write the end of a block.
 
-        If neither `block.done` nor `block.call` is set, the part has not ended: another part interrupts the block.
+        If neither `block.done` nor `block.call` is set, the part has not ended, for example because another part
+        interrupts it.
         """
         ...
 
     def over(self, block: Block) -> None:
-        """Write the remaining data of the part's close. Called once per part, after the close of its block, if any."""
+        """Write the rest of the part's closing event. Called once per part, after its block was closed, if it has a
+        block.
+        """
         ...
 
     def is_worth(self, block: Block) -> bool:
-        """Return True if a part that ended without an open block still needs a block."""
+        """Return True if a part that ended without text still needs a block."""
         ...
 
     def close_call(self, call: ToolCall, text: str) -> bool:
-        """Close an open call, which may be incomplete. `text`: the call's arguments.
+        """Write the end of an open call, which may be incomplete. `text`: the call's arguments.
 
-        Return False if the block must stay open until the response ends.
+        Returns False if the block must stay open until the response ends.
         """
         ...
 
     def whole_call(self, call: ToolCall) -> None:
-        """Write a call that has not been started yet."""
+        """Write a whole call, from its start to its end."""
         ...
 
     def write_standalone(self, event: StandalonePart, call: ToolCall | None) -> None:
-        """Write a source, a file, or the result of the given call."""
+        """Write a source, a file, or a tool result. `call`: the call of the result, if the call was written."""
         ...
 
     def broken_off(self, block: Block) -> None:
-        """Handle a response that ended inside the block."""
+        """Handle a block that is still open when a truncated response ends."""
         ...
 
     def unmodelled_block(self, block: Block, content: UnmodelledBlock) -> None:
@@ -163,12 +168,14 @@ class Writer(Protocol):
         ...
 
     def contradicted(self) -> None:
-        """End the stream, because the upstream retracted written text, which the target cannot express."""
+        """End the stream, because the upstream changed or retracted what was already written. The target cannot express
+        that.
+        """
         ...
 
 
 class Blocks:
-    """The parts of one response, in sequence."""
+    """Writes the parts of one response as a sequence of blocks."""
 
     __slots__ = (
         "_active",
@@ -191,12 +198,13 @@ class Blocks:
         self._active: Block | None = None
         self._parts: dict[int, Block] = {}  # parts that are not finished
         self._row: deque[Block | StandalonePart] = deque()
-        # Heap of the unfinished calls by part number, which is the order of their first fragments.
+        # Heap of the unfinished calls by part number. Part numbers follow the order of the calls' first fragments.
         self._turns: list[tuple[int, Block]] = []
         self._ids: dict[str, Block] = {}  # unfinished calls, by the id with which they were announced
-        self._later: dict[str, Block] = {}  # finished calls that have not been written yet
-        self._calls: dict[str, ToolCall] = {}  # written calls; the name is needed again when the result is written
-        # Written calls that may still receive a result; a call with a result must not be run again.
+        self._later: dict[str, Block] = {}  # complete calls that have not been written yet, by id
+        self._calls: dict[str, ToolCall] = {}  # written calls, needed for their results
+        # Complete calls that are written at the end, unless their result arrives. A call with a result must not be run
+        # again.
         self._unanswered: dict[str, Block] = {}
         self.client_calls = 0
         self.answered = False  # a call was omitted because its result arrived
@@ -226,7 +234,7 @@ class Blocks:
                 pass
 
     def finish(self) -> None:
-        """End a complete response: close the blocks that stayed open, and write all waiting parts."""
+        """End a complete response: close the open block and write all waiting content."""
         while self._active is not None:
             block, self._active = self._active, None
             self._writer.close(block)
@@ -371,7 +379,7 @@ class Blocks:
         return self._context.source == "ai-sdk-ui"
 
     def _is_written(self, call: ToolCall) -> bool:
-        """Return True if a call that has not been written must be written."""
+        """Return True if a call that has not been written must be written. Otherwise, report the loss."""
         losses = self._context.losses
         if not call.name.strip():
             losses.note("nameless_call")
@@ -384,7 +392,7 @@ class Blocks:
         return False
 
     def _close_call(self, block: Block, call: ToolCall) -> bool:
-        """Close the call. Return False if the call's block stays open."""
+        """Write the end of the call. Return False if the call's block stays open."""
         text, writer = arguments_of(call), self._writer
         right = call.call_id == block.call_id and (call.name == block.name or self._renames)
         rest = block.out.rest(text)
@@ -407,8 +415,8 @@ class Blocks:
 
     @property
     def _renames(self) -> bool:
-        """Return True if a changed name is acceptable: the close repeats it and the source has the same dialect, so
-        clients may already have received the new name.
+        """Whether the final event of a call may change its name. This is so if the source has the same dialect and the
+        closing event repeats the name, because clients may already have received the new name.
         """
         return self._writer.corrects and self._context.passed.own
 
@@ -450,7 +458,7 @@ class Blocks:
     # The queue
 
     def _waits(self, block: Block) -> bool:
-        """Return True if the block must wait, because a call is open or a call that was announced earlier is not
+        """Return True if the block must wait, because another call is open or a call that was announced earlier is not
         finished.
         """
         active = self._active
@@ -470,7 +478,7 @@ class Blocks:
             heappush(self._turns, (part, block))
 
     def _take_turn(self, block: Block) -> None:
-        """Finish the call, so that the next unfinished call may be written."""
+        """Mark the call as finished. If the next unfinished call was skipped in the queue, queue it again."""
         block.over = True
         turns = self._turns
         while turns and turns[0][1].over:
@@ -481,7 +489,7 @@ class Blocks:
             self._row.appendleft(following)
 
     def _is_over(self, block: Block) -> None:
-        """Finish a call that is not written."""
+        """Mark a call that is not written as finished."""
         self._take_turn(block)
         self._go_on()
 
@@ -502,7 +510,7 @@ class Blocks:
             self._writer.close(block)
 
     def _go_on(self) -> None:
-        """Write the waiting parts, until a call becomes the open block."""
+        """Write the waiting parts until a call is open or the queue is empty."""
         row = self._row
         while row and (self._active is None or self._active.kind != "call"):
             item = row.popleft()
@@ -516,7 +524,7 @@ class Blocks:
                     self._write(item)
 
     def _write(self, block: Block) -> None:
-        """Write everything that a block has so far; no other block may be open."""
+        """Write the waiting content of a part. No other call may be open."""
         if block.call is not None:
             self._give_way()
             self._later.pop(block.call.call_id, None)

@@ -1,8 +1,8 @@
 """Writes blocks in the dialect of their source: opens, continues and closes each block where the source did.
 
-This replaces the queue in `Blocks`. Some sources open a block while another is open, although clients of the dialect
-support only one open block. The first block then stays open until the source closes it, and the others wait in the
-order in which they started. A part whose start cannot be written yet is written completely at its end, as in `Blocks`.
+Replaces the queue in `Blocks`. Some sources open a block while another is open, although clients of the dialect support
+only one open block. The first block then stays open until the source closes it, and the others wait in the order in
+which they started. A call that cannot be written as it arrives is written whole at its end, as in `Blocks`.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ __all__ = ["SourceBlocks"]
 
 
 class SourceBlocks(Blocks):
-    """The parts of one response, in the source's order."""
+    """Writes the parts of one response in the source's order."""
 
     __slots__ = ("_holding", "_late", "_open_blocks", "_open_calls", "_unseen")
 
     def __init__(self, context: EncodeContext, writer: Writer) -> None:
         super().__init__(context, writer)
         self._open_blocks: set[Block] = set()
-        self._holding: dict[int, Block] = {}  # open blocks whose stop has not passed through, by part
+        self._holding: dict[int, Block] = {}  # open blocks whose stop event has not passed through, by part number
         self._open_calls: Counter[str] = Counter()  # number of open calls with each id
         self._unseen: Block | None = None  # a part treated as the open block, although it has no content to write yet
-        self._late: list[Block] = []  # incomplete calls; only the end shows whether they may be closed
+        self._late: list[Block] = []  # calls whose block must stay open until the response ends
 
     def event(self, event: Event) -> None:
         super().event(event)
@@ -69,12 +69,12 @@ class SourceBlocks(Blocks):
     # Content that no streamweld event represents
 
     def open_block(self, part: int) -> Block | None:
-        """Return the part's block if it is open."""
+        """Return the part's block, or None if the block is not open."""
         block = self._parts.get(part)
         return block if block in self._open_blocks else None
 
     def cites_late(self, part: int) -> None:
-        """Record that the annotations of a queued part are written when it closes."""
+        """Record that the annotations of a part that is not open are written when its block closes."""
         block = self._parts.get(part)
         if block is not None:
             block.cites_late = True
@@ -98,9 +98,9 @@ class SourceBlocks(Blocks):
         return not (block is self._unseen or block in self._open_blocks) and self._is_taken()
 
     def _is_taken(self) -> bool:
-        """Return True if a block is open and no second block may be opened.
+        """Return True if no block may be opened, because another one is open.
 
-        A block whose stop has passed through is no longer open.
+        A block whose stop event has passed through no longer counts.
         """
         if self._writer.side_by_side:
             return False
@@ -109,9 +109,9 @@ class SourceBlocks(Blocks):
         return self._unseen is not None or bool(self._holding)
 
     def _go_on(self) -> None:
-        """Write the waiting parts, as long as no block is open.
+        """Write the waiting parts as long as a block may be opened.
 
-        If the upstream retracted written text, no more content is written.
+        Writes nothing if the upstream contradicted written text.
         """
         while self._row and not (self._context.broken or self._is_taken()):
             block = self._row.popleft()
@@ -163,7 +163,7 @@ class SourceBlocks(Blocks):
         self._writer.close(block)
 
     def _leave(self, block: Block) -> None:
-        """Mark the block as closed."""
+        """Mark the block as closed, if it is open."""
         if block in self._open_blocks:
             self._open_blocks.remove(block)
             self._holding.pop(block.part, None)
@@ -198,9 +198,9 @@ class SourceBlocks(Blocks):
             self._writer.over(block)
 
     def _write_call(self, block: Block, call: ToolCall) -> None:
-        """Write a call that has not been started yet.
+        """Write a whole call.
 
-        If an open call has the same id, report a contradiction instead.
+        If an open call has the same id, end the stream with an error instead.
         """
         if self._open_calls[call.call_id]:
             self._writer.contradicted()

@@ -27,9 +27,10 @@ _WORD: Final = re.compile(r"[A-Za-z0-9_-]*")
 
 
 class ToolIds:
-    """The renamed ids in one stream.
+    """Stores the renamed ids of one stream.
 
-    `word_only`: ids may contain only letters, digits, `_` and `-`. `most`: the maximum number of characters.
+    `word_only`: True if an id may contain only letters, digits, `_` and `-`. `most`: the maximum number of characters,
+    or None without a limit.
     """
 
     __slots__ = ("_mint", "_most", "_target_ids", "_word_only")
@@ -45,7 +46,7 @@ class ToolIds:
         return [(target, source) for source, target in self._target_ids.items()]
 
     def with_target_id(self, event: Event) -> Event:
-        """Return the event with the call id that the target accepts."""
+        """Return the event with the call id that the target accepts. Other events are returned unchanged."""
         if (
             not isinstance(event, ToolCallStarted | ToolCall | ToolResult)
             or not event.call_id
@@ -68,7 +69,7 @@ class ToolIds:
 
 
 def escaped(call_id: str) -> str:
-    """Return the id in a form that has only letters, digits, `_` and `-`."""
+    """Return the id in a form that consists only of letters, digits, `_` and `-`."""
     return PREFIX + _PLAIN.sub(_escape, call_id.encode("utf-8", "surrogatepass")).decode()
 
 

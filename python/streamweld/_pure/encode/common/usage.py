@@ -1,4 +1,4 @@
-"""Token counts that are normalized across sources: `input` includes the cache, and `output` includes the reasoning.
+"""Normalizes token counts across APIs: the input includes the cache, and the output includes the reasoning.
 
 `streamweld.usage` reads the counts, and each encoder converts them to the definitions of its target.
 """
@@ -18,7 +18,7 @@ __all__ = ["Counts", "neutral"]
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The token counts for one response; None if unknown."""
+    """The normalized token counts of one response. A count is None if it is unknown."""
 
     input: int | None
     output: int | None
@@ -29,11 +29,11 @@ class Counts:
 
     @property
     def is_blank(self) -> bool:
-        """True if there is nothing to write."""
+        """True if the input, the output, and the total are unknown."""
         return self.input is None and self.output is None and self.total is None
 
 
 def neutral(usage: Usage, source: str | None) -> Counts:
-    """Return the counts for a response in the dialect `source`."""
+    """Return the normalized counts of a response in the dialect `source`."""
     found = normalized(usage, source)
     return Counts(found.input, found.output, found.cached_read, found.cache_write, found.reasoning, found.total)

@@ -24,7 +24,7 @@ _EMPTY = "{}"
 
 
 class Frames:
-    """The output of one stream so far."""
+    """Buffers the output of one stream."""
 
     __slots__ = ("_later", "_pieces")
 
@@ -41,8 +41,9 @@ class Frames:
         self._pieces.append(f"data: {payload}\n\n")
 
     def named(self, event: str, payload: str) -> None:
-        """Write an event with a name. The name must be a constant or come from an event, because other
-        upstream text could contain a line end.
+        """Write an event with a name.
+
+        The name must be a constant or come from an event, because other upstream text could contain a line end.
         """
         self._pieces.append(f"event: {event}\ndata: {payload}\n\n")
 
@@ -53,7 +54,7 @@ class Frames:
         self._pieces.append("\n\n")
 
     def done(self) -> None:
-        """Write the terminal marker that three dialects use."""
+        """Write the terminal marker `[DONE]`, which three dialects use."""
         self._pieces.append("data: [DONE]\n\n")
 
     def shown(self) -> bytes:
@@ -64,7 +65,7 @@ class Frames:
         return "".join(self._pieces).encode()
 
     def take(self) -> bytes:
-        """Return all bytes written since the last call, and remove them from the buffer."""
+        """Return all bytes written since the last call of `take`, and remove them from the buffer."""
         taken = self.shown()
         self._pieces.clear()
         return taken

@@ -1,8 +1,8 @@
-"""Writes the events of the Responses API (OpenAI and OpenResponses): an item for each part, and the response object at
-the end.
+"""Writes the events of the Responses API (OpenAI and OpenResponses): an output item for each part, and the response
+object at the end.
 
-A call has one `output_item.added` and one `.done`, both with the same item id. Items that are still open when the
-source ends are closed as `incomplete`, and so is the response.
+If the source has another dialect, item ids, indexes, and sequence numbers are generated, and the first text of a part
+opens its item. The closing events of an item repeat its whole text, including any corrections from the source.
 """
 
 from __future__ import annotations
@@ -87,25 +87,25 @@ class Responses:
         self._resource: Resource | None = None  # created with the first frame
         self._choice: int | None = None
         self._kinds: dict[int, Shape] = {}  # shapes of the open reasoning parts
-        self._items: dict[int, TextItem | CallItem] = {}  # open items by part, in order of their indexes
+        self._items: dict[int, TextItem | CallItem] = {}  # open items by part number, in order of their indexes
         self._index: dict[int, int] = {}
         self._bare: dict[int, Holder] = {}  # reasoning parts without text
         self._output: dict[int, Callable[[], str]] = {}  # items by index
-        self._parts: dict[int, set[int]] = {}  # parts of the items in `_output`
+        self._parts: dict[int, set[int]] = {}  # part numbers of the items in `_output`
         self._taken: set[int] = set()  # indexes in use
         self._next = 0  # one more than the highest index in use
-        self._holders: dict[Key, Holder] = {}  # if the source has the same dialect: items, until they are done
-        self._idle: dict[Key, Holder] = {}  # items in `_holders` whose parts are all closed
-        self._left: dict[Key, Holder] = {}  # items that are done
+        self._holders: dict[Key, Holder] = {}  # items of a source in the same dialect, until they end
+        self._idle: dict[Key, Holder] = {}  # items in `_holders` whose parts have all ended
+        self._left: dict[Key, Holder] = {}  # items that have ended
         self._resumed: list[Holder] = []  # items that continued after their `output_item.done` event
         self._turns = 0  # number of times that an item began or continued
-        self._holder_of: dict[int, Holder] = {}  # items by part
+        self._holder_of: dict[int, Holder] = {}  # items by part number
         self._chances: dict[int, list[str]] = {}  # log probabilities of text parts without a written delta
         self._pages: list[Source] = []  # pages cited without a position, for the next text that ends
         self._usage: Usage | None = None
         self._finished: Finished | None = None
         self._called = False  # a complete call was written
-        self._unfinished: list[tuple[int, str]] = []  # incomplete calls, and why they are incomplete
+        self._unfinished: list[tuple[int, str]] = []  # part numbers of incomplete calls, each with its reason
         self._take: Mapping[type[Any], Callable[[Any], None]] = {
             TextStarted: self._text_started,
             TextDelta: self._delta,
@@ -150,7 +150,7 @@ class Responses:
             handler(event)
 
     def end(self, ending: Ending) -> None:
-        """End open items as incomplete. Then write the final response and `[DONE]`."""
+        """Write the ending: close open items as incomplete, then write the final response and `[DONE]`."""
         self._open(None)
         if self._pages:
             self._context.losses.note("sources")
@@ -206,8 +206,8 @@ class Responses:
         return self._called or any(isinstance(item, CallItem) and item.could_be_run() for item in items)
 
     def _why_unfinished(self) -> str | None:
-        """Return why the response is incomplete: the reason of the last incomplete call. Calls whose item the source
-        itself closed are skipped.
+        """Return why the response is incomplete: the reason of the last incomplete call, or None. Calls whose item the
+        source itself closed are skipped.
         """
         ended = self._context.passed.ended
         return next((why for part, why in reversed(self._unfinished) if part not in ended), None)
@@ -220,8 +220,8 @@ class Responses:
         self._end_resumed()
 
     def _fail(self, fault: Fault) -> None:
-        # Clients raise at the error event. Open items stay open, as when OpenAI fails, and no truncated call is
-        # delivered.
+        # Clients raise an exception for the error event. Open items stay open, as in OpenAI's own failed responses, so
+        # that no truncated call is delivered.
         if self._context.cut_ending == "incomplete":
             self._close_all()
         # OpenResponses puts the code and message in `error`; OpenAI puts them next to `error`. Clients of either kind
@@ -267,8 +267,8 @@ class Responses:
             self._output[self._index.pop(part)] = item.close(status, citations)
 
     def _settle(self, status: ItemStatus = "completed", but: Key | None = None) -> None:
-        """If the source has the same dialect, end items because other output follows: those whose parts are all closed,
-        or all items if `status` is `incomplete`.
+        """End the items whose parts have all ended, because other output follows. If `status` is `incomplete`, end all
+        items. `but`: the key of an item that continues. Does nothing if the source has another dialect.
         """
         for part in self._context.passed.ended.collected():
             if part in self._holder_of:
@@ -301,13 +301,13 @@ class Responses:
         self._holders[key] = holder
 
     def _end_part(self, holder: Holder, part: int) -> None:
-        """Record that a part of the item ended."""
+        """Record that a part of the item ended. The item may end once all its parts have ended."""
         holder.open.discard(part)
         if not holder.open and self._holders.get(holder.key) is holder:
             self._idle[holder.key] = holder
 
     def _new_index(self, part: int, sent: int | None = None) -> int:
-        """Return the index for a new item: the sent index, unless another item already has it."""
+        """Return the index for a new item: `sent`, unless another item already has it, and otherwise the next index."""
         self._next = max(self._next, self._context.passed.next_index)
         index = self._index[part] = self._next if sent is None or sent in self._taken else sent
         self._context.passed.moved = sent not in (None, index)
@@ -318,8 +318,8 @@ class Responses:
     # Text
 
     def _text_started(self, event: TextStarted | RefusalStarted) -> None:
-        """If the source has the same dialect, open the item where the source opens it. Otherwise, the item is opened by
-        its first text.
+        """If the source has the same dialect, open the item where the source opens it. Otherwise, the first text opens
+        the item.
         """
         if self._context.passed.own:
             self._own_part(event.part, TEXT if isinstance(event, TextStarted) else REFUSAL)
@@ -339,7 +339,7 @@ class Responses:
         self._settle(but=key)
         holder = self._holders.get(key)
         if holder is None and passed.index is not None and key in self._left:
-            # The events in between did not end the item.
+            # An item that ended because another item followed may continue. It is then resumed.
             holder = self._left.pop(key)
             if not holder.resumed:
                 holder.resumed = True
@@ -368,7 +368,10 @@ class Responses:
             self._items[part] = TextItem(holder, shape, sub)
 
     def _sent_item(self, kind: str) -> AddedItem | None:
-        """Return the item of that kind at the current index: the item with the current id, otherwise the last item."""
+        """Return the item of that kind that the source opened at the current index, or None.
+
+        Of several items, the one with the current id is returned, otherwise the last one.
+        """
         passed = self._context.passed
         item = None if passed.at is None else passed.added.get(passed.at)
         last = None
@@ -381,7 +384,7 @@ class Responses:
         return last
 
     def _as_added(self, known: AddedItem | None) -> tuple[AddedItem | None, bool]:
-        """Return the item if clients store it, and whether its opening passed through."""
+        """Return the item if clients store it and its id is kept, and whether its opening event passed through."""
         passed = self._context.passed
         if known is None:
             return None, False
@@ -453,7 +456,7 @@ class Responses:
             else:
                 citations.append(citation)
         if event.text and not self._context.cut:
-            # Pages without a position follow the text, as an empty range at its end.
+            # Pages without a position are cited with an empty range at the end of the text.
             end = len(event.text)
             citations += [Citation(page.url or "", page.title, end, end) for page in self._pages]
             self._pages = []
@@ -466,7 +469,7 @@ class Responses:
         if carries and event.encrypted_content:
             if event.kind == "summary":
                 self._kinds[event.part] = SUMMARY
-            self._text_item(event)  # a carrier without text also needs an item
+            self._text_item(event)  # a carrier needs an item even without text
         kept = self._context.passed.own or carries
         item = self._items.get(event.part)
         holder = item.holder if isinstance(item, TextItem) else self._bare.get(event.part)

@@ -1,4 +1,4 @@
-"""The output items of a Responses stream. Each item is opened once, filled, and closed once, with the same id and index
+"""Writes the output items of a Responses stream. Each item is opened once and filled, and has the same id and index
 throughout.
 
 The encoder determines which item an event belongs to and when an item ends.
@@ -56,14 +56,14 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How one kind of text is written."""
+    """The names with which one kind of text is written."""
 
     part: str  # part events are named `response.<part>.added` and `.done`
     index: str  # member with the index of the part in its item
     text: str  # text events are named `response.<text>.delta` and `.done`
     type: str  # type of the part
-    member: str  # member that holds the text, in the part and in the done event
-    holder: str | None  # member of a reasoning item that holds the parts; None for a message
+    member: str  # member that contains the text, in the part and in the done event
+    holder: str | None  # member of a reasoning item that contains the parts; None for a message
 
 
 TEXT: Final = Shape("content_part", "content_index", "output_text", "output_text", "text", None)
@@ -97,27 +97,27 @@ class Holder:
     )
 
     def __init__(self, wire: Wire, shape: Shape, identity: str | None, index: int, *, announced: bool = False) -> None:
-        """Create an item. `announced`: its opening was already written."""
+        """Create an item. `announced`: whether its opening event was already written."""
         self.wire = wire
         self.identity = "null" if identity is None else quoted(identity)
         self.index = index
         self.numbers: set[int] = set()  # numbers of the item's parts, if the item can have several
         self.open: set[int] = set()  # numbers of the open parts
-        self.ended = False  # the close was already written
-        self.resumed = False  # the item continued after its close; the encoder writes a second close at the end
-        self.status: ItemStatus = "completed"  # status in the last close
-        self.key: Key = (index, True, 0)  # set by the encoder: the key, and when the item got that key
+        self.ended = False  # the closing event was already written
+        self.resumed = False  # the item continued after its closing event; a second one is written at the end
+        self.status: ItemStatus = "completed"  # status in the last closing event
+        self.key: Key = (index, True, 0)  # the key and the turn; the encoder sets both
         self.turn = 0
         self.at = f'"output_index":{index}'
         self.is_message = shape.holder is None
         self.encrypted: str | None = None
-        self.parts: dict[str, dict[int, str]] = {shape.holder or "content": {}}  # parts, by the member that has them
+        self.parts: dict[str, dict[int, str]] = {shape.holder or "content": {}}  # parts, by their member
         self._next: dict[str, int] = {}  # one more than the highest part index, by the same member
         if not announced:
             wire.event("response.output_item.added", f'{self.at},"item":{self._item("in_progress")}')
 
     def free_sub(self, shape: Shape, sent: int | None = None) -> int:
-        """Return the index for a new part: the sent index, unless another part already has it."""
+        """Return the index for a new part: `sent`, unless another part already has it, and otherwise the next index."""
         member = shape.holder or "content"
         return sent if sent is not None and sent not in self.parts.get(member, ()) else self._next.get(member, 0)
 
@@ -128,7 +128,10 @@ class Holder:
         self._next[member] = max(sub + 1, self._next.get(member, 0))
 
     def close(self, status: ItemStatus) -> Callable[[], str]:
-        """Return the final item, created on demand, because the item may have many parts and may still continue."""
+        """End the item and return a function that creates its final JSON.
+
+        The JSON is created on demand, because the item may have many parts and may still continue.
+        """
         self.status = status
         if not self.resumed:
             self.done()
@@ -167,7 +170,7 @@ class TextItem:
         self._sub = sub
         self._location = f'"item_id":{holder.identity},{holder.at},"{shape.index}":{sub}'
         self.written_text = WrittenText()
-        self.whole: str | None = None  # the text in the part's close, if there is one
+        self.whole: str | None = None  # the text in the part's final event, if it has arrived
         self.logprobs: list[str] = []  # log probabilities of the text so far
         holder.put(shape, sub, "")
         self._event(f"{shape.part}.added", f'"part":{self._part("", "")}')
@@ -187,9 +190,9 @@ class TextItem:
         return self.whole == "" and bool(self.written_text.text())
 
     def close_part(self, citations: Sequence[Citation] = (), *, closed: bool = False) -> None:
-        """Write the part's done events.
+        """Write the closing events of the part.
 
-        The text in these events replaces the deltas. `closed`: the events were already written.
+        The text in these events replaces the deltas. `closed`: whether the events were already written.
         """
         text = quoted(self.written_text.text() if self.whole is None else self.whole)
         shape = self._shape
@@ -205,7 +208,9 @@ class TextItem:
         self._event(f"{shape.part}.done", f'"part":{part}')
 
     def close(self, status: ItemStatus, citations: Sequence[Citation] = ()) -> Callable[[], str]:
-        """Write the done events for the only part of an item, and return the final item."""
+        """Write the closing events of the only part of an item, and return a function that creates the item's final
+        JSON.
+        """
         self.close_part(citations)
         return self.holder.close(status)
 
@@ -226,7 +231,9 @@ def _annotation(citation: Citation) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CallShape:
-    """How one kind of call is written: its type, the prefix of its event types, and the member for its text."""
+    """The names with which one kind of call is written: type, prefix of the event types, and member that contains the
+    text.
+    """
 
     type: str
     text: str
@@ -238,7 +245,7 @@ CUSTOM: Final = CallShape("custom_tool_call", "custom_tool_call_input", "input")
 
 
 class CallItem:
-    """A call that the client runs."""
+    """Writes a call that the client runs, as an item."""
 
     __slots__ = (
         "_at",
@@ -264,7 +271,7 @@ class CallItem:
         self.call_id = names["call_id"]
         self.name = names["name"]
         self.custom = shape is CUSTOM
-        self.corrected = False  # its deltas were retracted, so only the close contains the text
+        self.corrected = False  # the upstream reset the text, so only the closing events contain it
         self.written_text = WrittenText()
         self.whole: str | None = None
         self._at = f'"output_index":{index}'
@@ -285,7 +292,7 @@ class CallItem:
         return self.custom or not text.strip() or is_value(text)
 
     def close(self, status: ItemStatus, *, closed: bool = False, ended: bool = False) -> Callable[[], str]:
-        """Write the done events with the complete text, unless they were already written, and return the final item."""
+        """Write the closing events, unless they were already written, and return a function that returns the item."""
         text = quoted(self._text())
         if not closed:
             self._wire.event(f"response.{self._shape.text}.done", f'{self._location},"{self._shape.member}":{text}')

@@ -1,4 +1,4 @@
-"""The response object of the Responses API, with all 31 members that its schema requires, including the usage.
+"""Writes the response object of the Responses API, with all members that the published schema requires.
 
 Members that repeat the request get the API's default values, because a converter does not have the request.
 """
@@ -95,9 +95,10 @@ class Resource:
         incomplete: str | None = None,
         error: tuple[str, str] | None = None,
     ) -> str:
-        """Return the object. `output`: its items by index. `ended`: the items whose close passed through, as sent.
+        """Return the object as JSON.
 
-        `incomplete`: the reason; `error`: code and message.
+        `output`: the items by index. `ended`: the items whose closing event passed through, as sent. `incomplete`: the
+        reason. `error`: code and message.
         """
         details = "null" if incomplete is None else members(reason=quoted(incomplete))
         failure = "null" if error is None else members(code=quoted(error[0]), message=quoted(error[1]))
@@ -129,7 +130,7 @@ class Resource:
         return "{" + ",".join([f"{quoted(name)}:{value}" for name, value in fields.items()]) + "}"
 
     def _as_sent(self, fields: dict[str, str], status: Status) -> dict[str, str]:
-        """Return all members as the source sent them, except those that describe the outcome, followed by the missing
+        """Return the members as the source sent them, except those that describe the outcome, followed by the missing
         members.
         """
         sent = self._sent
@@ -143,7 +144,7 @@ class Resource:
 
 
 class _Again:
-    """The response's items as the source repeats them, looked up by their identifying members."""
+    """Finds the items that the source repeats, by their identifying members."""
 
     __slots__ = ("_by_identity", "_output")
 
@@ -154,7 +155,7 @@ class _Again:
         ] = {}  # items by the members that are compared
 
     def spelled(self, text: str) -> str:
-        """Return an item that passed through, in the form in which the source repeats it, if the source does so."""
+        """Return an item that passed through as the source repeats it, or unchanged if it is not repeated."""
         item: dict[str, Any] = loads_raw(text)
         names = tuple([name for name in _IDENTIFYING_MEMBERS if isinstance(item.get(name), str)])
         if names not in self._by_identity:
@@ -177,7 +178,7 @@ def _id(identity: str | None) -> str:
 
 
 def usage_json(counts: Counts) -> str:
-    """Return the counts. The schema requires numbers, so unknown counts are written as 0."""
+    """Return the usage object. The schema requires numbers, so unknown counts are written as 0."""
     total = counts.total if counts.total is not None else (counts.input or 0) + (counts.output or 0)
     # The published schema requires the first of these two; OpenAI's client (3.54) requires both.
     details = members(cached_tokens=str(counts.cached or 0), cache_write_tokens=str(counts.cache_write or 0))

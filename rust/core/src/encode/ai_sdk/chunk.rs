@@ -1,6 +1,4 @@
-//! JSON members and `data:` frames that both AI SDK protocols use in their parts and chunks.
-//!
-//! Contains no event handling and does not decide the order of events.
+//! Writes the JSON members and `data:` frames that both AI SDK protocols use in their parts and chunks.
 
 use crate::encode::common::usage::Counts;
 use crate::encode::common::writer::Writer;
@@ -58,7 +56,8 @@ pub(crate) fn counted(to: &mut Writer, counts: &[(&str, Option<i64>)]) {
     }
 }
 
-/// Returns the number of uncached input tokens and the number of output tokens that are not reasoning, if known.
+/// Returns the number of uncached input tokens and the number of output tokens that are not reasoning. Each is `None`
+/// if the counts do not contain it.
 pub(crate) fn shares(counts: &Counts) -> (Option<i64>, Option<i64>) {
     let cached = counts.cached.unwrap_or(0);
     let cached = cached.saturating_add(counts.cache_write.unwrap_or(0));

@@ -1,7 +1,7 @@
 //! Writes the content that both AI SDK protocols represent in the same way: text and reasoning blocks, complete and
 //! incomplete calls, and sources and files.
 //!
-//! The tool chunks, the opening and the ending differ, so each protocol writes them itself (`Protocol`).
+//! The tool chunks and the events that open and end a response differ, so each protocol writes them (`Protocol`).
 
 use crate::encode::ai_sdk::chunk::end;
 use crate::encode::ai_sdk::chunk::frame;
@@ -36,17 +36,17 @@ use std::mem;
 /// Media type to write for a file whose type is unknown: both schemas require a media type.
 pub(crate) const OCTETS: &str = "application/octet-stream";
 
-/// The chunks that differ between the two protocols.
+/// Writes the chunks that differ between the two protocols.
 pub(crate) trait Protocol: Debug + Default + Send {
     const TARGET: &'static str;
 
-    /// Writes the opening of the response.
+    /// Writes the events that open the response.
     fn start(context: &mut EncodeContext, opening: Opening<'_>);
 
     /// Writes the ending of a complete response.
     fn finish(context: &mut EncodeContext, word: &str, finish: &Finish);
 
-    /// Writes the marker after the end of the response.
+    /// Writes the terminal marker, if the protocol has one.
     fn mark_end(to: &mut Writer);
 
     /// Writes the chunks that must precede an error if nothing has been written yet.
@@ -55,7 +55,7 @@ pub(crate) trait Protocol: Debug + Default + Send {
     /// Writes the ending of an incomplete response, with the error.
     fn fail(context: &mut EncodeContext, ending_error: &EndingError);
 
-    /// Writes the start of a call's input.
+    /// Writes the chunk that starts a call's input.
     fn call_start(to: &mut Writer, call: CallRef<'_>);
 
     /// Writes the next piece of a call's input.
@@ -67,10 +67,10 @@ pub(crate) trait Protocol: Debug + Default + Send {
     /// Writes the call with all of its arguments; `text` must be a JSON object.
     fn call_whole(to: &mut Writer, call: &Call<'_>, text: &str, metadata: Option<&str>);
 
-    /// Writes a call whose arguments are not an object.
+    /// Writes a call that clients must not run, because it is invalid or incomplete.
     fn call_refused(to: &mut Writer, call: &Call<'_>, reason: &str);
 
-    /// True if unfinished text or call input must be ended before the error is written.
+    /// True if open text or call input must be ended before the error is written.
     const ENDS_WHAT_BROKE: bool;
 
     /// Writes the result of a tool.
@@ -86,10 +86,10 @@ pub(crate) trait Protocol: Debug + Default + Send {
     fn file(to: &mut Writer, media_type: &str, data: Option<&str>, url: Option<&str>);
 }
 
-/// Writes blocks with generated ids. A call is written with the upstream's id.
+/// Writes parts as blocks. A block of text or reasoning gets the source's block id or a generated id.
 #[derive(Debug, Default)]
 pub(crate) struct AiSdk<P> {
-    /// Calls that were started but are not complete.
+    /// Calls that were started but are incomplete.
     cut: Vec<Call<'static>>,
     protocol: PhantomData<P>,
 }
@@ -297,7 +297,7 @@ impl<P: Protocol> AiSdk<P> {
     }
 }
 
-/// Returns the metadata of a finished part the first time, then `None`.
+/// Returns the metadata in a part's closing event, once. Later calls for the same part return `None`.
 fn take_part_metadata(
     context: &mut EncodeContext,
     block: &mut Block,
@@ -404,7 +404,7 @@ fn object(text: &str) -> Option<Object<'_>> {
     })
 }
 
-/// Returns the member's text if it is not empty.
+/// Returns the member's text, or `None` if it is missing or empty.
 fn text<'a>(holder: &Object<'a>, name: &str) -> Option<Cow<'a, str>> {
     holder.string(name).filter(|text| !text.is_empty())
 }

@@ -27,7 +27,7 @@ use crate::encode::common::sequential_answer::SequentialAnswer;
 use crate::encode::common::usage::Counts;
 use crate::encode::common::writer::Writer;
 
-/// Writes `stream-start`, parts, `finish`.
+/// Writes `stream-start`, the parts, and `finish`.
 pub(crate) type AiSdkParts = SequentialAnswer<AiSdk<Parts>>;
 
 #[derive(Debug, Default)]
@@ -143,7 +143,7 @@ impl Protocol for Parts {
     fn file(to: &mut Writer, media_type: &str, data: Option<&str>, url: Option<&str>) {
         let to = member(frame(to, "file"), "\"mediaType\"", media_type).raw(",\"data\":");
         end(match data {
-            // The V4 form, which @ai-sdk/gateway reads. V3 has no form for a URL.
+            // This is the form of specification V4, which @ai-sdk/gateway reads. V3 has no form for a URL.
             Some(data) => member(to.raw("{\"type\":\"data\""), "\"data\"", data).raw("}"),
             None => member(
                 to.raw("{\"type\":\"url\""),

@@ -1,4 +1,5 @@
-//! Writes the UI message stream of the AI SDK, version 1, which `useChat` reads: one step, ended by `[DONE]`.
+//! Writes the UI message stream of the AI SDK, version 1, which `useChat` reads. It has one step and ends with
+//! `[DONE]`.
 //!
 //! The schema is strict: clients reject chunks with unknown members.
 
@@ -28,7 +29,7 @@ use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::members::string;
 
-/// Writes `start`, `start-step`, chunks, `finish-step`, `finish`, `[DONE]`.
+/// Writes `start`, `start-step`, the chunks, `finish-step`, `finish`, and `[DONE]`.
 pub(crate) type AiSdkUi = SequentialAnswer<AiSdk<Ui>>;
 
 #[derive(Debug, Default)]
@@ -36,7 +37,7 @@ pub(crate) struct Ui;
 
 impl Protocol for Ui {
     const TARGET: &'static str = "ai-sdk-ui";
-    /// An unfinished part stays open, because the client's state shows open parts as incomplete.
+    /// False, because a part that stays open is incomplete in the client's state.
     const ENDS_WHAT_BROKE: bool = false;
 
     fn start(context: &mut EncodeContext, opening: Opening<'_>) {
@@ -177,7 +178,7 @@ fn call_frame<'w>(to: &'w mut Writer, kind: &str, call: CallRef<'_>) -> &'w mut 
     member(to, "\"toolName\"", call.name)
 }
 
-/// Returns the text of a string, or any other value as compact JSON.
+/// Returns the content of a JSON string, or the compact JSON of any other value.
 fn as_text(output: &str) -> String {
     let text = output.starts_with('"').then(|| {
         string(Raw {
@@ -195,7 +196,7 @@ fn as_text(output: &str) -> String {
     )
 }
 
-/// Writes the usage as `LanguageModelUsage`, where applications expect it.
+/// Writes the usage object in the form `LanguageModelUsage`, which applications expect here.
 fn usage(to: &mut Writer, counts: &Counts) {
     let (fresh, plain) = shares(counts);
     let given = [

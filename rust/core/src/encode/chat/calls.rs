@@ -21,22 +21,22 @@ use std::mem;
 /// How much of a call has been written. A call moves through these states from top to bottom, and may skip some.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// Nothing; the call can be written only when it is closed.
+    /// Nothing was written. The call can be written only once it is complete.
     #[default]
     Held,
-    /// Nothing; the call can be written only when its arguments are complete.
+    /// Nothing was written. The call can be written only once its arguments are complete.
     Late,
-    /// Nothing; the call waits for its turn.
+    /// Nothing was written. The call waits for its turn.
     Waiting,
-    /// Its id, its name and `written_text`.
+    /// The id, the name, and `written_text` were written.
     Begun,
-    /// As `Begun`, but the text was retracted, so only the closing value is authoritative.
+    /// Like `Begun`, but the upstream reset the arguments, so that only those in the final event are valid.
     Reset,
-    /// Everything that was sent; no other call is written before the finish reason.
+    /// Everything that was received was written. No other call is written before the finish reason.
     Cut,
-    /// Everything except the text in `waits`.
+    /// Everything except the text in `waits` was written, and the call has ended.
     Ended,
-    /// Nothing; the call is complete and waits for its turn.
+    /// Nothing was written. The call is complete and waits for its turn.
     Whole,
 }
 
@@ -46,40 +46,40 @@ struct OpenCall {
     state: State,
     call_id: String,
     name: String,
-    /// The call has free-form text, which only clients of this dialect can read.
+    /// True if the call has free-form text, which only clients of this dialect can read.
     custom: bool,
-    /// The index as the source sent it; once the call has begun, the index as written.
+    /// The index that the source sent. Once the call has begun, the index that was written.
     index: Option<i64>,
     written_text: String,
     /// Text that has not been written yet.
     waits: String,
-    /// JSON state after the first `checked` bytes of the received text. The received text is `written_text` followed by
-    /// `waits`.
+    /// State of the JSON parser after the first `checked` bytes of the received text, which is `written_text` followed
+    /// by `waits`.
     json: Option<Box<Automaton>>,
     checked: usize,
 }
 
-/// A close contradicts what was already written.
+/// The final event of a call contradicts what was already written.
 #[derive(Debug)]
 pub(crate) struct Contradicted;
 
-/// Writes the chunks of one choice.
+/// Writes the elements of one choice's calls as chunks.
 pub(crate) struct CallOutput<'p> {
     pub(crate) context: &'p mut EncodeContext,
     pub(crate) head: &'p mut ChunkHead,
     pub(crate) choice: i32,
 }
 
-/// The calls of one choice.
+/// Writes the calls of one choice, one after another.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
-    /// Calls by part, until they are completely written.
+    /// Calls by part number, until they are completely written.
     open: Map<u32, OpenCall>,
-    /// The call that was written last, until it ends.
+    /// The call whose element was written last, until the call ends.
     current: Option<u32>,
-    /// Calls that have not begun, by part number, that is, in the order of their first fragments.
+    /// Part numbers of the calls that have not begun. They follow the order of the calls' first fragments.
     turns: BTreeSet<u32>,
-    /// Begun calls whose text waits, because another call is being written.
+    /// Part numbers of begun calls whose text waits, because another call is being written.
     late: BTreeSet<u32>,
     /// Index of the next call, higher than that of every started call.
     next: i64,
@@ -94,8 +94,8 @@ pub(crate) struct Calls {
 }
 
 impl OpenCall {
-    /// Returns true if another call can be written now: clients have received all arguments of this call, or its text
-    /// is free-form. Free-form text has no end of its own, and clients do not parse it.
+    /// Returns true if another call can be written now. Either clients have received all arguments of this call, or its
+    /// text is free-form. Free-form text has no end of its own, and clients do not parse it.
     fn gives_way(&mut self) -> bool {
         self.custom || (self.state != State::Reset && self.is_object())
     }
@@ -119,7 +119,7 @@ impl OpenCall {
         text
     }
 
-    /// Returns true if the text adds nothing to the complete arguments.
+    /// Returns true if `text` is blank and the arguments are already a complete object.
     fn is_empty_end(&mut self, text: &str) -> bool {
         let is_blank = |byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
         text.bytes().all(is_blank) && !self.custom && self.is_object()
@@ -189,7 +189,7 @@ impl Calls {
         }
     }
 
-    /// Removes a call that was retracted.
+    /// Removes a call that was retracted, and writes the calls that waited for it.
     pub(crate) fn retract(&mut self, to: &mut CallOutput<'_>, part: u32) {
         self.remove(part);
         self.go_on(to);
@@ -209,7 +209,7 @@ impl Calls {
         }
     }
 
-    /// Records a piece that passed through. Returns false and changes nothing if its call has not begun.
+    /// Records a piece of arguments that passed through. Returns false and changes nothing if its call has not begun.
     pub(crate) fn keep(&mut self, part: u32, text: &str) -> bool {
         let call = self.open.get_mut(&part);
         let Some(call) = call.filter(|call| call.state == State::Begun) else {
@@ -256,7 +256,7 @@ impl Calls {
         self.go_on(to);
     }
 
-    /// Writes the part of the call that has not been written yet, and the calls whose turn it is now.
+    /// Writes the rest of a call that has ended, and the calls whose turn it is now.
     pub(crate) fn close(
         &mut self,
         to: &mut CallOutput<'_>,
@@ -303,7 +303,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Writes the calls that waited for a truncated call. After an error, they are not written.
+    /// Writes the calls that waited for a truncated call. If the stream ends with an error, they are not written.
     pub(crate) fn finish(&mut self, to: &mut CallOutput<'_>) {
         if let Some(part) = self.current
             && self
@@ -317,7 +317,7 @@ impl Calls {
         self.go_on(to);
     }
 
-    /// Writes the rest of a call, or stores the rest until the call that is being written gives way.
+    /// Writes the rest of a call, or stores the rest if another call must be completed first.
     fn end(&mut self, to: &mut CallOutput<'_>, part: u32, rest: &str, is_current: bool) {
         let writes = rest.is_empty() || is_current || self.is_free();
         let Some(call) = self.open.get_mut(&part) else {
@@ -339,7 +339,7 @@ impl Calls {
         self.go_on(to);
     }
 
-    /// Writes a call that has not begun, as soon as no other call has to be written first.
+    /// Writes a whole call that has not begun, or queues it until no other call has to be written first.
     fn close_unwritten(&mut self, to: &mut CallOutput<'_>, call: &Call<'_>) {
         if !to.context.writes(call) {
             return self.retract(to, call.part);
@@ -383,7 +383,7 @@ impl Calls {
         current.is_none_or(OpenCall::gives_way)
     }
 
-    /// Writes the waiting text and calls in order, until a call that is being written does not give way.
+    /// Writes the waiting text and calls in order, as long as the current call does not block them.
     fn go_on(&mut self, to: &mut CallOutput<'_>) {
         while self.has_unwritten() && self.is_free() {
             if let Some(part) = self.late.pop_first() {
@@ -467,7 +467,7 @@ impl CallOutput<'_> {
     }
 }
 
-/// Returns the type of a call and the member that holds its text.
+/// Returns the type of a call and the member that contains its text.
 fn names(custom: bool) -> (&'static str, &'static str) {
     if custom {
         ("custom", "\"input\":")

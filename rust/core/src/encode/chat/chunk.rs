@@ -1,4 +1,4 @@
-//! The parts that every Chat chunk has: the members before the delta, and the end after it.
+//! Writes what every Chat chunk contains: the members before the delta, and the end after it.
 
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::extra_members::ExtraMembers;
@@ -18,10 +18,11 @@ use std::mem;
 /// The end of a chunk without a finish reason.
 pub(crate) const LAST: &str = ",\"finish_reason\":null}]}";
 
-/// Members of a chunk above this size are written only once, in bytes. One chunk may be rewritten as many.
+/// Size, in bytes, above which the unknown members of a chunk are written only once. One chunk may be rewritten as
+/// many.
 const MOST: usize = 4096;
 
-/// The members before `choices`.
+/// Writes the members before `choices`, and stores the unknown members of the source's chunks.
 #[derive(Debug, Default)]
 pub(crate) struct ChunkHead {
     /// The id, time and model, which every chunk repeats. Empty before the first chunk.
@@ -53,7 +54,8 @@ impl ChunkHead {
         }
     }
 
-    /// Returns true if all members of an event's metadata are written with the chunk.
+    /// Returns true if the source's current chunk contains all members of an event's metadata. They are written with
+    /// the chunk.
     pub(crate) fn has_all(&self, metadata: &str) -> bool {
         parsed(metadata)
             .iter()
@@ -65,8 +67,8 @@ impl ChunkHead {
         self.members = mem::take(&mut self.finish_members);
     }
 
-    /// Makes the next chunk also repeat the members of the source's chunk with the token counts. `alone`: it repeats
-    /// only those.
+    /// Makes the next chunk also repeat the members of the source's chunk with the token counts. `alone`: whether the
+    /// next chunk repeats only those.
     pub(crate) fn begin_usage(&mut self, alone: bool) {
         let usage_members = mem::take(&mut self.usage_members);
         if alone {
@@ -77,7 +79,7 @@ impl ChunkHead {
         self.members.extend(usage_members);
     }
 
-    /// Writes a chunk up to its choices.
+    /// Writes the beginning of a chunk, up to its choices.
     pub(crate) fn write<'j>(&mut self, context: &'j mut EncodeContext) -> &'j mut Writer {
         if self.start.is_empty() {
             self.start = start(context);
@@ -96,7 +98,7 @@ impl ChunkHead {
     }
 }
 
-/// Writes a chunk up to its delta.
+/// Writes the beginning of a chunk, up to its delta.
 #[inline]
 pub(crate) fn begin_chunk<'j>(
     head: &mut ChunkHead,
@@ -107,7 +109,7 @@ pub(crate) fn begin_chunk<'j>(
     to.number(i64::from(index)).raw(",\"delta\":")
 }
 
-/// Returns the beginning of every chunk, with the known metadata of the response.
+/// Returns the beginning of every chunk, with the id, time, and model of the response.
 fn start(context: &mut EncodeContext) -> String {
     if context.passed.own {
         complete(context);

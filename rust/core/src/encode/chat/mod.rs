@@ -1,10 +1,9 @@
-//! Writes Chat Completions chunks (`chat.completion.chunk`), including tool calls.
+//! Writes Chat Completions chunks: choices with their indexes, deltas as they arrive, and finish reasons and usage at
+//! the end.
 //!
-//! The events of each choice are written in order, and calls have consecutive indexes. Written deltas cannot be
-//! retracted. If a close contradicts the written arguments of a call, the stream ends with an error; if a close
-//! corrects text, a loss is recorded.
-//!
-//! `calls` decides when a call is written.
+//! Written deltas cannot be retracted. If the final event of a call contradicts arguments that were already written,
+//! the stream ends with an error. If a final text contradicts text that was already written, a loss is recorded. An
+//! incomplete response ends with `data: {"error":…}` and without `[DONE]`. `calls` decides when a call is written.
 
 mod calls;
 mod chunk;
@@ -38,7 +37,7 @@ use std::borrow::Cow;
 
 const NAME: &str = "chat";
 
-/// Writes one stream of chunks.
+/// Writes one response, including all its choices.
 #[derive(Debug, Default)]
 pub(crate) struct Chat {
     head: ChunkHead,
@@ -48,7 +47,7 @@ pub(crate) struct Chat {
     pub(crate) parts: Map<u32, ChatPart>,
     /// True if a choice may have `reasoning_details` that wait for the text of their delta.
     has_waiting_details: bool,
-    /// Pages cited without a position, per choice: URL and title.
+    /// Pages cited without a position, by choice: URL and title.
     pages: Map<i32, Vec<(String, String)>>,
 }
 
@@ -64,23 +63,23 @@ pub(crate) struct Choice {
     length: i64,
     /// Number of reasoning carriers written.
     carriers: i64,
-    /// The reasoning of the source's own deltas.
+    /// The members in which the source sends reasoning, if it has this dialect.
     reasoning: OwnReasoning,
-    /// True once the choice was opened.
+    /// True once the first chunk of the choice was written or passed through.
     is_open: bool,
     calls: Calls,
 }
 
-/// Why a choice ended.
+/// The finish reason of a choice.
 #[derive(Debug)]
 struct Finish {
     reason: &'static str,
-    /// The finish word; `None` if the target has no word for the reason.
+    /// The target's word for the reason; `None` if the target has no word for it.
     word: Option<String>,
 }
 
 impl Choice {
-    /// Stores a citation. Returns false if the citation has no position.
+    /// Stores a citation. Returns false and stores nothing if the citation has no position.
     fn cite(&mut self, citation: &Citation<'_>) -> bool {
         let (Some(start), Some(end)) = (citation.start, citation.end) else {
             return false;
@@ -98,7 +97,8 @@ impl Choice {
         true
     }
 
-    /// Returns all citations. Citations without a position (`pages`) follow the text, as an empty range at its end.
+    /// Removes and returns all citations. Citations without a position (`pages`) get an empty range at the end of the
+    /// text.
     fn cited(&mut self, pages: Vec<(String, String)>) -> String {
         let end = Some(self.length);
         for (url, title) in pages {
@@ -137,7 +137,7 @@ impl Encoder for Chat {
         let Some(choice) = event.choice() else {
             return;
         };
-        // A file or source that is not written does not open the choice.
+        // No chunk is written for a file or a source here, so neither of them opens the choice.
         let bare = matches!(event, Event::File { .. } | Event::Source { .. });
         if !bare && !is_empty(event) {
             self.open(context, choice);
@@ -251,7 +251,7 @@ impl Encoder for Chat {
 
     fn keep(&mut self, piece: &Delta<'_>) -> bool {
         if self.has_waiting_details {
-            self.has_waiting_details = false; // they passed together with this piece
+            self.has_waiting_details = false; // the entries passed together with this piece
             let choices = self.choices.iter_mut();
             choices.for_each(|choice| choice.reasoning.forget_details());
         }
@@ -349,13 +349,13 @@ impl Chat {
         (calls, to)
     }
 
-    /// Writes a chunk up to its delta.
+    /// Writes the beginning of a chunk, up to its delta.
     #[inline]
     fn begin_chunk<'j>(&mut self, context: &'j mut EncodeContext, index: i32) -> &'j mut Writer {
         begin_chunk(&mut self.head, context, index)
     }
 
-    /// Writes a piece of text.
+    /// Writes a chunk with a piece of text, and with the log probabilities in its metadata.
     fn write_text(&mut self, context: &mut EncodeContext, written: &Written, delta: Delta<'_>) {
         if delta.text.is_empty() {
             return;
@@ -374,8 +374,8 @@ impl Chat {
         to.raw(LAST).end();
     }
 
-    /// Returns true if all of the event's metadata can be written, that is, if it consists only of log probabilities, or
-    /// of members of the source's own chunk.
+    /// Returns true if all of the event's metadata can be written. It must consist only of log probabilities, or of
+    /// members of the source's own chunk.
     fn has_place_for_metadata(&self, context: &EncodeContext, event: &Event<'_>) -> bool {
         if context.passed.own {
             let metadata = event.metadata();
@@ -383,7 +383,7 @@ impl Chat {
         }
         let metadata = match *event {
             Event::TextDelta(delta) if !delta.text.is_empty() => delta.metadata,
-            // A delta or the close repeats the log probabilities of the start.
+            // A delta or the closing event repeats the log probabilities of the start event.
             Event::TextStarted(opened) => opened.metadata,
             Event::TextDone { metadata, .. } => metadata,
             _ => return false,
@@ -392,7 +392,7 @@ impl Chat {
             && logprobs(context.source, NAME, metadata).is_some_and(|found| !found.others)
     }
 
-    /// Writes log probabilities that arrived only with the close of a text part.
+    /// Writes log probabilities that arrived only in the closing event of a text part.
     fn late_logprobs(
         &mut self,
         context: &mut EncodeContext,
@@ -410,8 +410,8 @@ impl Chat {
         }
     }
 
-    /// Writes the part of a close's text that has not been streamed. If the close contradicts the streamed text,
-    /// records a loss.
+    /// Writes the part of a final text that was not streamed. Records a loss if the final text contradicts the streamed
+    /// text.
     fn rest(
         &mut self,
         context: &mut EncodeContext,
@@ -449,8 +449,8 @@ impl Chat {
         to.number(position).raw("}]}").raw(LAST).end();
     }
 
-    /// Stores the citations in the form for which every client has a type; @ai-sdk/openai rejects a citation without a
-    /// position in the text.
+    /// Stores citations in the form for which every client has a type. A citation without a position in the text is
+    /// lost, because @ai-sdk/openai rejects it.
     ///
     /// In Chat, positions are counted from the beginning of the message; in other dialects, from the beginning of the
     /// part. `length`: the length of this part, in characters.
@@ -468,7 +468,7 @@ impl Chat {
         }
     }
 
-    /// Ends the stream, because text that was already written turned out to be wrong.
+    /// Ends the stream with an error, because the upstream contradicted what was already written.
     pub(crate) fn give_up(&mut self, context: &mut EncodeContext) {
         context.broken = true;
         fail(context, &EndingError::named("contradicted"));
@@ -520,8 +520,8 @@ impl Chat {
                 continue;
             }
             self.open(context, *index);
-            // All citations are in one chunk, because openai-python raises at a second list and openai-node keeps only
-            // the last list.
+            // All citations are in one chunk, because openai-python raises an exception for a second list and
+            // openai-node keeps only the last list.
             let cited = {
                 let pages = self.pages.get_mut(index).map(std::mem::take);
                 self.choice(*index).cited(pages.unwrap_or_default())
@@ -531,7 +531,7 @@ impl Chat {
                 to.raw(&cited).raw("]}").raw(LAST).end();
             }
             let native = self.choice(*index).native.take();
-            // Clients that read `choices[0]` of every chunk fail at a chunk that has only token counts.
+            // Clients that read `choices[0]` of every chunk fail if a chunk has only token counts.
             let is_with = last == Some(*index) && self.head.usage_has_choice;
             let counts = usage.take_if(|_| is_with);
             if counts.is_some() {
@@ -579,7 +579,7 @@ fn is_empty(event: &Event<'_>) -> bool {
     )
 }
 
-/// Returns the usage object: the values as sent if the source has this dialect, otherwise from the counts.
+/// Returns the usage object: as sent if the source has this dialect, otherwise built from the counts.
 fn usage(context: &EncodeContext, counts: &Counts) -> String {
     let mut to = Writer::default();
     if let Some(sent) = &context.answer.own_usage {

@@ -1,4 +1,4 @@
-//! The members in which a source of the same dialect sends reasoning, so that it stays in these members.
+//! Records in which members a source of the same dialect sends reasoning, so that it is written in these members.
 
 use crate::encode::common::compact_json::canonical;
 use crate::encode::common::extra_members::parsed;
@@ -10,23 +10,23 @@ use crate::json::members::items;
 use crate::model::unmodelled::ReasoningFacts;
 use std::mem;
 
-/// The member of reasoning that the source does not name.
+/// The member for reasoning if the source has not used one.
 const DEFAULT: &str = "reasoning_content";
 
-/// The reasoning of one choice.
+/// Records the reasoning members of one choice.
 #[derive(Debug, Default)]
 pub(crate) struct OwnReasoning {
     /// Members that contain the text.
     fields: Vec<&'static str>,
     /// Entries of `reasoning_details` that are written with the next text, as a JSON array.
     details: Option<String>,
-    /// Index of the next entry that has none.
+    /// Index for the next entry that has no index.
     next_index: i64,
-    /// True if there were `reasoning_details`, which contain signatures and encrypted content.
+    /// True if the source sent `reasoning_details`, which contain signatures and encrypted content.
     pub(crate) has_details: bool,
 }
 
-/// How a text is written.
+/// The members of a delta that contains a piece of text.
 #[derive(Debug)]
 pub(crate) struct Written {
     /// Members that contain the text.
@@ -58,7 +58,8 @@ impl Written {
 }
 
 impl OwnReasoning {
-    /// Records the reasoning of a delta. Returns what can be written now, if no event with the text follows.
+    /// Records the reasoning members of a delta. Returns what can be written now, or `None` if an event with the text
+    /// follows.
     pub(crate) fn record(&mut self, facts: &ReasoningFacts<'_>) -> Option<Written> {
         if let Some(fields) = facts.fields {
             self.fields = fields.to_vec();
@@ -72,7 +73,7 @@ impl OwnReasoning {
         })
     }
 
-    /// Returns how the next text is written.
+    /// Returns the members in which the next text is written.
     pub(crate) fn next(&mut self) -> Written {
         let details = mem::take(&mut self.details);
         if self.fields.is_empty() && details.is_none() {
@@ -89,7 +90,7 @@ impl OwnReasoning {
         self.details = None;
     }
 
-    /// Returns the entries, each with an index: openai-python raises at an entry without one.
+    /// Returns the entries, each with an index. openai-python raises an exception for an entry without one.
     fn indexed(&mut self, list: &str) -> String {
         let list = Raw {
             text: list,

@@ -1,7 +1,6 @@
-//! One content block of a target that writes blocks sequentially, and the trait `BlockWriter`, which each target
-//! implements to write blocks.
+//! Defines one content block, and the trait `BlockWriter`, which each target implements to write blocks.
 //!
-//! `Blocks` decides the order of the blocks; the implementations of `BlockWriter` write the bytes.
+//! `Blocks` and `SourceBlocks` decide the order of the blocks. The implementations of `BlockWriter` write the bytes.
 
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::part_details::Call;
@@ -25,11 +24,11 @@ pub(crate) struct Block {
     pub(crate) call_id: String,
     pub(crate) name: String,
     pub(crate) provider_executed: bool,
-    /// Set by the `BlockWriter`: the id of the open block on the wire.
+    /// The id of the open block on the wire. The `BlockWriter` sets it.
     pub(crate) mark: String,
-    /// Set by the `BlockWriter`: true if the metadata of the part has been written.
+    /// True if the metadata of the part has been written. The `BlockWriter` sets it.
     pub(crate) metadata_written: bool,
-    /// True for a call that is written completely when it closes, and not before.
+    /// True for a call that is written whole once it is complete.
     pub(crate) held: bool,
     /// Text of the block that has already been written.
     pub(crate) out: String,
@@ -39,27 +38,29 @@ pub(crate) struct Block {
     pub(crate) queued: bool,
     /// True for a call that was removed from the queue because an earlier call has not been written yet.
     pub(crate) passed: bool,
-    /// True if the block's deltas were retracted, so that only the close is authoritative.
+    /// True if the upstream reset arguments that were already written. Only the arguments in the final event then
+    /// count.
     pub(crate) frozen: bool,
-    /// True if no content of the block is written before its end.
+    /// True if nothing of the block is written before its closing event arrives.
     pub(crate) comes_whole: bool,
-    /// The close of the block, if the close has to wait.
+    /// The part's closing event, if it arrived while the part had to wait.
     pub(crate) done: Option<Box<Done<'static>>>,
+    /// The call's final event, if it arrived while the call had to wait.
     pub(crate) call: Option<Box<Call<'static>>>,
-    /// Results that arrived before their call was written.
+    /// Tool results that arrived before this call was written.
     pub(crate) results: Vec<CallResult<'static>>,
-    /// If the source has the same dialect: unknown members of the start, as a JSON object.
+    /// Unknown members of the block's start event, as a JSON object, if the source has the same dialect.
     pub(crate) members: Option<String>,
     /// Number of annotations that were already written.
     pub(crate) cited: usize,
     /// True if an annotation arrived while the block was not open. All annotations that have not been written yet are
     /// then written when the block closes.
     pub(crate) cites_late: bool,
-    /// A block without a part.
+    /// The content of the block, if it is a block without a part.
     pub(crate) unmodelled: Option<Box<UnmodelledBlock>>,
 }
 
-/// A block that no streamweld event represents, as sent. It is in the queue while another block is open.
+/// A block that no streamweld event represents, as sent. It waits in the queue while another block is open.
 #[derive(Debug, Default)]
 pub(crate) struct UnmodelledBlock {
     pub(crate) start: String,
@@ -93,32 +94,36 @@ pub(crate) struct BlockOutput<'a, F> {
     pub(crate) context: &'a mut EncodeContext,
 }
 
-/// How a target writes blocks. A block is opened only after the previous one was closed.
+/// Writes the blocks of one target. Unless `SIDE_BY_SIDE` is true, a block is opened only after the previous one was
+/// closed.
 pub(crate) trait BlockWriter: Debug + Send {
-    /// True if the close of a call repeats its arguments and replaces the streamed arguments.
+    /// True if the closing event of a call repeats its arguments, and clients use these instead of the streamed
+    /// arguments.
     const CORRECTS: bool;
     /// True if the target can represent calls that the client does not run, and their results.
     const RUNS_CALLS: bool;
     /// True if clients of the dialect accept several open blocks, which a source of the same dialect may send.
     const SIDE_BY_SIDE: bool;
 
-    /// Writes the opening of a block. `done` is its close, if the close has already arrived.
+    /// Writes the start event of a block. `done`: the closing event of the part, if it has already arrived.
     fn open(&mut self, context: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>);
 
     /// Writes the next, non-empty piece of the block's text or arguments.
     fn piece(&mut self, context: &mut EncodeContext, block: &Block, text: &str);
 
-    /// Writes the end of a block. If `done` is `None`, the part has not ended: another part interrupts the block.
+    /// Writes the end of a block. `done` is `None` if the part has not ended, for example because another part
+    /// interrupts it.
     fn close(&mut self, context: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>);
 
-    /// Writes the remaining content of the part's close. Called once per part, after the close of its block, if any.
+    /// Writes the rest of the part's closing event. Called once per part, after its block was closed, if it has a
+    /// block.
     fn over(&mut self, context: &mut EncodeContext, block: &mut Block, done: &Done<'_>);
 
-    /// Returns true if a part that ended without an open block still needs a block.
+    /// Returns true if a part that ended without text still needs a block.
     fn is_worth(&mut self, context: &mut EncodeContext, block: &Block, done: &Done<'_>) -> bool;
 
-    /// Closes an open call, which may be incomplete; `text` contains its arguments. Returns false if the block must
-    /// stay open until the response ends.
+    /// Writes the end of an open call, which may be incomplete. `text`: the call's arguments. Returns false if the
+    /// block must stay open until the response ends.
     fn close_call(
         &mut self,
         context: &mut EncodeContext,
@@ -127,10 +132,10 @@ pub(crate) trait BlockWriter: Debug + Send {
         text: &str,
     ) -> bool;
 
-    /// Writes a call that has not been written yet.
+    /// Writes a whole call, from its start to its end.
     fn whole_call(&mut self, context: &mut EncodeContext, call: &Call<'_>);
 
-    /// Writes a source, a file, or the result of the given call.
+    /// Writes a source, a file, or a tool result. `call`: the call of the result, if the call was written.
     fn write_standalone(
         &mut self,
         context: &mut EncodeContext,
@@ -141,6 +146,6 @@ pub(crate) trait BlockWriter: Debug + Send {
     /// Writes a block of the same dialect that no streamweld event represents. Most dialects have no such blocks.
     fn unmodelled_block(&mut self, _context: &mut EncodeContext, _block: &Block) {}
 
-    /// Handles a response that ended inside the block.
+    /// Handles a block that is still open when a truncated response ends.
     fn broken_off(&mut self, context: &mut EncodeContext, block: &mut Block);
 }

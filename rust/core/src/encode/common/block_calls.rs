@@ -1,7 +1,7 @@
-//! Writes the tool calls among sequential blocks. Calls are announced, streamed or held until they are complete, and
-//! checked at their close.
+//! Writes tool calls as sequential blocks, either as they arrive or whole once they are complete.
 //!
-//! Decides which calls are held and whether a close contradicts the streamed text. A `BlockWriter` writes the bytes.
+//! Decides which calls are held, and whether a final event contradicts what was already written. A `BlockWriter` writes
+//! the bytes.
 
 use crate::encode::common::block::Block;
 use crate::encode::common::block::BlockOutput;
@@ -125,7 +125,7 @@ impl Blocks {
         }
     }
 
-    /// Closes a call that was partly written.
+    /// Writes the rest of a call that was partly written, and closes its block if possible.
     fn close_call<F: BlockWriter>(
         &mut self,
         to: &mut BlockOutput<'_, F>,
@@ -188,14 +188,14 @@ impl Blocks {
     }
 }
 
-/// Closes a call that was partly written. Returns true if the call's block is finished, or `None` if the written text
-/// is wrong.
+/// Writes the rest of a call that was partly written, and closes its block. Returns false if the block stays open, and
+/// `None` if the final event contradicts what was already written.
 pub(crate) fn settle<F: BlockWriter>(
     to: &mut BlockOutput<'_, F>,
     block: &Block,
     call: &Call<'_>,
 ) -> Option<bool> {
-    // A changed name is acceptable if the close repeats it and the source has the same dialect, because clients may
+    // The name may change if the closing event repeats it and the source has the same dialect, because clients may
     // already have received the new name.
     let renames = F::CORRECTS && to.context.passed.own;
     let mut right = call.call_id == block.call_id && (renames || call.name == block.name);

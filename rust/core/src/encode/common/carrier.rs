@@ -1,5 +1,5 @@
-//! Opaque carriers: signatures and encrypted reasoning, which only their provider can use, encoded as text that clients
-//! of another dialect send back.
+//! Encodes signatures and encrypted reasoning as opaque text (a carrier) that clients of another dialect send back.
+//! Only the provider that created these values can use them.
 //!
 //! The text is the base64 form of a JSON object that begins with `{"streamweld":1`; `history/passes/carriers.py`
 //! decodes it. The carrier contains all of the reasoning, because clients may change or drop the text next to it. The
@@ -52,8 +52,8 @@ pub(crate) fn of_reasoning(source: &str, event: &Event<'_>) -> Option<String> {
     Some(closed(to))
 }
 
-/// Returns a carrier for a call's signature, and whether the signature is the event's only metadata. Returns `None` if
-/// there is no signature.
+/// Returns a carrier for a call's signature, and whether the signature is the event's only metadata. Returns `None`
+/// without a signature.
 pub(crate) fn of_call(source: &str, event: &Event<'_>) -> Option<(String, bool)> {
     let Event::ToolCall {
         call_id,
@@ -70,8 +70,8 @@ pub(crate) fn of_call(source: &str, event: &Event<'_>) -> Option<(String, bool)>
     Some((closed(to), alone))
 }
 
-/// Returns a carrier for the signature of a text part, and whether the signature is the part's only metadata. `start`
-/// and `end` are the part's position in all text of its choice.
+/// Returns a carrier for the signature of a text part, and whether the signature is the part's only metadata. Returns
+/// `None` without a signature. `start` and `end`: the part's position in all text of its choice, in characters.
 pub(crate) fn of_text(
     source: &str,
     metadata: Option<&str>,

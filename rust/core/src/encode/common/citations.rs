@@ -10,7 +10,7 @@ use crate::json::members::integer;
 use crate::json::members::items;
 use std::borrow::Cow;
 
-/// One cited page.
+/// One cited page. A field is `None` if the source did not send it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Citation<'a> {
     pub(crate) url: Cow<'a, str>,

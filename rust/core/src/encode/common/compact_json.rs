@@ -1,5 +1,4 @@
-//! Rewrites JSON from the wire: puts values into one canonical form, and leaves argument text unchanged except for
-//! whitespace.
+//! Formats JSON from the wire: puts values into one canonical form, and removes the whitespace from argument text.
 //!
 //! Expects valid JSON. If the text is invalid, only the part before the error is written.
 
@@ -10,16 +9,17 @@ use crate::json::Scan;
 use crate::json::Scanner;
 use crate::model::small_map::Map;
 
-/// Integers with more digits are written as JSON strings, because Python cannot convert them to text.
+/// Maximum number of digits of an integer that is written as a number. Python cannot print longer integers, so they are
+/// written as JSON strings.
 const MAX_INTEGER_DIGITS: usize = 16_384;
 
-/// How values are formatted.
+/// The form in which values are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spelling {
-    /// As Python's `json.dumps` formats JSON in the pure backend: members in order of first appearance, floats as in
-    /// Python's `repr`.
+    /// Values are formatted as by Python's `json.dumps` in the pure backend: members in order of first appearance,
+    /// floats as in Python's `repr`.
     Python,
-    /// For comparison: with sorted members, and with `1.0` written as `1`.
+    /// Values are formatted for comparison: members are sorted, and `1.0` is written as `1`.
     Comparable,
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn comparable(text: &str) -> Option<Vec<u8>> {
     Some(to.bytes)
 }
 
-/// Writes one value. The scanner bounds the depth.
+/// Writes one value. The scanner limits the nesting depth.
 fn write(to: &mut Writer, scanner: &mut Scanner<'_>, spelling: Spelling) -> Scan<()> {
     match scanner.kind()? {
         Kind::Object => object(to, scanner, spelling)?,
@@ -145,8 +145,8 @@ fn repr(value: f64) -> String {
     format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
 }
 
-/// Writes the text of an object as sent, but without whitespace. Escapes characters that JSON allows but clients
-/// reject: U+2028, U+2029 and unpaired surrogates.
+/// Writes the JSON text of an object as sent, but without whitespace between its tokens. Escapes characters that JSON
+/// allows but clients reject: U+2028, U+2029 and unpaired surrogates.
 pub(crate) fn spliced(to: &mut Writer, text: &str) {
     let bytes = text.as_bytes();
     let copy = |to: &mut Writer, from: usize, end: usize| {
@@ -184,7 +184,7 @@ pub(crate) fn spliced(to: &mut Writer, text: &str) {
     copy(to, done, bytes.len());
 }
 
-/// Returns the code unit of the `\uXXXX` escape at the beginning of the text.
+/// Returns the code unit of the `\uXXXX` escape at the beginning of the text, or `None` without such an escape.
 fn surrogate(bytes: &[u8]) -> Option<u32> {
     let digits = bytes.strip_prefix(b"\\u")?.get(..4)?;
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()

@@ -17,19 +17,19 @@ use std::borrow::Cow;
 /// Options that the caller can set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Prefix of every generated id.
+    /// Text that every generated id contains after its kind.
     pub prefix: String,
     /// Creation time in seconds since 1970, for sources that do not send one, because the core has no clock.
     pub created: i64,
-    /// Write no part of a tool call before the call is complete.
+    /// True if no part of a tool call is written before the call is complete.
     pub hold_arguments: bool,
-    /// Chat Completions only: write the last chunk, with the usage.
+    /// Chat Completions only: true if the usage is written.
     pub include_usage: bool,
-    /// Responses only: use the event names of OpenResponses for reasoning text.
+    /// Responses only: true if reasoning text is written with the event names of OpenResponses.
     pub openresponses: bool,
-    /// Responses only: write an error for a truncated input instead of an incomplete response.
+    /// Responses only: true if a truncated input ends with an error instead of an incomplete response.
     pub cut_is_error: bool,
-    /// Write signed and encrypted reasoning as an opaque carrier that the client sends back.
+    /// True if signed and encrypted reasoning is written as an opaque carrier that the client sends back.
     pub carry_reasoning: bool,
     /// The form of tool call ids that the target's API accepts in a history. Other ids are replaced.
     pub tool_id_form: Option<ToolIdForm>,
@@ -44,9 +44,9 @@ pub(crate) struct Answer {
     pub(crate) id: Option<String>,
     pub(crate) model: Option<String>,
     pub(crate) created: Option<i64>,
-    /// The latest usage.
+    /// The latest token counts.
     pub(crate) usage: Option<Counts>,
-    /// The latest usage as sent, if the source and target have the same dialect.
+    /// The latest usage object as sent, if the source and target have the same dialect.
     pub(crate) own_usage: Option<String>,
 }
 
@@ -58,18 +58,18 @@ pub(crate) struct EncodeContext {
     pub(crate) losses: Losses,
     pub(crate) passed: PassedThrough,
     pub(crate) options: Options,
-    /// Dialect of the source, which is known when the first event arrives.
+    /// Dialect of the source. Empty until the first event arrives.
     pub(crate) source: &'static str,
     pub(crate) target: &'static str,
     pub(crate) answer: Answer,
-    /// True if the input was truncated; parts and calls that close from then on close only for that reason.
+    /// True if the input was truncated. Closing events after that are emitted only for this reason.
     pub(crate) cut: bool,
-    /// True once text that was already written turned out to be wrong. The error ending has then been written, and
-    /// nothing may follow it.
+    /// True once the upstream contradicted what was already written. The ending with the error has then been written,
+    /// and nothing may follow it.
     pub(crate) broken: bool,
     /// Ids of calls in earlier turns. A call with such an id is written with another id once it is complete.
     known: Set<String>,
-    /// Ids of the calls in this response. A second call with such an id is also written with another id.
+    /// Ids of the calls in this response. A second call with the same id is also written with another id.
     taken: Set<String>,
     /// Choices with a truncated call that the client would have to run.
     unfinished: Set<i32>,
@@ -97,8 +97,8 @@ impl EncodeContext {
         }
     }
 
-    /// Replaces the finish reason of a choice that has a truncated call, if the reason would make a client run that
-    /// call. An inferred reason is always replaced. A reason from the source is replaced if it means success, has not
+    /// Returns the event to write instead of a finish reason that would make a client run a truncated call of the
+    /// choice. An inferred reason is always replaced. A reason from the source is replaced if it means success, has not
     /// passed through, and the target does not mark the call itself as truncated. Returns `None` for any other event.
     pub(crate) fn as_written<'e>(&mut self, event: &Event<'e>) -> Option<Event<'e>> {
         match *event {
@@ -133,7 +133,8 @@ impl EncodeContext {
         }
     }
 
-    /// Records what an event reports about the response as a whole, or a loss if no target can represent the event.
+    /// Records the id, model, creation time, and token counts that an event reports. Records a loss for an unknown
+    /// event.
     pub(crate) fn note(&mut self, event: &Event<'_>) {
         match event {
             Event::ResponseStarted {
@@ -157,7 +158,7 @@ impl EncodeContext {
         }
     }
 
-    /// Returns the finish reason as sent if the source and target have the same dialect.
+    /// Returns the finish reason as sent, or `None` if the source has another dialect or the reason does not fit.
     pub(crate) fn own_word<'r>(
         &self,
         target: &str,
@@ -207,8 +208,8 @@ impl EncodeContext {
         }
     }
 
-    /// Returns true if a call that has not been written must be written, for a target whose clients run calls and
-    /// require arguments that are an object. Records the losses in either case.
+    /// Returns true if the call can be written for clients that run every call they receive. Otherwise, records the
+    /// loss.
     pub(crate) fn writes(&mut self, call: &Call<'_>) -> bool {
         let lost = if call.provider_executed {
             Some("server_tool")
@@ -225,6 +226,7 @@ impl EncodeContext {
         lost.is_none()
     }
 
+    /// Returns the response's model, or `unknown` if the source did not report a model.
     pub(crate) fn model(&self) -> &str {
         self.answer.model.as_deref().unwrap_or("unknown")
     }
@@ -244,7 +246,7 @@ impl EncodeContext {
         is_new && !self.has_earlier_call(call_id)
     }
 
-    /// Returns true if a call that opens can be written before it is complete.
+    /// Registers the id of a call. Returns true if the call may be written before it is complete.
     pub(crate) fn opens(&mut self, call_id: &str, name: &str) -> bool {
         self.takes(call_id)
             && !call_id.is_empty()
@@ -253,7 +255,7 @@ impl EncodeContext {
     }
 }
 
-/// A closed call, for targets that write all kinds of calls in the same form.
+/// A call with the final values from its closing event, for targets that write all kinds of calls in the same form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call<'a> {
     pub(crate) part: u32,
@@ -301,12 +303,12 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// Returns true if the call is final and its arguments are either usable or were rejected by the application.
+    /// Returns true if the call is complete and either has valid arguments or was rejected by the application.
     pub(crate) fn is_whole(&self) -> bool {
         self.is_good() || self.refused
     }
 
-    /// Returns true if the call is complete and its arguments are valid for its tool.
+    /// Returns true if the call is complete and its arguments are valid or absent.
     pub(crate) fn is_good(&self) -> bool {
         matches!(self.state, "complete" | "empty")
     }
@@ -335,8 +337,8 @@ impl<'a> Call<'a> {
         sent.unwrap_or(self.arguments)
     }
 
-    /// Returns the complete arguments, as `text` does. `written`: the part of them that has already been written. Blank
-    /// arguments of a complete call are followed by `{}`.
+    /// Returns the complete arguments, as `text` does. `written`: the part of them that has already been written. If a
+    /// complete call has only blank arguments, `{}` is appended to `written`.
     pub(crate) fn final_text(&self, written: &str) -> Cow<'a, str> {
         let is_bare = self.is_whole() && !self.custom && is_blank(self.arguments);
         if is_bare && is_blank(written) {
@@ -345,7 +347,7 @@ impl<'a> Call<'a> {
         Cow::Borrowed(self.text())
     }
 
-    /// Returns the arguments for a target that requires an object; free-form text becomes a member of an object.
+    /// Returns the arguments for a target that requires an object. Free-form text becomes a member of an object.
     pub(crate) fn object_text(&self) -> Cow<'a, str> {
         if !self.custom {
             return self.final_text("");

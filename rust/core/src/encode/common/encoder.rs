@@ -1,4 +1,4 @@
-//! The trait that every encoder implements.
+//! Defines the trait that every encoder implements.
 
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::finish::EndingError;
@@ -6,13 +6,13 @@ use crate::model::event::Delta;
 use crate::model::event::Event;
 use crate::model::unmodelled::Unmodelled;
 use std::fmt::Debug;
-/// The encoder of one stream.
+/// Receives the events of one stream and writes them in one dialect.
 pub(crate) trait Encoder: Debug + Send {
     /// Handles the next event. The converter handles diagnostics and upstream errors.
     fn event(&mut self, context: &mut EncodeContext, event: &Event<'_>);
 
-    /// Records a text delta without metadata that passed through unchanged. Returns false and changes nothing if
-    /// anything other than the delta's text must be recorded.
+    /// Records a text delta without metadata whose original bytes were sent. Returns false and changes nothing if
+    /// `event` must handle the delta.
     fn keep(&mut self, _piece: &Delta<'_>) -> bool {
         false
     }
@@ -21,18 +21,18 @@ pub(crate) trait Encoder: Debug + Send {
     /// Most dialects have no such content.
     fn write_unmodelled(&mut self, _context: &mut EncodeContext, _content: &Unmodelled<'_>) {}
 
-    /// Writes the first chunk of a choice, with its role, unless the choice is already open. For dialects with choices.
+    /// Writes the first chunk of a choice, with its role, unless the choice is already open. Only Chat does this.
     fn open(&mut self, _context: &mut EncodeContext, _choice: i32) {}
 
-    /// Writes the chunk that opens a choice, if the source's first chunk lacks the role. For dialects with choices.
+    /// Writes the chunk that opens a choice whose first chunk from the source lacks the role. Only Chat does this.
     fn role(&mut self, _context: &mut EncodeContext, _choice: i32) {}
 
-    /// Returns true if a call that was received is not completely written, because another call comes first. For
-    /// dialects whose calls are written one after another although sources interleave them.
+    /// Returns true if a received call has not been fully written because it must wait for another call. Only for
+    /// dialects whose calls are written one after another, although sources may interleave them.
     fn has_waiting_calls(&self) -> bool {
         false
     }
 
-    /// Writes the target's ending after the source has ended, either complete or with an error.
+    /// Writes the ending, either complete or with an error.
     fn end(&mut self, context: &mut EncodeContext, ending_error: Option<EndingError>);
 }

@@ -1,4 +1,4 @@
-//! Unknown members of the source's own objects, which an encoder for the same dialect writes as they were sent.
+//! Writes unknown members of the source's own objects, which an encoder for the same dialect keeps as they were sent.
 
 use crate::encode::common::compact_json::spliced;
 use crate::encode::common::writer::Writer;
@@ -6,7 +6,7 @@ use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::members::members;
 
-/// Members by name, as sent.
+/// Names of members, and their values as sent.
 pub(crate) type ExtraMembers = Vec<(String, String)>;
 
 /// Adds members to the object that is being written, except members that the object already has.
@@ -17,7 +17,7 @@ pub(crate) fn join(to: &mut Writer, extra: &ExtraMembers, written: &[&str]) {
     }
 }
 
-/// Returns the members of an object.
+/// Returns the members of an object. Values stay JSON text.
 pub(crate) fn parsed(object: &str) -> ExtraMembers {
     let members = members(Raw {
         text: object,
@@ -29,7 +29,7 @@ pub(crate) fn parsed(object: &str) -> ExtraMembers {
     texts.collect()
 }
 
-/// Returns the size of the members, in bytes.
+/// Returns the size of the names and values, in bytes.
 pub(crate) fn size(extra: &ExtraMembers) -> usize {
     let sizes = extra.iter().map(|(name, text)| name.len() + text.len());
     sizes.sum()

@@ -1,5 +1,5 @@
-//! How a response ends: with the target's word for the finish reason, or with an error text that does not contain
-//! payload data.
+//! Determines how a response ends: with the target's word for the finish reason, or with an error for the target's
+//! client.
 //!
 //! The words and messages are in `_spec/conversions.json`; the encoders decide where to write them.
 
@@ -57,18 +57,18 @@ fn is_accepted(dialect: &str, word: &str) -> bool {
     words.split(',').any(|known| known == word)
 }
 
-/// Returns true for a successful finish reason, after which clients run even calls without arguments.
+/// Returns true for `stop` and `tool_calls`, after which clients run even calls without arguments.
 pub(crate) fn is_success(reason: &str) -> bool {
     matches!(reason, "stop" | "tool_calls")
 }
 
-/// Returns true if the word is less specific than the reason.
+/// Returns true if the target's word is less specific than the reason.
 pub(crate) fn is_lost(target: &str, reason: &str) -> bool {
     let lost = spec::conversion("finish_lost").and_then(|table| table.get(target));
     spec::words(lost).contains(&reason)
 }
 
-/// Returns the error kind for an upstream error that has none.
+/// Returns the error type to write if the upstream sent none.
 fn default_kind() -> &'static str {
     let kind = spec::conversion("error_type").and_then(Value::as_str);
     kind.unwrap_or_default()
@@ -88,7 +88,7 @@ pub(crate) struct EndingError {
 }
 
 impl EndingError {
-    /// Creates the error for an exception class or for one of streamweld's own endings.
+    /// Creates the error for the name of an exception class or of one of streamweld's own endings.
     pub(crate) fn named(name: &str) -> EndingError {
         let row = spec::conversion("faults").and_then(|table| table.get(name));
         let row = row.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -106,7 +106,7 @@ impl EndingError {
         }
     }
 
-    /// Creates the error from the upstream's own text, if the upstream sent a text.
+    /// Creates the error that the upstream sent. Missing values are replaced by defaults.
     pub(crate) fn upstream(code: Option<&str>, kind: Option<&str>, message: &str) -> EndingError {
         let mut ending_error = EndingError::named(Class::Upstream.name());
         let set_text = |text: Option<&str>, own: &mut String| {
@@ -120,7 +120,7 @@ impl EndingError {
         ending_error
     }
 
-    /// Stores the payload that contained the upstream error.
+    /// Stores the payload that contained the upstream error, unless it only repeats the message.
     pub(crate) fn keep_sent(&mut self, payload: &[u8]) {
         let (text, _) = decode_utf8(payload);
         self.sent =

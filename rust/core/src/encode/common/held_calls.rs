@@ -1,9 +1,9 @@
-//! Holds tool calls that the server may run itself, until it is known whether the server runs them.
+//! Holds tool calls until it is known whether the server runs them itself.
 //!
 //! A Responses stream may contain a `function_call` together with its `function_call_output`. A client that receives
 //! such a call in another dialect would run it again. Therefore, each call waits until its result arrives, or until a
-//! part of another kind or the end of the response shows that the client has to run it. Whatever follows a held call and
-//! concerns a call waits behind it, so that the order stays the same. The parser's limits also limit how much waits.
+//! part of another kind or the end of the response shows that the client has to run it. Later events of calls and tool
+//! results also wait, so that the order stays the same. The parser's limits also limit how much waits.
 
 use crate::model::event::Delta;
 use crate::model::event::Event;
@@ -15,33 +15,33 @@ use std::iter;
 use std::mem;
 use std::sync::Arc;
 
-/// Returns true if the server of the source may send the result of a call that looks like a call for the client.
+/// Returns true if the source may also send the result of a call that looks like a call for the client.
 pub(crate) fn holds(source: &str) -> bool {
     source == "responses"
 }
 
-/// What to do with an event.
+/// What the converter does with an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// Write the event.
+    /// The event is written.
     Write,
-    /// Write nothing; the event is held.
+    /// The event is held, and nothing is written.
     Wait,
-    /// Write the held events. This event is the last of them.
+    /// The held events are written. This event is the last of them.
     Release,
-    /// Write the held events, then this event.
+    /// The held events are written, and then this event is written.
     ReleaseFirst,
 }
 
-/// The held calls of one stream, and the calls that the server ran.
+/// Stores the held events of one stream, and which calls the server ran.
 #[derive(Debug, Default)]
 pub(crate) struct HeldCalls {
     events: Vec<HeldEvent>,
-    /// Waiting calls without a result: part and call id.
+    /// Call ids of the held calls without a result, by part number.
     undecided: BTreeMap<u32, Arc<str>>,
-    /// Parts by call id. Entries that no longer agree with `undecided` are skipped.
+    /// Part numbers of held calls, by call id. Entries that no longer agree with `undecided` are skipped.
     parts: BTreeMap<Arc<str>, BinaryHeap<u32>>,
-    /// Parts of the calls that the server ran.
+    /// Part numbers of the calls that the server ran.
     executed: Set<u32>,
 }
 
@@ -87,7 +87,7 @@ impl HeldCalls {
         }
     }
 
-    /// Records what the event reveals about who runs a held call.
+    /// Records that the server ran a held call, that a held call was retracted, or that its id changed.
     fn decide(&mut self, event: &Event<'_>) {
         match *event {
             Event::ToolCall {
@@ -115,14 +115,14 @@ impl HeldCalls {
         }
     }
 
-    /// Adds a waiting call, or replaces the id of a waiting call.
+    /// Adds a held call, or replaces the id of a held call.
     fn wait(&mut self, part: u32, call_id: &str) {
         let call_id: Arc<str> = call_id.into();
         self.parts.entry(call_id.clone()).or_default().push(part);
         self.undecided.insert(part, call_id);
     }
 
-    /// Returns the latest waiting call with this id. Parts are numbered in order.
+    /// Returns the part number of the latest held call with this id, or `None`. Later calls have higher part numbers.
     fn latest(&mut self, call_id: &str) -> Option<u32> {
         let parts = self.parts.get_mut(call_id)?;
         let undecided = &self.undecided;
@@ -145,14 +145,14 @@ impl HeldCalls {
         self.events.extend(HeldEvent::of(event));
     }
 
-    /// Returns the held events. The client must run the calls that still have no result.
+    /// Removes and returns the held events. The client must run the calls that still have no result.
     pub(crate) fn release(&mut self) -> Vec<HeldEvent> {
         self.undecided.clear();
         self.parts.clear();
         mem::take(&mut self.events)
     }
 
-    /// Returns the event, marked as run by the provider, or `None` if the server did not run its call.
+    /// Returns a copy of the event that is marked as run by the provider, or `None` if the server did not run its call.
     pub(crate) fn as_executed<'e>(&self, event: &Event<'e>) -> Option<Event<'e>> {
         let mut changed = *event;
         match &mut changed {
@@ -172,7 +172,7 @@ impl HeldCalls {
     }
 }
 
-/// A copy of an event, or of several deltas.
+/// A copy of a held event, or of several deltas.
 #[derive(Debug)]
 pub(crate) enum HeldEvent {
     Started(Box<Started>),

@@ -1,8 +1,9 @@
-//! Generates ids that the target requires but the source lacks, from a kind, the stream's prefix and a number.
+//! Generates ids that the target requires but the source lacks: `<kind>_<prefix><n>`, numbered across all kinds in a
+//! stream.
 //!
-//! The ids are deterministic, because the caller provides the prefix.
+//! The caller provides the prefix, so the ids are deterministic.
 
-/// Counts the ids generated for one stream.
+/// Generates the ids of one stream.
 #[derive(Debug)]
 pub(crate) struct IdMint {
     prefix: String,
@@ -14,7 +15,7 @@ impl IdMint {
         IdMint { prefix, made: 0 }
     }
 
-    /// Returns the next id. Chat Completions ids contain a hyphen.
+    /// Returns the next id. Ids of the kind `chatcmpl` contain a hyphen instead of the underscore.
     pub(crate) fn make(&mut self, kind: &str) -> String {
         self.made += 1;
         let joint = if kind == "chatcmpl" { '-' } else { '_' };

@@ -1,6 +1,6 @@
-//! Log probabilities of text tokens, which Chat and Responses write in the same form but in different places.
+//! Converts log probabilities of text tokens between Chat and Responses, which use the same form in different places.
 //!
-//! Chat puts them in the choice (`logprobs.content`); Responses puts them in the text events and in the part
+//! Chat puts them in the choice (`logprobs.content`). Responses puts them in the text events and in the part
 //! (`logprobs`).
 
 use crate::encode::common::compact_json::canonical;
@@ -60,8 +60,8 @@ pub(crate) fn logprobs(source: &str, target: &str, metadata: Option<&str>) -> Op
     })
 }
 
-/// Writes the members that every token has, without the closing brace. `unknown`: the value to write if `bytes` is
-/// missing.
+/// Writes the members that every token has, without the closing brace. Returns `None` if the item lacks a token or a
+/// probability. `unknown`: the value to write if `bytes` is missing.
 fn token<'a>(to: &mut Writer, item: Raw<'a>, unknown: &str) -> Option<Object<'a>> {
     let entry = Object::of(item)?;
     let text = entry.get("token").filter(|raw| raw.kind == Kind::String)?;

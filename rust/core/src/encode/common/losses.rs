@@ -4,14 +4,14 @@
 
 use crate::model::event::Event;
 
-/// The losses in one stream, by id.
+/// Stores the losses of one stream, in the order in which they occurred.
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
     known: Vec<&'static str>,
     /// Number of losses that have already been reported.
     reported: usize,
-    /// True if the source and target have the same dialect, so that metadata that a close repeats may already have
-    /// passed through.
+    /// True if the source and target have the same dialect. Metadata that a closing event repeats may then have passed
+    /// through.
     pub(crate) own: bool,
 }
 
@@ -51,7 +51,7 @@ impl Losses {
         }
     }
 
-    /// Records the loss of metadata that repeats earlier metadata in an event that closes a part or the response.
+    /// Records the loss of metadata that repeats earlier metadata, unless source and target have the same dialect.
     #[inline]
     pub(crate) fn repeated(&mut self, metadata: Option<&str>) {
         if !self.own {
@@ -70,7 +70,8 @@ impl Losses {
         self.reported < self.known.len()
     }
 
-    /// Returns the next loss that has not been reported yet.
+    /// Returns the next loss that has not been reported yet, and counts it as reported. Returns `None` if there is
+    /// none.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<&'static str> {
         let id = self.known.get(self.reported).copied();

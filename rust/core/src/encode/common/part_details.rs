@@ -1,5 +1,5 @@
-//! The content of a response's parts other than streamed text: borrowed from the current event, and copied only if the
-//! content has to wait.
+//! Stores the content of a response's parts other than streamed text. The content is borrowed from the current event,
+//! and copied only if it has to wait.
 
 use crate::encode::common::writer::Writer;
 use crate::model::event::Delta;
@@ -19,8 +19,7 @@ pub(crate) enum Kind {
     Call,
 }
 
-/// The close of a text, reasoning or refusal part. It does not contain the text; it only records whether the text is
-/// empty.
+/// The closing event of a text, reasoning, or refusal part, without the text.
 #[derive(Clone, Debug)]
 pub(crate) struct Done<'a> {
     pub(crate) kind: Kind,
@@ -28,18 +27,18 @@ pub(crate) struct Done<'a> {
     pub(crate) item_id: Option<Text<'a>>,
     pub(crate) signature: Option<Text<'a>>,
     pub(crate) encrypted_content: Option<Text<'a>>,
-    /// A JSON array, stored as text.
+    /// The annotations as a JSON array.
     pub(crate) annotations: Option<Text<'a>>,
     pub(crate) metadata: Option<Text<'a>>,
 }
 
-/// A call, as reported by its close.
+/// A call with the final values from its closing event.
 #[derive(Clone, Debug)]
 pub(crate) struct Call<'a> {
     pub(crate) call_id: Text<'a>,
     pub(crate) name: Text<'a>,
-    /// Arguments as text. If the source sent several values, contains all of them, because the first one alone would
-    /// look like valid arguments.
+    /// Arguments as text. For an invalid call, contains everything that was sent, because the first of several values
+    /// alone would look like valid arguments.
     pub(crate) arguments: Text<'a>,
     pub(crate) state: &'static str,
     pub(crate) reason: Option<&'static str>,
@@ -48,13 +47,13 @@ pub(crate) struct Call<'a> {
     pub(crate) metadata: Option<Text<'a>>,
 }
 
-/// A source, file or result, which does not belong to any text or call block.
+/// A source, a file, or a tool result. None of them belongs to a block of text or of a call.
 #[derive(Clone, Debug)]
 pub(crate) enum StandalonePart<'a> {
     Source {
         url: Option<Text<'a>>,
         title: Option<Text<'a>>,
-        /// JSON text.
+        /// The document as JSON text.
         document: Option<Text<'a>>,
         metadata: Option<Text<'a>>,
     },
@@ -97,7 +96,7 @@ fn own(text: Text<'_>) -> Text<'static> {
 }
 
 impl<'a> Done<'a> {
-    /// Returns the part, its text, and the other content of its close.
+    /// Returns the part number, the text, and the other content of a closing event, or `None` for any other event.
     pub(crate) fn of(event: &Event<'a>) -> Option<(u32, &'a str, Done<'a>)> {
         let mut done = Done {
             kind: Kind::Text,
@@ -156,7 +155,7 @@ impl<'a> Done<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// Returns the part and its call.
+    /// Returns the part number and the call of a call's closing event, or `None` for any other event.
     pub(crate) fn of(event: &Event<'a>) -> Option<(u32, Call<'a>)> {
         let Event::ToolCall {
             part,
@@ -196,7 +195,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns the arguments for a target that requires an object; free-form text becomes a member of an object.
+    /// Returns the arguments for a target that requires an object. Free-form text becomes a member of an object.
     pub(crate) fn object_text(&self) -> Cow<'_, str> {
         if !self.custom {
             return Cow::Borrowed(&self.arguments);

@@ -1,4 +1,4 @@
-//! The order in which the parts of a response are written: sequentially, or as a source in the same dialect sent them.
+//! Selects the order in which parts are written: one block after another, or as a source of the same dialect sent them.
 
 use crate::encode::common::block::BlockOutput;
 use crate::encode::common::block::BlockWriter;
@@ -6,7 +6,7 @@ use crate::encode::common::sequential_blocks::Blocks;
 use crate::encode::common::source_blocks::SourceBlocks;
 use crate::model::event::Event;
 
-/// The parts of one response.
+/// Writes the parts of one response in one of two orders.
 #[derive(Debug)]
 pub(crate) enum Order {
     Row(Blocks),
@@ -25,7 +25,7 @@ impl Order {
         Order::Own(SourceBlocks::default())
     }
 
-    /// Returns the blocks if the source has the same dialect.
+    /// Returns the blocks in the source's order, or `None` if the source has another dialect.
     pub(crate) fn of_source(&mut self) -> Option<&mut SourceBlocks> {
         match self {
             Order::Row(_) => None,
@@ -40,7 +40,8 @@ impl Order {
         }
     }
 
-    /// Records a piece of an open block. Returns false and changes nothing if the block is not open.
+    /// Records a piece of text without writing it, because its original bytes were sent. Returns false and changes
+    /// nothing if the block is not open or its deltas are not written.
     pub(crate) fn keep(&mut self, part: u32, text: &str) -> bool {
         match self {
             Order::Row(_) => false, // nothing passes through in this order
@@ -83,7 +84,7 @@ impl Order {
         matches!(self, Order::Row(blocks) if blocks.answered)
     }
 
-    /// Returns true if written text was retracted, which the target cannot express.
+    /// Returns true if the upstream changed or retracted what was already written, which the target cannot express.
     pub(crate) fn contradicted(&self) -> bool {
         match self {
             Order::Row(blocks) => blocks.contradicted,

@@ -1,21 +1,21 @@
 //! Records which parts of a response passed through unchanged, so that an encoder for the same dialect can continue the
 //! response.
 //!
-//! The record is empty if another dialect is written, because nothing passes through in that case. Each encoder decides
-//! how to use these facts.
+//! If another dialect is written, nothing passes through and the record stays empty. Each encoder decides how to use
+//! these facts.
 
 use crate::model::small_map::Map;
 use crate::model::small_map::Set;
 use std::collections::BTreeMap;
 
-/// An output item, as clients store it when it is opened.
+/// The type and id of an output item in its opening event, which clients store.
 #[derive(Clone, Debug)]
 pub(crate) struct AddedItem {
     pub(crate) kind: Option<String>,
     pub(crate) id: Option<String>,
 }
 
-/// The parts, items and events of one stream that passed through.
+/// Describes the parts, items and events of one stream that passed through.
 #[derive(Debug, Default)]
 pub(crate) struct PassedThrough {
     /// True if the source has the target's dialect, so that its ids, indexes and metadata stay valid.
@@ -23,37 +23,37 @@ pub(crate) struct PassedThrough {
     /// Wire index of the part that the current start event opens, and the index of the part inside its item.
     pub(crate) at: Option<i64>,
     pub(crate) sub: Option<i64>,
-    /// Same as `at` as long as nothing was omitted or inserted, so that the index can be kept.
+    /// The value of `at`, or `None` if content was omitted or inserted, so that the index cannot be kept.
     pub(crate) index: Option<i64>,
     /// Id of the part's item, as sent.
     pub(crate) item_id: Option<String>,
-    /// Unknown members at the start of the block with this index, as a JSON object.
+    /// Unknown members of the start event of the block with this index, as a JSON object.
     pub(crate) members: Option<(i64, String)>,
-    /// Set by the encoder: true if a position was already in use, so that content was written at another position.
+    /// True if a position was already in use, so that content was written at another position. The encoder sets it.
     pub(crate) moved: bool,
     /// Choices that contain a part that passed through.
     pub(crate) choices: Set<i32>,
-    /// Indexes of the items whose opening passed through.
+    /// Indexes of the items whose opening event passed through.
     pub(crate) announced: Set<i64>,
-    /// One more than the highest index of an item whose opening or close passed through.
+    /// One more than the highest index of an item whose opening or closing event passed through.
     pub(crate) next_index: i64,
     /// Items that the source opened, by index. Items with the same index are stored in order of arrival.
     pub(crate) added: Map<i64, Vec<AddedItem>>,
-    /// Items whose close passed through, as sent, by index.
+    /// Items whose closing event passed through, as sent, by index.
     pub(crate) items: BTreeMap<i64, String>,
-    /// The id of the response, once the event that opens the response passed through.
+    /// The response id in the opening event, once that event passed through. `Some(None)`: the event has no id.
     pub(crate) created: Option<Option<String>>,
-    /// True if the source has no opening event, so that an opening is written before the source's first event.
+    /// True if the source has no opening event, so that one is written before the source's first event.
     pub(crate) unopened: bool,
-    /// Parts whose close passed through.
+    /// Parts whose closing event passed through.
     pub(crate) closed: Set<u32>,
-    /// Parts of items whose close passed through.
+    /// Parts of items whose closing event passed through.
     pub(crate) ended: Set<u32>,
     /// The parts in `ended` that the encoder has not processed yet.
     pub(crate) just_ended: Vec<u32>,
     /// Choices whose finish reason passed through.
     pub(crate) finished: Set<i32>,
-    /// Whether the latest token counts passed through; set at the end.
+    /// True if the latest token counts passed through. Set when the stream ends.
     pub(crate) counted: bool,
     /// The number of the next event, or `None` if the source does not number its events.
     pub(crate) sequence: Option<i128>,

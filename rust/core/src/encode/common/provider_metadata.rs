@@ -1,4 +1,4 @@
-//! Metadata that only the provider that created it can use: signatures, encrypted reasoning and item ids.
+//! Writes metadata that only its provider can use: signatures, encrypted reasoning and item ids.
 //!
 //! This metadata is written only to fields that a client sends back to that provider: `providerMetadata` of the AI SDK,
 //! under the provider's name. When an AI SDK stream is converted to the provider's own dialect, the metadata is
@@ -28,7 +28,7 @@ const HANDED_BACK: [&str; 5] = [
     "redactedData",
 ];
 
-/// Returns true if the part came from that provider, according to its `providerMetadata`.
+/// Returns true if an AI SDK part has `providerMetadata` of this provider, which shows that the part came from it.
 pub(crate) fn is_genuine(context: &EncodeContext, provider: &str, metadata: Option<&str>) -> bool {
     let whole = metadata.filter(|_| context.source.starts_with("ai-sdk-"));
     let whole = whole.and_then(|text| {
@@ -40,8 +40,8 @@ pub(crate) fn is_genuine(context: &EncodeContext, provider: &str, metadata: Opti
     whole.is_some_and(|whole| whole.object(provider).is_some())
 }
 
-/// Returns the members of a part's metadata that belong into `providerMetadata`, as JSON, and records a loss for all
-/// other members. `done`: the close of a reasoning part, which has separate fields for such content.
+/// Returns the members of a part's metadata that belong in `providerMetadata`, as JSON, and records a loss for all
+/// other members. `done`: the closing event of a reasoning part, which has separate fields for such content.
 pub(crate) fn provider_metadata(
     context: &mut EncodeContext,
     metadata: Option<&str>,
@@ -68,8 +68,8 @@ pub(crate) fn provider_metadata(
     }
 }
 
-/// When one AI SDK protocol is converted to the other, returns every provider namespace that contains a member that
-/// must be sent back.
+/// Returns every provider namespace with a member that must be sent back, for a conversion between the AI SDK
+/// protocols.
 fn handed_on(context: &mut EncodeContext, found: &[Member<'_>]) -> Option<String> {
     let mut to = Writer::default();
     let mut mark = "{";
@@ -118,13 +118,13 @@ fn under_its_name(
     })
 }
 
-/// Returns the provider namespace that a source uses.
+/// Returns the provider namespace for a source. Unlisted sources use their own name.
 fn provider(source: &str) -> &str {
     let known = spec::conversion("provider_names").and_then(|table| table.get(source)?.as_str());
     known.unwrap_or(if source.is_empty() { "unknown" } else { source })
 }
 
-/// Returns the members of a reasoning part's close, with the names that the provider's namespace uses.
+/// Returns the content of a reasoning part's closing event, under the names that the provider's namespace uses.
 fn own<'d>(source: &str, done: &'d Done<'_>) -> Vec<(&'static str, &'d str)> {
     let nonempty = |text: &'d Option<Text<'_>>| text.as_deref().filter(|text| !text.is_empty());
     let mut own = Vec::new();

@@ -1,4 +1,4 @@
-//! Compares arguments as JSON values, because a source that repeats a call may format the arguments differently.
+//! Compares arguments as JSON values, because a source may repeat a call with differently formatted arguments.
 
 use crate::encode::common::compact_json::comparable;
 

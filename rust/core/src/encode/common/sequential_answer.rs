@@ -1,7 +1,7 @@
-//! Writes one response to a target with sequential blocks: its opening, its parts and its ending.
+//! Writes one response to a target with sequential blocks: its opening events, its parts and its ending.
 //!
-//! Decides which events open a response and whether the response is complete. An `Answer` writes openings, endings and
-//! errors; `Order` decides the order of the parts.
+//! Decides which events open a response and whether the response is complete. An `Answer` writes opening events,
+//! endings and errors; `Order` decides the order of the parts.
 
 use crate::encode::common::block::BlockOutput;
 use crate::encode::common::block::BlockWriter;
@@ -14,7 +14,7 @@ use crate::model::event::Delta;
 use crate::model::event::Event;
 use crate::model::unmodelled::Unmodelled;
 
-/// What the source reported when it opened the response.
+/// What the source's opening event reports about the response.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Opening<'a> {
     pub(crate) id: Option<&'a str>,
@@ -22,27 +22,27 @@ pub(crate) struct Opening<'a> {
     pub(crate) created: Option<i64>,
 }
 
-/// Why the response ended.
+/// The finish reason of a response: normalized (`reason`) and as sent (`raw`).
 #[derive(Clone, Debug)]
 pub(crate) struct Finish {
     pub(crate) reason: &'static str,
     pub(crate) raw: Option<String>,
 }
 
-/// How a target writes a response.
+/// Writes the responses of one target.
 pub(crate) trait Answer: BlockWriter {
     const TARGET: &'static str;
-    /// True if content of the same dialect that no streamweld event represents is written as sent.
+    /// True if the target writes content of its own dialect that no streamweld event represents, as it was sent.
     const WRITES_UNMODELLED: bool = false;
 
-    /// Writes the opening of the response.
+    /// Writes the events that open the response.
     fn start(&mut self, context: &mut EncodeContext, opening: Opening<'_>);
 
-    /// Writes the ending of a complete response.
+    /// Writes the ending of a complete response. `word`: the target's word for the finish reason.
     fn finish(&mut self, context: &mut EncodeContext, word: &str, finish: &Finish);
 
-    /// Writes content of the source's own dialect that no streamweld event represents. `opened`: the opening has
-    /// already been written.
+    /// Writes content of the source's own dialect that no streamweld event represents. `opened`: whether the opening
+    /// has already been written.
     fn write_unmodelled(
         &mut self,
         _context: &mut EncodeContext,
@@ -52,7 +52,7 @@ pub(crate) trait Answer: BlockWriter {
     ) {
     }
 
-    /// Writes the ending of an incomplete response; `opened` is true if the opening has already been written.
+    /// Writes the ending of an incomplete response. `opened`: whether the response has already been opened.
     fn fail(
         &mut self,
         context: &mut EncodeContext,
@@ -62,14 +62,14 @@ pub(crate) trait Answer: BlockWriter {
     );
 }
 
-/// A response that is being written.
+/// Encodes one response for a target with sequential blocks.
 #[derive(Debug, Default)]
 pub(crate) struct SequentialAnswer<A> {
     answer: A,
     blocks: Order,
     opened: bool,
     over: bool,
-    /// The only choice that is written.
+    /// The choice of the first event that belongs to a choice. Only this choice is written.
     choice: Option<i32>,
     finished: Option<Finish>,
 }
@@ -113,8 +113,8 @@ impl<A: Answer> Encoder for SequentialAnswer<A> {
             self.finished = Some(Finish { reason, raw });
             return context.losses.repeated(event.metadata());
         }
-        // Targets with sequential blocks cannot represent the metadata of a start or delta (log probabilities). The AI
-        // SDK repeats its metadata when it closes the part.
+        // Targets with sequential blocks cannot represent the metadata of a start event or a delta (log probabilities).
+        // AI SDK sources repeat such metadata in the closing event of the part.
         let is_written = writes_unmodelled && is_start(event);
         if (is_start(event) || is_delta(event))
             && !is_written
@@ -198,7 +198,7 @@ impl<A: Answer> SequentialAnswer<A> {
         self.answer.start(context, opening);
     }
 
-    /// Ends the stream if written text was retracted, which the target cannot express.
+    /// Ends the stream with an error if the upstream contradicted what was already written.
     fn stop_if_contradicted(&mut self, context: &mut EncodeContext) {
         if self.blocks.contradicted() {
             context.broken = true;

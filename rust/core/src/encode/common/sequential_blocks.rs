@@ -1,9 +1,9 @@
-//! Arranges parts that may be interleaved into a sequence of blocks: decides which block is written now, which blocks
-//! wait, and in which order.
+//! Arranges interleaved parts as a sequence of blocks, for targets that allow one open block at a time.
 //!
-//! For targets that allow one open block at a time. Text is interrupted by any part that follows. A tool call stays
-//! open until it is complete, while other parts wait in order, so that parallel calls are never mixed. The parser's
-//! limits also bound the amount of waiting content. A `BlockWriter` writes the bytes.
+//! An open block of text is closed when another part follows, and the text may continue in a new block. A tool call
+//! stays open until it is complete. Meanwhile, other parts wait in order, so that parallel calls are never mixed. Calls
+//! are written in the order in which they were announced. The parser's limits also bound the amount of waiting content.
+//! A `BlockWriter` writes the bytes.
 
 use crate::encode::common::block::Block;
 use crate::encode::common::block::BlockOutput;
@@ -26,32 +26,33 @@ pub(crate) enum Item {
     StandalonePart(StandalonePart<'static>),
 }
 
-/// The parts of one response, in sequence.
+/// Writes the parts of one response as a sequence of blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
     pub(crate) active: Option<u32>,
     /// True if the active block is a call.
     pub(crate) calling: bool,
-    /// Blocks that are not finished or not yet fully written.
+    /// Blocks of parts that are not finished or not yet fully written.
     pub(crate) blocks: Map<u32, Block>,
+    /// Parts that wait until no call is open, in the order in which they are written.
     pub(crate) row: VecDeque<Item>,
-    /// Announced calls that have not been written yet. A call starts only after all calls that were announced before
-    /// it.
+    /// Announced calls that have not been started. They are started in the order of their part numbers.
     pub(crate) announced: BTreeSet<u32>,
     /// Calls that were announced with an id and are not finished.
     pub(crate) ids: Map<String, u32>,
-    /// Finished calls that have not been written yet.
+    /// Complete calls that have not been written yet, by call id.
     pub(crate) later: Map<String, u32>,
-    /// Written calls: the name, and whether the provider runs the call. The name is needed again when the result is
-    /// written.
+    /// Name of each written call, and whether the provider runs it. Both are needed when the result is written.
     pub(crate) written: Map<String, (String, bool)>,
-    /// Written calls that may still receive a result; a call with a result must not be run again.
+    /// Complete calls that are written at the end, unless their result arrives. A call with a result must not be run
+    /// again.
     pub(crate) unanswered: Vec<(String, u32)>,
     /// Number of written calls that the client must run.
     pub(crate) client_calls: usize,
     /// True if a call was omitted because its result arrived.
     pub(crate) answered: bool,
-    /// True if the upstream retracted written text. The target cannot express that, so the stream ends.
+    /// True if the upstream changed or retracted what was already written. The target cannot express that, so the
+    /// stream ends.
     pub(crate) contradicted: bool,
 }
 
@@ -90,7 +91,7 @@ impl Blocks {
         }
     }
 
-    /// Ends a complete response: closes the blocks that stayed open and writes all waiting content.
+    /// Ends a complete response: closes the open block and writes all waiting content.
     pub(crate) fn finish<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>) {
         while let Some(part) = self.active.take() {
             let block = self.blocks.slot(part);
@@ -107,7 +108,7 @@ impl Blocks {
         }
     }
 
-    /// Ends an incomplete response: writes waiting text as far as it was received, but starts no calls.
+    /// Ends an incomplete response: writes the waiting text that was received, but does not start calls.
     pub(crate) fn abandon<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>) {
         if let Some(part) = self.active.take() {
             to.form.broken_off(to.context, self.blocks.slot(part));
@@ -170,7 +171,7 @@ impl Blocks {
         }
     }
 
-    /// Writes text of a part that does not have to wait.
+    /// Writes text of a part that does not have to wait, and opens its block if necessary.
     fn put<F: BlockWriter>(
         &mut self,
         to: &mut BlockOutput<'_, F>,
@@ -264,8 +265,8 @@ impl Blocks {
 
     // The queue
 
-    /// Returns true if the part must wait, because a call is open or a call that was announced earlier has not been
-    /// written yet.
+    /// Returns true if the part must wait, because another call is open or a call that was announced earlier has not
+    /// been started.
     pub(crate) fn waits(&self, part: u32) -> bool {
         (self.calling && self.active.is_some_and(|active| active != part)) || self.is_early(part)
     }
@@ -295,7 +296,8 @@ impl Blocks {
         self.take_turn(part);
     }
 
-    /// Allows the next announced call to be written, after the call with the number `part` was written or dropped.
+    /// Removes a call that was started or dropped from the announced calls. If the next announced call was skipped in
+    /// the queue, it is queued again.
     pub(crate) fn take_turn(&mut self, part: u32) {
         if self.announced.first() != Some(&part) {
             self.announced.remove(&part);
@@ -319,7 +321,7 @@ impl Blocks {
         }
     }
 
-    /// Writes the waiting content, until a call becomes the open block or the next call cannot be started.
+    /// Writes the waiting parts until a call is open or the queue is empty.
     pub(crate) fn go_on<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>) {
         while self.active.is_none() || !self.calling {
             match self.next_in_row() {
@@ -330,7 +332,7 @@ impl Blocks {
         }
     }
 
-    /// Returns the next item to write. A call that must wait for an earlier call is removed from the queue until
+    /// Takes the next item to write from the queue. A call that must wait for an earlier call is skipped until
     /// `take_turn`.
     fn next_in_row(&mut self) -> Option<Item> {
         loop {
@@ -344,7 +346,7 @@ impl Blocks {
         }
     }
 
-    /// Writes the content that a block has so far; no other block may be open.
+    /// Writes the waiting content of a part. No other call may be open.
     fn write<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>, part: u32) {
         let Some(block) = self.blocks.get_mut(&part) else {
             return; // retracted

@@ -2,7 +2,7 @@
 //!
 //! Replaces the queue in `Blocks`. Some sources open a block while another is open, although clients of the dialect
 //! support only one open block. The first block then stays open until the source closes it, and the others wait in the
-//! order in which they started. A part whose start cannot be written yet is written completely at its end, as in
+//! order in which they started. A call that cannot be written as it arrives is written whole at its end, as in
 //! `Blocks`.
 
 use crate::encode::common::block::Block;
@@ -26,13 +26,13 @@ use std::collections::BTreeSet;
 use std::collections::VecDeque;
 use std::mem;
 
-/// The parts of one response, in the source's order.
+/// Writes the parts of one response in the source's order.
 #[derive(Debug, Default)]
 pub(crate) struct SourceBlocks {
-    /// Blocks that are not finished.
+    /// Blocks of parts that are not finished.
     blocks: Map<u32, Block>,
     open: BTreeSet<u32>,
-    /// Blocks that the source had not stopped when this set was last updated.
+    /// Open blocks whose stop event had not passed through when this set was last updated.
     unstopped: BTreeSet<u32>,
     /// Number of open calls for each id.
     open_ids: Map<String, usize>,
@@ -42,13 +42,13 @@ pub(crate) struct SourceBlocks {
     row: VecDeque<u32>,
     /// Number of blocks without a part that were queued.
     unmodelled: u32,
-    /// Calls that are not complete. Whether they may be closed is known only at the end.
+    /// Calls whose final event arrived, but whose block must stay open until the response ends.
     late: Vec<u32>,
     /// Calls that were announced with an id and are not finished.
     ids: Map<String, u32>,
-    /// Ids of finished calls that have not been written yet.
+    /// Ids of complete calls that have not been written yet.
     later: BTreeSet<String>,
-    /// Written calls: the name, and whether the provider runs the call.
+    /// Name of each written call, and whether the provider runs it.
     written: Map<String, (String, bool)>,
     pub(crate) client_calls: usize,
     pub(crate) contradicted: bool,
@@ -91,7 +91,7 @@ impl SourceBlocks {
             Event::ToolCallRetracted(mark) => {
                 self.forget(mark.part);
                 if self.open.contains(&mark.part) {
-                    self.contradicted = true; // the ending closes its block
+                    self.contradicted = true; // the start of its block was already written
                 } else {
                     self.blocks.remove(&mark.part);
                 }
@@ -116,7 +116,8 @@ impl SourceBlocks {
         self.go_on(to);
     }
 
-    /// Records a piece of an open block. Returns false and changes nothing if the block is not open.
+    /// Records a piece of text without writing it, because its original bytes were sent. Returns false and changes
+    /// nothing if the block is not open or its deltas are not written.
     pub(crate) fn keep(&mut self, part: u32, text: &str) -> bool {
         let block = self
             .blocks
@@ -126,6 +127,7 @@ impl SourceBlocks {
         block.map(|block| block.out.push_str(text)).is_some()
     }
 
+    /// Ends a complete response: closes the calls that had to stay open, and writes all waiting content.
     pub(crate) fn finish<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>) {
         while !(self.late.is_empty() || self.contradicted) {
             for part in mem::take(&mut self.late) {
@@ -149,7 +151,7 @@ impl SourceBlocks {
         })
     }
 
-    /// Ends a response that was truncated inside open blocks.
+    /// Ends a truncated response, whose blocks may still be open.
     pub(crate) fn abandon<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>) {
         self.unstopped.clear();
         self.open_ids.clear();
@@ -194,8 +196,8 @@ impl SourceBlocks {
         !(self.unseen == Some(part) || self.open.contains(&part)) && self.is_taken::<F>(context)
     }
 
-    /// Returns true if a block is open and no second block may be opened. A block whose stop has passed through is no
-    /// longer open.
+    /// Returns true if no block may be opened, because another one is open. A block whose stop event has passed through
+    /// no longer counts.
     fn is_taken<F: BlockWriter>(&mut self, context: &EncodeContext) -> bool {
         if F::SIDE_BY_SIDE || self.unseen.is_some() {
             return !F::SIDE_BY_SIDE;
@@ -209,7 +211,7 @@ impl SourceBlocks {
         false
     }
 
-    /// Marks the block as open.
+    /// Marks the block as open. Returns false if it was already open.
     fn enter(&mut self, part: u32) -> bool {
         let is_new = self.open.insert(part);
         if is_new {
@@ -222,7 +224,7 @@ impl SourceBlocks {
         is_new
     }
 
-    /// Marks the block as closed.
+    /// Marks the block as closed. Returns false if it was not open.
     fn leave(&mut self, part: u32) -> bool {
         let was_open = self.open.remove(&part);
         if was_open {
@@ -244,8 +246,8 @@ impl SourceBlocks {
         }
     }
 
-    /// Writes the waiting content, as long as no block is open. If the upstream retracted written text, no more content
-    /// is written.
+    /// Writes the waiting parts as long as a block may be opened. Writes nothing if the upstream contradicted written
+    /// text.
     #[inline]
     fn go_on<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>) {
         while !(self.row.is_empty() || self.contradicted || self.is_taken::<F>(to.context)) {
@@ -257,7 +259,7 @@ impl SourceBlocks {
         }
     }
 
-    /// Writes the content that a block has so far; no other block may be open.
+    /// Writes the waiting content of a part. No other block may be open.
     fn write<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>, part: u32) {
         let block = self.blocks.slot(part);
         block.queued = false;
@@ -443,7 +445,7 @@ impl SourceBlocks {
         }
     }
 
-    /// Writes a call that has not been written yet. If an open call has the same id, reports a contradiction instead.
+    /// Writes a whole call. If an open call has the same id, marks the response as contradicted instead.
     fn write_call<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>, call: &Call<'_>) {
         let count = self.open_ids.get(call.call_id.as_ref());
         if count.is_some_and(|count| *count > 0) {
@@ -454,7 +456,7 @@ impl SourceBlocks {
         self.write_down(call);
     }
 
-    /// Closes a call whose block is open.
+    /// Writes the end of a call whose block is open, or leaves the block open until the response ends.
     fn end_call<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>, part: u32, call: Call<'_>) {
         let block = self.blocks.slot(part);
         let rest = call.arguments.strip_prefix(block.out.as_str());
@@ -483,7 +485,7 @@ impl SourceBlocks {
         self.client_calls += usize::from(!call.provider_executed);
     }
 
-    /// Removes the call's id from the table of announced ids.
+    /// Removes the call from the table of announced ids.
     fn forget(&mut self, part: u32) {
         if let Some(block) = self.blocks.get(&part)
             && self.ids.get(&block.call_id) == Some(&part)

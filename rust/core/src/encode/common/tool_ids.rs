@@ -13,9 +13,9 @@ const PREFIX: &str = "swid_";
 /// The form of tool call ids that an API accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolIdForm {
-    /// Only letters, digits, `_` and `-`.
+    /// True if an id may contain only letters, digits, `_` and `-`.
     pub word_only: bool,
-    /// Maximum number of characters.
+    /// Maximum number of characters, or `None` without a limit.
     pub most: Option<usize>,
 }
 
@@ -28,7 +28,7 @@ impl ToolIdForm {
     }
 }
 
-/// The renamed ids in one stream.
+/// Stores the renamed ids of one stream.
 #[derive(Debug)]
 pub(crate) struct ToolIds {
     form: ToolIdForm,
@@ -51,7 +51,7 @@ impl ToolIds {
         &self.renamed
     }
 
-    /// Returns the target's id for the event's call, or `None` if the call keeps its id or has no id.
+    /// Returns the target's id for the event's call, or `None` if the call keeps its id or the event has no call id.
     pub(crate) fn target_id(&mut self, event: &Event<'_>, mint: &mut IdMint) -> Option<String> {
         let call_id = match *event {
             Event::ToolCallStarted { call_id, .. } => call_id?,

@@ -1,4 +1,4 @@
-//! Token counts, normalized across APIs: the input includes the cache, and the output includes the reasoning.
+//! Normalizes token counts across APIs: the input includes the cache, and the output includes the reasoning.
 //!
 //! Twin of `python/streamweld/usage.py`. `_spec/usage.json` describes what each API's usage object means; every encoder
 //! converts the counts to the meaning that its target uses.
@@ -16,7 +16,7 @@ use crate::model::spec;
 use serde_json::Value;
 use std::sync::LazyLock;
 
-/// The counts for one response; `None` if unknown.
+/// The normalized token counts of one response. A count is `None` if it is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) input: Option<i64>,
@@ -48,7 +48,7 @@ const INPUT: usize = 7;
 const OUTPUT: usize = 8;
 const TOTAL: usize = 9;
 
-/// Counts as sent, by the index of their name.
+/// Counts as sent, in the order of `NAMES`.
 type Found = [Option<i64>; NAMES.len()];
 
 /// A list of dotted paths whose numbers are added.
@@ -63,13 +63,13 @@ struct Shape {
     placeholder: Placeholder,
 }
 
-/// The counts for which gateways write 0 if they do not have them, because clients require the members.
+/// The counts that may be 0 only because clients require the members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Placeholder {
     None,
-    /// The input, if the output was counted.
+    /// An input of 0 is a placeholder if the output is greater than 0.
     Input,
-    /// The input and the output.
+    /// An input of 0 is always a placeholder. An output or total of 0 then is one, too.
     Both,
 }
 
@@ -151,9 +151,9 @@ impl Shape {
 
     /// Returns which counts the gateway reports separately from the input and the output.
     ///
-    /// The API's documentation determines this unless the numbers contradict it. A part that is larger than the whole
-    /// cannot be included in the whole. A total that exceeds the sum by exactly one part shows that this part is
-    /// counted separately.
+    /// The API's documentation determines this unless the numbers contradict it. A count that is larger than the input
+    /// cannot be included in the input; the same applies to the output. If the total exceeds the input plus the output
+    /// by the sum of some counts, these counts are reported separately.
     fn excluded_counts(&self, found: &Found) -> [Vec<usize>; 2] {
         let known = |parts: &Vec<usize>| -> Vec<usize> {
             let parts = parts.iter().copied();
@@ -301,12 +301,12 @@ impl Counts {
         }
     }
 
-    /// Returns true if at least one count is known.
+    /// Returns true if the input, the output, or the total is known.
     pub(crate) fn is_known(&self) -> bool {
         self.input.is_some() || self.output.is_some() || self.total.is_some()
     }
 
-    /// Returns the total for a target that requires a number, with 0 for unknown counts.
+    /// Returns the total, for a target that requires a number. If it is unknown, returns the sum of the known counts.
     pub(crate) fn sum(&self) -> i64 {
         let input = self.input.unwrap_or(0);
         let both = input.saturating_add(self.output.unwrap_or(0));

@@ -1,13 +1,13 @@
 //! Builds the output bytes: frames, JSON strings and numbers.
 
-/// Output buffer; every method appends to it.
+/// Buffers the output. Every method except `into_text` appends to the buffer.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
     pub(crate) bytes: Vec<u8>,
 }
 
 impl Writer {
-    /// Returns the output.
+    /// Returns the output as text.
     pub(crate) fn into_text(self) -> String {
         String::from_utf8(self.bytes).unwrap_or_default()
     }
@@ -104,7 +104,7 @@ impl Writer {
 /// Number of bytes that are examined at a time. Most text contains nothing to escape.
 const BLOCK: usize = 16;
 
-/// First bytes of characters that may have to be escaped in a string.
+/// For each byte: true if a character that begins with this byte may have to be escaped in a string.
 const SPECIAL: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -147,8 +147,8 @@ struct Escape {
 }
 
 impl Escape {
-    /// Returns `None` if the character does not need an escape. U+2028 and U+2029 are escaped because older JavaScript
-    /// engines treat them as line ends.
+    /// Returns the escape for the first character, or `None` if it needs no escape. U+2028 and U+2029 are escaped
+    /// because older JavaScript engines treat them as line ends.
     fn of(bytes: &[u8]) -> Option<Escape> {
         let (text, length) = match bytes {
             [b'"', ..] => ("\\\"", 1),

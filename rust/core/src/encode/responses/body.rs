@@ -1,14 +1,14 @@
-//! The kinds of content in an output item of a Responses stream, and the names of their events.
+//! Defines the kinds of content in an output item of a Responses stream, and the names of their events.
 
 use crate::encode::common::writer::Writer;
 
 /// The JSON that precedes the log probabilities of text.
 pub(crate) const LOGPROBS: &str = ",\"logprobs\":[";
 
-/// Content of an item.
+/// The kind of an item's content, and the data that is written with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Body {
-    /// The annotations as JSON, their number, and the log probabilities as JSON.
+    /// A text, with its annotations as JSON, their number, and its log probabilities as JSON.
     Text(String, i64, String),
     Refusal,
     Summary,
@@ -20,7 +20,7 @@ pub(crate) enum Body {
     },
 }
 
-/// Writes the beginning of a delta event, up to the sequence number.
+/// Expands to the beginning of a delta event, up to the sequence number.
 macro_rules! delta {
     ($kind:literal) => {
         concat!(
@@ -46,7 +46,7 @@ impl Body {
         }
     }
 
-    /// Returns the prefix of the ids for this kind.
+    /// Returns the prefix of generated ids for items of this kind.
     pub(crate) fn prefix(&self) -> &'static str {
         match self {
             Body::Text(..) | Body::Refusal => "msg",
@@ -55,7 +55,7 @@ impl Body {
         }
     }
 
-    /// Returns the type of the item for this kind.
+    /// Returns the type of items of this kind.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Body::Text(..) | Body::Refusal => "message",
@@ -65,7 +65,8 @@ impl Body {
         }
     }
 
-    /// Returns the common prefix of both event names, and the member that the closing event uses.
+    /// Returns the common prefix of the names of the delta and done events, and the member of the done event that
+    /// contains the text.
     pub(crate) fn events(&self, openresponses: bool) -> (&'static str, &'static str) {
         match self {
             Body::Text(..) => ("response.output_text", "text"),
@@ -78,7 +79,7 @@ impl Body {
         }
     }
 
-    /// Returns the beginning of a delta, and the JSON that follows its text or its log probabilities.
+    /// Returns the beginning of a delta event, and the JSON that follows its text or its log probabilities.
     pub(crate) fn delta(&self, openresponses: bool) -> (&'static str, &'static str) {
         let head = match self {
             Body::Text(..) => return (delta!("response.output_text"), "]}\n\n"),
@@ -92,8 +93,8 @@ impl Body {
         (head, "}\n\n")
     }
 
-    /// Returns the names of the events that open and close the part, and the member with the index of the part in its
-    /// item.
+    /// Returns the prefix of the names of the events that open and close the part, and the member with the part's index
+    /// in its item. Returns `None` for a call.
     pub(crate) fn around(&self) -> Option<(&'static str, &'static str)> {
         match self {
             Body::Call { .. } => None,
@@ -102,7 +103,7 @@ impl Body {
         }
     }
 
-    /// Writes the part as JSON; `text` is the escaped text, without quotes.
+    /// Writes the part as JSON. `text`: the escaped text, without quotes.
     pub(crate) fn part(&self, to: &mut Writer, text: &str) {
         let (head, tail) = match self {
             Body::Text(..) => ("output_text\",\"text\":\"", "\",\"annotations\":["),

@@ -1,4 +1,4 @@
-//! The output items of a Responses stream: each item's events and its final JSON.
+//! Stores the output items of a Responses stream, and writes their events and their final JSON.
 //!
 //! If the source has a different dialect, an item has only one content part, so every content index is 0. The order and
 //! members of the events follow the published schema.
@@ -52,25 +52,25 @@ pub(crate) enum Sort {
 pub(crate) struct Item {
     /// The item's id; `None` if the source's own item has no id.
     pub(crate) id: Option<String>,
-    /// The item's output index.
+    /// The `output_index` of the item.
     pub(crate) index: i64,
     /// The content with which the item was opened.
     pub(crate) body: Body,
     /// Reasoning only: true if the item has a `content` list.
     pub(crate) has_content: bool,
     pub(crate) encrypted: Option<String>,
-    /// Positions of the item's parts.
+    /// Positions of the item's parts in `Items::parts`.
     pub(crate) parts: Vec<usize>,
     /// Part numbers of the item's parts in the source.
     pub(crate) numbers: Vec<u32>,
     /// Numbers of the item's parts that have not ended.
     pub(crate) open: Set<u32>,
-    /// True if the end of one of the item's parts has passed through.
+    /// True if the item's `output_item.done` event has passed through.
     pub(crate) has_ended: bool,
     /// True if the item continued after its `output_item.done` event, so that a second such event is written at the
     /// end.
     pub(crate) resumed: bool,
-    /// Indexes that are in use: first those of content parts, then those of summary parts.
+    /// Indexes in use: first those of content parts, then those of summary parts.
     pub(crate) subs: [PartIndexes; 2],
     /// Value of `next_turn` when the item was last opened or resumed; `None` while the item is not held open.
     pub(crate) turn: Option<u64>,
@@ -88,7 +88,7 @@ impl Item {
     }
 }
 
-/// Indexes of the parts in one list.
+/// The indexes that are in use in one list of parts.
 #[derive(Debug, Default)]
 pub(crate) struct PartIndexes {
     taken: Set<i64>,
@@ -97,7 +97,7 @@ pub(crate) struct PartIndexes {
 }
 
 impl PartIndexes {
-    /// Returns the index for a new part: the sent index, unless another part already has it.
+    /// Returns the index for a new part: `sent`, unless another part already has it, and otherwise the next index.
     pub(crate) fn free(&self, sent: Option<i64>) -> i64 {
         sent.filter(|sent| !self.taken.contains(sent))
             .unwrap_or(self.next)
@@ -119,13 +119,13 @@ pub(crate) struct ItemContent {
     /// Part number in the source.
     pub(crate) number: u32,
     pub(crate) sub: i64,
-    /// JSON members that identify the part; every event about its text contains them.
+    /// JSON members that identify the part. Every event about its text contains them.
     pub(crate) position: String,
     pub(crate) body: Body,
-    /// Text received so far. Once the part is closed: the complete text, escaped for JSON.
+    /// Text received so far. Once the part is closed, the complete text, escaped for JSON.
     pub(crate) text: String,
     pub(crate) end: PartEnd,
-    /// True if the source retracted the text, so that nothing is streamed until the closing value.
+    /// True if the upstream reset the text, so that no more deltas are written before the closing events.
     pub(crate) reset: bool,
 }
 
@@ -139,7 +139,7 @@ pub(crate) enum PartEnd {
     Retracted,
 }
 
-/// The items of one response, and the sequence numbers of its events.
+/// Stores the items of one response, and writes their events.
 #[derive(Debug, Default)]
 pub(crate) struct Items {
     pub(crate) all: Vec<Item>,
@@ -179,7 +179,7 @@ impl Items {
         })
     }
 
-    /// Writes the beginning of the next event.
+    /// Writes the beginning of the next event, up to its sequence number.
     pub(crate) fn frame<'j>(
         &mut self,
         context: &'j mut EncodeContext,
@@ -214,7 +214,7 @@ impl Items {
         to
     }
 
-    /// Adds an item with its only part, and returns the part's position. `sent`: the id and index from the source.
+    /// Adds an item with its only part, and returns the part's position. `sent`: the id and the index from the source.
     pub(crate) fn open(
         &mut self,
         context: &mut EncodeContext,
@@ -230,8 +230,8 @@ impl Items {
         self.begin(context, item, number, body, 0)
     }
 
-    /// Adds an item. `added`: the item as clients store it. `announced`: the index with which its opening passed
-    /// through.
+    /// Adds an item and writes its opening event, unless that event passed through. `added`: the item as clients store
+    /// it. `announced`: the index in the opening event that passed through.
     pub(crate) fn add(
         &mut self,
         context: &mut EncodeContext,
@@ -383,14 +383,14 @@ impl Items {
         part.is_some_and(|part| matches!(&part.body, Body::Text(_, _, all) if !all.is_empty()))
     }
 
-    /// Records a piece of text, unless the source retracted the text.
+    /// Records a piece of text. Returns false and records nothing if the upstream reset the text.
     pub(crate) fn keep(&mut self, position: usize, text: &str) -> bool {
         let part = self.parts.get_mut(position).filter(|part| !part.reset);
         part.map(|part| part.text.push_str(text)).is_some()
     }
 
-    /// Handles the complete text: streams the part of it that has not been streamed. If the complete text contradicts
-    /// the streamed text, only the close contains the correct text.
+    /// Writes the part of the final text that was not streamed. If the final text contradicts the streamed text, only
+    /// the closing events contain the final text.
     pub(crate) fn settle(&mut self, context: &mut EncodeContext, position: usize, text: &str) {
         let Some(part) = self.parts.get_mut(position) else {
             return;
@@ -428,7 +428,8 @@ impl Items {
         lost
     }
 
-    /// Writes a citation in a text part; the schema requires a position in the text.
+    /// Writes a citation of a text part. A citation without a position is omitted, because the schema requires a
+    /// position.
     pub(crate) fn cite(
         &mut self,
         context: &mut EncodeContext,
@@ -473,8 +474,8 @@ impl Items {
         to.raw(",\"annotation\":").raw(&annotation).raw("}").end();
     }
 
-    /// Writes the closing events of a part (unless they passed through) and of its item (unless the item is the
-    /// source's own).
+    /// Writes the closing events of a part and of its item, except those that passed through. If the source has the
+    /// same dialect, an item with text or reasoning is ended by `leave` instead.
     pub(crate) fn close(&mut self, context: &mut EncodeContext, position: usize, whole: bool) {
         let openresponses = context.options.openresponses;
         let Some(part) = self.parts.get_mut(position) else {
@@ -519,7 +520,7 @@ impl Items {
         }
     }
 
-    /// Ends all open parts and items as incomplete, in order.
+    /// Closes all open parts and items as incomplete, in order.
     pub(crate) fn close_all(&mut self, context: &mut EncodeContext) {
         self.leave(context, None, true);
         for position in 0..self.parts.len() {
@@ -537,7 +538,7 @@ impl Items {
 }
 
 impl ItemContent {
-    /// Returns true if the call was written with this name and id.
+    /// Returns true if the call was written with this type, id, and name.
     pub(crate) fn is_call(&self, custom: bool, call_id: &str, name: &str) -> bool {
         self.body == Body::call(custom, call_id, name)
     }

@@ -1,7 +1,8 @@
-//! Writes a Responses event stream in which every part is a separate output item, opened by its first text.
+//! Writes the events of the Responses API (OpenAI and OpenResponses): an output item for each part, and the response
+//! object at the end.
 //!
-//! Item ids, indexes and sequence numbers are generated. The close of an item repeats its whole text, including any
-//! corrections from the source.
+//! If the source has another dialect, item ids, indexes, and sequence numbers are generated, and the first text of a
+//! part opens its item. The closing events of an item repeat its whole text, including any corrections from the source.
 
 pub(crate) mod body;
 pub(crate) mod items;
@@ -33,7 +34,7 @@ const NAME: &str = "responses";
 const COMPLETED: &str = "completed";
 const CANCELLED: &str = "cancelled";
 
-/// Writes one stream of events.
+/// Writes one response. If there are several choices, only the first is written.
 #[derive(Debug, Default)]
 pub(crate) struct Responses {
     /// Id of the response, once the stream has been opened.
@@ -41,10 +42,9 @@ pub(crate) struct Responses {
     /// The response object as a source in this dialect sent it.
     sent: Option<Sent>,
     items: Items,
-    /// Position of each part's written content or call, by part number.
+    /// Position of each part's written content or call in `items.parts`, by part number.
     part_indexes: Map<u32, usize>,
-    /// Items from a source in the same dialect that have no part yet, by the number of the part whose first text is
-    /// awaited.
+    /// Items from a source in the same dialect that have no part yet, by the number of the part whose text is awaited.
     bare: Map<u32, usize>,
     /// Reasoning parts whose text is a summary.
     summaries: Map<u32, ()>,
@@ -52,13 +52,13 @@ pub(crate) struct Responses {
     chances: Map<u32, String>,
     /// Pages cited without a position, for the next text that ends: URL and title.
     pages: Vec<(String, String)>,
-    /// The only choice that is written.
+    /// The choice of the first event that belongs to a choice. Only this choice is written.
     choice: Option<i32>,
     /// The finish word, or the error if there is no finish word.
     finish: Option<Result<String, EndingError>>,
-    /// True if at least one call is complete.
+    /// True if a complete call was written.
     called: bool,
-    /// Incomplete calls, each with its reason.
+    /// Part numbers of calls that are incomplete or invalid, each with the reason that the response reports.
     left: Vec<(u32, &'static str)>,
 }
 
@@ -132,7 +132,7 @@ impl Encoder for Responses {
                 let sealed = encrypted_content.filter(|content| !content.is_empty());
                 let carries = context.carries();
                 if carries && sealed.is_some() && !self.part_indexes.contains_key(&part) {
-                    self.begin(context, part, body.clone()); // a carrier without text also needs an item
+                    self.begin(context, part, body.clone()); // a carrier needs an item even without text
                 }
                 let position = self.part_indexes.get(&part);
                 let item = position.and_then(|position| self.items.item_of(*position));
@@ -219,8 +219,8 @@ impl Encoder for Responses {
         let fails = word
             .as_ref()
             .is_err_and(|ending_error| !ends_unfinished(ending_error));
-        // Clients raise at the error event. Open items stay open, as when OpenAI fails, and no truncated call is
-        // delivered.
+        // Clients raise an exception for the error event. Open items stay open, as in OpenAI's own failed responses, so
+        // that no truncated call is delivered.
         if !(fails && context.options.cut_is_error) {
             self.items.close_all(context);
         }
@@ -255,7 +255,7 @@ impl Encoder for Responses {
 }
 
 impl Responses {
-    /// Writes the first two events, with the new response.
+    /// Writes the events that open the response, unless they were already written.
     fn open(&mut self, context: &mut EncodeContext) {
         if self.id.is_some() {
             return;
@@ -270,8 +270,8 @@ impl Responses {
         }
     }
 
-    /// Returns why the response is incomplete: the reason of the last incomplete call. Calls whose item the source
-    /// itself closed are skipped.
+    /// Returns why the response is incomplete: the reason of the last incomplete call, or `None`. Calls whose item the
+    /// source itself closed are skipped.
     fn why_left(&self, context: &EncodeContext) -> Option<&'static str> {
         let mut left = self.left.iter().rev();
         let left = left.find(|(part, _)| !context.passed.ended.contains(part));
@@ -295,7 +295,7 @@ impl Responses {
         self.whole(context, outcome.event(), outcome);
     }
 
-    /// Writes an event that contains the complete response.
+    /// Writes an event that contains the response object.
     fn whole(&mut self, context: &mut EncodeContext, kind: &str, outcome: &Outcome<'_>) {
         self.items.frame(context, kind).raw(",\"response\":");
         let id = self.id.as_deref();
@@ -332,7 +332,7 @@ impl Responses {
         position
     }
 
-    /// Opens a part in the item in which a source in the same dialect opened it.
+    /// If the source has the same dialect, opens a part in the item in which the source opened it.
     fn own_part(&mut self, context: &mut EncodeContext, part: u32, body: Body) {
         if !context.passed.own {
             return;
@@ -364,7 +364,7 @@ impl Responses {
         }
     }
 
-    /// Stores the log probabilities of a text part. Returns true if the event's metadata contains no other members.
+    /// Stores the log probabilities of a text part. Returns true if the event's metadata contains nothing else.
     fn takes_logprobs(&mut self, context: &EncodeContext, event: &Event<'_>) -> bool {
         let (part, metadata) = match *event {
             Event::TextStarted(opened) => (opened.part, opened.metadata),
@@ -392,7 +392,7 @@ impl Responses {
         !found.others
     }
 
-    /// Adds log probabilities to the close of a text if they arrived after that text.
+    /// Adds log probabilities that arrived after the text to the closing event of the text part.
     fn late_logprobs(&mut self, context: &mut EncodeContext, part: u32, position: Option<usize>) {
         let Some(tokens) = self.chances.get_mut(&part).map(mem::take) else {
             return;
@@ -421,8 +421,9 @@ impl Responses {
         }
     }
 
-    /// Writes the part of a close's text that has not been streamed. If the close contradicts the streamed text, the
-    /// close of the item contains the corrected text.
+    /// Writes the part of a final text that was not streamed, and returns the part's position. If the final text
+    /// contradicts the streamed text, the item's closing events contain the final text. Returns `None` for a part
+    /// without text.
     fn rest(
         &mut self,
         context: &mut EncodeContext,
@@ -458,14 +459,14 @@ impl Responses {
         }
     }
 
-    /// Ends a part, unless it ends only because the input was truncated.
+    /// Closes a part, unless it ended only because the input was truncated.
     fn done(&mut self, context: &mut EncodeContext, position: Option<usize>) {
         if let Some(position) = position.filter(|_| !context.cut) {
             self.items.close(context, position, true);
         }
     }
 
-    /// Starts a call if its id and name are known and the client must run it.
+    /// Starts a call that the client must run, if the call can be written before it is complete.
     fn start(&mut self, context: &mut EncodeContext, event: &Event<'_>) {
         let Event::ToolCallStarted {
             part,
@@ -529,7 +530,7 @@ impl Responses {
         self.leave(context, position, call);
     }
 
-    /// Writes a call that has not been written yet.
+    /// Writes a call that was not started before its final event arrived.
     fn call_at_once(
         &mut self,
         context: &mut EncodeContext,
@@ -558,7 +559,8 @@ impl Responses {
         self.leave(context, position, call);
     }
 
-    /// Closes a complete call. Any other call stays open until the end, when it is reported as incomplete.
+    /// Closes a complete call. Any other call stays open until the end of the response, where it is reported as
+    /// incomplete.
     fn leave(&mut self, context: &mut EncodeContext, position: usize, call: &Call<'_>) {
         if call.is_whole() {
             self.called = true;
@@ -572,7 +574,7 @@ impl Responses {
         self.left.push((call.part, why));
     }
 
-    /// Ends the stream, because text that was already written turned out to be wrong.
+    /// Ends the stream with an error, because the upstream contradicted what was already written.
     fn give_up(&mut self, context: &mut EncodeContext) {
         context.broken = true;
         self.end(context, Some(EndingError::named("contradicted")));

@@ -1,4 +1,4 @@
-//! The response object, with the members that the published schema requires, in the schema's order.
+//! Writes the response object of the Responses API, with all members that the published schema requires.
 //!
 //! Members that repeat the request get the API's default values, because a converter does not have the request.
 
@@ -20,14 +20,14 @@ use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::collections::HashSet;
 
-/// State of the response.
+/// The state of the response in an event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome<'a> {
     InProgress,
     Completed,
-    /// Contains the reason for `incomplete_details`.
+    /// The response is incomplete for this reason, which is written in `incomplete_details`.
     Incomplete(&'a str),
-    /// OpenAI documents this status but no event for it; gateways send the event.
+    /// The response was cancelled. OpenAI documents this status but no event for it; gateways send the event.
     Cancelled,
     Failed(&'a EndingError),
 }
@@ -43,7 +43,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// Returns the event for this state.
+    /// Returns the name of the event that reports this state.
     pub(crate) fn event(&self) -> &'static str {
         match self {
             Outcome::InProgress => "response.in_progress",
@@ -82,10 +82,10 @@ const AFTER_USAGE: [(&str, &str); 8] = [
     ("prompt_cache_key", "null"),
 ];
 
-/// Members by name, and how each one is written.
+/// Names of members, and their values as JSON.
 type Members = Vec<(&'static str, Cow<'static, str>)>;
 
-/// Writes the response in its current state.
+/// Writes the response object in its current state.
 pub(crate) fn resource(
     context: &mut EncodeContext,
     id: Option<&str>,
@@ -100,8 +100,8 @@ pub(crate) fn resource(
     context.writer.raw("}");
 }
 
-/// Returns all items of the response. An item that passed through is written as the source sent it, taken from `sent`
-/// or from its close.
+/// Returns all items of the response as a JSON list. An item that passed through is written as the source sent it, in
+/// `sent` or in the item's closing event.
 fn output(context: &EncodeContext, items: &Items, sent: Option<&Object<'_>>) -> String {
     let ended = &context.passed.items;
     let mut again = Again::of(sent, ended.values());
@@ -179,7 +179,7 @@ const OWN_MEMBERS: [&str; 5] = ["id", "status", "output", "error", "incomplete_d
 const IDENTIFYING_MEMBERS: [&str; 6] = ["type", "id", "call_id", "name", "arguments", "input"];
 
 impl Sent {
-    /// Returns the response object that a payload is or contains.
+    /// Returns the response object that a payload is or contains, or `None` if the payload has none.
     pub(crate) fn of(payload: &[u8]) -> Option<Sent> {
         let (text, _) = decode_utf8(payload);
         let Ok(Document::Object(event)) = document(&text, None) else {
@@ -195,7 +195,7 @@ impl Sent {
         response.map(|response| Sent(response.raw.text.to_owned()))
     }
 
-    /// Writes all members as the source sent them, except those that describe the outcome, then adds the missing
+    /// Writes the members as the source sent them, except those that describe the outcome. Then adds the missing
     /// members.
     pub(crate) fn write(
         &self,
@@ -248,7 +248,7 @@ impl Sent {
     }
 }
 
-/// The response's items as the source repeats them, looked up by their identifying members.
+/// Finds the items that the source repeats, by their identifying members.
 struct Again<'s> {
     sent: Vec<Object<'s>>,
     /// Items, indexed by the members that are compared.
@@ -276,7 +276,7 @@ impl<'s> Again<'s> {
         }
     }
 
-    /// Returns an item as the source sent it: the first one with the same identifying members.
+    /// Returns an item as the source sent it, or `None`. The first item with the same identifying members is used.
     fn spelled(&mut self, item: &str) -> Option<&'s str> {
         let item = Object::of(Raw {
             text: item,

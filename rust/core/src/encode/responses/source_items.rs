@@ -1,6 +1,6 @@
-//! Items from a source in the same dialect, with the source's ids and indexes; and all items in their final form.
+//! Writes items from a source in the same dialect, with the source's ids and indexes, and the final JSON of all items.
 //!
-//! Such an item may have several parts, and is done when another item or event follows.
+//! An item from such a source may have several parts. It ends when another item or event follows.
 
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::passed_through::AddedItem;
@@ -15,8 +15,8 @@ use crate::encode::responses::items::SourceItemKey;
 use crate::encode::responses::items::Status;
 use std::mem;
 
-/// Returns the item of that kind at the current index (the one with the current id, or else the last one), and the
-/// number of earlier items with that index.
+/// Returns the item of that kind that the source opened at the current index, and the number of earlier items at that
+/// index. Of several items, returns the one with the current id, otherwise the last one.
 fn sent_item<'a>(passed: &'a PassedThrough, kind: &str) -> Option<(usize, &'a AddedItem)> {
     let at_index = passed.added.get(&passed.at?)?;
     let is_of_kind = |item: &&AddedItem| item.kind.as_deref() == Some(kind);
@@ -31,8 +31,8 @@ fn sent_item<'a>(passed: &'a PassedThrough, kind: &str) -> Option<(usize, &'a Ad
         .or_else(|| of_kind().next_back())
 }
 
-/// Returns the current item, as clients store it, if the item is of that kind; and the item's index, if the item's
-/// opening passed through.
+/// Returns the current item as clients store it, or `None` if the source opened no item of that kind or its id is not
+/// kept. Also returns the item's index if its opening event passed through.
 pub(crate) fn as_added(context: &EncodeContext, kind: &str) -> (Option<AddedItem>, Option<i64>) {
     let passed = &context.passed;
     let Some((before, known)) = sent_item(passed, kind) else {
@@ -45,7 +45,8 @@ pub(crate) fn as_added(context: &EncodeContext, kind: &str) -> (Option<AddedItem
 }
 
 impl Items {
-    /// Opens a part inside its item. Returns the part's position, or `None` as long as the item has no part.
+    /// Opens a part inside its item. Returns the positions of the item and of the part; the latter is `None` until the
+    /// part is written.
     pub(crate) fn open_own(
         &mut self,
         context: &mut EncodeContext,
@@ -106,7 +107,7 @@ impl Items {
         (item, Some(self.begin(context, item, number, body, free)))
     }
 
-    /// Adds a part to an item that had no part.
+    /// Adds the first part to an item, and returns the part's position.
     pub(crate) fn fill(
         &mut self,
         context: &mut EncodeContext,
@@ -118,7 +119,7 @@ impl Items {
         self.begin(context, item, number, body, sub)
     }
 
-    /// Removes the part with this number from the open parts of the item, because it ended without text.
+    /// Removes part `number`, which ended without text, from the item's open parts.
     pub(crate) fn drop_bare(&mut self, item: usize, number: u32) {
         if let Some(item) = self.all.get_mut(item) {
             item.open.remove(&number);
@@ -136,7 +137,7 @@ impl Items {
         self.turns.insert(turn, (key, item));
     }
 
-    /// Ends a part of the item; the item is done when another item or event follows.
+    /// Records that the item may end, if all its parts have ended. It ends when another item or event follows.
     pub(crate) fn rest(&mut self, item: usize) {
         let item = self.all.get(item).filter(|item| item.open.is_empty());
         if let Some(turn) = item.and_then(|item| item.turn) {
@@ -144,8 +145,8 @@ impl Items {
         }
     }
 
-    /// Ends items because another item or event follows: those whose parts have all ended, or all items if `whole` is
-    /// false.
+    /// Ends the items whose parts have all ended, because another item or event follows. If `whole` is false, ends all
+    /// items as incomplete. `but`: the key of an item that continues.
     pub(crate) fn leave(
         &mut self,
         context: &mut EncodeContext,
@@ -223,7 +224,7 @@ impl Items {
         self.parts.get(position).map(|part| part.item)
     }
 
-    /// Returns the index for a new part: the sent index, unless another part already has it.
+    /// Returns the index for a new part: `sent`, unless another part already has it, and otherwise the next index.
     fn free_sub(&self, item: usize, body: &Body, sent: Option<i64>) -> i64 {
         let item = self.all.get(item);
         item.map_or(0, |item| item.part_indexes(body).free(sent))
@@ -231,7 +232,8 @@ impl Items {
 }
 
 impl Items {
-    /// Calls `give` for all finished items in index order, each formatted by `write`.
+    /// Calls `give` for all finished items in index order, with the index, whether the item's end passed through, and
+    /// its JSON.
     pub(crate) fn each(&self, mut give: impl FnMut(i64, bool, String), context: &EncodeContext) {
         let is_done = |item: &usize| {
             let item = self.all.get(*item);

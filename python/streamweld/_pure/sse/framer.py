@@ -356,7 +356,7 @@ class Framer:
                 if kind != _RETRY:
                     value = own
                 elif own:
-                    value = b""  # not a number
+                    value = b""  # the value is not a number
             if kind == _EVENT:
                 self._event = value
             elif kind == _ID and b"\0" not in value:

@@ -603,7 +603,7 @@ def _remade(event: TextDone | ReasoningDone, **changed: Any) -> TextDone | Reaso
 
 
 def _bare(event: TextDone | ReasoningDone, number: int, text: str) -> TextDone | ReasoningDone:
-    """Return a copy of a done event with another part number and text, without its other fields."""
+    """Return a copy of a closing event with another part number and text, without its other fields."""
     if isinstance(event, TextDone):
         return _remade(event, part=number, text=text, annotations=(), provider_metadata=None)
     bare = {"item_id": None, "signature": None, "encrypted_content": None, "provider_metadata": None}
@@ -611,7 +611,7 @@ def _bare(event: TextDone | ReasoningDone, number: int, text: str) -> TextDone |
 
 
 def _carries(event: TextDone | ReasoningDone) -> bool:
-    """Return True if a done event contains more than text."""
+    """Return True if a closing event contains more than text."""
     if event.provider_metadata:
         return True
     if isinstance(event, TextDone):

@@ -628,7 +628,7 @@ impl TextCalls {
         promoted
     }
 
-    /// Generates a unique call id in the same form as the ids minted for structured calls without an id.
+    /// Generates a unique call id, in the same form as the ids of structured calls that the gateway sent without an id.
     fn mint(&mut self, part: u32) -> String {
         let wanted = format!("call_{}_{part}", self.seed);
         let mut id = wanted.clone();

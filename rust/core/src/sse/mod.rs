@@ -68,7 +68,7 @@ pub struct Framer {
     keep_stray: bool,
     /// Number of BOM bytes seen so far; 3 once the start of the input has been checked.
     bom: u8,
-    /// True if the last read ended in CR. An LF at the start of the next read belongs to the same line ending.
+    /// True if the last read ended in CR. An LF at the beginning of the next read belongs to the same line ending.
     after_cr: bool,
     offset: u64,
     ordinal: u64,

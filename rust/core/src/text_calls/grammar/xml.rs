@@ -30,9 +30,9 @@ pub(crate) struct Tags {
 /// Literals that follow the name of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Marks {
-    /// Literals which mean that the value is a string.
+    /// Literals that declare the value to be a string.
     string: Vec<String>,
-    /// Literals which mean that the value is JSON.
+    /// Literals that declare the value to be JSON.
     json: Vec<String>,
 }
 
@@ -245,7 +245,7 @@ impl Tags {
     }
 }
 
-/// Literals around an object, for families that define none.
+/// Empty literals, for families that define no literals around an object.
 static NOTHING: [String; 2] = [String::new(), String::new()];
 
 /// Reads one of the literals if it comes next, and returns true. Otherwise, returns false.

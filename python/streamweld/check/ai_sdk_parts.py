@@ -31,7 +31,7 @@ class Parts(Lifecycle):
     def __init__(self, report: Report) -> None:
         super().__init__(report)
         self._facts = facts("ai-sdk-parts")
-        self._consumer: bool | None = None  # None until the first part
+        self._consumer: bool | None = None  # whether these are parts of `streamText`; None until the first part
         self._started = False
         self._open: set[tuple[str, str]] = set()  # (text or reasoning, id)
         self._inputs: dict[str, _Input] = {}

@@ -222,7 +222,7 @@ class Chat(Lifecycle):
 def _has_content(chunk: Mapping[str, Any]) -> bool:
     """Return whether a chunk has token counts, or a choice with a nonempty delta or a finish reason.
 
-    Choices of the legacy Completions API have `text` instead of a delta, and their chunks have another type.
+    Choices of the legacy Completions API have `text` instead of a delta, and their chunks have a different object type.
     """
     entries = cast("list[Any]", array(chunk, "choices") or [])
     choices: list[dict[str, Any]] = [entry for entry in entries if isinstance(entry, dict)]

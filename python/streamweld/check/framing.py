@@ -44,7 +44,7 @@ class Framing:
         self._after_cr = False
         self._array = ArrayBody(LIMITS["max_event_bytes"])
         self._framed = False  # True after a field of an event stream
-        self._lines_at: tuple[Place, str] | None = None  # place and text of the first document on a line
+        self._lines_at: tuple[Place, str] | None = None  # place and text of the first line that is a complete document
         # State of the incomplete line.
         self._line = -1  # offset of the line; -1 between lines
         self._head = b""
@@ -53,7 +53,7 @@ class Framing:
         self._utf8 = codecs.getincrementaldecoder("utf-8")()
         self._bad_utf8 = False
         # State of the block before the next blank line.
-        self._names = 0  # number of event lines in the block
+        self._names = 0  # number of `event` lines in the block
         self._name_at = Place(0, 0)
         self._has_data = False
         self._outside = False
@@ -230,7 +230,7 @@ class Framing:
         return (head.startswith(b"{") and self._last == b"}") or head.strip() == b"[DONE]"
 
     def _begin_frames(self) -> None:
-        """Treat the body as an event stream from now on, and report earlier lines that are not event-stream fields."""
+        """Treat the body as an event stream from now on, and report an earlier line that is not a field."""
         self._framed = True
         if self._lines_at is not None:
             position, shown = self._lines_at

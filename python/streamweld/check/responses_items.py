@@ -36,7 +36,7 @@ class _Part:
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.text = Text()
-        self.done: bytes | None = None  # digest of the text in the done event of the channel
+        self.done: bytes | None = None  # digest of the text in the part's closing event
         self.closed = False
 
 
@@ -253,7 +253,7 @@ class Items:
             self._remember()
             part = _Part(wanted)
             item.put(key, part)
-            part.closed = bool(name)  # a part that was never opened does not need a close
+            part.closed = bool(name)  # a part that was never opened needs no closing event
         elif part.kind != wanted and not (wanted == "reasoning_text" and part.kind in ("text", "summary_text")):
             self._record("part_type", f"{kind}, {_label(item)}, a part of type {part.kind}")
         if part.done is not None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Context"]
 
-_INSIGNIFICANT: Final[tuple[Any, ...]] = ([], {}, "completed")  # member values whose loss is not reported
+_INSIGNIFICANT: Final[tuple[Any, ...]] = ([], {}, "completed")  # values of members whose loss is not reported
 
 
 @dataclass(slots=True, eq=False)

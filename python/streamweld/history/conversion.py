@@ -141,7 +141,7 @@ def _converted(messages: Any, options: _Options, *, pending: bool) -> Conversion
     chained = stored and family == "responses" and constraints.get("stored_responses") is not False
     policy = options.policy
     if stored and not chained and policy.orphan_result == "synthesise":
-        policy = replace(policy, orphan_result="text")  # the calls exist on the source's server only
+        policy = replace(policy, orphan_result="text")  # the calls exist only on the source's server
     context = Context(
         target=options.target,
         family=family,
@@ -248,8 +248,8 @@ def _refuse(
 
     tools: list[Any] | None = [] if _is_without_tools(given) else None
     found = check(payload, target=cast("Target", profile.target), gateway=profile, tools=tools)
-    if not rule:  # dialect-specific blocks are passed on unchanged, but must exist in that dialect; calls stay calls
-        # even if the request declares no tools
+    if not rule:  # dialect-specific blocks must exist in the target's dialect
+        # Calls stay calls even if the request declares no tools.
         found = [one for one in found if one.severity == "error"]
         if not found:
             return

@@ -52,7 +52,7 @@ class _Occurrence:
     raw: Mapping[str, Any]
     cipher: str | None
     call_id: str | None
-    owned: bool  # whether it is in an assistant message; other messages keep parts that repeat another message
+    owned: bool  # True in an assistant message; other messages keep parts that repeat another message
     drop: str | None = None
 
     @property

@@ -34,7 +34,6 @@ _SHORT: Final = {
     "x-flac": "flac",
     "x-m4a": "m4a",
 }
-# Maps the first bytes of a file to its media type. WebP and WAV are containers that specify their type at byte 8.
 _SHORT_VIDEO: Final = {  # `video/mpeg` is not MP3
     "quicktime": "mov",
     "x-matroska": "mkv",
@@ -42,6 +41,7 @@ _SHORT_VIDEO: Final = {  # `video/mpeg` is not MP3
     "x-ms-wmv": "wmv",
     "3gpp": "three_gp",
 }
+# Maps the first bytes of a file to its media type. WebP and WAV are containers that specify their type at byte 8.
 _BEGINNINGS: Final = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),

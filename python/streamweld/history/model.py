@@ -388,7 +388,7 @@ def _key_count(value: dict[str, Any] | list[Any]) -> int:
 
 
 class _RepeatedKey(Exception):
-    """An object has a repeated key."""
+    """Raised if an object has a repeated key."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> None:

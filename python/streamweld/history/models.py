@@ -7,7 +7,8 @@ from typing import Final
 
 __all__ = ["claude_version"]
 
-# `claude-opus-4-6`, `claude-opus-4-20250514` (4), `us.anthropic.claude-opus-4-6-v1`, `claude-sonnet-4.5`.
+# Matches `claude-opus-4-6`, `claude-opus-4-20250514` (version 4), `us.anthropic.claude-opus-4-6-v1`, and
+# `claude-sonnet-4.5`.
 _CLAUDE: Final = re.compile(r"claude-[a-z]+-(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 
 

@@ -16,7 +16,7 @@ class OpenCalls(Generic[_T]):
     """
 
     def __init__(self) -> None:
-        # For each call id: the turns with waiting calls, and the name and value of each such call.
+        # For each call id: the turns with calls that wait for a result, and the name and value of each such call.
         self._waiting: dict[str, list[tuple[int, list[tuple[str, _T]]]]] = {}
 
     def add(self, turn: int, call_id: str, name: str, what: _T) -> None:

@@ -60,8 +60,8 @@ class Profile:
     sources: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     options: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     evidence: str = ""
-    # Values that depend only on the profile and are needed in every conversion: this profile with options set, by its
-    # options, and the constraints of a history in a dialect, by the dialect.
+    # Values that depend only on the profile and are needed in every conversion. A key is either the chosen options, for
+    # the profile with these options set, or a dialect, for the constraints of a history in that dialect.
     _derived: dict[Any, Any] = field(default_factory=dict[Any, Any], init=False, repr=False, compare=False)
 
     def age(self, today: dt.date | None = None) -> int | None:

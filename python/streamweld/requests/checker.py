@@ -103,10 +103,7 @@ class _Checker:
         self.violations.append(HistoryViolation(rule, pointer(path), message, source, severity or row["severity"]))
 
     def members(self) -> None:
-        """Report unknown members.
-
-        A newer version of the API may have such members, so they are reported as warnings.
-        """
+        """Report unknown members as warnings, because a newer version of the API may have them."""
         known = {*spec("known")[self.target], *spec("history")[self.target], *self.facts.get("adds", {}).values()}
         thinking = self.facts.get("thinking", {})
         known |= {thinking.get("member"), thinking.get("effort")}

@@ -55,9 +55,10 @@ def _path_in(option: Option, work: Work, path: str) -> str | None:
 
 
 def _excluded(option: Option, work: Work, made: dict[str, Any]) -> bool:
-    """Return whether the option for parallel calls must be omitted, because Anthropic's tool choice `none` rejects it.
+    """Return whether the option for parallel calls must be omitted.
 
-    Anthropic's option is a member of the tool choice. If there is no tool choice, `auto` is added.
+    Anthropic's option is a member of the tool choice, and its tool choice `none` rejects the option. If there is no
+    tool choice, `auto` is added.
     """
     if option.word != "parallel" or work.target != "anthropic" or work.same:
         return False
@@ -106,7 +107,7 @@ def _found(option: Option, work: Work, made: dict[str, Any]) -> tuple[str, Any] 
     for path in target_paths[1:]:
         other = at(work.request, path)
         if work.same and not option.alone and option.word not in (*work.facts.get("lacks", ()), *_renamed(work)):
-            continue  # the API has both members
+            continue  # both members exist in the API, so both are kept
         _remove(work, made, path)
         if work.same or other != first:
             work.lose(

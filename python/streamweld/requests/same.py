@@ -151,7 +151,7 @@ def _replaced(raw: Any, above: Sequence[str], holder: dict[str, Any]) -> dict[st
 
 
 def _renamed(raw: Any, old: str, new: str) -> Any:
-    """Return the tool definition with the name replaced, also in nested `function`, `custom` or `toolSpec` objects."""
+    """Return the tool definition with its name replaced, also in nested `function`, `custom`, or `toolSpec` objects."""
     if not hasattr(raw, "items"):
         return raw
     return {

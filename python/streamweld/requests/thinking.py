@@ -121,9 +121,9 @@ def translate(found: Thinking | None, work: Work, made: dict[str, Any]) -> None:
 
 
 def _strength(found: Thinking) -> str | None:
-    """Return the effort.
+    """Return the effort, or None if the request has neither an effort nor a budget.
 
-    If the request has only a budget, return the nearest effort; if it has neither, return None.
+    If the request has only a budget, return the nearest effort.
     """
     if found.on is False:
         return "none"
@@ -168,7 +168,7 @@ def _default_on(found: Thinking, work: Work) -> None:
 
 
 def _hidden(found: Thinking, work: Work) -> None:
-    """Record a request for the reasoning text as a loss if the target does not have such an option."""
+    """Record a request for the reasoning text as a loss, because the target has no such option."""
     if found.shown:
         work.lose("summary", found.path, f"{work.target} has no option that requests the text of the reasoning", True)
 

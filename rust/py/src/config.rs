@@ -39,8 +39,8 @@ struct Tables {
     policy: Policy,
 }
 
-/// The tables that were read most recently. A policy always returns the same two immutable tables
-/// (`options.Policy.config`), and most streams use the same policy as the previous stream.
+/// The tables that were read last. A policy always returns the same two immutable tables (`options.Policy.config`), and
+/// most streams use the same policy as the previous stream.
 static LAST: Mutex<Option<Tables>> = Mutex::new(None);
 
 /// Locks `LAST`. The lock is held only while the tables are read or replaced.
@@ -82,7 +82,7 @@ pub(crate) fn read(config: &Bound<'_, PyDict>) -> PyResult<Arc<Config>> {
     Ok(made)
 }
 
-/// Reads the whole table. An unknown name or value is an error by the caller.
+/// Reads the whole table. Returns a `UsageError` for an unknown name or value.
 fn read_table(config: &Bound<'_, PyDict>) -> PyResult<Arc<Config>> {
     let py = config.py();
     let config = Config {
@@ -126,7 +126,7 @@ fn word(config: &Bound<'_, PyDict>, name: &Bound<'_, PyString>) -> PyResult<Opti
 /// Strings that `shared_text` returned, most recent first. A policy always returns the same string.
 static TEXTS: Mutex<Vec<(Py<PyString>, Arc<str>)>> = Mutex::new(Vec::new());
 
-/// Returns a long text. All streams that use the same policy share one copy.
+/// Returns the text of a member, or `None` if it is missing. All streams that use the same policy share one copy.
 fn shared_text(
     config: &Bound<'_, PyDict>,
     name: &Bound<'_, PyString>,

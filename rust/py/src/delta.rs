@@ -160,7 +160,7 @@ impl Types {
     }
 }
 
-/// Dead objects of each class, kept for reuse.
+/// Objects of each class that are no longer used, kept so that their memory can be reused.
 static FREE_OBJECTS: [Freelist<Object>; 3] = [const { Freelist::new() }; 3];
 
 impl Spare for Object {

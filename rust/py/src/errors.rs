@@ -22,7 +22,7 @@ pub(crate) fn misuse(py: Python<'_>, class: &str, sentence: &str) -> PyErr {
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
-/// Returns a `UsageError` for an error by the caller.
+/// Returns a `UsageError`, which reports a mistake of the caller.
 pub(crate) fn usage(py: Python<'_>, sentence: &str) -> PyErr {
     misuse(py, "UsageError", sentence)
 }
@@ -47,8 +47,9 @@ pub(crate) fn internal(py: Python<'_>, detail: &str, events: Vec<Py<PyAny>>) -> 
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
-/// Runs a call into the core. If the call panics, returns the panic message as the error, because PyO3 would raise the
-/// panic as a `BaseException`.
+/// Runs a call into the core. If the call panics, returns the panic message as the error.
+///
+/// Without this, PyO3 would raise the panic as a `BaseException`.
 pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
         let words = panic

@@ -1,4 +1,4 @@
-//! Events stored by value; their texts are stored in a few shared buffers.
+//! Stores events by value, with their texts in a few shared buffers.
 //!
 //! While other threads run, a long read is parsed into a log. A response also keeps a log until its members are read.
 //! This module does not use the interpreter or create Python objects.
@@ -40,12 +40,13 @@ struct Piece {
     kind: Kind,
     part: u32,
     choice: i32,
-    /// End of the delta's text.
+    /// Offset in `piece_texts` at which the delta's text ends.
     end: usize,
 }
 
-/// Any other event. Its texts, bytes and names are stored in the buffers and are empty here. An event has at most one
-/// value of type bytes and one list of names.
+/// Any other event. Its texts, bytes, and names are stored in the buffers, and are empty here.
+///
+/// An event has at most one value of type bytes and one list of names.
 #[derive(Debug)]
 struct Kept {
     event: Event<'static>,
@@ -57,7 +58,7 @@ struct Kept {
     names: Range<usize>,
 }
 
-/// Receives the events in a log.
+/// Receives the events of a log.
 pub(crate) trait Replay: Sink {
     /// Receives a delta without metadata.
     fn delta(&mut self, kind: Kind, part: u32, text: &str, choice: i32);
@@ -102,7 +103,7 @@ fn spare() -> MutexGuard<'static, Option<EventLog>> {
 }
 
 impl EventLog {
-    /// Returns an empty log for one call.
+    /// Borrows an empty log for one call.
     pub(crate) fn borrow() -> Borrowed {
         let spare = spare().take();
         Borrowed(spare.unwrap_or_default())
@@ -321,7 +322,7 @@ impl<'l> Values<'l> for Reading<'l> {
     }
 }
 
-/// Returns the event with different texts, bytes and names.
+/// Returns the event with its texts, bytes, and names replaced by those of `values`.
 fn rebuilt<'b>(event: &Event<'_>, values: &mut impl Values<'b>) -> Event<'b> {
     match *event {
         Event::TextStarted(opened) => Event::TextStarted(rebuilt_opened(opened, values)),

@@ -1,9 +1,8 @@
-//! The members of a response, collected from the events of this extension's parsers. `response._Fold` does the same for
-//! event objects.
+//! Collects the members of a response from the events of this extension's parsers.
 //!
-//! A fold stores the events as Rust values. Each Python object is built when it is first read. The values of an ended
-//! stream are collected at the first read. The values of an open stream are collected when `parser.response` is read,
-//! because later events would change them.
+//! `response._Fold` does the same for event objects. A fold stores the events as Rust values. Each Python object is
+//! built when it is first read. The values of an ended stream are collected at the first read. The values of an open
+//! stream are collected when `parser.response` is read, because later events would change them.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,7 +34,7 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Takes a snapshot. `emit` emits the close events.
+    /// Takes a snapshot. `emit` passes the events of the response so far to the log.
     pub(crate) fn of(
         py: Python<'_>,
         emit: impl FnOnce(&mut EventLog),
@@ -72,7 +71,7 @@ enum Role {
     Started,
     Usage,
     Error,
-    /// The wire id of a text part.
+    /// The start event of a text part that has a wire id.
     TextId,
     Text,
     Reasoning,
@@ -82,7 +81,7 @@ enum Role {
     ServerCall,
     OtherItem,
     Finished,
-    /// Text that was withdrawn.
+    /// An event that is not part of the response, such as the closing event of a part without content.
     Withdrawn,
 }
 
@@ -172,7 +171,7 @@ impl Role {
     }
 }
 
-/// Returns false for an empty object or array.
+/// Returns true if there is a JSON text, and it is not an empty object or array.
 fn is_filled(json: Option<&str>) -> bool {
     let inner = |text: &str| {
         let inner = text.strip_prefix(['{', '['])?.strip_suffix(['}', ']'])?;
@@ -299,7 +298,7 @@ impl Members {
         Ok(string(py, &texts.collect::<String>()).into_bound(py))
     }
 
-    /// Returns the end of the first choice: the normalized reason, and the reason as sent.
+    /// Returns the finish reason of the first choice: the normalized reason, and the reason as sent.
     fn end(&self) -> Option<(&'static str, Option<&str>)> {
         let found = self.of_first(|of| of == Role::Finished);
         let (position, _) = found.last()?;
@@ -311,7 +310,7 @@ impl Members {
         }
     }
 
-    /// Returns the wire ids of the text parts among these events, by part.
+    /// Returns the wire ids of the text parts among these events, keyed by part number.
     fn text_ids<'py>(
         &self,
         py: Python<'py>,
@@ -428,7 +427,7 @@ pub(crate) struct Fold {
 }
 
 impl Fold {
-    /// Folds a snapshot.
+    /// Creates a fold of a snapshot.
     pub(crate) fn now(snapshot: Snapshot, class: &Bound<'_, PyAny>) -> Fold {
         let members = PyOnceLock::new();
         let _ = members.set(class.py(), Members::of(snapshot));
@@ -439,7 +438,7 @@ impl Fold {
         }
     }
 
-    /// Folds the snapshot of an ended stream when it is first needed.
+    /// Creates a fold of an ended stream, whose snapshot is taken when it is first needed.
     pub(crate) fn later(ended: Arc<dyn Ended>, class: &Bound<'_, PyAny>) -> Fold {
         Fold {
             class: class.clone().unbind(),
@@ -567,7 +566,7 @@ impl Fold {
         Ok(self.get(py)?.snapshot.diagnostics_dropped)
     }
 
-    /// True if the parts are in order and `Unknown` is treated as a part.
+    /// Always true: the parts are in order, and `Unknown` is treated as a part.
     #[getter]
     fn ordered(&self) -> bool {
         true

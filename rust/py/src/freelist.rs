@@ -1,4 +1,4 @@
-//! Keeps the memory of dead objects for reuse by new objects of the same class. Works for any class.
+//! Keeps the memory of dropped objects, so that new objects of the same class can reuse it.
 
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,4 +1,4 @@
-//! Input for `feed`: `bytes` are read in place, and any other contiguous buffer is copied first.
+//! Reads the input of `feed`: `bytes` are read in place, and any other contiguous buffer is copied first.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;

@@ -1,4 +1,4 @@
-//! JSON values of event fields, stored as text and built when a field is first read.
+//! Stores the JSON values of event fields as text, and builds each value when its field is first read.
 //!
 //! Most callers never read provider metadata or raw token counts, and building them costs more than the rest of the
 //! event. A value is built only once, so every later read returns the same object.
@@ -25,7 +25,7 @@ fn loads_items(py: Python<'_>, text: &str) -> PyResult<Py<PyAny>> {
 
 #[derive(Clone, Debug)]
 enum Pending {
-    /// Any JSON text.
+    /// A JSON text of any type.
     Value(Arc<str>),
     /// The text of a JSON array that is read as a tuple.
     Items(Arc<str>),

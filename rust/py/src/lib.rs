@@ -1,7 +1,6 @@
-//! `streamweld._native`: Python bindings of streamweld-core.
+//! `streamweld._native`: Python bindings of streamweld-core, without parsing rules.
 //!
-//! Contains no parsing rules. Of the package, it may import only `errors`, `_arguments` and `_json`, and only on first
-//! use.
+//! Of the package, this crate may import only `errors`, `_arguments`, and `_json`, and only on first use.
 
 mod arrow;
 mod config;

@@ -17,7 +17,7 @@ use crate::events;
 use crate::lazy::{Lazy, LazyItems};
 use crate::string_cache::string;
 
-/// Number of words to keep as strings. It is more than most streams use.
+/// Number of words that are kept as strings. It is larger than the number of words in most streams.
 const WORDS_KEPT: usize = 16;
 
 /// An event, or the error raised while it was being built.
@@ -68,7 +68,7 @@ fn number(py: Python<'_>, number: Option<i64>) -> PyResult<Option<Py<PyAny>>> {
 #[cold]
 pub(crate) fn build(py: Python<'_>, event: &Event<'_>) -> Built {
     match *event {
-        // `delta` builds deltas.
+        // `sink` builds deltas.
         Event::TextDelta(_) | Event::ToolCallDelta(_) | Event::ReasoningDelta(_) => Ok(py.None()),
         Event::ResponseStarted {
             id,

@@ -97,8 +97,8 @@ impl Parser {
         })
     }
 
-    /// Returns the close events from which the response can be rebuilt, the completeness of the response, and the
-    /// number of dropped diagnostics.
+    /// Returns the events from which the response so far can be rebuilt, its completeness, and the number of dropped
+    /// diagnostics.
     fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, &'static str, u64)> {
         let State { core, .. } = &*self.lock(py)?;
         let mut sink = Collector::new(py, 0)?;
@@ -122,7 +122,7 @@ impl Parser {
         Ok(Fold::now(parser.snapshot_now(py)?, choice))
     }
 
-    /// Returns the arguments that were emitted so far for call `part`, or `None` if no call has this number.
+    /// Returns the arguments emitted so far for the call with part number `part`, or `None` if there is no such call.
     #[pyo3(signature = (part, /))]
     fn shown_arguments<'py>(
         &self,
@@ -171,7 +171,7 @@ impl Parser {
         }
     }
 
-    /// Locks the state for a call that feeds bytes. Fails if the stream has already ended.
+    /// Locks the state for a call that feeds bytes. Returns a `UsageError` if the stream has ended.
     fn open<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, State>> {
         let state = self.lock(py)?;
         if state.core.is_over() {
@@ -203,10 +203,11 @@ fn diagnostics(py: Python<'_>, core: &Core) -> PyResult<Vec<Py<PyAny>>> {
     sink.finish()
 }
 
-/// Returns the events of a call that reads `taken` bytes, or ends the input if `taken` is `None`. If the call fails,
-/// raises the exception, which contains the events emitted before it. If the call may take long, other threads run in
-/// the meantime, and the events are built afterwards. A panic ends the stream. The lock is released before an exception
-/// is built, because that runs Python code.
+/// Runs a call that reads `taken` bytes, or ends the input if `taken` is `None`. Returns its events.
+///
+/// If the call fails, returns the exception, which contains the events emitted before it. If the call may take long,
+/// other threads run in the meantime, and the events are built afterwards. A panic ends the stream. The lock is
+/// released before an exception is built, because that runs Python code.
 fn collect<'py>(
     py: Python<'py>,
     mut state: MutexGuard<'_, State>,

@@ -3,7 +3,9 @@
 use pyo3::prelude::*;
 use streamweld_core::json::partial;
 
-/// Closes a possibly truncated JSON object after its last character. Returns `None` if the object has not begun.
+/// Returns a possibly truncated JSON object, completed after its last usable character.
+///
+/// Returns `None` if the object has not begun.
 #[pyfunction]
 #[pyo3(signature = (text, /))]
 pub(crate) fn complete_object(text: &str) -> Option<String> {

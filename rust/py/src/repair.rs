@@ -91,8 +91,8 @@ impl Repairer {
         })
     }
 
-    /// Returns the close events from which the response can be rebuilt, the completeness of the response, and the
-    /// number of dropped diagnostics.
+    /// Returns the events from which the response so far can be rebuilt, its completeness, and the number of dropped
+    /// diagnostics.
     fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, &'static str, u64)> {
         let state = self.lock(py)?;
         let mut sink = Collector::new(py, 0)?;
@@ -138,7 +138,7 @@ impl Repairer {
         Ok(Some(state.error.get_or_insert(error).clone_ref(py)))
     }
 
-    /// True if anything was rewritten, added or omitted.
+    /// True if anything was rewritten, added, or omitted.
     #[getter]
     fn repaired(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.lock(py)?.core.repaired())
@@ -177,8 +177,9 @@ impl Repairer {
         }
     }
 
-    /// Runs a call that writes to the buffer. Returns the input bytes to forward after the buffer. A panic ends the
-    /// stream.
+    /// Runs a call that writes to the buffer and returns the input bytes to forward after the buffer's contents.
+    ///
+    /// Returns both together. A panic ends the stream.
     fn write<'py, 'd>(
         &self,
         py: Python<'py>,

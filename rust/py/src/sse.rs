@@ -1,4 +1,4 @@
-//! `_native.Framer`: only the SSE framing layer, which returns rows of (event, data, id, retry).
+//! `_native.Framer`: only the SSE framing, which returns rows of (event, data, id, retry).
 
 use std::sync::Mutex;
 

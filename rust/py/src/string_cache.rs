@@ -1,8 +1,8 @@
-//! Cache of short strings. Half of the pieces in a response are words that occurred before. A cached string costs a
-//! tenth as much as a new one and is stored only once. Independent of events.
+//! Caches short strings, because half of the pieces in a response are words that occurred before.
 //!
-//! All streams share the cache, so that an open stream does not keep strings alive: each call borrows the cache and
-//! returns it at the end. A call runs without the cache if another call has borrowed it.
+//! A cached string costs a tenth as much as a new one and is stored only once. All streams share the cache, so that an
+//! open stream does not keep strings alive: each call borrows the cache and returns it at the end. A call runs without
+//! the cache if another call has borrowed it.
 
 use std::ptr::null;
 use std::sync::{Mutex, PoisonError};
@@ -22,9 +22,9 @@ struct Slot {
 
 type Slots = Box<[Slot; KEPT]>;
 
-/// Where the slots are.
+/// State of the shared cache.
 enum Store {
-    /// Not created yet.
+    /// The slots have not been created yet.
     New,
     Here(Slots),
     InUse,
@@ -101,7 +101,9 @@ pub(crate) fn string(py: Python<'_>, text: &str) -> Py<PyString> {
     }
 }
 
-/// Packs the bytes and their length into a key, if there are few enough. Equal keys always mean equal texts.
+/// Packs the bytes and their length into a key, or returns `None` if there are more than seven bytes.
+///
+/// Equal keys always mean equal texts.
 #[inline]
 fn key(text: &[u8]) -> Option<u64> {
     let bytes = match *text {
@@ -125,6 +127,6 @@ fn key(text: &[u8]) -> Option<u64> {
 
 #[inline]
 fn slot_index(key: u64) -> u8 {
-    // 2^64 divided by the golden ratio, so that the high bits depend on all bytes.
+    // Multiply by 2^64 divided by the golden ratio, so that the high bits depend on all bytes.
     (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8
 }

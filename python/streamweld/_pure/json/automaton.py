@@ -1,13 +1,12 @@
 # ruff: noqa: SLF001 (a copy of an automaton is made by the automaton)
-"""Incremental JSON validator: reports whether a text is a prefix of a JSON value (RFC 8259), a complete value, or
-broken.
+"""Validate JSON text that arrives in pieces: determine whether it is a prefix of JSON, one complete value, or broken.
 
 All JSON validation of this backend happens here: other modules build values, and this module defines what is valid and
-at which byte a text becomes invalid. It reads UTF-8 bytes and does not build values.
+at which byte a text becomes invalid. It reads UTF-8 bytes and does not build values. Each byte is examined a bounded
+number of times, regardless of how the text is split.
 
-Each byte is examined a bounded number of times, regardless of how the text is split. A regular expression consumes
-tokens that lie entirely within one piece (a member, an element, a run of string text). The states handle tokens that
-span pieces.
+A regular expression consumes tokens that lie entirely within one piece (a member, an element, a run of string text).
+The states handle tokens that span pieces.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ MAX_DEPTH: Final = LIMITS["max_json_depth"] or 128
 
 
 class Automaton:
-    """Validate a text fed in pieces of any size. The final state does not depend on how the text was split."""
+    """Validates a text that arrives in pieces of any size. The final state does not depend on how the text is split."""
 
     __slots__ = (
         "_hex",
@@ -48,8 +47,8 @@ class Automaton:
 
     def __init__(self, max_depth: int | None = None) -> None:
         self.max_depth: int = MAX_DEPTH if max_depth is None else max_depth
-        # Number of bytes fed. Once broken: offset of the first byte that cannot belong to the value. For a number that
-        # is too big, this is the byte after the number, because more digits could follow until there.
+        # Number of bytes fed. If the text is broken: offset of the first byte that cannot belong to the value. For a
+        # number that is too big, this is the byte after the number, because more digits could follow until there.
         self.pos: int = 0
         self.reason: Reason | None = None
         self.root: Root | None = None  # None until something other than whitespace has been seen
@@ -193,7 +192,7 @@ class Automaton:
         return at + 1
 
     def _land(self, byte: int, at: int) -> None:
-        """Update the state after a complete last member or element, or after an opening bracket."""
+        """Update the state after the last member or element of a container, or after an opening bracket."""
         if byte == _OPEN_OBJECT:
             self._push(True, at - 1)
         elif byte == _OPEN_ARRAY:
@@ -411,8 +410,8 @@ _KIND: Final[dict[int, Root]] = {
 _SPACE: Final = re.compile(rb"[ \t\n\r]*")
 _DIGITS: Final = re.compile(rb"[0-9]*")
 _HEX_DIGITS: Final = re.compile(rb"[0-9a-fA-F]*")
-# String text with its escapes. A surrogate escape matches only together with its pair, so that every lone surrogate
-# reaches the states. The repetition count bounds the engine's memory.
+# String text with its escapes. A surrogate escape matches only together with its pair, so that the states handle every
+# unpaired surrogate. The repetition count bounds the engine's memory.
 _BODY: Final = re.compile(
     rb'[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u(?:[0-9a-cA-CefEF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}'
     rb'|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))[^"\\\x00-\x1f]*){0,64}'

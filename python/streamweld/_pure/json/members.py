@@ -37,8 +37,9 @@ def leftovers(payload: Payload, path: Path, value: Mapping[str, Any], modelled: 
 
 
 def may_remember(known: Raw, key: str, raw: str) -> bool:
-    """Return True if the member may be remembered, so that it is emitted only once. Forgets a known member that has
-    become too long.
+    """Return True if the member may be remembered, so that it is emitted only once.
+
+    If a known member has become too long, its value is forgotten.
     """
     if len(raw) <= _LONGEST and len(key) <= _LONGEST_KEY:
         return key in known or len(known) < _REMEMBERED

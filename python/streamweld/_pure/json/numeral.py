@@ -6,16 +6,13 @@ from typing import Final, NamedTuple
 
 
 class Numeral(NamedTuple):
-    """What determines the magnitude of a number token of any length.
-
-    It is immutable, so copies of the automaton share it.
-    """
+    """Size of one number token of any length. It is immutable, so copies of the automaton can share it."""
 
     negative: bool = False
     integer_digits: int = 0  # 0 for a zero before the point
     # The first digits, starting with the first nonzero digit, on both sides of the decimal point.
     significant: bytes = b""
-    leading_zeros: int = 0  # after the point, before the first significant digit
+    leading_zeros: int = 0  # number of zeros after the point and before the first significant digit
     exponent: int = 0
     exponent_negative: bool = False
 
@@ -48,7 +45,10 @@ class Numeral(NamedTuple):
         return int(self.significant) > (1 << 63 if self.negative else (1 << 64) - 1)
 
     def overflows_double(self) -> bool:
-        """Return True if the nearest double is infinity. Exact: compares the first 309 digits."""
+        """Return True if the nearest double is infinity.
+
+        The result is exact, because the first 309 digits are compared.
+        """
         if not self.significant:
             return False
         power = self.integer_digits - 1 if self.integer_digits else -1 - self.leading_zeros
@@ -99,7 +99,7 @@ def exact_digits(value: int) -> str:
 # process.
 _DIRECT: Final = 640
 _PIECE: Final = 10**_DIRECT
-_HUGE: Final = 10**30  # greater than any number of digits that fits in memory
+_HUGE: Final = 10**30  # larger than any number of digits that fits in memory
 # The smallest decimal that rounds to infinity: halfway between the largest double and 2^1024.
 _INFINITE: Final = str((1 << 1024) - (1 << 970)).encode()
 _SIGNIFICANT: Final = len(_INFINITE)

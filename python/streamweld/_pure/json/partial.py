@@ -176,7 +176,7 @@ class PartialObject:
         self.changes.append(ArgumentsChange("value", tail.path, value))
 
     def _show(self) -> None:
-        """Report the new text of the open string."""
+        """Report the text of the open string that arrived since the last change."""
         text = _unescape("".join(self._pieces))
         self._pieces.clear()
         if text:
@@ -228,7 +228,7 @@ class PartialObject:
 
 
 def _unescape(text: str) -> str:
-    """Decode the text between two quotes."""
+    """Decode the text between the quotes of a JSON string."""
     if "\\" not in text:
         return text
     return replace_lone_surrogates(cast("str", json.loads(f'"{text}"')))

@@ -154,8 +154,9 @@ def _parse_whole(data: bytes | str, text: str, max_depth: int | None) -> Payload
 
 
 def _repeats(payload: Payload, walked: Walked) -> bool:
-    """Return True if the key of a list in `walked`, or of an object that contains one, is duplicated. Only the last
-    value would be counted.
+    """Return True if the key of a list in `walked`, or of an object that contains such a list, is duplicated.
+
+    Only the last value would be counted.
     """
     keys = walked.lists | walked.objects
     return any(all(isinstance(step, int) or step in keys for step in path) for path in payload.duplicates)
@@ -211,11 +212,11 @@ def _integer(digits: str) -> int | BigInteger:
     return value if -(1 << 63) <= value < 1 << 64 else BigInteger(digits)
 
 
-# The fast path: the C scanner, with hooks that abort where the rules above are stricter than the scanner's.
+# The fast path: the C scanner, with hooks that abort where the automaton accepts less than the C scanner does.
 
 
 class _NotPlain(Exception):
-    """Signals that a payload needs the slow path."""
+    """Raised if a payload needs the slow path."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -424,7 +425,7 @@ def replace_lone_surrogates(text: str) -> str:
 
 
 def between_halves(text: str) -> str:
-    """Return the text without half a surrogate pair at either end, which adjacent text may complete."""
+    """Return the text without a surrogate half at either end, because adjacent text may complete the pair."""
     return split_halves(text)[1]
 
 

@@ -1,9 +1,9 @@
-"""Decides, by type alone, which events repair may pass through in two cases: after an upstream error, and, while the
-stream is being rewritten, if an event has no content for any part.
+"""Decides by event type alone which events repair may pass through in two cases.
 
-Some dialects report a failure with two events (Responses: `error`, `response.failed`) or send a final event after the
-error (AI SDK). Comments and the terminal marker may also follow, but not an event that reports success. The types come
-from `_spec/conversions.json`; apart from that, this module does not depend on any dialect.
+The first case is an event after an upstream error. Some dialects report a failure with two events (Responses: `error`,
+`response.failed`) or send a final event after the error (AI SDK). Comments and the terminal marker may also follow, but
+not an event that reports success. The second case is an event without content for any part, while the stream is being
+rewritten. The types come from `_spec/conversions.json`; apart from that, this module does not depend on any dialect.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ class AfterError:
         self._good: tuple[str, ...] = tuple(facts["success"])
 
     def passes(self, block: bytes) -> bool:
-        """Return True if a complete block may be emitted. After a block that is too long, no further block may be
-        emitted.
+        """Return True if the block contains only comments, the terminal marker, and events that may follow the error.
+
+        After a block that is too long, no further block may be emitted.
         """
         try:
             items = self._framer.feed(block)
@@ -58,7 +59,10 @@ class AfterError:
 
 
 def is_contentless(dialect: str, payload: bytes) -> bool:
-    """Return True if the type of a payload that produced no event has no content for any part."""
+    """Return True if the payload's type is one that has no content for any part in this dialect.
+
+    Called only for a payload that produced no event.
+    """
     return _object(payload).get("type") in load_conversions()["contentless"].get(dialect, ())
 
 

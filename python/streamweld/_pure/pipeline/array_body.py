@@ -1,8 +1,8 @@
-"""Split a body that is one JSON array (Gemini without `alt=sse`) into its elements, each as soon as it is complete.
+"""Split a body that is one JSON array (Gemini without `alt=sse`) into its elements.
 
-Accepts bytes in reads of any size, and returns elements with their offsets. The first bytes show whether the body is an
-array. These bytes are held until then; if the body is not an array, they are returned. Tracks only brackets and
-strings, so the caller must check whether an element is valid JSON.
+Each element is returned with its offset as soon as it is complete; reads may have any size. The first bytes of the body
+are held until they show whether it is an array. If it is not, they are returned to be parsed as an event stream. Only
+brackets and strings are tracked, so the caller must check whether an element is valid JSON.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PLAIN_END: Final = re.compile(rb"[,\] \t\n\r]")
 
 
 class ElementTooLong(Exception):
-    """An element exceeded the limit. It begins at `offset`."""
+    """Raised if an element is longer than the limit. The element begins at `offset`."""
 
     def __init__(self, offset: int, limit: int) -> None:
         super().__init__(offset, limit)
@@ -33,7 +33,10 @@ class ElementTooLong(Exception):
 
 
 class ArrayBody:
-    """State of one body. `is_one` is True for an array, False for another body, and None while undecided."""
+    """State of the splitter for one body.
+
+    `is_one` is True for an array, False for another body, and None while undecided.
+    """
 
     __slots__ = (
         "_at",
@@ -54,8 +57,8 @@ class ArrayBody:
 
     def __init__(self, limit: int | None) -> None:
         self.is_one: bool | None = None
-        self.closed = False  # the array has ended
-        self.spilled: int | None = None  # offset of the first byte after the array
+        self.closed = False  # True once the closing bracket of the array was read
+        self.spilled: int | None = None  # offset of the first byte after the array that is not whitespace
         self._limit = limit
         self._held = b""  # the first bytes of the body, held while its kind is undecided
         self._at = 0  # number of bytes of the array that have been read
@@ -67,7 +70,7 @@ class ArrayBody:
         self._depth = 0
         self._string = False
         self._escaped = False
-        self._plain = False  # a value that is not an object, array or string
+        self._plain = False  # the element is not an object, array, or string
 
     @property
     def pending(self) -> bytes:
@@ -81,8 +84,9 @@ class ArrayBody:
         return self._held
 
     def decide(self, data: bytes) -> bytes | None:
-        """Add the next bytes, and decide the kind of body if possible. Returns the bytes to parse next, or None while
-        undecided.
+        """Add the next bytes, and decide the kind of body if possible.
+
+        Returns the bytes to parse next, without the opening bracket of an array. Returns None while undecided.
         """
         self._held += data
         window = self._held[:ARRAY_WINDOW]
@@ -107,7 +111,7 @@ class ArrayBody:
         return ends
 
     def feed(self, data: bytes) -> Iterator[tuple[bytes, int]]:
-        """Yield the elements that end in these bytes, with the offset of each."""
+        """Yield the elements that end in these bytes, with the offset of each. An unfinished element is stored."""
         for at, stop, over in self._pieces(data):
             self._parts.append(data[at:stop])
             self._size += stop - at

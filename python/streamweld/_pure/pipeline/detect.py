@@ -56,7 +56,7 @@ class Decoder(Protocol):
 
     @staticmethod
     def is_line(value: object) -> bool:
-        """Return True if a complete response (`is_body`) could also be the last chunk of a JSON Lines stream."""
+        """Return True if a document that looks like a complete response could also be the last chunk of JSON Lines."""
         ...
 
     @staticmethod
@@ -66,12 +66,15 @@ class Decoder(Protocol):
 
     @staticmethod
     def has_usable_data(value: object) -> bool:
-        """Return True if a document after a broken document contains usable data."""
+        """Return True if a document that follows a broken document contains usable data."""
         ...
 
     @staticmethod
     def is_without_output(value: object) -> bool:
-        """Return True if a document contains no part of the response. Such a document may follow the end."""
+        """Return True if a document contains no part of the response.
+
+        Such a document may follow the end of the stream.
+        """
         ...
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
@@ -101,7 +104,7 @@ DECODERS: Mapping[str, type[Decoder]] = {
 }
 # Event names of keep-alives.
 KEEP_ALIVE: Mapping[str, frozenset[str]] = {name: frozenset(DIALECTS[name]["keepalive_events"]) for name in DECODERS}
-# Dialects whose clients skip `[DONE]`, except in a named event.
+# Dialects whose clients ignore `[DONE]` only in an event without a name.
 NAMELESS_MARKER = frozenset([name for name in DECODERS if DIALECTS[name].get("marker_is_nameless")])
 # Prefixes of event names that make clients wrap the data in another object.
 WRAPPED_NAMES: Mapping[str, tuple[str, ...]] = {
@@ -118,7 +121,7 @@ WALKED: Mapping[str, Walked] = {
 
 @dataclass(frozen=True, slots=True)
 class HeldPayload:
-    """A payload and its place, held until a later payload identifies the dialect."""
+    """A stored payload with its place."""
 
     data: bytes
     event: str
@@ -139,11 +142,11 @@ class UndetectedPayloads:
         self._size = 0
 
     def identifies(self, value: object, event: str) -> str | None:
-        """Return the dialect that a payload identifies, given the held payloads before it."""
+        """Return the dialect that a payload identifies together with the held payloads before it, or None."""
         return detect(value, event, self._values)
 
     def hold(self, one: HeldPayload, payload: Payload | None) -> bool:
-        """Hold an inconclusive payload. Returns False if too many are held."""
+        """Hold an inconclusive payload. Returns False if the held payloads would be too many or too large."""
         if len(self.held) == MAX_HELD or self._size + len(one.data) > MAX_HELD_BYTES:
             return False
         self._size += len(one.data)
@@ -154,7 +157,7 @@ class UndetectedPayloads:
         return True
 
     def note(self, payload: Payload) -> None:
-        """Record the names of the payload's members for the error message."""
+        """Record the names of the payload's members, for the error message."""
         self._names += [name for name in seen(payload.value, payload.text) if name not in self._names]
 
     def seen(self) -> tuple[str, ...]:
@@ -171,9 +174,9 @@ class Other:
 
 
 class DialectWatch:
-    """Detects the dialect even though the caller specified one.
+    """Detects the dialect of a stream whose dialect the caller specified.
 
-    The error message reports the detected dialect if no payload can be decoded.
+    If no payload can be decoded, the error message reports the detected dialect.
     """
 
     __slots__ = ("_given", "_waiting", "found")
@@ -184,7 +187,7 @@ class DialectWatch:
         self.found: Other | None = None
 
     def look(self, one: HeldPayload, payload: Payload) -> None:
-        """Examine one payload. The first conclusive payload determines the result. Event names are not used."""
+        """Examine one payload. The first conclusive payload determines the dialect. Event names are not used."""
         waiting = self._waiting
         if waiting is None:
             return

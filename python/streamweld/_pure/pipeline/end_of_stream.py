@@ -1,4 +1,4 @@
-"""Handle the end of the input: use an unfinished event if possible, and determine what is missing.
+"""Handle the end of the input: parse an unfinished event if its payload is complete, and determine what is missing.
 
 This module reads the framer's remaining data and passes it to the payload pipeline. It is the twin of
 `rust/core/src/pipeline/end_of_stream.rs`.
@@ -23,7 +23,7 @@ __all__ = ["Ending"]
 
 
 class Ending:
-    """The end of one stream."""
+    """Handles the end of one stream."""
 
     __slots__ = ("_out", "_stage")
 
@@ -32,10 +32,7 @@ class Ending:
         self._out = out
 
     def of_events(self, pending: Pending) -> Rest:
-        """Return the kind of unfinished input that is left.
-
-        An unfinished event with a complete payload is used, so it is not part of what is left.
-        """
+        """Parse an unfinished event if its payload is complete. Return the kind of unfinished input that is left."""
         cut = pending.open and not pending.data and not pending.stray
         is_joined = pending.is_joined
         if pending.data and not self._used(pending.data, pending.event, pending.offset, is_joined=is_joined):
@@ -47,7 +44,7 @@ class Ending:
         return "mid_utf8" if pending.mid_utf8 else "mid_event"
 
     def of_array(self, body: ArrayBody) -> Rest:
-        """Return the kind of unfinished input that an array body leaves."""
+        """Return the kind of unfinished input at the end of an array body. Data after the array is reported."""
         if body.spilled is not None:
             self._stage.set_position(body.spilled, self._stage.ordinal)
             self._stage.after_end()
@@ -56,7 +53,10 @@ class Ending:
         return "mid_utf8" if ends_inside_character(body.pending[-3:]) else "mid_event"
 
     def _used(self, data: bytes, event: str, offset: int, *, stray: bool = False, is_joined: bool = False) -> bool:
-        """Use an unfinished event. Returns whether the payload was complete or had no content."""
+        """Parse the complete part of an unfinished event.
+
+        Returns True if the payload was complete or had no content.
+        """
         stage = self._stage
         text = data.strip(WHITE)
         if not text or text[:1] == b":" or stage.is_keep_alive(event):
@@ -80,9 +80,9 @@ class Ending:
         return usable == len(text)
 
     def _usable(self, text: bytes, joins: int = 0) -> int:
-        """Return how many bytes of an unfinished event can be read: all of them, those of its complete lines, or 0.
+        """Return how many bytes of an unfinished event can be parsed: all, those of its complete lines, or 0.
 
-        The rest was truncated. `joins`: the number of missing line endings before the unfinished event.
+        The rest is treated as truncated. `joins`: the number of missing line endings before the unfinished event.
         """
         if text == MARKER:
             return len(text)
@@ -94,11 +94,11 @@ class Ending:
             at = joined_field(text, self._stage.caps[0])
             if at is not None:
                 if joins == MOST_JOINS:
-                    return len(text)  # the pipeline raises
+                    return len(text)  # the pipeline raises the fault
                 rest = text[split_joined_line(text, at).rest :].strip(WHITE)
                 is_whole = rest and self._usable(rest, joins + 1) == len(rest)
                 return len(text) if is_whole else at
-            # A document that is nested too deeply raises the same fault, whether or not it is complete.
+            # The fault for a document that is nested too deeply is the same whether or not the document is complete.
             if fault.reason == "too_deep":
                 return len(text)
             stage = self._stage

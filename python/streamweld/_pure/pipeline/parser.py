@@ -1,8 +1,8 @@
 """Parse one stream from bytes to events: framer or array splitter, payload pipeline, decoder, assembler, end of input.
 
-Calls the stages in this order, enforces the limit for the whole stream, and stops after a fault. Contains no rules
-about payloads or tool calls. It is the twin of `rust/core/src/pipeline/parser.rs`, with the same names in the same
-order.
+Calls the stages in this order, enforces the limit on the bytes of the stream, and stops after a fault. Contains no
+rules about payloads or tool calls. It is the twin of `rust/core/src/pipeline/parser.rs`, with the same names in the
+same order.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 
 
 class Parser:
-    """Parser of one response: bytes in, events out."""
+    """Parser of one stream."""
 
     __slots__ = (
         "_array",
@@ -83,13 +83,14 @@ class Parser:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the response was truncated. The events from the current call then close all open parts."""
+        """Whether the response was truncated. If so, the events of the current call close all open parts."""
         return self._assembler.completeness == "truncated"
 
     @property
     def has_pending(self) -> bool:
-        """Whether consumed input has not produced all of its events yet, because the dialect is undetected or a call is
-        in progress.
+        """Whether consumed input has not produced all of its events yet.
+
+        This is so if the dialect is undetected, text is held, or a call is in progress.
         """
         if self._text_calls is not None and self._text_calls.has_pending:
             return True
@@ -201,7 +202,10 @@ class Parser:
         """Return None: this backend has no folded response, so the caller builds one from `snapshot`."""
 
     def shown_arguments(self, part: int) -> str | None:
-        """Return the arguments that were emitted so far for call `part`, or None if no call has this number."""
+        """Return the arguments emitted so far for the call with part number `part`.
+
+        Returns None if there is no such call.
+        """
         self._enter()
         try:
             return self._assembler.shown_arguments(part)

@@ -1,8 +1,8 @@
-"""Classify payloads one at a time, and pass each to the decoder of the detected dialect.
+"""Classify payloads one at a time and pass each to the decoder. Runs after the framer and before the decoder.
 
-Runs after the framer and before the decoder. Checks each payload in a fixed order (keep-alive, end, duplicate, marker
-or null, JSON, salvage), and adds the payload's place to events and faults. Contains no rules about calls or about the
-members of a document. It is the twin of `rust/core/src/pipeline/payload_pipeline.rs`.
+Checks each payload in a fixed order (keep-alive, end, duplicate, marker or null, JSON, salvage), and adds the payload's
+place to events and faults. Contains no rules about calls or about the members of a document. It is the twin of
+`rust/core/src/pipeline/payload_pipeline.rs`.
 """
 
 from __future__ import annotations
@@ -48,14 +48,15 @@ if TYPE_CHECKING:
 
 __all__ = ["BODY_HEAD", "HEAD", "PayloadPipeline"]
 
-# Number of body bytes kept until the first payload; this large because a gateway may send many comments first.
+# Number of body bytes that are kept until the first payload. It is this large because a gateway may send many comments
+# first.
 HEAD = 4096
 BODY_HEAD = 512  # number of body bytes that a fault shows if the body is not an event stream
 
 
 @dataclass(frozen=True, slots=True)
 class _SalvagedText:
-    """The position of a text in the payload from which it is salvaged."""
+    """The place of a text in the payload from which it is salvaged, and what preceded it."""
 
     event: str
     first: bool  # no payload with content preceded this one
@@ -64,7 +65,7 @@ class _SalvagedText:
 
 
 class PayloadPipeline:
-    """The state of a stream between the framer and the decoder."""
+    """State of a stream between the framer and the decoder."""
 
     __slots__ = (
         "_assembler",
@@ -149,16 +150,15 @@ class PayloadPipeline:
         out.payload = data
 
     def is_keep_alive(self, event: str) -> bool:
-        """Return whether an event name marks a keep-alive: in the detected dialect, or in all dialects before
-        detection.
-        """
+        """Return True if the event name marks a keep-alive in this dialect or, before detection, in all dialects."""
         if self.dialect is not None:
             return event in KEEP_ALIVE[self.dialect]
         return all(event in names for names in KEEP_ALIVE.values())
 
     def _is_ignored(self, text: bytes, event: str) -> bool:
-        """Return True if the payload is ignored. Mark the payload if clients would parse its data and raise an
-        exception.
+        """Return True if the payload is empty or a keep-alive, and is therefore ignored.
+
+        If clients would parse its data and raise an exception, the payload is also marked so that repair omits it.
         """
         if not text:
             self._out.leave_out("empty_event")  # openai-python and the AI SDK parse it as JSON
@@ -172,7 +172,7 @@ class PayloadPipeline:
         """Return True if clients would parse the data of a keep-alive as a payload and raise an exception.
 
         Clients of Messages expect `ping`. In Responses, keep-alives after the first event pass through, because they
-        may be part of the numbering.
+        may be counted in the sequence numbers.
         """
         match self.dialect:
             case "chat":
@@ -198,9 +198,9 @@ class PayloadPipeline:
         self._read(data, event, offset, stray=stray)
 
     def _waits(self, waiting: UndetectedPayloads, one: HeldPayload) -> bool:
-        """Return True if the payload is held or ignored.
+        """Return True if the payload needs no further processing: it was held, ignored, or decoded as an error.
 
-        If the payload identifies the dialect, dispatch the held payloads first.
+        If the payload identifies the dialect, the held payloads are dispatched first.
         """
         text = one.data.strip(WHITE)
         if self._is_ignored(text, one.event):
@@ -235,8 +235,10 @@ class PayloadPipeline:
 
     @property
     def keeps_head(self) -> bool:
-        """Whether the first bytes of the body may still be needed for an error, because held payloads may turn out to
-        be keep-alives.
+        """Whether an error may still have to show the first bytes of the body.
+
+        This is so until a payload was seen that is not a keep-alive. Held payloads do not count, because once the
+        dialect is detected they may turn out to be keep-alives.
         """
         return not self.seen or (self._waiting is not None and bool(self._waiting.held))
 
@@ -445,7 +447,7 @@ class PayloadPipeline:
     def _document(
         self, payload: Payload, event: str, *, stray: bool = False, first: bool = False, recovered: bool = False
     ) -> None:
-        """Pass one JSON document to the decoder of its dialect."""
+        """Pass one document to the decoder of its dialect, and report how the document was framed."""
         if first and self._is_error_body(payload, stray=stray):
             event = "error"
         decoder = self.decoder
@@ -467,7 +469,7 @@ class PayloadPipeline:
             self._assembler.done()
 
     def _outside(self, payload: Payload, event: str, decoder: Decoder, *, first: bool) -> bool:
-        """Classify a document outside any data line. Returns whether it is the complete response."""
+        """Report how a document outside any data line was framed. Returns True if it is the complete response."""
         whole = first and decoder.is_body(payload.value)
         if first and not self.is_framed and b"\n" not in self._out.payload:
             if whole and decoder.is_line(payload.value):
@@ -497,7 +499,10 @@ class PayloadPipeline:
         self.set_position(*here)
 
     def _several(self, first: HeldPayload) -> None:
-        """Report JSON Lines if a second document follows a document that could have been the complete response."""
+        """Report that the body is JSON Lines, because more input follows its first document.
+
+        `first`: the first document, which could have been the complete response.
+        """
         self._undecided = None
         self._lines = True
         self._report_at(first, "json_lines_body")
@@ -513,13 +518,13 @@ class PayloadPipeline:
         return (self.decoder or ChatDecoder).is_error_body(payload.value)
 
     def _is_alone(self, waiting: UndetectedPayloads, payload: Payload) -> bool:
-        """Return True if this first payload contains only an error and does not identify a dialect."""
+        """Return True if the document reports an error, is the first payload, and does not identify a dialect."""
         return not self.is_array and not waiting.held and ChatDecoder.is_error_body(payload.value)
 
     def _detected(self, payload: Payload, event: str) -> Decoder:
-        """Detect the dialect from a salvaged document.
+        """Detect the dialect from a salvaged document, and dispatch the held payloads.
 
-        Unlike other payloads, a salvaged document must identify the dialect by itself.
+        A salvaged document is never held: if it does not identify the dialect, detection fails.
         """
         waiting = self._waiting or UndetectedPayloads()
         dialect = waiting.identifies(payload.value, event)
@@ -534,20 +539,21 @@ class PayloadPipeline:
         return self._decoder()
 
     def _decoder(self) -> Decoder:
-        """Return the decoder. Before detection, the Chat decoder handles errors."""
+        """Return the decoder. Before detection, return a Chat decoder, which only handles errors."""
         return self.decoder or ChatDecoder(self._config, self._assembler, self._out)
 
     def _text_error(self, text: bytes) -> None:
-        """Handle an error that was sent as plain text. The error does not identify a dialect."""
+        """Pass an error that was sent as plain text to the decoder. The error does not identify a dialect."""
         self._out.mark_misread("plain_words")  # clients expect JSON
         decoder = self._decoder()
         decoder.text(text.decode("utf-8", "replace"))
         self.done = self.done or decoder.ended
 
     def _after_done(self, text: bytes, event: str) -> None:
-        """Ignore and report data after the terminal marker.
+        """Report data after the terminal marker, and do not decode it.
 
-        A document that contains no part of the response is not reported; it is passed on as `Unknown`.
+        A document that contains no part of the response is not reported; it is passed on as `Unknown`. A second marker
+        and comments are ignored.
         """
         if text == MARKER or text[:1] == b":":
             return
@@ -570,7 +576,7 @@ class PayloadPipeline:
     # End of the input
 
     def finish(self, rest: Rest, how: InputEnd) -> None:
-        """End the input. `rest`: the kind of unfinished input."""
+        """Handle the end of the input. `rest`: the kind of unfinished input."""
         if self.decoder is not None:
             undecided = self._undecided
             if undecided is not None and rest != "nothing":
@@ -585,9 +591,9 @@ class PayloadPipeline:
             raise self._unknown_dialect(self._waiting, at=self._waiting.held[0])
 
     def _report_other_dialect(self) -> None:
-        """Report, at the end of the stream, that the detected dialect differs from the specified one.
+        """Report that the detected dialect differs from the specified dialect, if no payload could be decoded.
 
-        Does so only if no payload could be decoded.
+        Called at the end of the stream.
         """
         watch, self._watch = self._watch, None
         found = None if watch is None else watch.found
@@ -607,7 +613,7 @@ class PayloadPipeline:
         return self._out.fault("UnknownDialect", "unknown_dialect", seen=waiting.seen())
 
     def reject_joined(self, text: bytes) -> None:
-        """Raise the fault for lines without line endings."""
+        """Raise a fault if a field name follows a document on the same line."""
         at = joined_field(text, self._max_depth)
         if at is not None:
             raise self._joined_fault(at)
@@ -618,11 +624,11 @@ class PayloadPipeline:
         return self._out.fault("FramingError", "line_ends_missing", f"position {position}")
 
     def reject_joined_head(self, offset: int, *, is_open: bool, end: int | None = None) -> None:
-        """Raise the fault for lines without line endings if the beginning of the body shows them.
+        """Raise a fault if the beginning of the body shows that its lines were passed on without line endings.
 
-        Covers a line that never ends and is not a data line. `offset`: where its event begins. `is_open`: the last line
-        of the beginning never ends. `end`: the offset at which the line exceeds a limit; how much was read beyond this
-        offset depends on the sizes of the reads.
+        `offset`: the byte offset that the fault reports. `is_open`: the last line of the beginning has no line ending
+        in the whole body. `end`: the offset at which a line exceeds a limit. The beginning is cut there, because how
+        much was read beyond it depends on the sizes of the reads.
         """
         head = self.head[:end]
         if not self.seen and has_joined_lines(head, self._max_depth, is_open=is_open):

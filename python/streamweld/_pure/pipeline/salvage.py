@@ -1,7 +1,7 @@
 """Find the JSON documents in the data of one event, even if the data is not one JSON document.
 
-Salvage is tried only if the data is not valid JSON, and never under a strict policy. This module uses only the JSON
-parser and the payload type, and does not depend on dialects, events or policies.
+Salvage is tried only if the data is not JSON and the policy is not strict. This module uses only the JSON parser and
+the payload type, and does not depend on dialects, events, or policies.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FIELDS = (b"data", b"event", b"id", b"retry")
 _FIELD_NAMES = tuple([field + b":" for field in _FIELDS])
 _BOM = b"\xef\xbb\xbf"
 
-# Maximum number of line endings that may be missing in one payload. If more are missing, they were removed on purpose.
+# Maximum number of line endings that may be missing in one payload. If more are missing, the caller removed them.
 MOST_JOINS = 16
 # Maximum number of `data:` positions to try when looking for a second document glued to a broken document.
 _TAIL_TRIES = 16
@@ -44,9 +44,10 @@ class Salvaged:
 
 
 def salvage(text: bytes, caps: Caps, has_usable_data: Callable[[object], bool], *, finished: bool = True) -> Salvaged:
-    """Try the kinds of salvage in order on trimmed text that is not JSON. An unfinished event is never plain text.
+    """Try the kinds of salvage in order on trimmed text that is not JSON.
 
-    `has_usable_data` returns whether a document after a broken document contains usable data.
+    `has_usable_data` returns whether a document after a broken document contains usable data. `finished`: whether the
+    event was terminated; an unfinished event is never plain text.
     """
     lines = text.split(b"\n")
     if len(lines) > 1:
@@ -65,8 +66,9 @@ def salvage(text: bytes, caps: Caps, has_usable_data: Callable[[object], bool], 
 
 
 def _whole_lines(lines: list[bytes], caps: Caps) -> tuple[tuple[bytes, ...], int | None]:
-    """Return the lines before the first line that is not a complete document, the marker, null or a comment, and the
-    offset of that line.
+    """Return the lines before the first broken line, and the offset of that line, or None if no line is broken.
+
+    A line is broken if it is not a complete document, the marker, null, or a comment.
     """
     kept: list[bytes] = []
     start = 0
@@ -123,8 +125,7 @@ def _whole(text: bytes, caps: Caps) -> Payload | None:
 
 
 def joined_field(text: bytes, max_depth: int | None) -> int | None:
-    """Return the position of a field name that directly follows the complete document, or the marker, at the start of a
-    text.
+    """Return the position of a field name directly after a complete document or the marker at the start of `text`.
 
     No dialect sends such a line. It means that lines were passed on without the line endings between them.
     """
@@ -138,7 +139,7 @@ def joined_field(text: bytes, max_depth: int | None) -> int | None:
     is_comment = text.startswith(b":", at) and text.find(b"data:", at, end) >= 0
     if not (is_comment or text.startswith(_FIELD_NAMES, at, end)):
         return None
-    document = text[:at].rstrip(b" \t")  # a copy: made only if a field name follows
+    document = text[:at].rstrip(b" \t")  # copied only if a field name follows
     if document[-1:] not in (b"}", b"]"):
         return None
     return at if document == MARKER or _whole(document, (max_depth, None, None)) is not None else None
@@ -180,9 +181,9 @@ def split_joined_line(text: bytes, at: int) -> JoinedLine:
 
 
 def has_joined_lines(head: bytes, max_depth: int | None, *, is_open: bool) -> bool:
-    """Return whether a body without any payload contains a data line without a line ending before or after it.
+    """Return True if a body without any payload contains a data line without a line ending before or after it.
 
-    `is_open`: the last line of the head has no line ending in the body, either.
+    `is_open`: the last line of `head` has no line ending in the whole body.
     """
     lines = _lines_of(head)
     for number, line in enumerate(lines, start=1):

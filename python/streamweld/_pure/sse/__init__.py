@@ -1,1 +1,1 @@
-"""Parse bytes into server-sent events (WHATWG HTML Standard 9.2.6), in pieces of any size."""
+"""Parse server-sent events (WHATWG HTML Standard, section 9.2.6) from bytes that arrive in pieces of any size."""

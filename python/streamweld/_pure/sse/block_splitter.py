@@ -1,7 +1,7 @@
 """Split an event stream into blocks. A block ends with a blank line and need not contain an event.
 
 A comment line before the first field of an event is a separate block, so that it can be forwarded immediately. The
-splitter handles only line endings (LF, CR, CRLF), comments and the field names that it needs, but no other SSE rules.
+splitter handles only line endings (LF, CR, CRLF), comments, and the field names that it needs, but no other SSE rules.
 The result does not depend on how the input is split: the LF of a CRLF that ends a block belongs to that block, even if
 it arrives later.
 """
@@ -18,7 +18,7 @@ __all__ = ["ARRAY_WINDOW", "PiecePosition", "Splitter", "after_opening", "has_fi
 _BOM = b"\xef\xbb\xbf"
 _WHITE: Final = b" \t\r\n"
 ARRAY_WINDOW: Final = 4096  # number of bytes within which the body must be recognized as an array
-# A document outside any field begins with one of these and ends with one of _CLOSING.
+# A document outside any field begins with a byte of _OPENING and ends with a byte of _CLOSING.
 _OPENING: Final = frozenset(b"{[<")
 _CLOSING: Final = frozenset(b"}]")
 _LF, _CR, _COLON, _SPACE = b"\n\r: "
@@ -33,7 +33,7 @@ PiecePosition: TypeAlias = Literal["inside", "ready", "end", "between", "line_en
 
 
 class Splitter:
-    """Splits one stream."""
+    """Splitter of one stream."""
 
     __slots__ = (
         "_after_cr",
@@ -51,14 +51,14 @@ class Splitter:
 
     def __init__(self) -> None:
         self._in_line = False  # the last line has bytes, but no line ending yet
-        self._begun = False  # the block has at least one line
+        self._begun = False  # the block has a line other than a comment
         self._comment = False  # the last line is a comment without a line ending
         self._document: bool | None = False  # the line may be a document outside any field; None: undecided
         self._last = 0  # last byte of the current line
-        self._waits = False  # the block has a line that must wait for the end of the block, as must all lines after it
+        self._waits = False  # the block has a line that must wait for its end, so all later lines must wait, too
         self._after_cr = False
         self._ended = False  # the last byte ended a block
-        self._head: bytes | None = b""  # beginning of the stream, as long as it may be an array
+        self._head: bytes | None = b""  # beginning of the stream while it may be an array; otherwise None
         self._array = False  # the stream is an array of objects
         self.merges = True  # blank lines and comments between two blocks are emitted in one piece
 
@@ -119,13 +119,13 @@ class Splitter:
             yield data[start:at], "ready" if self._array or self._head is not None else "inside"
 
     def _look_for_array(self, head: bytes) -> None:
-        """Check whether the beginning of the stream so far shows that the stream is an array."""
+        """Decide from the beginning of the stream whether it is an array, or keep the beginning until that is known."""
         inside = inside_of_array(head[:ARRAY_WINDOW])
         self._array = bool(inside)
         self._head = head if inside is None and len(head) < ARRAY_WINDOW else None
 
     def _look(self, line: bytes, *, ends: bool) -> None:
-        """Check, with this piece of the line, whether the line may be a document outside any field."""
+        """Decide from this piece of the line whether the line may be a document outside any field."""
         if self._document is None:
             first = line.removeprefix(_BOM).lstrip(b" \t")[:1]
             self._document = first[0] in _OPENING if first else None
@@ -135,10 +135,7 @@ class Splitter:
 
 
 def _lines(data: bytes, start: int) -> Iterator[bytes]:
-    """Yield the lines from `start` on, with their line endings.
-
-    Works in steps, to limit the memory for short lines.
-    """
+    """Yield the lines from `start` on, with their line endings. Works in steps, to limit the memory for short lines."""
     while start < len(data):
         end = data.find(b"\n", start + _LINES) + 1 or len(data)
         yield from data[start:end].splitlines(keepends=True)  # for bytes, splits only at LF, CR and CRLF
@@ -146,7 +143,7 @@ def _lines(data: bytes, start: int) -> Iterator[bytes]:
 
 
 def inside_of_array(head: bytes) -> int | None:
-    """Return the offset of the first element, if a body with this beginning is an array of objects.
+    """Return the offset of the first element if a body with this beginning is an array of objects.
 
     Returns 0 if it is not such an array, or None if more bytes are needed.
     """

@@ -27,9 +27,9 @@ class Frame:
         self.event = event  # "message" if the block has no event name
         self.data = data
         self.id = id  # last event id at dispatch
-        self.retry = retry  # last valid retry time of this block
+        self.retry = retry  # last valid retry time in this block, in milliseconds
         self.offset = offset
-        self.is_joined = is_joined  # the data begins on the line of another field
+        self.is_joined = is_joined  # the data begins on the line of another field, because a line ending is missing
 
     def __repr__(self) -> str:
         return f"Frame({self.event!r}, {self.data!r}, {self.id!r}, {self.retry!r}, {self.offset})"
@@ -43,7 +43,7 @@ class Stray:
     def __init__(self, data: bytes, offset: int, *, has_data_lines: bool = False) -> None:
         self.data = data
         self.offset = offset
-        self.has_data_lines = has_data_lines  # the block also had a data line
+        self.has_data_lines = has_data_lines  # the block also has a data line
 
     def __repr__(self) -> str:
         return f"Stray({self.data!r}, {self.offset})"
@@ -54,30 +54,30 @@ class Pending:
     """Unfinished input at the end of the stream."""
 
     data: bytes | None  # the data lines, including an incomplete last one; None if there are none
-    offset: int  # offset of the first data line, or else of the first stray line, or else of the first unfinished line
+    offset: int  # offset of the first data line, else of the first stray line, else of the first unfinished line
     event: str
     id: str
     retry: int | None
     stray: bytes | None  # the stray lines, including an incomplete last one; None if there are none
     stray_offset: int
-    is_joined: bool  # the data begins on the line of another field
-    open_line: int | None  # offset of the last line, if it has no line end
-    partial: bool  # the last line, of any kind, had no line end
+    is_joined: bool  # the data begins on the line of another field, because a line ending is missing
+    open_line: int | None  # offset of the last line, if the line has no line ending
+    partial: bool  # the last line, of any kind, has no line ending
     mid_utf8: bool  # the input ends inside a UTF-8 sequence
-    open: bool  # an event, or a line of one, has begun; comments and unknown lines do not count
+    open: bool  # an event or a line of an event has begun; comments and unknown lines do not count
 
 
 class FramerLimit(Exception):
-    """A limit was exceeded.
+    """Raised if a limit is exceeded. `items`: what the same feed() call returned before the error.
 
-    `items`: results of the same feed() call before the error. `offset`: stream offset of the event's first line.
+    `offset`: stream offset of the event's first line.
     """
 
     def __init__(self, limit_name: str, limit: int, offset: int) -> None:
         super().__init__(limit_name, limit, offset)
         self.limit_name = limit_name
         self.limit = limit
-        self.observed = limit + 1  # never more than this is stored
+        self.observed = limit + 1  # no more bytes than this are stored
         self.offset = offset
         self.items: list[Frame | Stray] = []
 
@@ -96,10 +96,10 @@ def as_bytes(data: object) -> bytes:
 
 
 def split_joined(value: bytes) -> tuple[bytes, bytes | None]:
-    """Split the value of a line that is not a data line before a data line that was joined to it.
+    """Split the value of an event, id, or retry line before a data line that was joined to it.
 
-    Returns the value and, if there is such a line, its data. A value of these fields never contains the beginning of a
-    data line with a document, so the line end between the two is missing.
+    Such a value never contains the beginning of a data line with a document, so the line ending between the two is
+    missing. Returns the value and, if a data line was joined, its data.
     """
     found = _JOINED.search(value)
     if found is None:
@@ -108,8 +108,9 @@ def split_joined(value: bytes) -> tuple[bytes, bytes | None]:
 
 
 def ends_inside_character(tail: bytes) -> bool:
-    """Return True if the input ends inside a UTF-8 sequence. ED A0 does not count, because no further byte makes it
-    valid.
+    """Return True if the input ends inside a UTF-8 sequence.
+
+    ED A0 does not count, because no further byte makes it valid.
     """
     for start in range(len(tail)):
         try:

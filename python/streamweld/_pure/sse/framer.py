@@ -34,7 +34,7 @@ __all__ = ["Frame", "Framer", "FramerLimit", "Pending", "Stray", "as_bytes"]
 
 
 class Framer:
-    """Parse reads of any size into frames. Frames and offsets do not depend on how the bytes were split."""
+    """Framer of one event stream. Frames and offsets do not depend on how the bytes are split into reads."""
 
     __slots__ = (
         "_after_cr",
@@ -72,7 +72,7 @@ class Framer:
         self._max_field: Final = _cap(limits.get("max_field_bytes"))
         self._keep_stray: Final = keep_stray
         self.last_event_id: str = last_event_id
-        self.reconnection_time: int | None = None  # last valid `retry` value, which applies immediately
+        self.reconnection_time: int | None = None  # last valid `retry` value in milliseconds; it applies immediately
         self.total: int = 0  # number of bytes received so far
         self._fault: FramerLimit | None = None
         # Bytes of a byte order mark so far; None once the start of the input has been checked.
@@ -86,7 +86,7 @@ class Framer:
         self._space: bool = False  # one space may precede the value
         self._value = _Pieces()  # value of an event, id or retry line, or the blanks before a possible stray line
         self._retry_rest = _Pieces()  # what follows the digits of a retry line
-        self._pending: int = 0  # number of bytes of a data or stray value so far
+        self._pending: int = 0  # number of bytes in the current data or stray line's value so far
         # State of the block up to the next blank line.
         self._block_offset: int = -1
         self._size: int = 0  # total length of its complete data and stray lines, with one byte for each line ending
@@ -95,7 +95,7 @@ class Framer:
         self._is_joined: bool = False  # the data begins on the line of another field
         self._stray = _Pieces()
         self._stray_offset: int = -1
-        self._stray_given: bool = False  # a stray line has been emitted before the blank line
+        self._stray_given: bool = False  # a stray line of this block was already emitted, before the blank line
         self._event: bytes = b""
         self._id: str = last_event_id
         self._retry: int | None = None
@@ -191,7 +191,7 @@ class Framer:
             offset += len(line)
         self._after_cr = piece.endswith(b"\r")
 
-    # The following methods handle a line that may arrive in several pieces.
+    # Methods that handle a line that may arrive in several pieces
 
     def _line(self, piece: bytes, offset: int) -> None:
         if self._kind == _LINE_START:
@@ -287,9 +287,9 @@ class Framer:
             self._more_retry(piece)
 
     def _more_retry(self, piece: bytes) -> None:
-        """Add digits of a retry time, at most one more than a valid time has, and the bytes after them.
+        """Add digits of a retry time, and the bytes after them.
 
-        A leading 0 shows that the value is present.
+        At most one digit more than a valid time has is stored. A leading 0 shows that the value is present.
         """
         others = piece if self._retry_rest.length else piece.lstrip(_DIGITS)
         digits = piece[: len(piece) - len(others)]
@@ -305,7 +305,7 @@ class Framer:
             self._more_after_retry(others)
 
     def _more_after_retry(self, piece: bytes) -> None:
-        """Add bytes after the digits of a retry time, as long as they may be a data line and fit into the limit."""
+        """Add bytes after the digits of a retry time while they may be a data line and fit into the limit."""
         kept = self._retry_rest
         begins = len(_DATA_NAME)
         may_be_data = kept.length >= begins or _DATA_NAME.startswith((kept.join() + piece)[:begins])
@@ -350,13 +350,13 @@ class Framer:
         else:
             value, data = self._value.take(), None
             if self._keep_stray:
-                # Only a parser of payloads splits lines: for the standard, the value is the rest of the line.
+                # Values are split only if stray payloads are requested. Otherwise the value is the rest of the line.
                 rest = self._retry_rest.take()
                 own, data = split_joined(rest if kind == _RETRY else value)
                 if kind != _RETRY:
                     value = own
                 elif own:
-                    value = b""  # not a number
+                    value = b""  # the value is not a number
             if kind == _EVENT:
                 self._event = value
             elif kind == _ID and b"\0" not in value:
@@ -370,8 +370,11 @@ class Framer:
         self._space = False
 
     def _give_stray(self, items: list[Frame | Stray]) -> None:
-        """Emit the first stray line of its block immediately, because it ends like a document."""
-        if self._data.length:  # the frame is emitted first, at the blank line
+        """Emit the first stray line of its block immediately, because it ends like a document.
+
+        Emits nothing if the block has data, because the frame must be emitted first.
+        """
+        if self._data.length:  # the stray line is emitted after the frame, at the blank line
             return
         if self._block_offset == self._stray_offset:
             self._block_offset = -1
@@ -382,7 +385,7 @@ class Framer:
         self._stray_given = True
 
     def _dispatch(self, items: list[Frame | Stray]) -> None:
-        """Process a blank line: emit the frame of the block."""
+        """Process a blank line: emit the frame and the stray payload of the block."""
         self.last_event_id = self._id
         has_data_lines = self._data_offset >= 0
         if has_data_lines:

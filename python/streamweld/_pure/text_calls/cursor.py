@@ -34,7 +34,7 @@ class Malformed(Exception):
 
 
 class Cursor:
-    """A grammar's position in its text."""
+    """Position of a grammar in the text of a block."""
 
     __slots__ = ("at", "began", "buffer", "matched", "passed")
 
@@ -81,7 +81,7 @@ class Cursor:
             yield
 
     def take(self, literal: str) -> Steps[bool]:
-        """Read the literal if it comes next. Return whether it did."""
+        """Read the literal if it comes next. Returns True if it does."""
         found = yield from self.sees(literal)
         if found:
             self.at += len(literal)
@@ -96,7 +96,7 @@ class Cursor:
                 raise Malformed
 
     def name(self) -> Steps[str]:
-        """Read a name: everything up to whitespace, a quotation mark, a bracket or a separator."""
+        """Read a name: everything up to whitespace, a quotation mark, a bracket, or a separator."""
         return self._run(_NAME)
 
     def word(self) -> Steps[str]:
@@ -127,7 +127,7 @@ class Cursor:
         return name
 
     def _pass(self, pattern: re.Pattern[str]) -> Steps[str]:
-        """Read a run of matching characters, which may be empty."""
+        """Read a run of matching characters, which may be empty, and return it."""
         pieces: list[str] = []
         while True:
             found = pattern.match(self.buffer, self.at)

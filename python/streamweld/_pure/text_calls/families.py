@@ -1,4 +1,4 @@
-"""Families that a policy enables, as typed fields, parsed from the config."""
+"""Parses the families that a policy enables from the config, into typed fields."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Family:
         self.shape: str = data["shape"]
         self.openers: list[str] = list(data["open"])
         self.unread: int = data.get("unread", 0)
-        self.maybe_close: str = data.get("maybe_close", "")  # optional closer
-        self.several: bool = data.get("several", False)  # several blocks may follow each other without a marker
-        self.again: Markers | None = None  # markers that may follow a block of this family; None: those of all families
+        self.maybe_close: str = data.get("maybe_close", "")  # optional closing literal
+        self.several: bool = data.get("several", False)  # another block of this markerless family may directly follow
+        self.again: Markers | None = None  # markers that may follow a block; None: the markers of all families
         self.data = data
 
 
@@ -47,7 +47,7 @@ class Markers:
         self.firsts = re.compile("[" + re.escape("".join(firsts)) + "]") if words else _NEVER
 
     def held(self, text: str, at: int) -> int:
-        """Return the start of the longest suffix of `text[at:]` that is a proper prefix of a marker.
+        """Return the start of the longest suffix of `text[at:]` that is the beginning of a marker, but not a whole one.
 
         Returns the text's length if there is no such suffix.
         """
@@ -58,7 +58,7 @@ class Markers:
 
 
 class Settings:
-    """Settings of the stage."""
+    """A policy's settings for tool calls in text."""
 
     __slots__ = (
         "after",
@@ -86,9 +86,9 @@ class Settings:
             opener for opener, opened in self.by_marker.items() if all(family.tier == "markerless" for family in opened)
         }
         self.markers = Markers([opener for opener in self.by_marker if opener not in silent])
-        # The markers to search for until the first text.
+        # The markers that are searched for before any other text.
         self.fresh = Markers(self.by_marker) if silent else self.markers
-        # A marker inside one of these markers does not open a block, wherever the outer marker is.
+        # A marker that begins inside one of these markers does not open a block.
         loud = [opener for opener in self.by_marker if opener not in silent]
         for family in families:
             if family.several and not silent.isdisjoint(family.openers):
@@ -101,5 +101,5 @@ class Settings:
 
 @lru_cache(maxsize=16)
 def load_settings(text: str) -> Settings:
-    """Return a policy's settings, which all of its streams share."""
+    """Return the settings of a policy. All streams with the same policy share them."""
     return Settings(json.loads(text))

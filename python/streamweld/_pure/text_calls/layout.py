@@ -1,11 +1,8 @@
-"""Determines where in Markdown text a call is allowed: outside fences, inline code, quotations, lists, diffs and
-tables.
+"""Determines where in Markdown text a call is allowed: not in fences, inline code, quotations, lists, diffs, or tables.
 
-The text outside blocks is read once, line by line. If a position is ambiguous, no call is allowed there, because a call
-that remains text is still readable.
-
-A fence that is indented by four or more columns is a fence inside a list and indented code elsewhere. Both
-interpretations are tracked, and a call is allowed only if neither has an open fence.
+The text outside blocks is read once, line by line. A fence that is indented by four or more columns is a fence inside a
+list and indented code elsewhere. Both interpretations are tracked, and a call is allowed only if neither has an open
+fence. If a position is ambiguous, no call is allowed there, because a call that remains text is still readable.
 """
 
 from __future__ import annotations
@@ -39,15 +36,15 @@ class MarkerPosition(Enum):
     """Which markers are allowed at a position."""
 
     NOWHERE = "nowhere"
-    START = "start"  # preceded on its line only by whitespace, the end of reasoning, or a block
-    AFTER_PROSE = "after_prose"  # only special tokens are allowed
+    START = "start"  # every marker is allowed; whitespace, the end of reasoning, or a block precedes it on its line
+    AFTER_PROSE = "after_prose"  # only special tokens are allowed, because other text precedes them on the line
 
 
 class _Before(Enum):
     """What precedes a position on its line."""
 
-    NOTHING = "nothing"  # at most whitespace
-    BLOCK = "block"  # a block or the end of reasoning, followed by at most whitespace
+    NOTHING = "nothing"  # at most whitespace precedes the position
+    BLOCK = "block"  # a block or the end of reasoning precedes the position, followed by at most whitespace
     PROSE = "prose"
 
 
@@ -58,7 +55,7 @@ class _Fence(NamedTuple):
 
 
 class Layout:
-    """The Markdown state of the text read so far."""
+    """Markdown state of the text read so far."""
 
     __slots__ = (
         "_before",
@@ -84,15 +81,16 @@ class Layout:
         self._tags = _tags_of(settings)
         self._markers = settings.markers
         self._line: list[str] = []  # text of the line, after the last block in it
-        # The open fence, at any indentation, or at less than four columns.
+        # The open fence under each interpretation. The first one allows any indentation; the second one allows less
+        # than four columns.
         self._fences: list[_Fence | None] = [None, None]
         self._closer: str | None = None  # literal that ends the open reasoning or quoting element
         self._run = 0  # length of the backtick run that opened inline code; 0 outside it
         self._in_list = False
         self._in_diff = False
         self._in_quotation = False
-        self._tail = ""  # end of the text that may turn out to be a tag, a run of backticks or `|>`
-        self.is_empty = True  # true if the text so far consists only of reasoning tags
+        self._tail = ""  # rest of the text that may turn out to be a tag, a run of backticks, or `|>`
+        self.is_empty = True  # the text so far consists only of reasoning tags
         self.line = 0
         self._begin_line()
 
@@ -161,7 +159,7 @@ class Layout:
         self._note_text(tail)
 
     def _is_quoting_line(self) -> bool:
-        """Check whether the line is a quotation, a list item, a table row, code, a numbered line or part of a diff."""
+        """Return True if the line is a quotation, a list item, a table row, code, a numbered line, or in a diff."""
         head, indent = self._head, _indent(self._head)
         content = head.lstrip(WHITE)
         return (
@@ -175,7 +173,7 @@ class Layout:
         )
 
     def _piece(self, piece: str, *, is_open: bool) -> int:
-        """Read a piece of one line. `is_open`: the line continues.
+        """Read a piece of one line. `is_open`: the line continues after the piece.
 
         Returns the number of characters read. The rest may be the beginning of a tag.
         """
@@ -224,7 +222,10 @@ class Layout:
         self._note_text(mark)
 
     def _ticks(self, length: int) -> None:
-        """Read a run of backticks: a fence if it begins its line and is the line's only run, otherwise inline code."""
+        """Read a run of backticks. It is a fence if it begins its line and is the line's only run.
+
+        Otherwise, it is inline code.
+        """
         if self._before is _Before.NOTHING and length >= _FENCE:
             self._candidate = _Fence("`", length, _indent(self._head))
             return
@@ -315,7 +316,7 @@ class _Tags:
         self.longest = max(len(word) for word in words)
 
     def settled(self, text: str, at: int, closer: str | None) -> int:
-        """Return the offset from which the text may be the beginning of a tag, of a run of backticks or of `|>`.
+        """Return the offset from which the rest of the text may turn out to be a tag, a run of backticks, or `|>`.
 
         Returns the text's length if there is no such offset.
         """

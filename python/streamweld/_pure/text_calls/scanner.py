@@ -1,4 +1,4 @@
-"""Finds blocks in the text of one choice: their markers, their ends and their calls."""
+"""Finds blocks in the text of one choice: their markers, their ends, and their calls."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _NOT_WHITE: Final = re.compile(r"[^ \t\r\n]")
 
 
 class _State(Enum):
-    TEXT = "text"  # outside blocks
-    BLOCK = "block"  # inside a block
-    AFTER = "after"  # only whitespace since the last block
-    REST = "rest"  # everything up to the end is text
+    TEXT = "text"  # the scanner is outside blocks
+    BLOCK = "block"  # the scanner is inside a block
+    AFTER = "after"  # only whitespace and end-of-turn literals have followed the last block
+    REST = "rest"  # all remaining content of the choice is text
 
 
 class Block:
-    """A block, starting at the first character of its marker.
+    """A block, from the first character of its marker.
 
     Positions are counted in characters of the choice's text.
     """
@@ -58,9 +58,9 @@ class Block:
         self.marker = marker
         self.end = start + len(marker)
         self.after_prose = after_prose
-        self.has_matched = False  # a family that no longer matches had matched more than a name
-        self.closer = ""  # optional closer that may still follow
-        self.gap = ""  # whitespace before that closer
+        self.has_matched = False  # a family that was dropped had matched more than a name
+        self.closer = ""  # optional closing literal that may still follow
+        self.gap = ""  # whitespace before that closing literal
         self.line = 0
         self.part = 0
         self.part_start = 0
@@ -81,7 +81,7 @@ class Block:
         return "".join(self.pieces)
 
     def close_late(self) -> None:
-        """Add the optional closer that followed the block."""
+        """Add the optional closing literal that followed the block."""
         closed = self.gap + self.closer
         self.pieces.append(closed)
         self.end += len(closed)
@@ -91,7 +91,7 @@ class Block:
     def span(self) -> str:
         """Start and end of the block in its part's text.
 
-        If the block has no end, the start and end of its marker.
+        If the block has no end, these are the start and end of its marker.
         """
         return f"{self.start - self.part_start}-{self.end - self.part_start}"
 
@@ -134,7 +134,7 @@ class Scanner:
         self._unread: list[str] = []  # text that the layout has not read yet
         self._state = _State.TEXT
         self._carry = ""  # end of the text that may turn out to be a marker
-        self._fresh = settings.fresh is not settings.markers  # whether a family without a marker may still begin
+        self._fresh = settings.fresh is not settings.markers  # a family without a marker may still begin
         self._block: Block | None = None
         self._part = 0
         self._part_start = 0
@@ -171,7 +171,7 @@ class Scanner:
             rest = self._step(*rest)
 
     def _step(self, work: str, at: int) -> tuple[str, int] | None:
-        """Read from `at` on. Return where to continue, or None if everything has been read."""
+        """Read from `at` on. Return the text and position at which to continue, or None if everything has been read."""
         if self._block is not None:
             return self._in_block(self._block, work, at)
         if self._state is _State.AFTER:
@@ -189,7 +189,7 @@ class Scanner:
             self._unread.append(carry)
 
     def turn_off(self) -> None:
-        """Treat everything up to the end of the choice as text."""
+        """Treat all remaining content of the choice as text."""
         self.refuse_pending("text_follows")
         self._state = _State.REST
 
@@ -210,7 +210,10 @@ class Scanner:
         return layout
 
     def _in_text(self, work: str, at: int) -> tuple[str, int] | None:
-        """Search for a marker. Return where to continue, or None if everything has been read."""
+        """Search for a marker.
+
+        Returns the text and position at which to continue, or None if everything has been read.
+        """
         settings, start = self._settings, at
         while True:
             markers = settings.fresh if self._fresh else settings.markers
@@ -235,7 +238,7 @@ class Scanner:
             at = found.end() if found[0] in settings.nesting else start + 1
 
     def _may_begin(self, text: str) -> bool:
-        """Check whether a marker that begins with this text is allowed here or contains another marker."""
+        """Return True if a marker that begins with this text is allowed here or contains another marker."""
         marker_position = self._read_layout().marker_position()
         return any(
             marker in self._settings.nesting or self._allowed(family, marker_position)
@@ -253,7 +256,7 @@ class Scanner:
     def _open(self, marker: str, left: int, again: Family | None = None) -> bool:
         """Open the block whose marker begins `left` characters before the end of the text, if a call is allowed there.
 
-        `again`: a family without a marker whose blocks may follow the previous block.
+        `again`: a family without a marker, one of whose blocks may directly follow the previous block.
         """
         layout = self._read_layout()
         marker_position = layout.marker_position()
@@ -314,7 +317,7 @@ class Scanner:
         self._refuse(block, reason)
 
     def _closed(self, block: Block, parsing: Parsing, end: int) -> None:
-        """Handle a complete block."""
+        """Handle a complete block: either make it pending or refuse it."""
         block.family, block.end = parsing.family, end
         block.parsings = []
         self._block, self._fresh = None, False
@@ -337,7 +340,10 @@ class Scanner:
         self._refuse(block, reason)
 
     def _check_block(self, block: Block, calls: list[WrittenCall]) -> str | None:
-        """Return the reason for refusing the block, or None. Either all calls in a block are promoted, or none is."""
+        """Return the reason for refusing the block, or None.
+
+        If one call cannot be promoted, none of the block's calls is promoted.
+        """
         for call in calls:
             tool = None
             if self._tools is not None:
@@ -356,7 +362,7 @@ class Scanner:
         return None
 
     def _after_block(self, work: str, at: int) -> tuple[str, int] | None:
-        """Read whitespace, the optional closer, end-of-turn tokens and further blocks after a block."""
+        """Read whitespace, the optional closing literal, end-of-turn tokens, and further blocks after a block."""
         settings, block = self._settings, self.pending[-1]
         again = block.family if block.family.again else None
         markers = block.family.again or settings.markers
@@ -389,7 +395,7 @@ class Scanner:
             at = token.end()
 
     def _follow(self) -> None:
-        """Handle text that follows the pending blocks and is not a call."""
+        """Handle text that is not a call and follows the pending blocks."""
         self._state = _State.TEXT
         if not self.pending:
             return

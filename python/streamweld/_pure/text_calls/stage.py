@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["StagedOutput", "TextCallStage"]
 
 _NO_TEXT: Final = -1
-_ENDS: Final = ("stop", "tool_calls", "other")  # finish reasons that mean that the model has ended its turn
+_ENDS: Final = ("stop", "tool_calls", "other")  # finish reasons which mean that the model has ended its turn
 
 
 class Numbering(Protocol):
@@ -136,7 +136,7 @@ class TextCallStage:
             choice.cut()
 
     def shown(self, events: Iterable[Event]) -> list[Event]:
-        """Return the close events of a snapshot, with this stage's changes."""
+        """Return the events of a snapshot, with calls in place of the text of their blocks."""
         parts: list[Event] = []
         added: list[Event] = []
         rest: list[Event] = []
@@ -196,7 +196,7 @@ class TextCallStage:
         return self._numbering.number_part()
 
     def mint(self, part: int) -> str:
-        """Return the id of a promoted call."""
+        """Return a unique id for a promoted call."""
         wanted = f"call_sw_{part}" if self._seed is None else f"call_{self._seed}_{part}"
         given = self._numbering.fresh_id(wanted, minted=True)
         self._numbering.ids_given.add(given)
@@ -218,7 +218,7 @@ class TextCallStage:
 
 
 class _Part:
-    """A part of the choice, from its start event to its done event."""
+    """One part of the choice."""
 
     __slots__ = ("address", "done", "end", "number", "opening", "shown", "solid", "start")
 
@@ -231,7 +231,7 @@ class _Part:
         self.number = opening.part
         self.opening = opening
         self.address = address
-        self.start = _NO_TEXT  # position in the choice's text, known from the first delta on
+        self.start = _NO_TEXT  # position in the choice's text at which the part begins, known from the first delta on
         self.end = end  # position in the choice's text up to which the part has been read
         self.shown = False  # the start event has been emitted
         self.solid: int | None = None  # position of the first character that is not whitespace
@@ -239,20 +239,20 @@ class _Part:
 
 
 class _Piece:
-    """The text of one delta, or what remains of it."""
+    """The text of one held delta that has not been released yet."""
 
     __slots__ = ("event", "metadata", "part", "start", "text")
 
     def __init__(self, part: _Part, event: TextDelta | ReasoningDelta, start: int) -> None:
         self.part = part
-        self.event: TextDelta | ReasoningDelta | None = event  # None once a part of its text has been released
+        self.event: TextDelta | ReasoningDelta | None = event  # None once some of its text has been released
         self.metadata = event.provider_metadata
         self.text = event.text
         self.start = start
 
 
 class _ChoiceText:
-    """The held-back events of one choice, and the decisions about them."""
+    """Holds back the events of one choice, and decides when to release or replace them."""
 
     __slots__ = (
         "_empty",
@@ -276,9 +276,9 @@ class _ChoiceText:
         self._parts: dict[int, _Part] = {}
         self._part: _Part | None = None
         self._empty: _Part | None = None  # the part without text whose start event is held, if any
-        self._latest = -1  # number of the part whose text was read last
+        self._latest = -1  # number of the part that received text last
         self._structured: set[tuple[str, str]] = set()
-        self._rewritten: dict[int, list[Event]] = {}  # close events that replace those of a part with removed text
+        self._rewritten: dict[int, list[Event]] = {}  # events that replace the closing event of a part, by part number
         self.promoted = False
 
     @property
@@ -372,13 +372,13 @@ class _ChoiceText:
         return self.concluded(event)
 
     def cut(self) -> None:
-        """End the choice without a finish event."""
+        """Refuse the pending blocks of a choice that has no finish event, and emit everything that is held back."""
         self._end_part()
         self._scanner.refuse_pending("cut")
         self._release()
 
     def shown(self, event: Event) -> list[Event]:
-        """Return the events that replace a close event in the snapshot."""
+        """Return the events that replace one event of a snapshot."""
         if isinstance(event, TextDone | ReasoningDone) and event.part in self._rewritten:
             return self._rewritten[event.part]
         if isinstance(event, TextStarted) and event.part in self._rewritten:
@@ -412,7 +412,7 @@ class _ChoiceText:
             self._queue.remove(empty)
 
     def _position_after(self, part: _Part) -> int | None:
-        """Return the queue position after the held content of a part, or None if nothing of the part is held back."""
+        """Return the position in the queue after the held content of a part, or None if none of its content is held."""
         queue = self._queue
         for following, one in enumerate(reversed(queue)):
             if one is part or (isinstance(one, _Piece) and one.part is part):
@@ -472,7 +472,7 @@ class _ChoiceText:
             self._stage.pass_on(part.opening, part.address)
 
     def _emit_piece(self, piece: _Piece, length: int) -> None:
-        """Release the first characters of a piece."""
+        """Emit the first characters of a piece, and remove them from it."""
         if not length and piece.text:
             return
         if piece.event is not None and length == len(piece.text):
@@ -508,7 +508,7 @@ class _ChoiceText:
         if done is None:
             return
         ends = [block.start - part.start for block in blocks] + [len(done.text)]
-        # A part that has no block follows a block in another part.
+        # Strip the end-of-turn tokens from a part without a block, too, because it follows a block of another part.
         begin = 0 if blocks or part.shown else self._after_ends(done.text, 0)
         made = [self._first(part, pieces, done, begin, ends[0])]
         for block, end in zip(blocks, ends[1:], strict=True):
@@ -554,7 +554,7 @@ class _ChoiceText:
         return closed
 
     def _emit_range(self, part: _Part, pieces: list[_Piece], number: int, begin: int, end: int) -> None:
-        """Release a range of a part's text, one delta per piece."""
+        """Emit a range of a part's text, one delta for each piece."""
         first = max(bisect_right(pieces, part.start + begin, key=attrgetter("start")) - 1, 0)
         for position in range(first, len(pieces)):
             piece = pieces[position]
@@ -603,7 +603,7 @@ def _remade(event: TextDone | ReasoningDone, **changed: Any) -> TextDone | Reaso
 
 
 def _bare(event: TextDone | ReasoningDone, number: int, text: str) -> TextDone | ReasoningDone:
-    """Return a copy of a done event with another part number and text, without its other fields."""
+    """Return a copy of a closing event with another part number and text, without its other fields."""
     if isinstance(event, TextDone):
         return _remade(event, part=number, text=text, annotations=(), provider_metadata=None)
     bare = {"item_id": None, "signature": None, "encrypted_content": None, "provider_metadata": None}
@@ -611,7 +611,7 @@ def _bare(event: TextDone | ReasoningDone, number: int, text: str) -> TextDone |
 
 
 def _carries(event: TextDone | ReasoningDone) -> bool:
-    """Return True if a done event contains more than text."""
+    """Return True if a closing event contains more than text."""
     if event.provider_metadata:
         return True
     if isinstance(event, TextDone):

@@ -33,7 +33,7 @@ _OTHER: Final = frozenset(
 
 
 def resolve_families(chosen: Iterable[str | Mapping[str, Any]] | None, *, markerless: bool) -> list[dict[str, Any]]:
-    """Return the enabled families. A family with several spellings has one element for each of them.
+    """Return the enabled families. A family with several spellings has one element for each spelling.
 
     Raises:
         UsageError: if a family is not in the table or lacks a member that its shape needs.
@@ -85,7 +85,11 @@ def _chosen(one: object, table: Mapping[str, Mapping[str, Any]]) -> dict[str, An
 
 
 def _meant(word: str, table: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the families of the model that a word names (`qwen`, `Qwen/Qwen3-8B`), or the most similar family name."""
+    """Return the families to suggest for an unknown name.
+
+    They are those of the model that it names (`qwen`, `Qwen/Qwen3-8B`), otherwise the family with the most similar
+    name.
+    """
     plain = "".join([char for char in word.rpartition("/")[2].lower() if char.isalnum()])
     of_model = [name for name, family in table.items() if any(plain.startswith(model) for model in family["models"])]
     marked = [name for name in of_model if table[name]["tier"] != "markerless"]
@@ -97,7 +101,7 @@ def _is_texts(value: object) -> bool:
 
 
 def _checked(family: dict[str, Any]) -> dict[str, Any]:
-    """Check a family that the caller describes, and return it."""
+    """Return a family that the caller describes, after checking it."""
     name = family.get("family")
     if not isinstance(name, str) or not name:
         raise UsageError('text_call_families: a family must have a name, for example {"family": "mine", ...}')

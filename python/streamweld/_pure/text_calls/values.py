@@ -41,7 +41,7 @@ _MOST_EXPONENT: Final = 18  # maximum number of digits in an exponent that is co
 
 
 class BadValue(Exception):
-    """A value does not match any of the types that the schema allows."""
+    """Raised if a value does not match any of the types that the schema allows."""
 
 
 class Tool:
@@ -67,7 +67,7 @@ class Tool:
         return types
 
     def takes(self, arguments: str) -> bool:
-        """Check whether the object has all required members, no unknown members, and values of the declared types."""
+        """Return True if the object has all required members, no unknown members, and values of the declared types."""
         if self._schema is None:
             return False
         members = cast("dict[str, object]", json.loads(arguments))
@@ -96,7 +96,7 @@ def arguments_text(call: WrittenCall, tool: Tool | None) -> str:
 
 
 def comparable(arguments: str) -> str:
-    """Return the same text for all JSON texts of equal arguments. `5`, `5.0` and `0.5e1` are equal."""
+    """Return a text that is the same for all JSON texts of equal arguments. `5`, `5.0`, and `0.5e1` are equal."""
     return _NUMBER_OR_STRING.sub(_comparable_number, canonical(arguments))
 
 
@@ -142,7 +142,7 @@ def _typed(text: str, types: set[str]) -> str:
 
 
 def _plain_number(found: re.Match[str]) -> str:
-    """Return a number in JSON syntax, without a plus sign, leading zeros or a negative zero."""
+    """Return a number in JSON syntax, without a plus sign, leading zeros, or a negative zero."""
     digits = found[2].lstrip("0") or "0"
     sign = "" if digits + found[3] == "0" else found[1].removeprefix("+")
     return sign + digits + found[3]
@@ -196,7 +196,7 @@ def _described(root: Mapping[str, Any], key: str) -> bool:
 
 
 def _declared(members: Mapping[str, Any]) -> set[str]:
-    """Return the types that one schema declares."""
+    """Return the types that a schema declares, without those that it refers to."""
     types: set[str] = set()
     word = members.get("type")
     for one in cast("list[object]", word) if isinstance(word, list) else [word]:

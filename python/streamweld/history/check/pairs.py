@@ -52,7 +52,7 @@ def check_pairs(view: View, report: Report, tools: Any) -> None:
 
 
 def _settle_server_calls(calls: Iterable[Block], results: Iterable[Block], tools: Any) -> None:
-    """Mark calls that the gateway's server ran as settled, because they do not need a result."""
+    """Mark as settled the calls that the gateway's server ran, because they need no result."""
     answered = {block.id for block in results}
     declared = {tool if isinstance(tool, str) else (as_json(tool) or {}).get("name") for tool in tools or ()}
     for block in calls:
@@ -61,9 +61,9 @@ def _settle_server_calls(calls: Iterable[Block], results: Iterable[Block], tools
 
 
 def _refused(calls: Iterable[Block], results: Iterable[Block], report: Report) -> bool:
-    """Report all calls or all results if the gateway does not accept any.
+    """Report all calls, or all results, that the gateway does not accept.
 
-    Return whether the gateway rejects calls or results; if so, pairing is not checked.
+    Returns True if it does not accept calls or does not accept results. Pairing is then not checked.
     """
     refused = False
     for constraint, rule, blocks in (
@@ -165,7 +165,7 @@ class _Pairing:
 
 def _pair(view: View, report: Report) -> None:
     pairing = _Pairing(view, report)
-    here: list[_PendingCall] = []  # calls that results at the current position may belong to
+    here: list[_PendingCall] = []  # unanswered calls that results at the current position may belong to
     for number, turn in enumerate(view.turns):
         # Results can follow until the next assistant turn or, in AI SDK messages, until the next user turn.
         before_user = pairing.adjacent == "before_user"
@@ -175,7 +175,7 @@ def _pair(view: View, report: Report) -> None:
         elif before_user:
             here = [] if turn[0].role in ("user", "system") else [call for call in here if not call.answered]
         calls = [block for message in turn for block in message.of("call")]
-        # In UIMessages, one part can be both a call and its result.
+        # In UIMessages, one part can be a call and also its result.
         both = {id(block.raw) for block in calls} if turn[0].role == "assistant" else set[int]()
         _answer(pairing, here, [result for result in results if id(result.raw) not in both], report)
         here += [pairing.add_call(block, number) for block in calls]

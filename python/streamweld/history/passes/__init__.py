@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ORDER", "run"]
 
-# Each pass with the property of the survey without which it has nothing to do. `None`: the pass checks this itself.
+# The passes in their order, each with a property of the survey. If the property is false, the pass has nothing to do.
+# None: the pass checks this itself.
 ORDER: Final[tuple[tuple[Callable[[list[Turn], Context], list[Turn]], str | None], ...]] = (
     (carriers.run, "reasoned"),
     (system.run, "instructed"),
@@ -72,7 +73,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         if needs is not None and not getattr(found, needs):
             continue
         made = one(turns, context)
-        # A pass may return a new list of the same turns. Keeping the old list keeps its survey, too.
+        # A pass may return a new list of the same turns. The old list is kept then, because its survey is still valid.
         if made is not turns and not (len(made) == len(turns) and all(map(is_, made, turns))):
             turns = made
             found = context.survey(turns)

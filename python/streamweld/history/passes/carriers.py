@@ -28,7 +28,7 @@ _BEGINNING: Final = "eyJzdHJlYW13ZWxkIjox"  # {"streamweld":1
 _STANDARD: Final = str.maketrans("-_", "+/")  # google-genai writes bytes in the URL-safe alphabet
 _FAMILIES: Final = {"chat": "openai-chat"}
 _ISSUERS: Final = {"responses": "openai", "anthropic": "anthropic", "gemini": "google"}
-_UNREADABLE: Final = "streamweld"  # the issuer for a carrier that was modified; no target accepts it
+_UNREADABLE: Final = "streamweld"  # issuer of a carrier that was modified; no target accepts it
 _KINDS: Final = ("summary", "raw", "thinking", "redacted")
 
 
@@ -185,7 +185,7 @@ def _squeezed(text: str) -> str:
 
 
 class _Copies:
-    """Finds plain reasoning parts in a turn that repeat the text of a carrier. They are copies for display.
+    """Finds the plain reasoning parts of a turn that repeat the text of a carrier, because they are copies for display.
 
     Attributes:
         found: the indexes of these parts.

@@ -227,7 +227,7 @@ class _Cleaner:
         return self._stripped(part, part.kind if isinstance(part, Media) else "text")
 
     def _annotated(self, part: Text) -> Text:
-        """Return the text with only the annotations whose type the target accepts."""
+        """Return the text without annotations of types that the target rejects."""
         given: Any = part.extra["annotations"]
         if part.origin is None or part.origin.dialect != self.context.family or not isinstance(given, list):
             return part

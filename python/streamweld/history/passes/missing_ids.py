@@ -80,7 +80,7 @@ class _Step:
     results: list[Result]
 
     def is_complete(self) -> bool:
-        """Return whether pairing by name and order finds a call for each result and a result for each call."""
+        """Return whether pairing by name and order assigns a call to each result and a result to each call."""
         if any(result.name is None for result in self.results):
             return len(self.calls) == len(self.results) and all(
                 result.name in (None, call.name) for call, result in zip(self.calls, self.results, strict=True)

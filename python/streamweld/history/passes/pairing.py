@@ -103,7 +103,7 @@ def _match(
     waiting = OpenCalls[_CallRecord]()
     latest: dict[str, _CallRecord] = {}  # latest call by call id
     requests: dict[str, _CallRecord] = {}  # approval id -> call to approve
-    last: dict[str, _CallRecord] = {}  # call that the latest result was assigned to, by call id
+    last: dict[str, _CallRecord] = {}  # call to which the latest result was assigned, by call id
     early: list[Result] = []
     for n, turn in enumerate(turns):
         for part in turn.parts:

@@ -120,8 +120,10 @@ class _Keeper:
         return with_parts(turn, parts) if altered else turn
 
     def instructed(self, turn: Turn) -> Turn:
-        """Return a system or user turn with its reasoning as text. It is an instruction, not the model's own reasoning:
-        Mistral's system prompts show with such blocks how to reason.
+        """Return a system or user turn with its reasoning as text.
+
+        Such reasoning is an instruction, not the model's own reasoning: Mistral's system prompts use these blocks to
+        show how to reason.
         """
         parts: list[Part | None] = [
             self._as_text(part, "reasoning_role") if isinstance(part, Reasoning) else part for part in turn.parts

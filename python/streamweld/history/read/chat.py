@@ -71,7 +71,7 @@ _AUDIO: Final = frozenset({"data", "format"})
 _FILE: Final = frozenset({"file_data", "file_id", "filename"})
 _DOCUMENT: Final = frozenset({"type", "document_url", "document_name", "file_id"})
 _THINKING: Final = frozenset({"type", "thinking", "closed"})
-# Final steps of paths.
+# Last steps of the paths of a message's content and calls.
 _CONTENT: Final = ("content",)
 _CALLS: Final = ("tool_calls",)
 
@@ -243,7 +243,7 @@ def _block(raw: Json, origin: Origin, path: Path) -> Part:
             filename=as_optional_text(file.get("filename"), path),
         )
     if kind == "redacted_thinking" or (kind == "thinking" and isinstance(raw.get("thinking"), str)):
-        return thinking_block(raw, origin, path, member=None)  # Anthropic's block; Mistral's chunk has a list
+        return thinking_block(raw, origin, path, member=None)  # Anthropic's block; in Mistral's, `thinking` is a list
     if kind == "thinking":
         thought = raw.get("thinking")
         common = locate(origin, path, raw, _THINKING)

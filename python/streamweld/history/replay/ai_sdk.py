@@ -57,7 +57,7 @@ def replay_ui(response: Response) -> Replay:
     parts: list[Any] = []
     message = Message({"id": response.id or "msg_1", "role": "assistant", "parts": parts})
     results = {item.call_id: item for item in response.items if isinstance(item, ToolResult)}
-    ran = False  # a tool result was seen in the current step
+    ran = False  # a tool result has followed the part that was written last
     for n, item in enumerate(response.items):
         if isinstance(item, ToolResult):
             ran = True

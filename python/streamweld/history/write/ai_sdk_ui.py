@@ -181,7 +181,10 @@ def _tool(
 def _state(
     request: ApprovalRequest | None, response: ApprovalResponse | None, result: Result | None, writer: Writer
 ) -> dict[str, Any]:
-    """Return the members for the state of a tool part: state, output, and the approval (for `validateUIMessages`)."""
+    """Return the members of a tool part that depend on its state: `state`, the output, and the approval.
+
+    The approval is written for `validateUIMessages`.
+    """
     if result is None:
         if request is None:
             return {"state": "input-available"}

@@ -162,7 +162,7 @@ class Writer:
     def arguments_object(self, call: Call) -> dict[str, Any] | None:
         """Return the arguments as an object, or None if they are not a JSON object. Records repeated keys as a loss."""
         value, text = arguments_object(call), call.arguments
-        # Most arguments have a colon per key and none in their strings. Only others need a closer look.
+        # Most arguments have exactly one colon per key, so only others must be checked for repeated keys.
         if value and text is not None and text.count(":") != len(value) and repeats_keys(text, value):
             why = "the target's arguments are an object, which keeps only the last value of a repeated key"
             self.context.lose("arguments", call.path, why, call.arguments)

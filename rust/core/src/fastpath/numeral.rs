@@ -1,18 +1,16 @@
 //! Parses small numbers in payloads, or only compares them if the expected number is known.
-//!
-//! Independent of templates.
 
 /// The value 1 in each byte.
 const ONES: u64 = u64::MAX / 255;
 
-/// Parses a small number without a sign or leading zero. Returns it with its length.
+/// Parses the small number at the start, which has no sign or leading zero. Returns it with its length.
 #[inline(always)]
 pub(crate) fn number(bytes: &[u8]) -> Option<(u32, usize)> {
     let Some(word) = bytes.first_chunk() else {
         return other_number(bytes);
     };
     let digits = u64::from_le_bytes(*word) ^ (ONES * u64::from(b'0'));
-    // Sets the top bit of each non-digit byte. The lowest such byte is found exactly, because digits produce no carry.
+    // Set the top bit of each byte that is not a digit. The lowest such byte is exact, because digits produce no carry.
     let others = (digits.wrapping_add(ONES * 0x76) | digits) & (ONES << 7);
     let length = others.trailing_zeros() / 8;
     if length == 0 {
@@ -32,7 +30,7 @@ pub(crate) fn number(bytes: &[u8]) -> Option<(u32, usize)> {
 /// Maximum number of digits of a small number.
 const DIGITS: usize = 9;
 
-/// Parses zero, a long number, or a number near the end of the input.
+/// Parses a number that `number` does not handle: zero, a long number, or a number near the end of the input.
 #[inline(never)]
 fn other_number(bytes: &[u8]) -> Option<(u32, usize)> {
     let (mut value, mut length) = (0, 0);
@@ -46,17 +44,17 @@ fn other_number(bytes: &[u8]) -> Option<(u32, usize)> {
     (length > 0).then_some((value, length))
 }
 
-/// A number that is expected next, with its digits.
+/// The number that is expected next, with its digits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numeral {
     value: u32,
-    /// Its ASCII digits, with the first in the lowest byte.
+    /// ASCII digits of the number, with the first digit in the lowest byte.
     digits: u64,
     length: usize,
 }
 
 impl Numeral {
-    /// Returns `None` if the number has too many digits.
+    /// Creates the expected number. Returns `None` if it has too many digits.
     pub(crate) fn of(value: u32) -> Option<Numeral> {
         let (mut digits, mut rest, mut length) = (0, value, 0);
         loop {

@@ -1,7 +1,8 @@
-//! Hashes of texts ("marks"): equal texts have equal marks, and different texts almost certainly have different ones.
+//! Computes hashes of texts ("marks"): equal texts have equal marks, and different texts almost certainly have
+//! different ones.
 //!
-//! Not collision-resistant against an attacker. A collision has no more effect than a repeated text, which the sender
-//! of a stream can always send.
+//! Marks are not collision-resistant against an attacker. A collision has no more effect than a repeated text, which
+//! the sender of a stream can always send.
 
 use std::hash::DefaultHasher;
 use std::hash::Hash;
@@ -12,7 +13,7 @@ const STEP: u64 = 0xd6e8_feb8_6659_fd93;
 
 /// Returns the mark of one text.
 pub(crate) fn mark(bytes: &[u8]) -> u64 {
-    // Hashes four words at a time, in two chains that do not depend on each other.
+    // Hash four words at a time, in two chains that do not depend on each other.
     let (mut first, mut second) = (SEED, STEP);
     let mut rest = bytes;
     while let Some((block, tail)) = rest.split_first_chunk() {
@@ -20,7 +21,7 @@ pub(crate) fn mark(bytes: &[u8]) -> u64 {
         rest = tail;
     }
     let (first, second) = match bytes.last_chunk() {
-        // Hashes some bytes twice, which is faster than handling the exact remainder.
+        // Hash some bytes twice, which is faster than handling the exact remainder.
         Some(last) => take(last, first, second),
         None => {
             let mut last = [0; 32];
@@ -64,8 +65,9 @@ pub(crate) fn fold(left: u64, right: u64) -> u64 {
 /// Pieces shorter than this are hashed in one step.
 const WINDOW: usize = 16;
 
-/// Returns the mark of the first `length` bytes. Optimized for short pieces, because every numbered event is marked by
-/// its pieces.
+/// Returns the mark of the first `length` bytes.
+///
+/// It is optimized for short pieces, because the mark of every numbered event is computed from its pieces.
 #[inline(always)]
 pub(crate) fn mark_of_piece(bytes: &[u8], length: usize) -> u64 {
     match bytes.first_chunk() {
@@ -99,7 +101,7 @@ const fn within(length: u32) -> [u64; 2] {
     [mask as u64, (mask >> 64) as u64]
 }
 
-/// Hashes a piece within the window. The length takes the place of the last byte, which is always unused.
+/// Hashes a piece that is shorter than the window. The length replaces the last byte of the window, which is unused.
 #[inline(always)]
 fn mark_in_window(window: &[u8; WINDOW], length: usize) -> u64 {
     let [first, second] = WITHIN.get(length).copied().unwrap_or_default();

@@ -1,5 +1,4 @@
-//! Collects a few dozen short texts so that one UTF-8 check covers all of them. Independent of where the texts come
-//! from.
+//! Collects a few dozen short texts so that one UTF-8 check covers all of them.
 
 /// Maximum number of texts in a batch.
 pub(crate) const AT_ONCE: usize = 32;
@@ -8,7 +7,7 @@ pub(crate) const AT_ONCE: usize = 32;
 /// faster.
 pub(crate) const LONGEST: usize = 32;
 
-/// Texts that have been collected but not delivered yet.
+/// Texts that were collected and not delivered yet.
 pub(crate) struct Utf8Batch {
     bytes: [u8; AT_ONCE * LONGEST],
     ends: [usize; AT_ONCE],

@@ -1,8 +1,7 @@
-//! Counts commas and opening brackets outside strings, to limit the number of values in a text before any value is
-//! read.
+//! Counts the commas and opening brackets of a text outside strings, to limit the number of values before any is read.
 //!
-//! Every value except the outermost one follows one of these characters. Allocates nothing. Text that is not JSON is
-//! also counted.
+//! Every value except the outermost one follows one of these characters. Text that is not JSON is also counted. Nothing
+//! is allocated.
 
 use memchr::memchr;
 use memchr::memchr2;

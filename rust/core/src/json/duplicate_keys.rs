@@ -1,4 +1,4 @@
-//! Finds duplicate keys in an object, anywhere in a validated text.
+//! Finds duplicate keys in the objects of a validated text, at any depth.
 //!
 //! Most payloads have none. Callers therefore call `may_repeat` on members that they parse anyway, and scan the text
 //! only if the result is inconclusive.
@@ -16,7 +16,7 @@ const FEW: usize = 32;
 /// One step of a path: the name of a member, or `None` for any item of an array.
 pub(crate) type PathStep<'a> = Option<Cow<'a, str>>;
 
-/// Returns false only if no key is duplicated among these members; true means that there may be a duplicate.
+/// Returns true if there may be a duplicate key among these members, and false if there is none.
 pub(crate) fn may_repeat(members: &[Member<'_>]) -> bool {
     members.len() > FEW
         || members.iter().enumerate().any(|(at, member)| {
@@ -68,7 +68,7 @@ fn joined(bytes: &[u8]) -> u64 {
     bytes.fold(0, |all, byte| all << 8 | u64::from(*byte))
 }
 
-/// Returns false only if no object in the text, at any depth, has a duplicate key; true means that there may be one.
+/// Returns true if an object in the text, at any depth, may have a duplicate key, and false if none has one.
 pub(crate) fn may_repeat_in(text: &str) -> bool {
     let mut scanner = Scanner::again(text);
     // Hashes of the keys of all open objects and, for each open container, the position where its own keys begin
@@ -180,7 +180,7 @@ fn path_step<'a>(level: &Level<'a>) -> PathStep<'a> {
     level.object.then(|| level.key.clone())
 }
 
-/// Returns true if the value contains an integer outside 64 bits.
+/// Returns true if the value contains an integer outside -2^63 to 2^64-1.
 pub(crate) fn has_wide_integer(raw: Raw<'_>) -> bool {
     let mut scanner = Scanner::new(raw.text, None);
     scanner.skip().is_ok() && scanner.wide_integer()

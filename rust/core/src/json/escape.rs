@@ -34,8 +34,9 @@ impl Escapes {
         Some(true)
     }
 
-    /// Handles text other than a surrogate escape, or the end of the string. A high surrogate directly before it stays
-    /// unpaired.
+    /// Records that something other than a low surrogate follows: other text, another escape, or the end of the string.
+    ///
+    /// A high surrogate directly before it stays unpaired.
     #[inline]
     pub(crate) fn other_text(&mut self) {
         self.lone |= self.high;

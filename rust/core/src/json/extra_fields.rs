@@ -1,4 +1,4 @@
-//! Members that streamweld does not model, collected as the text of one JSON object to include in an event.
+//! Collects members that streamweld does not model, as the text of one JSON object to include in an event.
 //!
 //! The values stay raw text, in wire order. Null members are omitted. If a key occurs on several levels, the inner
 //! level takes precedence.
@@ -9,8 +9,9 @@ use crate::json::duplicate_keys::may_repeat;
 use crate::json::members::Member;
 use std::collections::HashMap;
 
-/// Maximum number of chunk-level members that are remembered, so that an unchanged member is not repeated. Any further
-/// members, and long ones, are included in every event.
+/// Maximum number of members of the chunk that are remembered, so that an unchanged member is not repeated.
+///
+/// Any further members, and long ones, are included in every event.
 const REMEMBERED: usize = 64;
 const LONGEST_KEY: usize = 256;
 const LONGEST: usize = 4096;
@@ -22,7 +23,7 @@ const FEW: usize = 16;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExtraFields<'a> {
     pub(crate) members: Vec<Member<'a>>,
-    /// Position of each key, once there are too many for a linear search.
+    /// Position of each key. Created once there are too many members for a linear search.
     positions: Option<HashMap<String, usize>>,
 }
 
@@ -126,14 +127,14 @@ fn is_within(text: &str, most: usize) -> bool {
     text.len() <= most || text.chars().nth(most).is_none()
 }
 
-/// The last values of the members of a level. A member is included again only if its value changes.
+/// The last values of the members of one level. A member is included again only if its value changes.
 #[derive(Debug, Default)]
 pub(crate) struct LastSeen {
     members: Vec<(Box<str>, Box<str>)>,
 }
 
 impl LastSeen {
-    /// Returns the members that are new or have changed.
+    /// Returns the members that are new or have changed since the previous call.
     pub(crate) fn fresh<'a>(&mut self, members: &[Member<'a>]) -> ExtraFields<'a> {
         let unchanged = |member: &Member<'_>| {
             member.raw.kind == Kind::Null

@@ -1,4 +1,4 @@
-//! Checks whether lists whose items are decoded one by one have more items than one payload may have.
+//! Checks whether the lists whose items are decoded one by one have more items than one payload may have.
 //!
 //! A decoded item takes far more memory than its text: in a list of tool calls, an item `1` with its comma takes only
 //! two bytes. The items are therefore counted before any of them is decoded.
@@ -7,7 +7,7 @@ use crate::json::Kind;
 use crate::json::ScanError;
 use crate::json::Scanner;
 
-/// How many values one item counts as.
+/// Each item counts as this many values.
 const WEIGHT: u64 = 32;
 
 /// Keys of lists whose items are decoded one by one, and of the objects that contain such lists.
@@ -17,8 +17,9 @@ pub(crate) struct Walked {
     pub(crate) objects: &'static [&'static str],
 }
 
-/// Returns true if the `walked` lists in a valid JSON document have more items in total than `max_values` allows. The
-/// document itself may be a list. A duplicate key of such a list or object is also treated as too many.
+/// Returns true if the `walked` lists of a valid JSON document have more items in total than `max_values` allows.
+///
+/// The document itself may be a list. Also returns true if the key of such a list or object is duplicated.
 pub(crate) fn has_long_lists(text: &str, walked: Walked, max_values: u64) -> bool {
     let most = max_values / WEIGHT;
     // An item takes at least two bytes.
@@ -40,7 +41,7 @@ fn has_more_entries(
     }
 }
 
-/// Returns true if the lists in the object have more than `room` items. `room` is the number of items still allowed.
+/// Returns true if the lists in the object have more than `room` items. Subtracts the counted items from `room`.
 fn object(scanner: &mut Scanner<'_>, walked: Walked, room: &mut u64) -> Result<bool, ScanError> {
     let mut seen = Vec::new();
     scanner.enter_object()?;

@@ -1,6 +1,6 @@
-//! Finds members and items of a value that was scanned as raw text, and splits a payload into its members.
+//! Splits a payload into its members, and finds members and items of values that are kept as raw text.
 //!
-//! Every decoder uses these functions to find values, distinguish kinds and unescape strings. If a key is duplicated,
+//! Every decoder uses these functions to find values, distinguish kinds, and unescape strings. If a key is duplicated,
 //! the last value is used. Objects and lists that the decoder reads (`Place`) are split in the same pass that validates
 //! the payload, because otherwise each of them would be scanned again.
 
@@ -14,12 +14,14 @@ use crate::json::Text;
 use crate::json::text::has_backslash;
 use std::borrow::Cow;
 
-/// Typical size of a member in bytes, and the largest initial capacity. Without an initial capacity, a vector starts
-/// with four members and is moved each time it grows. With a larger one, the allocator's fast path would not be used.
+/// Typical size of a member in bytes, and the largest initial capacity.
+///
+/// Without an initial capacity, a vector starts with four members and is moved each time it grows. With a larger one,
+/// the allocator's fast path would not be used.
 const MEMBER: usize = 24;
 const MOST: usize = 1024 / size_of::<Member<'_>>();
 
-/// A value that may be absent.
+/// The value of a member that may be absent.
 pub(crate) type Slot<'a> = Option<Raw<'a>>;
 
 /// One member of an object.
@@ -42,14 +44,14 @@ pub(crate) enum Document<'a> {
 pub(crate) struct Object<'a> {
     pub(crate) raw: Raw<'a>,
     pub(crate) members: Vec<Member<'a>>,
-    /// True if the object contains an integer outside 64 bits; set only for complete payloads.
+    /// True if the object contains an integer outside -2^63 to 2^64-1. Set only for complete payloads.
     pub(crate) wide_integer: bool,
-    /// The objects and lists inside this object that have already been split; `None` if there are none.
+    /// The objects and lists inside this object that are already split. `None` if no such value exists.
     pub(crate) nested: Option<Box<Nested<'a>>>,
 }
 
 impl<'a> Object<'a> {
-    /// Returns the object, or `None` for any other value.
+    /// Splits an object into its members. Returns `None` for a value of any other kind.
     pub(crate) fn of(raw: Raw<'a>) -> Option<Object<'a>> {
         (raw.kind == Kind::Object).then(|| Object {
             raw,
@@ -63,7 +65,7 @@ impl<'a> Object<'a> {
         self.nested.as_deref()
     }
 
-    /// Returns a value inside this object if it is an object.
+    /// Splits a value inside this object. Returns `None` if the value is not an object.
     pub(crate) fn open(&self, raw: Raw<'a>) -> Option<Cow<'_, Object<'a>>> {
         let known = self.nested().and_then(|nested| nested.object(raw));
         known
@@ -71,7 +73,7 @@ impl<'a> Object<'a> {
             .or_else(|| Object::of(raw).map(Cow::Owned))
     }
 
-    /// Returns the items of an array inside this object; empty for a value of any other type.
+    /// Returns the items of an array inside this object. The result is empty for a value of any other kind.
     pub(crate) fn items(&self, raw: Raw<'a>) -> Cow<'_, [Raw<'a>]> {
         let known = self.nested().and_then(|nested| nested.items(raw));
         known.map_or_else(|| Cow::Owned(items(raw)), Cow::Borrowed)
@@ -81,7 +83,7 @@ impl<'a> Object<'a> {
         find(&self.members, name)
     }
 
-    /// Returns a member unless it is null.
+    /// Returns the member with this name unless it is null.
     pub(crate) fn present(&self, name: &str) -> Slot<'a> {
         present(self.get(name))
     }
@@ -90,12 +92,12 @@ impl<'a> Object<'a> {
         self.get(name).is_some()
     }
 
-    /// Returns a member if it is an object.
+    /// Returns the member with this name if it is an object.
     pub(crate) fn object(&self, name: &str) -> Option<Object<'a>> {
         self.get(name).and_then(Object::of)
     }
 
-    /// Returns the text of a string member, with unpaired surrogates replaced.
+    /// Returns the text of the member with this name if it is a string. Unpaired surrogates are replaced.
     pub(crate) fn string(&self, name: &str) -> Option<Cow<'a, str>> {
         self.get(name).and_then(string)
     }
@@ -115,8 +117,9 @@ pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>>
     split(text, max_depth, Flat)
 }
 
-/// Identifies the position of a value in a payload, and which of its nested values the decoder reads. A place must not
-/// contain itself, because values are split recursively.
+/// Position of a value in a payload. It determines which nested values the decoder reads.
+///
+/// A place must not contain itself, because values are split recursively.
 pub(crate) trait Place: Copy {
     /// Returns the place of a member's value, if it is read as an object or array.
     fn inside(self, key: Key<'_>) -> Option<Self>;
@@ -124,8 +127,9 @@ pub(crate) trait Place: Copy {
     /// Returns the place of the items, if an array at this place is read.
     fn item(self) -> Option<Self>;
 
-    /// Returns false only if no two members that the decoder reads in an object at this place have the same key. Not
-    /// called for the payload itself.
+    /// Returns true if two members of an object at this place may have the same key, and the decoder reads them.
+    ///
+    /// Not called for the payload itself.
     fn may_repeat(self, members: &[Member<'_>]) -> bool;
 }
 
@@ -160,7 +164,7 @@ const ITEMS: usize = 4;
 pub(crate) struct Nested<'a> {
     objects: Vec<Object<'a>>,
     lists: Vec<(Raw<'a>, Vec<Raw<'a>>)>,
-    /// True if one of the objects may have a duplicate key, or if there were too many objects to check.
+    /// True if one of the objects may have a duplicate key, or if there are too many objects to check.
     pub(crate) may_repeat: bool,
 }
 
@@ -193,7 +197,7 @@ fn is_same(one: Raw<'_>, other: Raw<'_>) -> bool {
     std::ptr::eq(one.text, other.text)
 }
 
-/// Parses one complete payload.
+/// Parses one complete payload, and splits the nested values that `root` selects.
 pub(crate) fn split<'a>(
     text: &'a str,
     max_depth: Option<u64>,
@@ -251,7 +255,7 @@ impl<'a> Splitter<'a> {
         Ok(members)
     }
 
-    /// Splits the object or array at the cursor.
+    /// Splits the object or array at the cursor, and returns its text.
     fn value(&mut self, place: impl Place) -> Scan<Raw<'a>> {
         let kind = self.scanner.kind()?;
         let nested = self.nested.get_or_insert_with(Nested::with_room);
@@ -293,7 +297,7 @@ impl<'a> Splitter<'a> {
     }
 }
 
-/// Returns the members of an object that was scanned as raw text, in order; empty for a value of any other type.
+/// Returns the members of an object, in order. The result is empty for a value of any other kind.
 pub(crate) fn members(raw: Raw<'_>) -> Vec<Member<'_>> {
     let room = (raw.text.len() / MEMBER).min(MOST);
     let mut out = Vec::with_capacity(if raw.kind == Kind::Object { room } else { 0 });
@@ -307,7 +311,7 @@ pub(crate) fn members(raw: Raw<'_>) -> Vec<Member<'_>> {
     out
 }
 
-/// Returns the items of an array that was scanned as raw text; empty for a value of any other type.
+/// Returns the items of an array. The result is empty for a value of any other kind.
 pub(crate) fn items(raw: Raw<'_>) -> Vec<Raw<'_>> {
     let mut out = Vec::new();
     let mut scanner = Scanner::again(raw.text);
@@ -320,7 +324,7 @@ pub(crate) fn items(raw: Raw<'_>) -> Vec<Raw<'_>> {
     out
 }
 
-/// Returns the first item of an array.
+/// Returns the first item of an array, or `None` for an empty array or a value of any other kind.
 pub(crate) fn first_item(raw: Raw<'_>) -> Slot<'_> {
     let mut scanner = Scanner::again(raw.text);
     if raw.kind != Kind::Array || scanner.enter_array().is_err() || scanner.next_item() != Ok(true)
@@ -358,7 +362,7 @@ pub(crate) fn is_string(slot: Slot<'_>, word: &str) -> bool {
             && string(raw).is_some_and(|text| text == word))
 }
 
-/// Returns the last member with this name in an object that was scanned as raw text.
+/// Returns the last member with this name in an object that is kept as raw text.
 pub(crate) fn member_of<'a>(raw: Raw<'a>, name: &str) -> Slot<'a> {
     let mut found = None;
     let mut scanner = Scanner::again(raw.text);
@@ -373,12 +377,13 @@ pub(crate) fn member_of<'a>(raw: Raw<'a>, name: &str) -> Slot<'a> {
     found
 }
 
-/// Returns the text of a string, with unpaired surrogates replaced.
+/// Returns the text of a string, with unpaired surrogates replaced. Returns `None` for a value of any other kind.
 pub(crate) fn string(raw: Raw<'_>) -> Option<Cow<'_, str>> {
     text(raw).map(|text| text.into_whole().0)
 }
 
-/// Returns the text of a string. Surrogate halves at its ends are kept separate.
+/// Returns the text of a string, or `None` for a value of any other kind. Surrogate halves at its ends are kept
+/// separate.
 pub(crate) fn text(raw: Raw<'_>) -> Option<Text<'_>> {
     match raw.kind {
         Kind::String => raw
@@ -389,7 +394,7 @@ pub(crate) fn text(raw: Raw<'_>) -> Option<Text<'_>> {
     }
 }
 
-/// Returns the value as an integer, even if a gateway sent it as `1.0` or `"1"`.
+/// Returns the value as a 64-bit integer, even if a gateway sent it as `1.0` or `"1"`. Otherwise returns `None`.
 pub(crate) fn integer(raw: Raw<'_>) -> Option<i64> {
     match raw.kind {
         Kind::Number => Number { raw: raw.text }.integral(),

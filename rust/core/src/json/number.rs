@@ -6,7 +6,9 @@
 /// 2^1024 - 2^970: from this value on, a decimal number rounds to infinity (the tie goes to the even neighbor).
 const INFINITE_FROM: &[u8] = b"179769313486231580793728971405303415079934132710037826936173778980444968292764750946649017977587207096330286416692887910946555547851940402630657488671505820681908902000708383676273854845817711531764475730270069855571366959622842914819860834936475292719074168444365510704342711559699508093042880177904174497792";
 
-/// An exponent larger than any that affects the result, but far from overflow.
+/// Exponent digits are no longer added once the exponent reaches this value.
+///
+/// It is larger than any exponent that affects the result, but far from overflow.
 const EXPONENT_CAP: i64 = 1 << 56;
 
 /// How the digits so far compare with those of `INFINITE_FROM`.
@@ -17,8 +19,8 @@ enum Order {
     Greater,
 }
 
-/// Measurement of one number token. The value is `0.d1d2d3… * 10^(scale + exponent)`, where `d1` is the first digit
-/// that is not 0.
+/// Size of one number token. The value is `0.d1d2d3… * 10^(scale + exponent)`, where `d1` is the first digit that is
+/// not 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Magnitude {
     /// Value of the integer so far.
@@ -126,7 +128,8 @@ impl Magnitude {
             std::cmp::Ordering::Equal => match self.order {
                 Order::Less => false,
                 Order::Greater => true,
-                // The missing digits are zeros, and the last digit of the limit is not zero.
+                // The missing digits are zeros, and the last digit of the limit is not zero, so a shorter number is
+                // less.
                 Order::Same => usize::from(self.compared) == INFINITE_FROM.len(),
             },
         }

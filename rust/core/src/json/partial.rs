@@ -1,8 +1,9 @@
 //! Completes a truncated JSON object: keeps the finished values and the beginning of an open string, and closes open
-//! containers. Omits a number that may continue, a key without its value, and an incomplete escape.
+//! containers.
 //!
-//! The automaton determines how much of the text is valid; this module only finds tokens. The pure-Python twin derives
-//! the same result from its events (`json/partial.py`). The live view of partial arguments exists only there.
+//! Omits a number that may continue, a key without its value, and an incomplete escape. The automaton determines how
+//! much of the text is valid; this module only finds tokens. The pure-Python twin derives the same result from its
+//! events (`json/partial.py`). The live view of partial arguments exists only there.
 
 use crate::json::automaton::Automaton;
 use crate::json::token::string_end;
@@ -95,7 +96,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Handles the string in which the text ends. `start`: the position at which its content begins.
+    /// Keeps the string in which the text ends, up to an incomplete escape. `start`: the position at which its content
+    /// begins.
     fn open_string(&mut self, start: usize) {
         if self.key {
             return;

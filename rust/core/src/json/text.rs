@@ -1,4 +1,4 @@
-//! Text of JSON strings: resolves escapes, keeps halves of a surrogate pair separate, and writes strings.
+//! Resolves the escapes of JSON strings, keeps halves of a surrogate pair separate, and writes strings.
 //!
 //! The strings must have been validated by the scanner.
 
@@ -55,8 +55,9 @@ impl<'a> Text<'a> {
         self.lead_low.is_none() && self.tail_high.is_none() && !self.lone
     }
 
-    /// Returns the text as final, if no more text can be joined to it. Surrogate halves become U+FFFD. The flag is true
-    /// if there was an unpaired surrogate.
+    /// Returns the final text, to which no other text will be joined. Surrogate halves at its ends become U+FFFD.
+    ///
+    /// The flag is true if there was an unpaired surrogate.
     pub fn into_whole(self) -> (Cow<'a, str>, bool) {
         if self.lead_low.is_none() && self.tail_high.is_none() {
             return (self.body, self.lone);
@@ -72,7 +73,7 @@ impl<'a> Text<'a> {
         (Cow::Owned(whole), true)
     }
 
-    /// Returns the same text with its own buffer.
+    /// Returns the same text in a buffer of its own.
     pub fn into_owned(self) -> Text<'static> {
         Text {
             body: Cow::Owned(self.body.into_owned()),
@@ -99,8 +100,9 @@ fn is_low(unit: u16) -> bool {
     (0xDC00..0xE000).contains(&unit)
 }
 
-/// Splits after `at` bytes. If that is not a character boundary, returns the whole text and an empty string; this
-/// cannot happen for valid text.
+/// Splits the text after `at` bytes. Returns the whole text and an empty string if that is not a character boundary.
+///
+/// This cannot happen for valid text.
 fn split(text: &str, at: usize) -> (&str, &str) {
     text.split_at_checked(at).unwrap_or((text, ""))
 }
@@ -115,7 +117,7 @@ fn unescape(raw: &str) -> Text<'_> {
     let mut text = Text::default();
     let mut body = String::with_capacity(raw.len());
     let mut rest = raw;
-    // A high surrogate that may pair with the next escape.
+    // A high surrogate that may form a pair with the next escape.
     let mut high: Option<u16> = None;
     // True once any text has been read. A low surrogate is kept separate only at the very start.
     let mut begun = false;
@@ -194,7 +196,7 @@ pub struct Surrogates {
 }
 
 impl Surrogates {
-    /// Joins a delta to the pending half. Returns the text to emit, and true if a surrogate stayed unpaired.
+    /// Joins a delta to the pending half. Returns the text to emit, and whether a surrogate stayed unpaired.
     #[inline]
     pub fn join<'a>(&mut self, text: Text<'a>) -> (Cow<'a, str>, bool) {
         if self.high.is_none() && text.lead_low.is_none() && text.tail_high.is_none() {
@@ -232,7 +234,7 @@ impl Surrogates {
         self.high.is_some()
     }
 
-    /// Ends the channel. Returns U+FFFD if a half was still pending.
+    /// Ends the channel. Returns U+FFFD if a half is still pending.
     pub fn finish(&mut self) -> Option<char> {
         self.high.take().map(|_| REPLACEMENT)
     }
@@ -294,8 +296,9 @@ pub fn compact(raw: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Returns true if the text has a backslash. Most texts are so short that a call to a search function would cost more
-/// than this loop.
+/// Returns true if the text has a backslash.
+///
+/// Most texts are so short that a call to a search function would cost more than this loop.
 #[inline]
 pub(crate) fn has_backslash(text: &[u8]) -> bool {
     let among = |bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! Finds the end of a string or number token, and rejects malformed ones.
+//! Finds the end of a string or number token, and rejects malformed tokens.
 //!
 //! These are free functions that receive bytes and positions and return positions, so that a cursor can stay in
 //! registers.
@@ -6,14 +6,17 @@
 use memchr::memchr2;
 
 /// Returns the end of a string's content that begins at `start`, and whether the content contains escapes.
+///
+/// Returns `None` if the string is malformed or has no end.
 #[inline(always)]
 pub(crate) fn string_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
     let end = start + run(bytes.get(start..)?, false);
     string_end_at(bytes, end, false)
 }
 
-/// Like `string_end`, but faster for short strings. `no_control_chars`: the strings in the text are known to have no
-/// control characters.
+/// Does the same as `string_end`, but is faster for short strings.
+///
+/// `no_control_chars`: the strings in the text are known to have no control characters.
 #[inline(always)]
 pub(crate) fn string_end_in(
     bytes: &[u8],
@@ -52,8 +55,9 @@ pub(crate) fn has_no_control_chars(bytes: &[u8]) -> bool {
 /// Number of bytes examined at a time.
 const WIDE: usize = 16;
 
-/// Returns the end of a string's content if it is ASCII without escapes, as in most strings. Returns `None` for other
-/// strings, for long ones, and at the end of the input.
+/// Returns the end of a string's content if the content is short and ASCII without escapes, as in most strings.
+///
+/// Returns `None` for other strings, and near the end of the input.
 #[inline(always)]
 pub(crate) fn plain_end(bytes: &[u8]) -> Option<usize> {
     let word = u128::from_le_bytes(*bytes.first_chunk::<WIDE>()?);
@@ -94,8 +98,9 @@ fn end_after_escapes(bytes: &[u8], first: usize, no_control_chars: bool) -> Opti
     (bytes.get(at) == Some(&b'"')).then_some(at)
 }
 
-/// Returns the end of the object or array that begins at `start`. Examines only brackets and strings, so the text must
-/// be valid JSON.
+/// Returns the end of the object or array that begins at `start`, or `None` if it has no end.
+///
+/// Examines only brackets and strings, so the text must be valid JSON.
 #[inline(never)]
 pub(crate) fn container_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start;
@@ -133,8 +138,9 @@ fn before_structure(bytes: &[u8]) -> usize {
     bytes.len() - rest.len() + rest.iter().take_while(other).count()
 }
 
-/// Returns the end of a number, and whether its size must be measured. It must be measured if it may be infinite or an
-/// integer outside 64 bits.
+/// Returns the end of a number, and whether its size must be measured. Returns `None` if the number is malformed.
+///
+/// The size must be measured if the number may be infinite or an integer outside 64 bits.
 #[inline(always)]
 pub(crate) fn number_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
     let mut at = start;
@@ -181,7 +187,7 @@ fn digits_end(bytes: &[u8], start: usize) -> Option<usize> {
     (at > start).then_some(at)
 }
 
-/// Like `digits_end`, for many digits.
+/// Does the same as `digits_end`, but is faster for many digits.
 #[inline]
 fn fraction_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start;
@@ -203,7 +209,7 @@ fn fraction_end(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Returns the byte at a position, or 0 at the end. A byte 0 never occurs in valid JSON.
+/// Returns the byte at a position, or 0 at the end of the input. A byte 0 never occurs in valid JSON.
 #[inline(always)]
 pub(crate) fn byte(bytes: &[u8], at: usize) -> u8 {
     bytes.get(at).copied().unwrap_or(0)
@@ -212,7 +218,7 @@ pub(crate) fn byte(bytes: &[u8], at: usize) -> u8 {
 /// Number of bytes examined 16 at a time before longer blocks are used. Most strings end within them.
 const NEAR: usize = 64;
 
-/// Returns how many bytes at the start are plain string text, that is, not quotes, backslashes or control characters.
+/// Returns how many bytes at the start are plain string text: no quotes, backslashes, or control characters.
 #[inline]
 pub(crate) fn plain_run(bytes: &[u8]) -> usize {
     run(bytes, false)
@@ -230,7 +236,7 @@ fn run(bytes: &[u8], no_control_chars: bool) -> usize {
     }
 }
 
-/// Like `run`, for short text.
+/// Does the same as `run` for short text.
 #[inline]
 fn near_run(bytes: &[u8]) -> usize {
     let mut rest = bytes;
@@ -244,7 +250,7 @@ fn near_run(bytes: &[u8]) -> usize {
     bytes.len() - rest.len() + run_by_eights(rest)
 }
 
-/// Like `run`, for long text: works in blocks, so that the compiler emits a few vector instructions.
+/// Does the same as `run` for long text. Works in blocks, so that the compiler emits a few vector instructions.
 #[inline(never)]
 fn far_run(bytes: &[u8]) -> usize {
     let special = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
@@ -275,7 +281,7 @@ fn run_by_eights(bytes: &[u8]) -> usize {
     bytes.len() - rest.len() + short_run(rest)
 }
 
-/// Like `run_by_eights`, for fewer than eight bytes. Most argument fragments are that short.
+/// Does the same as `run_by_eights` for fewer than eight bytes. Most argument fragments are that short.
 #[inline]
 fn short_run(rest: &[u8]) -> usize {
     if let (Some(head), Some(tail)) = (rest.first_chunk::<4>(), rest.last_chunk::<4>()) {
@@ -292,11 +298,12 @@ fn short_run(rest: &[u8]) -> usize {
 }
 
 const ONES: u64 = u64::MAX / 255;
-/// Plain text in the upper four bytes of a word that holds four bytes of input.
+/// Plain text for the upper four bytes of a word that contains four bytes of input.
 const PLAIN_TOP: u64 = (ONES * b'a' as u64) << 32;
 
-/// Returns the top bit of each byte that is a quote, a backslash or a control character. The lowest such byte is exact;
-/// a borrow from it can cause false positives only in higher bytes.
+/// Returns a word in which the top bit of each quote, backslash, or control character is set.
+///
+/// The lowest such byte is exact; a borrow from it can cause false positives only in higher bytes.
 #[inline(always)]
 fn special(word: u64) -> u64 {
     let quote = word ^ (ONES * b'"' as u64);

@@ -13,7 +13,7 @@ pub struct ScanError {
 
 pub type Scan<T> = Result<T, ScanError>;
 
-/// Kind of a value, determined by its first byte.
+/// Kind of a value. The first byte determines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Object,
@@ -32,7 +32,7 @@ pub struct Raw<'a> {
     pub kind: Kind,
 }
 
-/// A value; objects and arrays are kept as text.
+/// One value. Objects and arrays are kept as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
     Object(&'a str),
@@ -71,8 +71,9 @@ impl<'a> Key<'a> {
     }
 }
 
-/// Returns true if two names are equal. Names are so short that a call to a memory comparison function would cost more
-/// than this loop.
+/// Returns true if two names are equal.
+///
+/// Names are so short that a call to a memory comparison function would cost more than this loop.
 #[inline]
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     if one.len() != other.len() {
@@ -104,7 +105,7 @@ impl Number<'_> {
             .any(|byte| matches!(byte, b'.' | b'e' | b'E'))
     }
 
-    /// Returns the value of an integer token, if it fits.
+    /// Returns the value of a token without fraction and exponent, if it fits in a `u64`.
     pub fn as_u64(&self) -> Option<u64> {
         match self.raw {
             "-0" => Some(0),
@@ -112,12 +113,12 @@ impl Number<'_> {
         }
     }
 
-    /// Returns the value of an integer token, if it fits.
+    /// Returns the value of a token without fraction and exponent, if it fits in an `i64`.
     pub fn as_i64(&self) -> Option<i64> {
         self.raw.parse().ok()
     }
 
-    /// Returns the value of an integer, or of a float without a fractional part (`1.0`, `1e2`), if it fits.
+    /// Returns the value of an integer, or of a float without a fractional part (`1.0`, `1e2`), if it fits in an `i64`.
     pub fn integral(&self) -> Option<i64> {
         if self.is_integer() {
             return self.as_i64();

@@ -20,15 +20,15 @@ pub enum Problem {
     NumberTooBig,
 }
 
-/// Validation result so far.
+/// Result of validating the text so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Valid so far, but not a complete value. This includes empty text. A number at the root is complete only when the
-    /// text ends.
+    /// The text is valid so far, but not a complete value. Empty text is also a prefix. A number outside any container
+    /// is complete only when the text ends.
     Prefix,
-    /// One complete value, possibly followed by whitespace.
+    /// The text is one complete value, possibly followed by whitespace.
     Complete,
-    /// Not the beginning of any JSON text. `pos` is the first invalid byte; for a number that is too big, the byte
-    /// after it.
+    /// The text is not the beginning of any JSON text. `pos` is the first invalid byte; for a number that is too big,
+    /// the byte after it.
     Broken { pos: u64, problem: Problem },
 }

@@ -1,9 +1,10 @@
-//! Decides, by type alone, which events repair may pass through in two cases: after an upstream error, and, while the
-//! stream is being rewritten, if an event has no content for any part.
+//! Decides by event type alone which events repair may pass through in two cases.
 //!
-//! Some dialects report a failure with two events (Responses: `error`, `response.failed`) or send a final event after
-//! the error (AI SDK). Comments and the terminal marker may also follow, but not an event that reports success. The
-//! types come from `_spec/conversions.json`; apart from that, this file does not depend on any dialect.
+//! The first case is an event after an upstream error. Some dialects report a failure with two events (Responses:
+//! `error`, `response.failed`) or send a final event after the error (AI SDK). Comments and the terminal marker may
+//! also follow, but not an event that reports success. The second case is an event without content for any part, while
+//! the stream is being rewritten. The types come from `_spec/conversions.json`; apart from that, this file does not
+//! depend on any dialect.
 
 use crate::json::members::Document;
 use crate::json::members::Object;
@@ -22,14 +23,14 @@ use crate::sse::decode_utf8;
 #[derive(Debug)]
 pub(crate) struct AfterError {
     framer: Framer,
-    /// Event types that may follow.
+    /// Event types that may follow the error.
     may: Vec<&'static str>,
     success: Vec<&'static str>,
     /// True if the current block is dropped because it is too long to buffer.
     spoilt: bool,
 }
 
-/// Receives the framer's items and checks each one against the lists.
+/// Receives the framer's items, and checks each one against the two lists of types.
 struct Look<'l> {
     may: &'l [&'static str],
     success: &'l [&'static str],
@@ -48,7 +49,7 @@ impl AfterError {
         }
     }
 
-    /// Marks the current block to be dropped, because it is too long to buffer.
+    /// Records that the current block is too long to buffer, so it is dropped.
     pub(crate) fn spoil(&mut self) {
         self.spoilt = true;
     }
@@ -57,7 +58,7 @@ impl AfterError {
         self.spoilt
     }
 
-    /// Returns true if the complete block may be emitted.
+    /// Returns true if the block contains only comments, the terminal marker, and events that may follow the error.
     pub(crate) fn passes(&mut self, block: &[u8]) -> bool {
         if std::mem::take(&mut self.spoilt) {
             return false;
@@ -110,7 +111,9 @@ impl Look<'_> {
     }
 }
 
-/// Returns true if the type of a payload that produced no event has no content for any part.
+/// Returns true if the payload's type is one that has no content for any part in this dialect.
+///
+/// Called only for a payload that produced no event.
 pub(crate) fn is_contentless(dialect: &str, payload: &[u8]) -> bool {
     let known = spec::conversion("contentless").and_then(|table| table.get(dialect));
     let known = spec::words(known);

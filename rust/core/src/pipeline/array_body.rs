@@ -1,8 +1,8 @@
-//! Splits a body that is one JSON array (Gemini without `alt=sse`) into its elements, each as soon as it is complete.
+//! Splits a body that is one JSON array (Gemini without `alt=sse`) into its elements.
 //!
-//! Accepts bytes in reads of any size, and returns elements with their offsets. The first bytes show whether the body
-//! is an array. These bytes are held until then; if the body is not an array, they are returned. Tracks only brackets
-//! and strings, so the caller must check whether an element is valid JSON.
+//! Each element is returned with its offset as soon as it is complete; reads may have any size. The first bytes of the
+//! body are held until they show whether it is an array. If it is not, they are returned to be parsed as an event
+//! stream. Only brackets and strings are tracked, so the caller must check whether an element is valid JSON.
 
 use crate::model::fault::Fault;
 use crate::model::limits::LimitName;
@@ -12,7 +12,7 @@ const BOM: &[u8] = b"\xEF\xBB\xBF";
 /// Number of bytes after which an undecided body is treated as an event stream.
 pub(crate) const WINDOW: usize = 4096;
 
-/// Kind of a body.
+/// Kind of a body, as far as its first bytes show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Body {
     #[default]
@@ -22,16 +22,16 @@ pub(crate) enum Body {
     Array,
 }
 
-/// Scan position within an unfinished element.
+/// Scan position within an element or between elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Inside {
-    /// Between elements.
+    /// The scanner is between elements.
     None,
     Structure,
     String,
-    /// After a backslash.
+    /// The scanner is in a string, directly after a backslash.
     Escape,
-    /// A value that is not an object, array or string.
+    /// The element is not an object, array, or string.
     Plain,
 }
 
@@ -39,9 +39,9 @@ enum Inside {
 #[derive(Clone, Copy, Debug)]
 struct Cursor {
     at: u64,
-    /// True once the array has ended.
+    /// True once the closing bracket of the array was read.
     closed: bool,
-    /// Offset of the first byte after the array, if any.
+    /// Offset of the first byte after the array that is not whitespace, if any.
     spilled: Option<u64>,
     inside: Inside,
     depth: usize,
@@ -49,22 +49,22 @@ struct Cursor {
     start: u64,
 }
 
-/// State of one body.
+/// State of the splitter for one body.
 #[derive(Clone, Debug)]
 pub(crate) struct ArrayBody {
     pub(crate) body: Body,
-    /// Number of elements so far.
+    /// Number of complete elements so far.
     pub(crate) ordinal: u64,
     /// The first bytes of the body, held while its kind is undecided.
     held: Vec<u8>,
     read: Cursor,
-    /// Position at which `ends_in` stopped. It may lie before `read`, if `read` has advanced since then.
+    /// Position at which `ends_in` stopped. It may be less than `read`, if `read` has advanced since then.
     ahead: Cursor,
     /// Bytes of the unfinished element from earlier reads.
     element: Vec<u8>,
 }
 
-/// A complete element with its offset.
+/// A complete element.
 #[derive(Debug)]
 pub(crate) struct Element<'e> {
     pub(crate) data: Cow<'e, [u8]>,
@@ -92,12 +92,12 @@ impl ArrayBody {
         }
     }
 
-    /// Returns true if the array has ended.
+    /// Returns true if the closing bracket of the array was read.
     pub(crate) fn is_closed(&self) -> bool {
         self.read.closed
     }
 
-    /// Returns the offset of the first byte after the array, if any.
+    /// Returns the offset of the first byte after the array that is not whitespace, if any.
     pub(crate) fn spilled(&self) -> Option<u64> {
         self.read.spilled
     }
@@ -112,8 +112,9 @@ impl ArrayBody {
         &self.element
     }
 
-    /// Adds the next bytes, and decides the kind of body if possible. Returns the bytes to parse next, or `None` while
-    /// undecided.
+    /// Adds the next bytes, and decides the kind of body if possible.
+    ///
+    /// Returns the bytes to parse next, without the opening bracket of an array. Returns `None` while undecided.
     pub(crate) fn decide<'d>(&mut self, data: &'d [u8]) -> Option<Cow<'d, [u8]>> {
         let taken = if self.held.is_empty() {
             Cow::Borrowed(data)
@@ -141,20 +142,24 @@ impl ArrayBody {
         })
     }
 
-    /// Returns true if the body may still turn out to be an array after these next bytes.
+    /// Returns true if the body may still be an array, given these next bytes. The bytes are not stored.
     pub(crate) fn may_open(&self, next: &[u8]) -> bool {
         let more = skip_blanks(next);
         let more = more.get(..=BOM.len()).unwrap_or(more);
         kind(&[&self.held, more].concat()).0 != Body::Events
     }
 
-    /// Treats the body as an event stream, because the input ended before its kind was decided. Returns the held bytes.
+    /// Treats the body as an event stream, and returns the held bytes. Called if the input ended before the kind was
+    /// decided.
     pub(crate) fn give_up(&mut self) -> Vec<u8> {
         self.body = Body::Events;
         std::mem::take(&mut self.held)
     }
 
     /// Returns the next element that ends in these bytes, and advances `data` past it.
+    ///
+    /// Returns `None` if no element ends in `data`; an unfinished element is stored. Returns a fault if an element is
+    /// longer than `limit`.
     pub(crate) fn next<'d>(
         &mut self,
         data: &mut &'d [u8],
@@ -188,8 +193,9 @@ impl ArrayBody {
         }))
     }
 
-    /// Returns how many of these next bytes belong to elements that end within these bytes. The next call resumes where
-    /// this call stopped.
+    /// Returns the end of the last element that ends in these next bytes, as a number of bytes, or 0 if none ends.
+    ///
+    /// The next call resumes where this call stopped.
     pub(crate) fn ends_in(&mut self, next: &[u8]) -> usize {
         if self.ahead.at < self.read.at {
             self.ahead = self.read;

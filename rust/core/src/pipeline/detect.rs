@@ -1,6 +1,7 @@
-//! Detects the dialect of a stream: holds inconclusive payloads, and dispatches them at their original places once a
-//! later payload identifies the dialect. At the end of the stream, checks a dialect that the caller specified and
-//! classifies a lone document.
+//! Detects the dialect of a stream.
+//!
+//! Inconclusive payloads are held, and dispatched at their original places once a later payload identifies the dialect.
+//! At the end of the stream, this file checks a dialect that the caller specified, and classifies a lone document.
 
 use crate::dialect::Read;
 use crate::dialect::decode_context::ParseResult;
@@ -19,8 +20,9 @@ use crate::pipeline::undetected::HeldPayload;
 use crate::sse::decode_utf8;
 
 impl PayloadPipeline {
-    /// Returns true if the payload needs no processing now, because it is held, or ignored as a keep-alive. If the
-    /// payload identifies the dialect, dispatches the held payloads.
+    /// Returns true if the payload needs no further processing: it was held, ignored, or decoded as an error.
+    ///
+    /// If the payload identifies the dialect, the held payloads are dispatched first.
     pub(crate) fn waits(
         &mut self,
         out: &mut Output<'_>,
@@ -80,13 +82,15 @@ impl PayloadPipeline {
         Ok(alone)
     }
 
-    /// Returns true if the first bytes of the body may still be needed for an error, because held payloads may turn out
-    /// to be keep-alives.
+    /// Returns true if an error may still have to show the first bytes of the body.
+    ///
+    /// This is so until a payload was seen that is not a keep-alive. Held payloads do not count, because once the
+    /// dialect is detected they may turn out to be keep-alives.
     pub(crate) fn keeps_head(&self) -> bool {
         !self.seen || !self.waiting.is_empty()
     }
 
-    /// Returns true if this first payload contains only an error and does not identify a dialect.
+    /// Returns true if the document reports an error, is the first payload, and does not identify a dialect.
     fn is_alone(&self, out: &Output<'_>, text: &str) -> bool {
         let read = self.reader(out).read(text);
         !self.array && self.waiting.is_empty() && read.is_ok_and(|read| read.is_error_body())
@@ -107,8 +111,9 @@ impl PayloadPipeline {
         Ok(())
     }
 
-    /// Detects the dialect from a salvaged document. Unlike other payloads, a salvaged document must identify the
-    /// dialect by itself.
+    /// Detects the dialect from a salvaged document, and dispatches the held payloads.
+    ///
+    /// A salvaged document is never held: if it does not identify the dialect, detection fails.
     pub(crate) fn detect(
         &mut self,
         out: &mut Output<'_>,
@@ -128,7 +133,7 @@ impl PayloadPipeline {
         Ok(())
     }
 
-    /// Ends the input.
+    /// Handles the end of the input. Returns a fault if payloads are still held, because no dialect was detected.
     pub(crate) fn finish_input(
         &mut self,
         out: &mut Output<'_>,
@@ -145,8 +150,8 @@ impl PayloadPipeline {
         }
     }
 
-    /// Reports, at the end of the stream, that the detected dialect differs from the specified dialect. Does so only if
-    /// no payload could be decoded.
+    /// Reports that the detected dialect differs from the specified dialect, if no payload could be decoded. Called at
+    /// the end of the stream.
     pub(crate) fn report_other_dialect(&mut self, out: &mut Output<'_>) -> ParseResult {
         let found = self.watch.take().and_then(|watch| watch.found);
         let Some((dialect, fault)) = found.filter(|_| self.assembler.is_blank()) else {
@@ -159,13 +164,16 @@ impl PayloadPipeline {
         out.diagnose_at(position, Code::OTHER_DIALECT, dialect.name())
     }
 
-    /// Reports JSON Lines if a second document follows a document that could have been the complete response.
+    /// Reports that the body is JSON Lines, because more input follows its first document.
+    ///
+    /// `first`: the first document, which could have been the complete response.
     pub(crate) fn several(&mut self, out: &mut Output<'_>, first: &HeldPayload) -> ParseResult {
         self.lines = true;
         report_at(out, first, Code::JSON_LINES_BODY)
     }
 
-    /// Handles the end of the input once the dialect is known. `rest`: the unfinished input.
+    /// Reports how a lone document was framed, and emits output that the decoder holds. `rest`: the kind of unfinished
+    /// input.
     pub(crate) fn last_words(
         &mut self,
         out: &mut Output<'_>,

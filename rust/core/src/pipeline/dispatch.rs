@@ -18,7 +18,7 @@ use crate::pipeline::salvage::MARKER;
 use std::mem;
 
 impl PayloadPipeline {
-    /// Handles an error that was sent as plain text.
+    /// Passes an error that was sent as plain text to the decoder.
     pub(crate) fn text(&mut self, out: &mut Output<'_>, payload: Payload<'_>) -> ParseResult {
         out.mark_misread("plain_words"); // clients expect JSON
         let config = out.config;
@@ -51,7 +51,7 @@ impl PayloadPipeline {
         Ok(())
     }
 
-    /// Ends the stream at the terminal marker or its equivalent.
+    /// Ends the stream, at the terminal marker or after a complete response that was sent as one document.
     fn finish(&mut self, out: &mut Output<'_>) -> ParseResult {
         self.seen = true;
         self.fast_path = false;
@@ -79,7 +79,10 @@ impl PayloadPipeline {
         }
     }
 
-    /// Ignores and reports data after the terminal marker. A document without content is ignored and not reported.
+    /// Reports data after the terminal marker, and does not decode it.
+    ///
+    /// A document that contains no part of the response is not reported; it is passed on as `Unknown`. A second marker
+    /// and comments are ignored.
     pub(crate) fn after_done(&mut self, out: &mut Output<'_>, payload: Payload<'_>) -> ParseResult {
         if payload.text == MARKER || payload.text.starts_with(':') {
             return Ok(());
@@ -111,7 +114,7 @@ impl PayloadPipeline {
         out.diagnose(Code::DATA_AFTER_DONE, None, "")
     }
 
-    /// Passes one document to the decoder of its dialect.
+    /// Passes one document to the decoder of its dialect, and reports how the document was framed.
     pub(crate) fn document<'p>(
         &mut self,
         out: &mut Output<'_>,
@@ -228,8 +231,9 @@ impl PayloadPipeline {
         self.keep_alive.contains(&event)
     }
 
-    /// Returns true if the payload is ignored. Marks the payload if clients would parse its data and raise an
-    /// exception.
+    /// Returns true if the payload is empty or a keep-alive, and is therefore ignored.
+    ///
+    /// If clients would parse its data and raise an exception, the payload is also marked so that repair omits it.
     pub(crate) fn is_ignored(&self, out: &mut Output<'_>, text: &str, event: Option<&str>) -> bool {
         if text.is_empty() {
             out.leave_out("empty_event"); // openai-python and the AI SDK parse it as JSON
@@ -244,9 +248,10 @@ impl PayloadPipeline {
         true
     }
 
-    /// Returns true if clients would parse the data of a keep-alive as a payload and raise an exception. Clients of
-    /// Messages expect `ping`. In Responses, keep-alives after the first event pass through, because they may be part
-    /// of the numbering.
+    /// Returns true if clients would parse the data of a keep-alive as a payload and raise an exception.
+    ///
+    /// Clients of Messages expect `ping`. In Responses, keep-alives after the first event pass through, because they
+    /// may be counted in the sequence numbers.
     fn is_keep_alive_read(&self, event: &str) -> bool {
         match self.dialect {
             Some(Dialect::Chat) => true,

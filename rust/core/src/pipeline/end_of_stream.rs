@@ -1,4 +1,4 @@
-//! Handles the end of the input: uses an unfinished event if possible, and reports a missing end.
+//! Handles the end of the input: parses an unfinished event if its payload is complete, and reports a missing end.
 
 use crate::dialect::decode_context::ParseResult;
 use crate::dialect::payload::LocatedPayload;
@@ -88,7 +88,7 @@ impl PayloadPipeline {
         self.end(out, rest, input, (pending.offset, ordinal))
     }
 
-    /// Closes a stream whose body is an array. `total`: the number of bytes fed.
+    /// Ends a stream whose body is an array. `total`: the number of bytes fed.
     pub(crate) fn close_array(
         &mut self,
         out: &mut Output<'_>,
@@ -114,7 +114,7 @@ impl PayloadPipeline {
         self.end(out, rest, input, stream_position)
     }
 
-    /// Uses an unterminated event if its payload is complete nevertheless.
+    /// Parses the complete part of an unterminated event, and returns how much of the event was used.
     fn last_one(
         &mut self,
         out: &mut Output<'_>,
@@ -193,8 +193,9 @@ impl PayloadPipeline {
         self.assembler.end(out, rest, input)
     }
 
-    /// Returns how much of an unfinished event can be read. The rest is treated as truncated. `joins`: the number of
-    /// missing line endings before the unfinished event.
+    /// Returns how much of an unfinished event can be parsed. The rest is treated as truncated.
+    ///
+    /// `joins`: the number of missing line endings before the unfinished event.
     fn usable(&self, out: &Output<'_>, data: &[u8], text: &str, joins: usize) -> Usable {
         let lenient = out.config.policy.base != Base::Strict;
         if text == MARKER {
@@ -204,7 +205,7 @@ impl PayloadPipeline {
             return Usable::Nothing;
         }
         match classify(data, text, self.reader(out), lenient) {
-            // A document that is nested too deeply causes the same fault, whether or not it is complete.
+            // The fault for a document that is nested too deeply is the same whether or not the document is complete.
             Salvaged::Broken(error) if error.problem == Problem::TooDeep => Usable::All,
             Salvaged::Broken(_) | Salvaged::Text => Usable::Nothing,
             Salvaged::Lines(WholeLines {
@@ -232,16 +233,17 @@ impl PayloadPipeline {
     }
 }
 
-/// How much of an unfinished event can be read.
+/// How much of an unfinished event can be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Usable {
     All,
-    /// Its complete lines, up to this offset.
+    /// Only the complete lines can be parsed; they end at this offset.
     Lines(usize),
     Nothing,
 }
 
-/// Returns the kind of unfinished input that is left.
+/// Returns the kind of unfinished input at the end. `cut`: an event is incomplete. `mid_utf8`: the input ends inside a
+/// character.
 fn rest(cut: bool, mid_utf8: bool) -> UnfinishedInput {
     match (cut, mid_utf8) {
         (true, true) => UnfinishedInput::MidUtf8,
@@ -262,9 +264,9 @@ fn put(fault: Fault, (offset, ordinal): (u64, u64)) -> Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Last {
     Used,
-    /// Its complete lines were used; the text after them was truncated.
+    /// Only the complete lines were used; the text after them was truncated.
     UsedInPart,
-    /// A payload without content.
+    /// The payload had no content, so there was nothing to use.
     Nothing,
     Cut,
 }

@@ -1,8 +1,7 @@
-//! Adapts the payload pipeline to the framer's callback trait, and adds the place (byte offset and event ordinal) to
-//! each payload.
+//! Passes the framer's items to the payload pipeline, with their places (byte offset and event ordinal).
 //!
-//! Matches a complete event against the known templates before the event is split into lines. Matches several events in
-//! one step if they only continue the same text.
+//! A complete event is matched against the known templates before it is split into lines. Several events that only
+//! continue the same text are matched in one step.
 
 use crate::dialect::decode_context::DATA;
 use crate::dialect::decode_context::DecodeContext;
@@ -24,12 +23,12 @@ use crate::sse::WholeEvents;
 pub(crate) struct FrameReceiver<'g, 'o> {
     pub(crate) stage: &'g mut PayloadPipeline,
     pub(crate) out: Output<'o>,
-    /// Offset of an event that matched no template.
+    /// Offset of an event that is known to match no template; it is not matched again.
     pub(crate) unknown: u64,
 }
 
 impl FrameReceiver<'_, '_> {
-    /// Consumes at most `most` events that only continue the current text. Does not record the places of these events.
+    /// Consumes at most `most` events that only continue the current text. The places of these events are not recorded.
     #[inline]
     fn similar_events(&mut self, rest: &[u8], most: usize) -> WholeEvents {
         let PayloadPipeline {

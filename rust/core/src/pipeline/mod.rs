@@ -1,4 +1,4 @@
-//! The path from bytes to the decoder: payloads, dialect detection, salvage of broken JSON, and the end of a stream.
+//! Stages from bytes to the decoder: payloads, dialect detection, salvage of broken JSON, and the end of a stream.
 
 pub(crate) mod after_error;
 pub(crate) mod array_body;

@@ -1,7 +1,7 @@
 //! Parses the bytes of one stream into events: framing, payloads, wire deltas, assembly.
 //!
-//! Stores the state that must survive between reads, passes it to the stages (`payload_pipeline`, `end_of_stream`), and
-//! enforces the limits for the whole stream. Input after a fault or after the end is ignored.
+//! Stores the state that must survive between reads, and passes it to the stages (`payload_pipeline`, `end_of_stream`).
+//! Enforces the limit on the bytes of the stream. Input after a fault or after the end is ignored.
 
 use crate::assemble::Assembler;
 use crate::dialect::Dialect;
@@ -37,18 +37,18 @@ type ParseResult = Result<(), Fault>;
 /// Parser of one stream.
 #[derive(Debug)]
 pub struct Parser {
-    /// Configuration, shared by all streams that were created with it.
+    /// Configuration, shared by all streams that were created with this `Arc`.
     config: Arc<Config>,
     ledger: Ledger,
     framer: Framer,
     stage: PayloadPipeline,
     /// The text-call filter, if the policy enables it.
     text_calls: Option<Box<TextCalls>>,
-    /// `None` if the body is not an array.
+    /// Splitter of an array body. `None` once the body is known to be an event stream.
     array: Option<Box<ArrayBody>>,
     /// Bytes fed so far.
     total: u64,
-    /// Offset of an event that matched no template.
+    /// Offset of an event that is known to match no template; it is not matched again.
     unknown: u64,
     over: bool,
 }
@@ -105,7 +105,7 @@ impl Parser {
         }
     }
 
-    /// Parses the next bytes.
+    /// Parses the next bytes, and passes the events to `sink`. After a fault, releases the text that was held.
     pub fn feed(&mut self, input: &[u8], sink: &mut dyn Sink) -> ParseResult {
         if self.over {
             return Ok(());
@@ -118,7 +118,7 @@ impl Parser {
         result
     }
 
-    /// Ends the text-call filter and releases the text that it holds.
+    /// Ends the text-call filter, and releases the text that it holds.
     fn release(&mut self, sink: &mut dyn Sink) -> ParseResult {
         let Some(stage) = &mut self.text_calls else {
             return Ok(());
@@ -175,8 +175,9 @@ impl Parser {
         }
     }
 
-    /// Consumes complete events at the start of the input without framing them: either one event that matches a
-    /// template, or several that only continue the current text.
+    /// Consumes complete events at the start of the input, without splitting them into lines.
+    ///
+    /// They are either one event that matches a template, or several events that only continue the current text.
     pub(crate) fn whole(
         &mut self,
         input: &[u8],
@@ -214,12 +215,12 @@ impl Parser {
         self.total
     }
 
-    /// Returns the kind of body, as far as it is known.
+    /// Returns the kind of body, as far as the first bytes show.
     pub(crate) fn body(&self) -> Body {
         self.array.as_ref().map_or(Body::Events, |array| array.body)
     }
 
-    /// Returns true if the body may still be an array after these next bytes.
+    /// Returns true if the body may still be an array, given these next bytes. The bytes are not consumed.
     pub(crate) fn may_open_array(&self, next: &[u8]) -> bool {
         let array = self.array.as_ref();
         array.is_some_and(|array| array.may_open(next))
@@ -248,12 +249,13 @@ impl Parser {
         }
     }
 
-    /// Returns how many of these next bytes belong to array elements that end within these bytes.
+    /// Returns the end of the last array element that ends in these next bytes, as a number of bytes, or 0 if none
+    /// ends.
     pub(crate) fn elements_in(&mut self, next: &[u8]) -> usize {
         self.array.as_mut().map_or(0, |array| array.ends_in(next))
     }
 
-    /// Checks whether `more` additional bytes stay within the stream limit. If not, later input is ignored.
+    /// Returns a fault if `more` additional bytes exceed the stream limit. Input after the fault is ignored.
     pub(crate) fn count(&mut self, more: usize) -> ParseResult {
         let limit = self.config.limits.max_stream_bytes;
         match limit.filter(|limit| self.total + more as u64 > *limit) {
@@ -269,7 +271,7 @@ impl Parser {
         Fault::limit(LimitName::max_stream_bytes, limit).at(limit, self.payloads())
     }
 
-    /// Ends the input: reports open calls and blocks, and whether the stream is complete.
+    /// Ends the input. Reports open calls and blocks, and whether the stream is complete.
     pub fn close(&mut self, input: InputEnd, sink: &mut dyn Sink) -> ParseResult {
         if mem::replace(&mut self.over, true) {
             return Ok(());
@@ -317,7 +319,7 @@ impl Parser {
         Err(Fault::limit(name, limit).at(self.total, self.payloads()))
     }
 
-    /// Stops the parser because a call into it failed partway. Later input is ignored.
+    /// Stops the parser because a call into it failed before it was finished. Later input is ignored.
     pub fn give_up(&mut self) {
         self.over = true;
     }
@@ -332,8 +334,9 @@ impl Parser {
         self.stage.dialect
     }
 
-    /// Returns true if consumed input has not produced all of its events yet, because the dialect is undetected, text
-    /// is held, or a call is in progress.
+    /// Returns true if consumed input has not produced all of its events yet.
+    ///
+    /// This is so if the dialect is undetected, text is held, or a call is in progress.
     pub(crate) fn has_pending(&self) -> bool {
         let is_undetected = self.stage.dialect.is_none() && self.payloads() > 0;
         let holds = self.text_calls.as_ref().is_some_and(|stage| stage.holds());
@@ -354,7 +357,7 @@ impl Parser {
         self.stage.done
     }
 
-    /// Returns the completeness of the response so far, even before the end of the input.
+    /// Returns the completeness of the response so far.
     pub(crate) fn completeness_so_far(&self) -> Completeness {
         self.stage.assembler.completeness()
     }
@@ -384,12 +387,12 @@ impl Parser {
         self.stage.assembler.assumed_ends(sink);
     }
 
-    /// Returns the arguments that were emitted so far for call `part`, or `None` if no call has this number.
+    /// Returns the arguments emitted so far for the call with part number `part`, or `None` if there is no such call.
     pub fn shown_arguments(&self, part: u32) -> Option<Cow<'_, str>> {
         self.stage.assembler.shown_arguments(part)
     }
 
-    /// Emits the close events from which the current response can be rebuilt. Open parts contain the text received so
+    /// Emits events from which the response so far can be rebuilt. An open part is closed with the text received so
     /// far.
     pub fn snapshot(&self, sink: &mut dyn Sink) {
         match &self.text_calls {

@@ -1,6 +1,6 @@
-//! Classifies payloads one at a time and passes each to the decoder.
+//! Classifies payloads one at a time and passes each to the decoder. Runs after the framer and before the decoder.
 //!
-//! Runs after the framer and before the decoder. Adds the byte offset and event ordinal to every fault.
+//! Adds the byte offset and event ordinal to every fault.
 
 use crate::assemble::Assembler;
 use crate::dialect::Dialect;
@@ -52,7 +52,7 @@ pub(crate) const HEAD: usize = 4096;
 /// Number of body bytes that a fault shows if the body is not an event stream.
 pub(crate) const BODY_HEAD: usize = 512;
 
-/// The state of a stream in the stages after the framer.
+/// State of a stream between the framer and the decoder.
 #[derive(Debug)]
 pub(crate) struct PayloadPipeline {
     pub(crate) dialect: Option<Dialect>,
@@ -81,7 +81,7 @@ pub(crate) struct PayloadPipeline {
     pub(crate) fast_path: bool,
     /// Payloads that arrived before the dialect was detected.
     pub(crate) waiting: LazyBox<UndetectedPayloads>,
-    /// Watches for other dialects if the caller specified the dialect.
+    /// Looks for a different dialect, if the caller specified the dialect.
     pub(crate) watch: Option<Box<DialectWatch>>,
     /// A lone document that may be the complete response or the first of several lines.
     pub(crate) undecided: Option<Box<HeldPayload>>,
@@ -121,8 +121,10 @@ impl PayloadPipeline {
         self.read(out, arrival).map_err(locate)
     }
 
-    /// Matches a payload against the known templates. Returns the length of the payload, or 0 if it must be parsed. The
-    /// length includes the line prefixes if the input still has them.
+    /// Matches a payload against the known templates. Returns the length of the matched input, or 0 if it must be
+    /// parsed.
+    ///
+    /// The length includes the line prefixes if the input still has them.
     #[inline]
     pub(crate) fn known(
         &mut self,
@@ -199,7 +201,7 @@ impl PayloadPipeline {
             return self.after_done(out, payload);
         }
         if arrival.stray && !self.seen && text.starts_with('<') {
-            // Drop the later bytes of the same read, because the error shows only this payload.
+            // The error shows only this payload, so drop the later bytes of the same read.
             let end = arrival.offset.saturating_add(arrival.data.len() as u64);
             self.head
                 .truncate(usize::try_from(end).unwrap_or(usize::MAX));
@@ -261,8 +263,10 @@ impl PayloadPipeline {
         }
     }
 
-    /// Checks whether the payload belongs to a dialect other than the specified one. The check ends with the first
-    /// payload that produces content, because the stream is then in the specified dialect.
+    /// Checks whether the payload belongs to a dialect other than the specified one.
+    ///
+    /// The check ends with the first payload that produces content, because the stream is then in the specified
+    /// dialect.
     fn watch_dialect(&mut self, arrival: LocatedPayload<'_>, text: &str, document: &Read<'_>) {
         let Some(watch) = &mut self.watch else {
             return;
@@ -470,8 +474,10 @@ impl PayloadPipeline {
         out.diagnose(Code::MALFORMED_JSON, None, "")
     }
 
-    /// Returns the fault for a line that is too long. Replaces the framer's fault if the line is the first one of the
-    /// body and consists of several lines without line endings. `next`: input that has not been fed yet.
+    /// Returns the fault to report: `fault`, or a fault which states that the body has no line endings.
+    ///
+    /// The latter is returned if an event or field before the first payload is too long because line endings are
+    /// missing. `next`: input that has not been fed yet.
     pub(crate) fn explain_limit<'b>(
         &self,
         limits: &Limits,
@@ -519,7 +525,8 @@ impl PayloadPipeline {
     }
 }
 
-/// Returns the fault for a field name at this position in the data of a payload.
+/// Returns the fault for a field name that follows a document on the same line. `position`: its offset in the payload's
+/// data.
 pub(crate) fn joined(position: usize) -> Fault {
     let mut fault = Fault::line_ends_missing();
     fault.detail = format!("position {position}");

@@ -1,8 +1,7 @@
 //! Classifies a payload as a marker, a document, or broken data, and salvages the usable part of broken data.
 //!
-//! Salvage is tried only if the data is not JSON and the policy is not strict. It runs between framing and decoding,
-//! and examines lines and documents, but not the contents of documents. It takes linear time, because each byte is read
-//! at most a fixed number of times.
+//! Salvage is tried only if the data is not JSON and the policy is not strict. It examines lines and documents, but not
+//! the contents of documents. It takes linear time, because each byte is read at most a fixed number of times.
 
 use crate::dialect::Read;
 use crate::dialect::Reader;
@@ -11,8 +10,7 @@ use crate::json::ScanError;
 use crate::json::members;
 use crate::sse::decode_utf8;
 
-/// Maximum number of line endings that may be missing in one payload. If more are missing, they were removed on
-/// purpose.
+/// Maximum number of line endings that may be missing in one payload. If more are missing, the caller removed them.
 pub(crate) const MOST_JOINS: usize = 16;
 
 /// Maximum number of `data:` positions to try when looking for a second document glued to a broken document.
@@ -35,13 +33,13 @@ pub(crate) enum Salvaged<'t> {
     Document(Read<'t>),
     /// Lines, each of which is a document, a marker, or blank.
     Lines(WholeLines<'t>),
-    /// One document that had to be joined from several lines.
+    /// One document whose lines had to be joined, because a line break splits a token.
     Joined(String),
     /// Complete documents after a broken document.
     Tail(Vec<&'t str>),
     /// Text that is not the beginning of a document.
     Text,
-    /// A field name follows a document on the same line, at this position: a line ending is missing.
+    /// A line ending is missing: a field name follows a document on the same line, at this position.
     LineEndsMissing(usize),
     Broken(ScanError),
 }
@@ -171,8 +169,7 @@ fn tails(text: &str, reader: Reader) -> Vec<&str> {
     out
 }
 
-/// Returns the document after a `data:` inside a line. If several `data:` are followed by a document, the last one is
-/// used.
+/// Returns the document after the last `data:` inside a line that is followed by a complete document.
 fn glued(line: &str, reader: Reader) -> Option<(&str, Read<'_>)> {
     line.rmatch_indices("data:")
         .take(TAILS)
@@ -191,15 +188,14 @@ fn whole(text: &str, reader: Reader) -> Option<Read<'_>> {
     reader.read(text).ok()
 }
 
-/// Returns the position of a field name that directly follows the complete document, or the marker, at the start of a
-/// text.
+/// Returns the position of a field name directly after a complete document or the marker at the start of `text`.
 ///
 /// No dialect sends such a line. It means that lines were passed on without the line endings between them.
 pub(crate) fn joined_field(text: &str, reader: Reader) -> Option<usize> {
     if !text.starts_with(['{', '[']) {
         return None;
     }
-    // Nothing inside the document is read, so no limit on values applies.
+    // The values inside the document are not used, so no limit on their number applies.
     let at = match text.strip_prefix(MARKER) {
         Some(rest) => text.len() - rest.trim_start_matches([' ', '\t']).len(),
         None => members::document(text, reader.max_depth).err()?.pos,
@@ -241,7 +237,8 @@ pub(crate) fn split_joined_line(text: &str, at: usize) -> JoinedLine<'_> {
 }
 
 /// Returns true if a body without any payload contains a data line without a line ending before or after it.
-/// `is_open`: the last line of the head has no line ending in the body, either.
+///
+/// `is_open`: the last line of `head` has no line ending in the whole body.
 pub(crate) fn has_joined_lines(head: &[u8], is_open: bool, reader: Reader) -> bool {
     let head = decode_utf8(head.strip_prefix(BOM).unwrap_or(head)).0;
     let mut lines = head.split(['\n', '\r']).peekable();

@@ -1,6 +1,6 @@
 //! Holds back response text while it may still turn out to be a tool call, and emits the calls found in it.
 //!
-//! An event filter between the assembler and the sink. `python/streamweld/_pure/text_calls/__init__.py` specifies its
+//! The filter runs between the assembler and the sink. `python/streamweld/_pure/text_calls/__init__.py` specifies its
 //! behavior.
 
 use crate::assemble::part::canonical_json::is_whole;
@@ -82,7 +82,7 @@ pub(crate) struct TextCalls {
     calls: usize,
     /// Call ids used in this stream and in earlier turns, except those in `taken`.
     ids: Vec<String>,
-    /// Call ids that a generated id was compared with, and the generated ids.
+    /// Call ids that a new id must not repeat: those moved from `ids`, and the generated ids.
     taken: HashSet<String>,
     choices: List<Choice>,
     /// Number of deltas to process one by one before several are processed together again.
@@ -96,12 +96,12 @@ pub(crate) struct TextCalls {
 /// Whether the next piece of text can be emitted unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum TextPosition {
-    /// No: some content is held, or the position is unknown.
+    /// Some content is held, or the position is unknown, so the next piece must be scanned.
     #[default]
     None,
-    /// Yes: this part has no held content, and its text ends at the start of a line.
+    /// This part has no held content, and its text ends at the start of a line.
     LineStart(u32),
-    /// Yes: this part has no held content, and its text ends inside a line.
+    /// This part has no held content, and its text ends inside a line.
     InLine(u32),
 }
 
@@ -156,7 +156,7 @@ struct Start {
     metadata: Option<String>,
 }
 
-/// The held text of a delta, or the rest of it.
+/// The text of one held delta. `start`: the offset of this text in the text of the part.
 #[derive(Debug)]
 struct Piece {
     start: usize,
@@ -225,7 +225,7 @@ impl TextCalls {
         }
     }
 
-    /// Returns a choice whose held text may still change, so that the next piece must be scanned.
+    /// Returns the state of a choice, and what its scanner needs. The next piece of the choice must then be scanned.
     fn at(&mut self, index: i32) -> (&mut Choice, Context<'_>) {
         let choice = self.choices.slot(index, || Choice {
             index,
@@ -241,7 +241,7 @@ impl TextCalls {
         (choice, context)
     }
 
-    /// Ends the stream: refuses pending blocks as truncated, and releases all held text.
+    /// Ends the stream: refuses unfinished blocks as truncated, and releases all held text.
     pub(crate) fn end(&mut self, out: &mut Output<'_>) {
         let mut indexes: Vec<i32> = self.choices.iter().map(|choice| choice.index).collect();
         indexes.sort_unstable();
@@ -358,8 +358,7 @@ impl TextCalls {
         });
     }
 
-    /// Handles the end of a part. `done` copies the part's done event, which is needed only if content of the part is
-    /// held.
+    /// Handles the closing event of a part. `done` copies that event; it is called only if content of the part is held.
     fn done(
         &mut self,
         out: &mut Output<'_>,
@@ -497,8 +496,8 @@ impl TextCalls {
         let end = between.end.unwrap_or(done.text.len());
         let text = done.text.get(between.start.unwrap_or(0)..end);
         let text = text.unwrap_or_default();
-        // Text after a block is stripped of its end-of-turn tokens. A part that has no block follows a block in another
-        // part.
+        // Strip the end-of-turn tokens from text after a block. This includes a part without a block, because it
+        // follows a block of another part.
         let text = match (is_first, between.end) {
             (true, Some(_)) => text,
             (true, None) if was_shown => text,
@@ -557,7 +556,7 @@ impl TextCalls {
         Some(Shown::Text(number, part.channel, done))
     }
 
-    /// Strips whitespace and end-of-turn literals that follow a block.
+    /// Returns the text after a block without the whitespace and end-of-turn literals at its start.
     fn without_ends<'t>(&self, text: &'t str) -> &'t str {
         let mut text = text.trim_start_matches(is_blank);
         let ends = &self.settings.end_of_turn;
@@ -629,7 +628,7 @@ impl TextCalls {
         promoted
     }
 
-    /// Generates a unique call id in the same form as the ids minted for structured calls without an id.
+    /// Generates a unique call id, in the same form as the ids of structured calls that the gateway sent without an id.
     fn mint(&mut self, part: u32) -> String {
         let wanted = format!("call_{}_{part}", self.seed);
         let mut id = wanted.clone();
@@ -672,7 +671,7 @@ impl Choice {
         self.scanner.start_part(part, context.settings);
     }
 
-    /// Releases everything that is held, unchanged.
+    /// Releases everything that is held, without changes.
     fn let_go(&mut self, out: &mut Output<'_>) {
         self.empty = None;
         for mut part in mem::take(&mut self.parts) {
@@ -696,8 +695,8 @@ impl Choice {
         }
     }
 
-    /// After a piece was scanned, records whether the text ends at the start of a line or inside a line. The position
-    /// is `None` while text is held.
+    /// Records whether the scanned text ends at the start of a line or inside a line. While text is held, the position
+    /// is unknown.
     fn record_text_position(&mut self, part: u32, settings: &Settings) {
         self.text_position = match self.parts.is_empty() && self.scanner.is_idle(settings) {
             false => TextPosition::None,
@@ -706,7 +705,9 @@ impl Choice {
         };
     }
 
-    /// Accepts the next piece of a part if it continues a line and contains no marker byte, and therefore no line end.
+    /// Accepts the next piece of a part, and returns true, if it continues a line and contains no marker byte.
+    ///
+    /// Such a piece contains no line ending, either, because a line ending is a marker byte.
     #[inline(always)]
     fn takes_unmarked(&mut self, part: u32, text: &str, settings: &Settings) -> bool {
         let is_plain = self.text_position == TextPosition::InLine(part)
@@ -717,7 +718,7 @@ impl Choice {
         is_plain
     }
 
-    /// Accepts the next piece of a part if no marker can begin in it.
+    /// Accepts the next piece of a part, and returns true, if no marker can begin in it.
     fn takes(&mut self, part: u32, text: &str, settings: &Settings) -> bool {
         let is_next = matches!(self.text_position, TextPosition::InLine(it) | TextPosition::LineStart(it) if it == part);
         let takes = is_next && self.plain_pieces(text, &[text.len()], settings) == 1;
@@ -727,8 +728,9 @@ impl Choice {
         takes
     }
 
-    /// Returns the number of leading pieces in which no marker can begin. The pieces continue the part that was scanned
-    /// last.
+    /// Returns how many of the first pieces contain no position at which a marker can begin.
+    ///
+    /// The pieces continue the part that was scanned last.
     fn plain_pieces(&self, text: &str, ends: &[usize], settings: &Settings) -> usize {
         let is_at_line_start = match self.text_position {
             TextPosition::None => return 0,
@@ -739,7 +741,7 @@ impl Choice {
         scanner.plain_pieces(text, ends, is_at_line_start, settings)
     }
 
-    /// Accepts text in which no marker can begin.
+    /// Accepts a piece in which no marker can begin.
     fn take_plain(&mut self, part: u32, text: &str, settings: &Settings) {
         self.scanner.take_plain(text);
         self.record_text_position(part, settings);
@@ -833,7 +835,8 @@ impl Part {
         self.solid.is_none_or(|solid| solid >= end)
     }
 
-    /// Emits the held pieces within a range, each as its own delta, and drops the pieces before it.
+    /// Emits the held text within a range, one delta for each piece. Pieces that end before the range's end are
+    /// dropped.
     fn give(
         &mut self,
         out: &mut Output<'_>,
@@ -1040,7 +1043,7 @@ impl TextCalls {
 }
 
 impl TextCalls {
-    /// Accepts the next piece of its part if no marker can begin in it.
+    /// Accepts the next piece of its part, and returns true, if no marker can begin in it.
     #[inline(never)]
     fn takes(&mut self, delta: &Delta<'_>) -> bool {
         let choice = read_last(&mut self.choices, &mut self.last, delta.choice);

@@ -17,7 +17,7 @@ use crate::sse::decode_utf8;
 const MAX_HELD: usize = 16;
 const MAX_HELD_BYTES: usize = 64 * 1024;
 
-/// A held payload and its place.
+/// A stored payload with its place.
 #[derive(Clone, Debug)]
 pub(crate) struct HeldPayload {
     event: Vec<u8>,
@@ -59,7 +59,7 @@ impl HeldPayload {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UndetectedPayloads {
     pub(crate) held: Vec<HeldPayload>,
-    /// Names of the members that the payloads have, for use in the error message.
+    /// Names of the members of the payloads so far, for the error message.
     names: Vec<String>,
     size: usize,
 }
@@ -71,7 +71,7 @@ impl UndetectedPayloads {
         self.held.is_empty()
     }
 
-    /// Returns the dialect that a payload identifies, given the held payloads before it.
+    /// Returns the dialect that a payload identifies together with the held payloads before it, or `None`.
     pub(crate) fn identifies(
         &self,
         document: &Document<'_>,
@@ -92,7 +92,7 @@ impl UndetectedPayloads {
         detect(document, event, &before.collect::<Vec<_>>())
     }
 
-    /// Holds an inconclusive payload. Returns false if too many are held.
+    /// Holds an inconclusive payload. Returns false if the held payloads would be too many or too large.
     pub(crate) fn hold(&mut self, arrival: LocatedPayload<'_>, document: &Document<'_>) -> bool {
         let size = self.size + arrival.data.len();
         if self.held.len() == MAX_HELD || size > MAX_HELD_BYTES {
@@ -117,8 +117,9 @@ impl UndetectedPayloads {
     }
 }
 
-/// Detects the dialect even though the caller specified one. The error message reports the detected dialect if no
-/// payload can be decoded.
+/// Detects the dialect of a stream whose dialect the caller specified.
+///
+/// If no payload can be decoded, the error message reports the detected dialect.
 #[derive(Debug)]
 pub(crate) struct DialectWatch {
     given: Dialect,
@@ -137,12 +138,12 @@ impl DialectWatch {
         }
     }
 
-    /// Returns true if the detected dialect is the specified one, or detection gave up.
+    /// Returns true if detection ended without finding a different dialect.
     pub(crate) fn is_content(&self) -> bool {
         self.waiting.is_none() && self.found.is_none()
     }
 
-    /// Examines one payload. The first conclusive payload determines the result. Event names are not used.
+    /// Examines one payload. The first conclusive payload determines the dialect. Event names are not used.
     pub(crate) fn look(&mut self, arrival: LocatedPayload<'_>, document: &Document<'_>) {
         let Some(waiting) = &mut self.waiting else {
             return;

@@ -1,7 +1,7 @@
-//! Splits an event stream into blocks. A block ends with a blank line and need not contain an event. A comment line
-//! before the first field of an event is a separate block, so that it can be forwarded immediately.
+//! Splits an event stream into blocks. A block ends with a blank line and need not contain an event.
 //!
-//! The splitter handles only line endings (LF, CR, CRLF), comments and the field names that it needs, but no other SSE
+//! A comment line before the first field of an event is a separate block, so that it can be forwarded immediately. The
+//! splitter handles only line endings (LF, CR, CRLF), comments, and the field names that it needs, but no other SSE
 //! rules. The result does not depend on how the input is split: the LF of a CRLF that ends a block belongs to that
 //! block, even if it arrives later.
 
@@ -9,34 +9,34 @@ use memchr::memchr2;
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// Position of a piece in its block.
+/// Where a piece ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PiecePosition {
     Inside,
-    /// Inside a block, at the end of a payload that can be emitted before the block ends.
+    /// The piece ends inside a block, after a payload that can be emitted before the block ends.
     Ready,
-    /// At the end of a block.
+    /// The piece ends a block.
     End,
-    /// The LF that belongs to the end of the previous block.
+    /// The piece is the LF of the CRLF that ended the previous block.
     LineEnd,
 }
 
-/// Kind of the current line, reduced to what matters for blocks.
+/// Kind of the current line, as far as it matters for blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Line {
-    /// Only blanks so far.
+    /// The line has only blanks so far.
     #[default]
     Blank,
     Comment,
-    /// Starts like a payload; the end of the line determines whether it is one.
+    /// The line starts like a payload; its last byte determines whether it is one.
     Payload,
     Other,
 }
 
-/// What the block can emit before it ends.
+/// Whether the block can emit a payload before it ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Early {
-    /// A payload in the next line, because every line so far was a comment or such a payload.
+    /// A payload on the next line can be emitted, because every line so far was a comment or such a payload.
     #[default]
     Payload,
     Nothing,
@@ -59,15 +59,15 @@ pub(crate) struct Splitter {
 }
 
 impl Splitter {
-    /// Skips complete blocks that were consumed elsewhere. None of them may end in CR.
+    /// Records that complete blocks were consumed elsewhere. None of them may end in CR.
     #[inline]
     pub(crate) fn skip(&mut self) {
         self.after_cr = false;
         self.ended = true;
     }
 
-    /// Returns the next piece of the bytes, or `None` if there are none. A piece does not extend beyond the end of a
-    /// block.
+    /// Returns the next piece of the bytes, or `None` if there are no bytes. A piece does not extend beyond the end of
+    /// a block.
     pub(crate) fn next<'d>(&mut self, data: &mut &'d [u8]) -> Option<(&'d [u8], PiecePosition)> {
         let bytes = *data;
         if bytes.is_empty() {
@@ -107,7 +107,7 @@ impl Splitter {
                 self.end_line()
             };
             if position != PiecePosition::Inside {
-                // Payloads are checked one by one, even if one read contains several.
+                // Return each payload separately, even if one read contains several.
                 self.ended = position == PiecePosition::End;
                 return Some((cut(data, at), position));
             }
@@ -118,7 +118,7 @@ impl Splitter {
         Some((cut(data, bytes.len()), PiecePosition::Inside))
     }
 
-    /// Determines the kind of the line that starts or continues with these bytes.
+    /// Determines the kind of the line from these bytes, if it is not known yet.
     fn look(&mut self, rest: &[u8]) {
         if self.line != Line::Blank {
             return;
@@ -137,11 +137,11 @@ impl Splitter {
         self.last = piece.last().copied().unwrap_or(self.last);
     }
 
-    /// Ends the current line, which is not blank.
+    /// Ends the current line, which is not blank. Returns the position of the piece that ends with this line.
     fn end_line(&mut self) -> PiecePosition {
         let line = std::mem::take(&mut self.line);
         if line == Line::Comment {
-            // A comment before any other line is a block of its own.
+            // A comment before any other line of the block is a separate block.
             return if self.begun {
                 PiecePosition::Inside
             } else {

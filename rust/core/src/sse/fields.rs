@@ -4,7 +4,7 @@ use memchr::memchr2;
 use memchr::memmem;
 use std::borrow::Cow;
 
-/// Buffers with a larger capacity are freed after their event.
+/// Capacity in bytes above which a buffer is freed after its event.
 const KEEP_CAPACITY: usize = 64 * 1024;
 
 pub(crate) const DATA: &[u8] = b"data:";
@@ -39,13 +39,13 @@ impl Digits {
     }
 }
 
-/// Splits before the next line ending; returns `None` if there is none.
+/// Splits the text before its next line ending. Returns `None` if there is no line ending.
 #[inline]
 pub(crate) fn split_line(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(memchr2(b'\n', b'\r', rest)?)
 }
 
-/// Returns the value of a line with this field name, without one leading space.
+/// Returns the value of a line with this field name, without its leading space. Returns `None` for any other line.
 #[inline]
 pub(crate) fn value_of<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
     match line.strip_prefix(name)? {
@@ -55,10 +55,10 @@ pub(crate) fn value_of<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
     }
 }
 
-/// Splits the value of a line that is not a data line before a data line that was joined to it, because the line ending
-/// between them is missing. Returns the value and, if there is such a line, its data.
+/// Splits the value of an event, id, or retry line before a data line that was joined to it.
 ///
-/// A value of these fields never contains the beginning of a data line with a document.
+/// Such a value never contains the beginning of a data line with a document, so the line ending between the two is
+/// missing. Returns the value and, if a data line was joined, its data.
 pub(crate) fn split_joined(value: &[u8]) -> (&[u8], Option<&[u8]>) {
     for at in memmem::find_iter(value, DATA) {
         let (own, line) = value.split_at(at);
@@ -85,7 +85,7 @@ pub(crate) fn is_blank(byte: Option<&u8>) -> bool {
     matches!(byte, Some(b' ' | b'\t'))
 }
 
-/// Returns true if the line may be the last one of a JSON document.
+/// Returns true if the line ends with a closing bracket, as the last line of a JSON document does.
 pub(crate) fn ends_document(line: &[u8]) -> bool {
     matches!(line.last(), Some(b'}' | b']'))
 }
@@ -109,7 +109,7 @@ pub(crate) fn ends_inside_a_sequence(text: &[u8]) -> bool {
         })
 }
 
-/// Decodes UTF-8, replacing each maximal invalid part with U+FFFD. The flag is true if anything was replaced.
+/// Decodes UTF-8, and replaces each maximal invalid part with U+FFFD. The flag is true if anything was replaced.
 pub fn decode_utf8(bytes: &[u8]) -> (Cow<'_, str>, bool) {
     match std::str::from_utf8(bytes) {
         Ok(text) => (Cow::Borrowed(text), false),

@@ -5,7 +5,7 @@ use crate::model::fault::Fault;
 /// One dispatched event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// The event type as sent; empty means `message`.
+    /// The event type as sent. It is empty for the default type, `message`.
     pub event: &'a [u8],
     /// Data lines, joined by LF.
     pub data: &'a [u8],
@@ -17,11 +17,11 @@ pub struct Frame<'a> {
     pub offset: u64,
     /// 0-based index among all payloads, both frames and stray payloads.
     pub ordinal: u64,
-    /// True if the data begins on the line of another field.
+    /// True if the data begins on the line of another field, because a line ending is missing.
     pub is_joined: bool,
 }
 
-/// A payload outside any field.
+/// A payload that was sent outside any field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stray<'a> {
     pub data: &'a [u8],
@@ -42,9 +42,10 @@ pub enum Item<'a> {
 pub trait Receiver {
     fn item(&mut self, item: Item<'_>) -> Result<(), Fault>;
 
-    /// Consumes those complete events at the start of `rest` that the receiver recognizes. Each of these events
-    /// consists of exactly one `data` line and a blank line. Returns zero events, without side effects, if `rest` must
-    /// be parsed line by line.
+    /// Consumes those complete events at the start of `rest` that the receiver recognizes.
+    ///
+    /// Each of these events consists of exactly one `data` line and a blank line. Returns zero events, without side
+    /// effects, if `rest` must be parsed line by line.
     #[inline]
     fn whole(&mut self, _rest: &[u8], _offset: u64, _ordinal: u64) -> Result<WholeEvents, Fault> {
         Ok(WholeEvents::default())
@@ -71,18 +72,18 @@ where
 /// Unfinished input at the end of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pending<'a> {
-    /// True if an event, or a line of one, has begun. Comments and unknown lines do not count.
+    /// True if an event or a line of an event has begun. Comments and unknown lines do not count.
     pub open: bool,
     /// Event type, from complete lines only.
     pub event: &'a [u8],
-    /// Data lines so far, including an incomplete last one; `None` if there are none.
+    /// Data lines so far, including an incomplete last line. `None` if there are no data lines.
     pub data: Option<&'a [u8]>,
     pub data_offset: u64,
-    /// True if the data begins on the line of another field.
+    /// True if the data begins on the line of another field, because a line ending is missing.
     pub is_joined: bool,
-    /// Offset of the last line, if it has no line ending.
+    /// Offset of the last line, if the line has no line ending.
     pub open_line: Option<u64>,
-    /// Stray lines so far, including the partial line.
+    /// Stray lines so far, including an incomplete last line.
     pub stray: Option<&'a [u8]>,
     pub stray_offset: u64,
     /// True if an event is open and the input ends inside a UTF-8 sequence.

@@ -1,10 +1,11 @@
-//! Handles payloads that gateways send outside any field. They are emitted only on request.
+//! Handles payloads that gateways send outside any field (stray payloads). They are emitted only on request.
 //!
-//! A stray line is neither a field nor a comment, and its first byte after blanks is `{`, `[` or `<`. The lines after
+//! A stray line is neither a field nor a comment, and its first byte after blanks is `{`, `[`, or `<`. The lines after
 //! it, up to the blank line, belong to it. A stray payload is emitted after the frame of its block, or instead of that
-//! frame if the frame's data is empty. A stray line that ends in `}` or `]` is emitted immediately and on its own if no
-//! stray line is pending and the data before it in its block is empty. A stream with one document per line therefore
-//! does not wait for a blank line.
+//! frame if the frame's data is empty.
+//!
+//! A stray line that ends in `}` or `]` is emitted immediately and separately if no stray line is pending and the data
+//! before it in its block is empty. A stream with one document per line therefore does not wait for a blank line.
 
 use crate::model::fault::Fault;
 use crate::sse::Framer;
@@ -36,7 +37,9 @@ impl Framer {
         begins
     }
 
-    /// Emits the only stray line of its block: `line`, or the buffer if the line arrived in several reads.
+    /// Emits a stray payload of one line immediately.
+    ///
+    /// The line is `line`, or the contents of the buffer if the line arrived in several reads.
     pub(crate) fn stray_at_once<R: Receiver>(
         &mut self,
         line: Option<&[u8]>,
@@ -54,7 +57,7 @@ impl Framer {
         self.size = self.size.saturating_sub(length + 1);
         give_back(&mut self.seldom.stray);
         self.has_stray = false;
-        // An `event` or `id` line before it applies to data that has not arrived yet.
+        // An `event` or `id` line before the stray line applies to data that has not arrived yet.
         if self.block_offset == Some(self.seldom.stray_offset) {
             self.block_offset = None;
         }

@@ -1,8 +1,8 @@
 //! Parses server-sent events (WHATWG HTML Standard, section 9.2.6) from bytes that arrive in pieces of any size.
 //!
-//! Data stays bytes; JSON is not parsed here. A frame borrows from the input unless it arrived in several reads or on
-//! several lines. The cost is linear: each byte is examined once, regardless of how the input is split. Comments and
-//! unknown lines are dropped as they arrive; limits are checked before bytes are stored.
+//! Data is returned as bytes; JSON is not parsed here. A frame borrows from the input unless it arrived in several
+//! reads or on several lines. The cost is linear: each byte is examined once, regardless of how the input is split.
+//! Comments and unknown lines are dropped as they arrive; limits are checked before bytes are stored.
 
 pub(crate) mod block_splitter;
 pub(crate) mod fields;
@@ -41,19 +41,19 @@ const BOM: [u8; 3] = [0xEF, 0xBB, 0xBF];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line {
     None,
-    /// `head` contains a possible field name, or blanks before a stray payload.
+    /// The kind is not known yet. `head` contains a possible field name, or blanks before a stray payload.
     Undecided,
     Data,
-    /// `head` contains the value.
+    /// The line is an event line. `head` contains its value.
     Event,
     Id,
     Retry,
     Stray,
-    /// A comment, or an unknown field name.
+    /// The line is ignored: it is a comment or has an unknown field name.
     Skip,
 }
 
-/// Fields of the open event that are still slices of the current input.
+/// Fields of the open event that are still slices of the current read.
 #[derive(Default)]
 pub(crate) struct OpenEventFields<'i> {
     event: Option<&'i [u8]>,
@@ -68,11 +68,11 @@ pub struct Framer {
     keep_stray: bool,
     /// Number of BOM bytes seen so far; 3 once the start of the input has been checked.
     bom: u8,
-    /// True if the last read ended in CR. An LF at the start of the next read belongs to the same line ending.
+    /// True if the last read ended in CR. An LF at the beginning of the next read belongs to the same line ending.
     after_cr: bool,
     offset: u64,
     ordinal: u64,
-    /// Last three bytes of the input.
+    /// Last three bytes of the input, enough to find an incomplete UTF-8 sequence.
     tail: [u8; 3],
 
     line: Line,
@@ -88,16 +88,16 @@ pub struct Framer {
     /// Size of the open event: each data or stray line, plus one byte for its line ending.
     size: usize,
     has_data: bool,
-    /// True if the data begins on the line of another field.
+    /// True if the data begins on the line of another field, because a line ending is missing.
     is_joined: bool,
     data: Vec<u8>,
     data_offset: u64,
     event: Vec<u8>,
     has_id: bool,
     has_stray: bool,
-    /// True if the open stray payload has one line so far, and nothing in its block must be emitted before it.
+    /// True if the open stray payload has one line so far, and no data of its block must be emitted before it.
     alone: bool,
-    /// True if the block had a stray payload. It replaces a frame with empty data.
+    /// True if the block has had a stray payload. A frame with empty data is then not emitted.
     strayed: bool,
     seldom: LazyBox<RareFields>,
 }
@@ -207,7 +207,7 @@ impl Framer {
         Ok(())
     }
 
-    /// Returns the unfinished state at the end of the input.
+    /// Returns what remains unfinished at the end of the input.
     pub fn finish(&self) -> Pending<'_> {
         let name_begun = self.line == Line::Undecided && !is_blank(self.head.first());
         let line_open = !matches!(self.line, Line::None | Line::Skip | Line::Undecided);
@@ -350,8 +350,9 @@ impl Framer {
         Ok(())
     }
 
-    /// Splits the value of a line before a data line that was joined to it. Only a parser of payloads splits lines: for
-    /// the standard, the value is the rest of the line.
+    /// Splits a field value before a data line that was joined to it, if stray payloads are requested.
+    ///
+    /// Otherwise the value is the rest of the line, as the standard requires.
     pub(crate) fn split_field<'v>(&self, value: &'v [u8]) -> (&'v [u8], Option<&'v [u8]>) {
         if self.keep_stray {
             split_joined(value)
@@ -360,7 +361,7 @@ impl Framer {
         }
     }
 
-    /// Adds the data line that was joined to the line of another field.
+    /// Adds the data line that was joined to the line of another field, if there is one.
     pub(crate) fn joined_data<'i>(
         &mut self,
         data: Option<&'i [u8]>,
@@ -452,7 +453,7 @@ impl Framer {
         }
     }
 
-    /// Returns true if no event is open.
+    /// Returns true if no event is open, not even one without data.
     #[inline]
     fn is_clear(&self) -> bool {
         self.block_offset.is_none() && !self.has_id && !self.has_stray && !self.strayed
@@ -472,8 +473,9 @@ impl Framer {
         self.check_event(0, 0)
     }
 
-    /// Returns a fault if `pending` more bytes would exceed the limit on the event. `at`: the offset of these bytes. It
-    /// is reported if no event is open yet.
+    /// Returns a fault if `pending` more bytes would exceed the limit on the event.
+    ///
+    /// `at`: the offset of these bytes. It is reported if no event is open yet.
     #[inline]
     fn check_event(&self, pending: usize, at: u64) -> Result<(), Fault> {
         if self.size.saturating_add(pending) > self.max_event {

@@ -1,7 +1,7 @@
-//! Handles lines that arrive in several reads. The kind of a line is determined as early as possible, and only the
-//! necessary bytes are stored.
+//! Handles lines that arrive in several reads.
 //!
-//! Complete lines are handled in `sse/mod.rs`.
+//! The kind of a line is determined as early as possible, and only the necessary bytes are stored. Complete lines are
+//! handled in `sse/mod.rs`.
 
 use crate::model::fault::Fault;
 use crate::sse::Framer;
@@ -15,7 +15,7 @@ use crate::sse::fields::ends_document;
 use crate::sse::fields::is_blank;
 
 impl Framer {
-    /// Appends a piece of a line that started in this read or an earlier one.
+    /// Adds a piece of an incomplete line, or the first piece of a new one.
     pub(crate) fn extend(&mut self, piece: &[u8]) -> Result<(), Fault> {
         let mut rest = piece;
         if matches!(self.line, Line::None | Line::Undecided) {
@@ -47,8 +47,8 @@ impl Framer {
         Ok(())
     }
 
-    /// Appends a piece of a retry line. Bytes after the digits are kept only as long as they may be a data line
-    /// and fit into the limit.
+    /// Adds a piece of a retry line. Bytes after the digits are kept only while they may be a data line and fit into
+    /// the limit.
     fn extend_retry(&mut self, piece: &[u8]) {
         let digits = piece.iter().take_while(|byte| byte.is_ascii_digit());
         let (time, others) = match self.head.is_empty() {
@@ -68,8 +68,9 @@ impl Framer {
         self.head.extend_from_slice(others);
     }
 
-    /// Determines the kind of the line byte by byte, and returns the rest of the piece. The bytes examined stay in
-    /// `head` only if they belong to the value.
+    /// Determines the kind of the line byte by byte, and returns the rest of the piece.
+    ///
+    /// The bytes examined stay in `head` only if they belong to the value.
     fn decide<'i>(&mut self, piece: &'i [u8]) -> &'i [u8] {
         if self.line == Line::None {
             self.head.clear();
@@ -90,7 +91,7 @@ impl Framer {
                 (b' ' | b'\t', [first, ..])
                     if self.keep_stray && !self.has_stray && is_blank(Some(first)) =>
                 {
-                    // Keep one blank beyond the limit on an event, so that the limit is exceeded, but no more.
+                    // Store only one blank beyond the limit on an event, which is enough to exceed the limit.
                     if self.check_event(self.head.len() - 1, 0).is_err() {
                         self.head.pop();
                     }
@@ -172,7 +173,7 @@ impl Framer {
         Ok(())
     }
 
-    /// Copies fields that are still slices of the input, because this input ends.
+    /// Copies the fields that are still slices of the input, because the input is not available in the next call.
     pub(crate) fn keep(&mut self, held: OpenEventFields<'_>) {
         if let Some(data) = held.data {
             self.data.extend_from_slice(data);

@@ -1,16 +1,16 @@
-//! Framer state that only few streams need: ids, `retry`, stray payloads.
+//! State of the framer that only few streams need: ids, `retry`, stray payloads.
 
 use crate::model::lazy_box::blank;
 use crate::sse::fields::Digits;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RareFields {
-    /// Id in the open event.
+    /// Id that the open event sets.
     pub(crate) id: Vec<u8>,
     pub(crate) last_id: Vec<u8>,
     /// Digits of the current `retry` line.
     pub(crate) digits: Digits,
-    /// `retry` value in the open event.
+    /// `retry` value that the open event sets.
     pub(crate) retry: Option<u64>,
     pub(crate) reconnection_time: Option<u64>,
     pub(crate) stray: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Processes events outside `feed`, for callers that check events one by one.
+//! Examines and consumes complete events outside `feed`, for callers that check events one by one.
 
 use crate::model::fault::Fault;
 use crate::sse::BOM;
@@ -10,7 +10,7 @@ use crate::sse::WholeEvents;
 use crate::sse::fields::give_back;
 use crate::sse::fields::is_blank;
 
-/// Number of bytes probed at a time.
+/// Number of bytes that are probed at a time.
 const PROBE: usize = 1 << 16;
 
 impl Framer {
@@ -24,7 +24,7 @@ impl Framer {
         Ok(())
     }
 
-    /// Drops the bytes of the open event, but keeps their sizes and the kind of the last line.
+    /// Drops the bytes of the open event, but keeps their number and the kind of the last line.
     fn forget(&mut self) {
         give_back(&mut self.data);
         if is_blank(self.head.first()) {
@@ -35,7 +35,7 @@ impl Framer {
         }
     }
 
-    /// Consumes those complete events at the start of the input that `on` recognizes. Consumes none while an event is
+    /// Consumes those complete events at the start of the input that `on` recognizes. Consumes no event while one is
     /// open.
     pub(crate) fn take_whole<R: Receiver>(
         &mut self,

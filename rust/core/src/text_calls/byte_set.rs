@@ -1,6 +1,6 @@
 //! Sets of bytes to search for in text.
 
-/// Set of bytes to search for.
+/// The bytes to search for, as a list and as a table with one entry per byte value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ByteSet {
     bytes: Vec<u8>,
@@ -14,9 +14,11 @@ impl Default for ByteSet {
 }
 
 impl ByteSet {
-    /// Minimum length of text that is searched with `memchr`, if the set contains only a few bytes.
+    /// Minimum length in bytes of text that is searched with `memchr`, if the offsets of the found bytes are needed.
     const LONG: usize = 48;
-    /// The same if the offsets do not matter: the length from which `memchr` uses vector instructions.
+    /// Minimum length in bytes of text that is searched with `memchr`, if the offsets do not matter.
+    ///
+    /// At this length, `memchr` begins to use vector instructions.
     const VECTOR: usize = 32;
 
     pub fn new(mut bytes: Vec<u8>) -> ByteSet {
@@ -52,8 +54,9 @@ impl ByteSet {
         }
     }
 
-    /// Returns true if the first or the last `N` bytes of the text contain one of these bytes. For a text of up to
-    /// `2 * N` bytes, these are all bytes, and no loop is needed.
+    /// Returns true if the first or the last `N` bytes of the text contain one of these bytes.
+    ///
+    /// If the text has at most `2 * N` bytes, these are all of its bytes, and no further loop is needed.
     #[inline(always)]
     fn is_at_ends<const N: usize>(&self, text: &[u8]) -> bool {
         let (Some(first), Some(last)) = (text.first_chunk::<N>(), text.last_chunk::<N>()) else {
@@ -83,8 +86,10 @@ impl ByteSet {
         bytes.all(|(at, byte)| !self.has(*byte) || holds(at))
     }
 
-    /// Calls `found` with the offsets of the bytes that are in the set, and returns the smallest offset that `found`
-    /// returns. `found` must not return an offset before the one that it receives.
+    /// Calls `found` with the offset of each byte that is in the set, and returns the smallest offset that `found`
+    /// returns.
+    ///
+    /// `found` must not return an offset before the one that it receives.
     pub fn least(&self, text: &[u8], found: impl Fn(usize) -> Option<usize>) -> Option<usize> {
         let mut least = None;
         if text.len() < ByteSet::LONG {

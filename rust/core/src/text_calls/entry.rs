@@ -6,10 +6,10 @@ use serde_json::Value;
 /// What ends a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Close {
-    /// The end of the block's body.
+    /// The block ends where its body ends.
     Body,
     Literal(String),
-    /// An optional literal.
+    /// A literal that may follow the body, but need not.
     Maybe(String),
 }
 
@@ -36,7 +36,7 @@ impl Entry<'_> {
         words.map(str::to_owned).collect()
     }
 
-    /// Returns the object with this key.
+    /// Returns the value of this key if it is an object.
     pub fn inner(&self, key: &str) -> Option<Entry<'_>> {
         self.0.get(key)?.as_object().map(Entry)
     }

@@ -1,4 +1,4 @@
-//! Families that a policy enables, read from `config["text_calls"]`.
+//! Reads the families that a policy enables from `config["text_calls"]`.
 
 use crate::text_calls::entry::Close;
 use crate::text_calls::entry::Entry;
@@ -26,13 +26,13 @@ pub(crate) struct Family {
     /// Number of bytes at the end of the marker that also belong to the body.
     pub unread: usize,
     pub close: Close,
-    /// Several blocks may follow each other even though the family has no marker.
+    /// True if another block of this family, which has no marker, may directly follow a block.
     pub several: bool,
     pub grammar: Grammar,
 }
 
 impl Family {
-    /// Returns `None` if the family lacks a required member.
+    /// Reads a family from its members. Returns `None` if the family lacks a required member.
     pub fn read(members: &Map<String, Value>) -> Option<Family> {
         let entry = Entry(members);
         let open = entry.words("open");

@@ -1,5 +1,4 @@
-//! Determines where in Markdown text a call is allowed: outside fences, inline code, quotations, lists, diffs and
-//! tables.
+//! Determines where in Markdown text a call is allowed: not in fences, inline code, quotations, lists, diffs, or
 //! tables.
 //!
 //! Blocks are skipped, so that a fence inside an argument is ignored. A fence that is indented by four or more columns
@@ -12,11 +11,11 @@ use crate::text_calls::reading::is_blank;
 
 /// Number of characters at the start of a line that determine its kind.
 const HEAD: usize = 256;
-/// Minimum indentation of a line of code.
+/// Minimum number of columns by which a line of code is indented.
 const CODE_INDENT: usize = 4;
-/// Minimum indentation of lines that belong to a list item.
+/// Minimum number of columns by which a line that belongs to a list item is indented.
 const ITEM_INDENT: usize = 2;
-/// Minimum length of a fence.
+/// Minimum number of backticks or tildes in a fence.
 const FENCE: usize = 3;
 
 /// A lower-case literal that changes the meaning of text.
@@ -34,7 +33,7 @@ enum TagKind {
     ReasoningCloser,
 }
 
-/// The end of reasoning, of a quoting element or of a comment.
+/// The literal that ends reasoning, a quoting element, or a comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Closer {
     text: String,
@@ -44,7 +43,7 @@ struct Closer {
 /// Literals that change the meaning of text: reasoning tags, quoting elements and comments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Words {
-    /// Longest first.
+    /// The tags, longest first.
     tags: Vec<Tag>,
     /// The tags with each second byte, as indexes into `tags`. Most tags begin with the same byte.
     by_second: Vec<Vec<usize>>,
@@ -128,7 +127,7 @@ impl Words {
             .filter_map(|position| self.tags.get(*position))
     }
 
-    /// Returns the tag at the beginning of the text.
+    /// Returns the tag at the beginning of the text, if there is one.
     fn tag(&self, text: &str) -> Option<&Tag> {
         self.with_second(*text.as_bytes().get(1)?).find(|tag| {
             let Some((head, tail)) = text.split_at_checked(tag.text.len()) else {
@@ -141,8 +140,9 @@ impl Words {
         })
     }
 
-    /// Returns the offset from which the text may be the beginning of a tag, of a run of backticks or of `|>`. Returns
-    /// the text's length if there is no such offset.
+    /// Returns the offset from which the rest of the text may turn out to be a tag, a run of backticks, or `|>`.
+    ///
+    /// Returns the text's length if there is no such offset.
     fn settled(&self, text: &str, at: usize, closer: Option<&Closer>) -> usize {
         let longest = closer.map_or(self.longest, |closer| closer.text.len());
         let from = (text.len() + 1).saturating_sub(longest).max(at);
@@ -224,7 +224,7 @@ impl Words {
     }
 }
 
-/// Characters within a line that change the meaning of text.
+/// A character or literal within a line that changes the meaning of text.
 enum Mark<'w> {
     Ticks(usize),
     Tildes(usize),
@@ -242,23 +242,23 @@ impl Mark<'_> {
     }
 }
 
-/// Which markers are allowed at a position.
+/// Which markers are allowed at a position. `Nowhere`: no marker is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MarkerPosition {
     Nowhere,
-    /// Only whitespace, the end of reasoning, or a block precedes it on its line.
+    /// Every marker is allowed, because only whitespace, the end of reasoning, or a block precedes it on its line.
     Start,
-    /// Only special tokens are allowed.
+    /// Only special tokens are allowed, because other text precedes them on the line.
     AfterProse,
 }
 
 /// What precedes a position on its line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Before {
-    /// At most whitespace.
+    /// At most whitespace precedes the position.
     #[default]
     Nothing,
-    /// A block or the end of reasoning, followed by at most whitespace.
+    /// A block or the end of reasoning precedes the position, followed by at most whitespace.
     Block,
     Prose,
 }
@@ -271,7 +271,7 @@ struct Fence {
     indent: usize,
 }
 
-/// The Markdown state of the text read so far.
+/// Markdown state of the text read so far.
 #[derive(Debug)]
 pub(crate) struct Layout {
     /// Offset up to which the text has been read.
@@ -279,7 +279,7 @@ pub(crate) struct Layout {
     /// The open fence under each interpretation. The first one allows any indentation; the second one allows less than
     /// four columns.
     fences: [Option<Fence>; 2],
-    /// The end of the open reasoning or quoting element.
+    /// The literal that ends the open reasoning or quoting element.
     closer: Option<Closer>,
     /// Length of the backtick run that opened the inline code; 0 outside inline code.
     run: usize,
@@ -335,7 +335,7 @@ impl Layout {
         self.last = None;
     }
 
-    /// Reads up to a position and returns which markers are allowed there.
+    /// Reads the text up to a position, and returns which markers are allowed there.
     pub fn marker_position(
         &mut self,
         text: &str,
@@ -382,7 +382,7 @@ impl Layout {
         self.is_empty = false;
     }
 
-    /// Records that a block stays text, or that text follows a block. Skips the range.
+    /// Records that a block stays text, or that text follows a block, and skips the range.
     pub fn end_refused(&mut self, text: &str, start: usize, end: usize) {
         self.settle(text, start);
         self.skip_to(end);
@@ -412,13 +412,13 @@ impl Layout {
         self.skip_to(0);
     }
 
-    /// Treats the unparsed text up to `end` as ordinary text, although it might have begun a tag.
+    /// Treats the unread text up to `end` as ordinary text, although it might have begun a tag.
     fn settle(&mut self, text: &str, end: usize) {
         self.note_text(text.get(self.at..end).unwrap_or_default());
         self.at = end;
     }
 
-    /// Returns true if the line is a quotation, a list item, a table row, code, a numbered line or part of a diff.
+    /// Returns true if the line is a quotation, a list item, a table row, code, a numbered line, or in a diff.
     fn is_quoting_line(&self) -> bool {
         let (indent, rest) = split_indent(&self.head);
         let rest = rest.trim_start_matches(is_blank);
@@ -446,8 +446,9 @@ impl Layout {
         }
     }
 
-    /// Reads a piece of one line. `is_open`: the line continues. Returns the number of bytes read; the rest may be the
-    /// beginning of a tag.
+    /// Reads a piece of one line. `is_open`: the line continues after the piece.
+    ///
+    /// Returns the number of bytes read. The rest may be the beginning of a tag.
     fn piece(&mut self, piece: &str, is_open: bool, words: &Words) -> usize {
         if self.fences.iter().all(Option::is_some) {
             self.note_head(piece);

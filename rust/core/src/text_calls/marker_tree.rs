@@ -1,12 +1,12 @@
-//! Tree of markers, to determine with one step per byte whether a text begins a marker.
+//! Stores markers as a tree, which determines with one step per byte whether a text begins with a marker.
 
-/// Which kinds of families the markers below a node have.
+/// Kinds of the families whose markers are below a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kinds {
     pub token: bool,
     pub tag: bool,
     pub markerless: bool,
-    /// A marker contains another marker.
+    /// True if one of these markers contains another marker.
     pub nesting: bool,
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct Found {
 /// The arguments of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Arguments {
-    /// A JSON object, as written if the text is JSON.
+    /// A JSON object, as written.
     Object(String),
     /// Parameters in the order of the text.
     Parameters(Vec<(String, Value)>),
@@ -104,7 +104,7 @@ pub(crate) struct Reading {
     scan: Scan,
     /// Number of literals that `expect_all` has read so far.
     step: usize,
-    /// True if anything other than whitespace and a name has been read. Any word in a sentence could be a name.
+    /// True if more than whitespace and a name was read. Any word in a sentence could be a name.
     pub has_matched: bool,
     pub calls: Vec<Found>,
     /// Name of the current call.
@@ -114,7 +114,7 @@ pub(crate) struct Reading {
     pub members: Vec<(String, Value)>,
     /// Keys of `members`.
     pub keys: HashSet<String>,
-    /// The current value as JSON; `nested` contains the lists and objects that are open in it.
+    /// The current value as JSON. `nested` contains the lists and objects in it that are still open.
     pub json: String,
     pub nested: Vec<Nested>,
     /// True if a call has just ended.
@@ -126,7 +126,7 @@ pub(crate) struct Reading {
 /// An unfinished list or object.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Nested {
-    /// Keys of the object; `None` for a list.
+    /// Keys of an object so far. `None` for a list.
     pub keys: Option<HashSet<String>>,
     pub is_empty: bool,
 }
@@ -147,7 +147,7 @@ impl Reading {
         text.get(self.at..).unwrap_or_default()
     }
 
-    /// Returns the next character.
+    /// Returns the next character, without consuming it.
     pub fn peek(&self, text: &str) -> Parse<char> {
         self.rest(text).chars().next().ok_or(Stop::Cut)
     }
@@ -157,13 +157,13 @@ impl Reading {
         self.at += rest.len() - rest.trim_start_matches(is_blank).len();
     }
 
-    /// Skips whitespace and returns the next character.
+    /// Skips whitespace, and returns the next character without consuming it.
     pub fn next(&mut self, text: &str) -> Parse<char> {
         self.skip_blank(text);
         self.peek(text)
     }
 
-    /// Ends the current call, with its parameters.
+    /// Ends the current call. Its arguments are the parameters read so far.
     pub fn end_call(&mut self) {
         let arguments = Arguments::Parameters(std::mem::take(&mut self.members));
         self.end_call_with(arguments);
@@ -174,7 +174,7 @@ impl Reading {
         self.calls.push(Found { name, arguments });
     }
 
-    /// Reads the literal if it comes next, and returns true if so.
+    /// Reads the literal if it comes next. Returns true if it does.
     pub fn take(&mut self, text: &str, literal: &str) -> Parse<bool> {
         let rest = self.rest(text);
         if rest.starts_with(literal) {
@@ -237,7 +237,7 @@ impl Reading {
         Ok(run)
     }
 
-    /// Reads a name: everything up to whitespace, a quotation mark, a bracket or a separator.
+    /// Reads a name: everything up to whitespace, a quotation mark, a bracket, or a separator.
     pub fn name<'t>(&mut self, text: &'t str) -> Parse<&'t str> {
         self.run(text, in_name)
     }
@@ -258,9 +258,10 @@ impl Reading {
         rest.get(..end).ok_or(Stop::Broken)
     }
 
-    /// Checks the beginning of a value whose opening bracket is at the current position. `first` must follow the
-    /// bracket; if `first` is a parenthesis, a name may precede it. Any other bracketed text is not a call, so it is
-    /// not read to its end.
+    /// Checks what follows the opening bracket at the current position, which must be `first`.
+    ///
+    /// If `first` is a parenthesis, a name may precede it. Any other bracketed text is not a call, so it is not read to
+    /// its end.
     pub fn opens(&mut self, text: &str, first: u8) -> Parse<()> {
         let rest = self.rest(text).as_bytes();
         let scan = &mut self.scan;
@@ -387,7 +388,8 @@ pub(crate) fn has_unique_keys(json: &str) -> bool {
     unique(&mut Scanner::again(json)) == Some(true)
 }
 
-/// The depth of the text has already been checked, which limits the recursion.
+/// Returns true if no object at the cursor has duplicate keys. Recursion is limited, because the depth was already
+/// checked.
 fn unique(scanner: &mut Scanner<'_>) -> Option<bool> {
     match scanner.kind().ok()? {
         Kind::Object => {

@@ -1,5 +1,6 @@
-//! Finds blocks in the text of one choice: their markers, their ends and their calls. Reports how much of the text can
-//! be released.
+//! Finds blocks in the text of one choice: their markers, their ends, and their calls.
+//!
+//! Reports how much of the text can be released.
 
 use crate::text_calls::entry::Close;
 use crate::text_calls::family::Family;
@@ -29,13 +30,13 @@ pub(crate) struct Context<'a> {
     pub max_bytes: usize,
 }
 
-/// A range of a part's text, and the family that it belongs to.
+/// A range of a part's text, and the name of the family whose block it contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub family: String,
     pub start: usize,
     pub end: usize,
-    /// Start and end in characters.
+    /// Start and end of the range in characters.
     pub characters: [usize; 2],
 }
 
@@ -53,15 +54,15 @@ pub(crate) struct Block {
     /// Text of the block, as written.
     pub raw: String,
     after_prose: bool,
-    /// Line on which the block began.
+    /// Number of the line on which the block begins.
     line: usize,
-    /// Optional closer that may still follow.
+    /// Optional closing literal that may still follow.
     closer: Option<String>,
-    /// Index of the family, if several of its blocks may follow each other without a marker.
+    /// Index of the family if another block of this family, which has no marker, may directly follow.
     again: Option<usize>,
 }
 
-/// An unfinished block.
+/// A block whose end has not been found yet.
 #[derive(Debug)]
 struct Open {
     start: usize,
@@ -70,7 +71,7 @@ struct Open {
     line: usize,
     /// First family with this marker. Diagnostics about a block without an end name this family.
     family: usize,
-    /// True if a family that no longer matches had matched more than a name.
+    /// True if a family that was dropped had matched more than a name.
     has_matched: bool,
     /// Index of each family that still matches, and its progress.
     readings: Vec<(usize, Reading)>,
@@ -78,11 +79,11 @@ struct Open {
 
 #[derive(Debug, Default)]
 enum State {
-    /// Outside blocks.
+    /// The scanner is outside blocks.
     #[default]
     Text,
     Block(Open),
-    /// Only whitespace and end-of-turn literals since the last block.
+    /// Only whitespace and end-of-turn literals have followed the last block.
     After,
     /// All remaining content of the choice is text.
     Off,
@@ -101,7 +102,7 @@ pub(crate) struct Scanner {
     pub pending: Vec<Block>,
     /// Refused blocks, each with its part number and the reason for refusing it.
     pub refused: Vec<(Span, u32, Refusal)>,
-    /// A number of bytes of the part, and the number of characters in them.
+    /// A number of bytes at the start of the part, and the number of characters in them.
     counted: [usize; 2],
 }
 
@@ -125,7 +126,7 @@ impl Scanner {
         self.state = State::Off;
     }
 
-    /// Scans the new text and returns how much text can be released. `over`: the part has ended.
+    /// Scans the new text, and returns how many bytes of the part's text can be released. `over`: the part has ended.
     pub fn advance(&mut self, context: &Context<'_>, over: bool) -> usize {
         loop {
             let held = match std::mem::take(&mut self.state) {
@@ -163,8 +164,9 @@ impl Scanner {
         !settings.line_firsts.is_empty() && self.begins_line(self.text.len(), settings)
     }
 
-    /// Returns the number of leading pieces of the coming text in which no marker can begin. `ends` contains the offset
-    /// in `text` at which each piece ends.
+    /// Returns how many of the next pieces contain no position at which a marker can begin.
+    ///
+    /// `ends` contains the offset in `text` at which each piece ends.
     pub fn plain_pieces(
         &self,
         text: &str,
@@ -213,7 +215,7 @@ impl Scanner {
         self.searched = self.text.len();
     }
 
-    /// Length of the current part's text.
+    /// Returns the length of the current part's text, in bytes.
     pub fn length(&self) -> usize {
         self.text.len()
     }
@@ -257,8 +259,10 @@ impl Scanner {
         found.map(|at| self.searched + at)
     }
 
-    /// Returns the element that begins at an offset. If one marker is the beginning of another, the longer one takes
-    /// precedence. `again`: a family without a marker whose blocks may follow the previous block.
+    /// Returns what begins at an offset: a marker, a possible marker, or text.
+    ///
+    /// If one marker is the beginning of another, the longer one takes precedence. `again`: a family without a marker,
+    /// one of whose blocks may directly follow the previous block.
     fn marker_at(
         &mut self,
         position: usize,
@@ -345,10 +349,11 @@ impl Scanner {
         })
     }
 
-    /// Returns which markers are allowed at an offset, or `None` if the first byte there is one of `line_firsts` and
-    /// does not begin its line.
+    /// Returns which markers are allowed at an offset.
+    ///
+    /// Returns `None` if the first byte there is one of `line_firsts`, but not the first byte of its line.
     fn marker_position(&mut self, position: usize, settings: &Settings) -> Option<MarkerPosition> {
-        // Do not update the layout for every letter that begins a word.
+        // Do not update the layout for every letter that may begin a marker.
         let first = *self.text.as_bytes().get(position)?;
         let is_word = self.pending.is_empty() && settings.line_firsts.has(first);
         if is_word && !self.begins_line(position, settings) {
@@ -419,7 +424,7 @@ impl Scanner {
         }
     }
 
-    /// Adds the optional closer to the last block.
+    /// Adds the optional closing literal to the last block.
     fn close_late(&mut self, end: usize, position: usize, settings: &Settings) {
         self.searched = end;
         self.layout.skip(&self.text, position, end, &settings.words);
@@ -434,7 +439,7 @@ impl Scanner {
         }
     }
 
-    /// Handles text at an offset, if it follows the pending blocks and is not a call.
+    /// Handles text that is not a call and begins at an offset after the pending blocks.
     fn text_follows(&mut self, position: usize, settings: &Settings) {
         self.layout.advance(&self.text, position, &settings.words);
         let is_on_line = self.layout.is_line_open(&self.text, position);
@@ -608,7 +613,7 @@ impl Scanner {
     }
 }
 
-/// Consecutive pieces of one text.
+/// Several pieces of text, stored as one text.
 #[derive(Clone, Copy, Debug)]
 struct Pieces<'t> {
     text: &'t [u8],
@@ -617,7 +622,7 @@ struct Pieces<'t> {
 }
 
 impl Pieces<'_> {
-    /// Returns the number of pieces that end at or before the offset.
+    /// Returns how many pieces end at or before the offset.
     fn before(&self, offset: usize) -> usize {
         self.ends.partition_point(|end| *end <= offset)
     }
@@ -630,7 +635,7 @@ impl Pieces<'_> {
         piece.is_some_and(|piece| settings.may_begin(piece))
     }
 
-    /// Returns the offset of the marker, or of the beginning of a marker, with which the line at an offset starts.
+    /// Returns the offset of the marker, or the beginning of a marker, with which the line at `start` begins, if any.
     fn line_marker(&self, start: usize, settings: &Settings) -> Option<usize> {
         let line = self.text.get(start..)?;
         let indent = line.iter().position(|byte| !is_indent(*byte))?;
@@ -639,7 +644,8 @@ impl Pieces<'_> {
         (is_first && self.may_begin_at(offset, settings)).then_some(offset)
     }
 
-    /// Returns the first offset, after the start of the text, at which a marker may begin and is allowed.
+    /// Returns the first offset at which a marker may begin: anywhere for a special token, after a line end for other
+    /// markers.
     fn marker(&self, settings: &Settings) -> Option<usize> {
         settings.marks.least(self.text, |at| {
             let byte = *self.text.get(at)?;
@@ -659,8 +665,9 @@ fn is_indent(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r')
 }
 
-/// Returns the name and arguments of each call, or the reason for refusing the block. Either all calls in a block are
-/// promoted, or none is.
+/// Returns the name and arguments of each call, or the reason for refusing the block.
+///
+/// If one call cannot be promoted, none of the block's calls is promoted.
 fn calls_of(
     found: Vec<Found>,
     is_bare: bool,
@@ -678,19 +685,21 @@ fn calls_of(
     checked_block.collect()
 }
 
-/// The element that begins at an offset.
+/// What begins at an offset.
 enum At {
     Marker(Open),
-    /// The possible beginning of a marker.
+    /// The text may be the beginning of a marker.
     Prefix,
-    /// The possible beginning of a marker, but the part has ended.
+    /// The text may be the beginning of a marker, but the part has ended.
     Rest,
-    /// Text with this many bytes.
+    /// Text with this number of bytes.
     Text(usize),
 }
 
 impl Family {
-    /// Reads the available text of the block, and returns the end of the block. An optional closer is not included.
+    /// Reads the available text of the block, and returns the offset of the block's end.
+    ///
+    /// An optional closing literal is not included.
     fn read_block(&self, reading: &mut Reading, text: &str) -> Parse<usize> {
         self.grammar.read_block(reading, text, &self.close)?;
         Ok(reading.at)

@@ -1,4 +1,4 @@
-//! A policy's settings for text-form tool calls, parsed from `config["text_calls"]`.
+//! Parses a policy's settings for tool calls in text from `config["text_calls"]`.
 
 use crate::text_calls::byte_set::ByteSet;
 use crate::text_calls::entry::Entry;
@@ -29,15 +29,16 @@ pub(crate) enum After {
 pub(crate) struct Marker {
     pub text: String,
     pub families: Vec<usize>,
-    /// True if all families of the marker are markerless. Such a marker is searched for only until the first text.
+    /// True if all families of the marker are markerless. Such a marker is searched for only before any other text.
     pub is_bare: bool,
     /// True if the marker contains another marker. The inner marker does not open a block.
     pub is_nesting: bool,
 }
 
 impl Marker {
-    /// Returns true if the marker is searched for after a block. `again`: the family of that block, if the family
-    /// allows several blocks.
+    /// Returns true if the marker is searched for after a block.
+    ///
+    /// `again`: the family of that block, if it is markerless and another of its blocks may directly follow.
     pub fn follows(&self, again: Option<usize>) -> bool {
         !self.is_bare || again.is_some_and(|family| self.families.contains(&family))
     }
@@ -49,7 +50,7 @@ pub(crate) struct Settings {
     pub mode: Mode,
     pub after: After,
     pub families: Vec<Family>,
-    /// Longest first.
+    /// The markers, longest first.
     pub markers: Vec<Marker>,
     /// True if at least one marker is bare.
     pub has_bare: bool,
@@ -59,21 +60,24 @@ pub(crate) struct Settings {
     pub line_firsts: ByteSet,
     /// Last bytes of the literals that end a line or are treated as a line end.
     pub line_ends: ByteSet,
-    /// Text without any of these bytes contains no marker, unless the marker begins a line.
+    /// Bytes at which a marker can begin, or after which a line begins with a marker.
+    ///
+    /// Text without any of these bytes contains no marker, except possibly at its start.
     pub marks: ByteSet,
     /// First bytes of all markers that are not bare.
     starts: ByteSet,
     /// All markers that are not bare.
     pub tree: MarkerTree,
-    /// Literals that may follow a block. Longest first.
+    /// Literals that may follow a block, longest first.
     pub end_of_turn: Vec<String>,
     pub words: Words,
-    /// Reasoning is also scanned.
+    /// True if reasoning is also scanned.
     pub reads_reasoning: bool,
 }
 
 impl Settings {
-    /// Returns `None` if the text was not written by `settings_text` in `_pure/text_calls/table.py`.
+    /// Parses the settings. Returns `None` if the text was not written by `settings_text` in
+    /// `_pure/text_calls/table.py`.
     pub fn read(text: &str) -> Option<Settings> {
         let value: Value = serde_json::from_str(text).ok()?;
         let members = value.as_object()?;
@@ -187,7 +191,7 @@ impl Settings {
         })
     }
 
-    /// Returns true if a marker that is not bare agrees with the text up to the end of the shorter one.
+    /// Returns true if the text begins with a marker, or is the beginning of one. Bare markers do not count.
     pub fn may_begin(&self, text: &[u8]) -> bool {
         self.tree.read(text.iter().copied()) != Beginning::Other
     }

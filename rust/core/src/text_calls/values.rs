@@ -51,7 +51,7 @@ impl Types {
         self.allows(Types::STRING) && self.or(Types::NULL) == Types::STRING.or(Types::NULL)
     }
 
-    /// Returns the type with this name. Tool schemas use many names; an unknown name means a string.
+    /// Returns the type with this name. Tool schemas use many names for each type; an unknown name means a string.
     fn named(word: &str) -> Types {
         match word.to_ascii_lowercase().as_str() {
             "null" => Types::NULL,
@@ -118,7 +118,7 @@ impl<'a> Parameters<'a> {
         (types != Types::default()).then_some(types)
     }
 
-    /// Visits the schema, the schemas that it refers to, and its alternatives.
+    /// Calls `look` with the schema, with the schemas that it refers to, and with its alternatives.
     fn visit(
         &self,
         schema: &'a Value,
@@ -146,7 +146,7 @@ impl<'a> Parameters<'a> {
     }
 }
 
-/// Returns the types that a schema itself declares.
+/// Returns the types that a schema declares, without those that it refers to.
 fn declared(schema: &Map<String, Value>) -> Types {
     let mut types = Types::default();
     match schema.get("type") {
@@ -192,7 +192,7 @@ pub(crate) fn typed(raw: &str, types: Option<Types>) -> Option<String> {
     found.find_map(|(_, value)| value)
 }
 
-/// Returns an integer (optional sign and digits) in JSON syntax.
+/// Returns an integer (optional sign and digits) in JSON syntax, or `None` for other text.
 fn integer(raw: &str) -> Option<String> {
     let (sign, digits) = match raw.strip_prefix('-') {
         Some(digits) => ("-", digits),
@@ -208,7 +208,7 @@ fn integer(raw: &str) -> Option<String> {
     })
 }
 
-/// Returns a number in JSON syntax, without a plus sign and leading zeros.
+/// Returns a number in JSON syntax, without a plus sign and leading zeros, or `None` for other text.
 fn number(raw: &str) -> Option<String> {
     let (sign, digits) = match raw.strip_prefix('-') {
         Some(digits) => ("-", digits),
@@ -240,7 +240,8 @@ fn boolean(raw: &str) -> Option<String> {
     word.map(str::to_owned)
 }
 
-/// Returns a strict JSON value that begins with this bracket, as written.
+/// Returns the JSON value that begins with this bracket, as written. Returns `None` if it is not valid or has duplicate
+/// keys.
 fn json(raw: &str, opener: char) -> Option<String> {
     if !raw.starts_with(opener) {
         return None;
@@ -255,12 +256,12 @@ fn json(raw: &str, opener: char) -> Option<String> {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tool {
     schema: Option<Value>,
-    /// Calls to this tool always stay text.
+    /// True if calls to this tool always stay text.
     is_never: bool,
 }
 
 impl Tool {
-    /// `schema` is the JSON text of the parameter schema.
+    /// Creates a tool. `schema`: the JSON text of its parameter schema.
     pub fn new(schema: Option<&str>) -> Tool {
         let schema = schema.and_then(|text| serde_json::from_str(text).ok());
         let mark = schema
@@ -273,7 +274,7 @@ impl Tool {
     }
 }
 
-/// The request's tools. Their schemas are parsed when the first block is checked, because most streams have none.
+/// The request's tools. Their schemas are parsed when the first block is checked, because most streams have no block.
 #[derive(Debug)]
 pub(crate) struct Tools {
     config: Arc<Config>,
@@ -288,7 +289,7 @@ impl Tools {
         }
     }
 
-    /// Returns the tools by name. If `None`, names are not checked.
+    /// Returns the tools by name, or `None` if the caller supplied none. Names are then not checked.
     pub fn get(&self) -> Option<&HashMap<String, Tool>> {
         let parse = || {
             let tools = self.config.text_call_tools.as_ref()?.iter();
@@ -329,8 +330,9 @@ impl Refusal {
     }
 }
 
-/// Returns a call's arguments as the text of a JSON object. `wholly`: all required members must be present, and unknown
-/// members are refused.
+/// Returns a call's arguments as the text of a JSON object, or the reason for refusing the call.
+///
+/// `wholly`: all required members must be present, and unknown members are refused.
 pub(crate) fn arguments(
     found: &Found,
     tool: Option<&Tool>,
@@ -364,7 +366,7 @@ pub(crate) fn arguments(
     Ok(text)
 }
 
-/// Returns the same text for all JSON texts of equal arguments. `5`, `5.0` and `0.5e1` are equal.
+/// Returns a text that is the same for all JSON texts of equal arguments. `5`, `5.0`, and `0.5e1` are equal.
 pub(crate) fn comparable(arguments: &str) -> String {
     let text = canonical(arguments);
     let mut out = String::with_capacity(text.len());
@@ -402,8 +404,9 @@ fn string_length(text: &str) -> usize {
     end.map_or(text.len(), |(at, _)| at + 1)
 }
 
-/// Returns the digits of a JSON number, without zeros at either end, and its power of ten. Returns `None` for other
-/// text and for exponents that are too large.
+/// Returns the digits of a JSON number, without zeros at either end, and its power of ten.
+///
+/// Returns `None` for other text and for exponents that are too large.
 fn comparable_number(text: &str) -> Option<String> {
     let (sign, number) = match text.strip_prefix('-') {
         Some(number) => ("-", number),

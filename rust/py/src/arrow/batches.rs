@@ -1,4 +1,4 @@
-//! One call to `parse` or `events`: selects the columns and distributes the rows over threads.
+//! Runs one call of `parse` or `events`: selects the columns and distributes the rows over threads.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -46,7 +46,7 @@ pub(crate) struct BatchOptions {
     pub(crate) threads: NonZeroUsize,
 }
 
-/// A job that has been checked against the type of its input.
+/// The options of a call, after they were checked against the type of its input.
 #[derive(Debug)]
 pub(crate) struct Plan {
     options: BatchOptions,
@@ -79,7 +79,7 @@ enum Late {
 }
 
 impl BatchOptions {
-    /// Checks the job against the type of its input.
+    /// Checks the options against the type of the input. Returns a `UsageError` if they do not fit.
     pub(crate) fn plan(self, py: Python<'_>, input: &Field) -> PyResult<Plan> {
         let usage = |sentence: String| errors::usage(py, &sentence);
         let refuse = |name: &str, kind: &DataType| {
@@ -250,7 +250,7 @@ impl Plan {
         };
         thread::scope(|scope| {
             for _ in 1..threads {
-                // If no more threads can be started, the existing ones do the work.
+                // If no more threads can be started, the threads that run do all of the work.
                 let _ = thread::Builder::new().spawn_scoped(scope, work);
             }
             work();
@@ -336,7 +336,7 @@ fn broken(py: Python<'_>, error: &ArrowError) -> PyErr {
     errors::usage(py, &format!("the Arrow data cannot be read: {error}"))
 }
 
-/// Splits rows into runs whose bodies have at most `bytes` bytes in total. A longer body forms a run by itself.
+/// Splits rows into ranges whose bodies have at most `bytes` bytes in total. A longer body is a range by itself.
 fn split(body: &Body<'_>, rows: Range<usize>, bytes: usize) -> Vec<Range<usize>> {
     let (mut start, mut held, mut ranges) = (rows.start, 0_usize, Vec::new());
     for row in rows.clone() {
@@ -351,7 +351,7 @@ fn split(body: &Body<'_>, rows: Range<usize>, bytes: usize) -> Vec<Range<usize>>
     ranges
 }
 
-/// Returns a column that is null wherever its struct is null.
+/// Returns a column that is also null in each row in which the struct that contains it is null.
 fn under(column: &ArrayRef, rows: &StructArray) -> Result<ArrayRef, ArrowError> {
     if rows.null_count() == 0 || column.data_type() == &DataType::Null {
         return Ok(Arc::clone(column));
@@ -361,7 +361,7 @@ fn under(column: &ArrayRef, rows: &StructArray) -> Result<ArrayRef, ArrowError> 
     Ok(make_array(data))
 }
 
-/// Repeats each row of a column once per event.
+/// Repeats each row of a column once for each event of the row.
 fn repeated(column: &ArrayRef, start: usize, counts: &[usize]) -> Result<ArrayRef, ArrowError> {
     let data = column.to_data();
     let mut made = MutableArrayData::new(vec![&data], false, counts.iter().sum());
@@ -373,7 +373,7 @@ fn repeated(column: &ArrayRef, start: usize, counts: &[usize]) -> Result<ArrayRe
     Ok(make_array(made.freeze()))
 }
 
-/// Concatenates the pieces.
+/// Concatenates the columns, faults, and messages of the pieces.
 fn joined(pieces: Vec<Piece>) -> Result<(Vec<Option<ArrayRef>>, Late), ArrowError> {
     let mut late: Option<Late> = None;
     let mut parts: Vec<Vec<Option<ArrayRef>>> = Vec::new();
@@ -404,7 +404,7 @@ fn joined(pieces: Vec<Piece>) -> Result<(Vec<Option<ArrayRef>>, Late), ArrowErro
         parts.push(piece.columns);
     }
     let width = parts.first().map_or(0, Vec::len);
-    // Works column by column, so that the pieces of one column are freed before the next column is concatenated.
+    // Work column by column, so that the pieces of one column are freed before the next column is concatenated.
     let columns = (0..width).map(|column_position| {
         let arrays: Option<Vec<ArrayRef>> = parts
             .iter_mut()
@@ -458,7 +458,7 @@ pub(crate) fn one(
         .map_err(|error| broken(py, &error))
 }
 
-/// Returns the exception for a fault. Its message is shown in the row.
+/// Returns the exception for a fault. The row contains its message.
 fn exception<'py>(py: Python<'py>, fault: &Fault) -> PyResult<Bound<'py, PyAny>> {
     errors::exception(py, fault, Vec::new())
 }

@@ -1,4 +1,4 @@
-//! The body column, in any Arrow type that engines use for bytes or text.
+//! Reads the column of bodies, in any Arrow type that engines use for bytes or text.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, BinaryArray, BinaryViewArray, FixedSizeBinaryArray, LargeBinaryArray};
@@ -25,7 +25,7 @@ pub(crate) enum Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    /// Returns `None` if the type does not contain bytes or text.
+    /// Borrows a column of bodies. Returns `None` if the type of the column contains neither bytes nor text.
     pub(crate) fn of(array: &'a dyn Array) -> Option<Body<'a>> {
         Some(match array.data_type() {
             DataType::Binary => Body::Binary(array.as_binary()),
@@ -98,7 +98,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Returns the number of bytes in a row's body.
+    /// Returns the number of bytes in a row's body, or 0 for null.
     pub(crate) fn size(&self, row: usize) -> usize {
         self.get(row).map_or(0, <[u8]>::len)
     }

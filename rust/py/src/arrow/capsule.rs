@@ -43,10 +43,10 @@ pub(crate) fn import(data: &Bound<'_, PyAny>) -> PyResult<Input> {
             .pointer_checked(Some(SCHEMA))?
             .cast::<FFI_ArrowSchema>();
         let array = array.pointer_checked(Some(ARRAY))?.cast::<FFI_ArrowArray>();
-        // SAFETY: the capsule names were checked; the schema lives as long as its capsule, which is kept alive here.
+        // SAFETY: the capsule names were checked. The schema lives as long as its capsule, which is kept alive here.
         let field = Field::try_from(unsafe { schema.as_ref() });
         let field = field.map_err(|error| broken(py, &error.to_string()))?;
-        // SAFETY: as above; the array is moved out of its capsule, which is left in the released state.
+        // SAFETY: as above. The array is moved out of its capsule, which is left in the released state.
         let array = unsafe { FFI_ArrowArray::from_raw(array.as_ptr()) };
         let array = take(array, &field).map_err(|error| broken(py, &error))?;
         return Ok(Input::Array(field, array));
@@ -55,7 +55,7 @@ pub(crate) fn import(data: &Bound<'_, PyAny>) -> PyResult<Input> {
         let capsule = data.call_method0(intern!(py, "__arrow_c_stream__"))?;
         let capsule = capsule.cast_into::<PyCapsule>()?;
         let stream = capsule.pointer_checked(Some(STREAM))?.cast::<RawStream>();
-        // SAFETY: the capsule name was checked; the stream is moved out of the capsule, which is left in the released
+        // SAFETY: the capsule name was checked. The stream is moved out of the capsule, which is left in the released
         // state.
         let raw = unsafe { ptr::replace(stream.as_ptr(), RawStream::RELEASED) };
         return Stream::open(raw)
@@ -106,7 +106,7 @@ impl RawStream {
 
     /// Returns the producer's message about the call that has just failed.
     fn error(&mut self, code: c_int) -> String {
-        // SAFETY: the callback belongs to this stream; its text stays valid until the next call.
+        // SAFETY: the callback belongs to this stream. Its text stays valid until the next call.
         let text = self.get_last_error.map(|last| unsafe { last(self) });
         match text.filter(|text| !text.is_null()) {
             // SAFETY: the pointer is not null, and by contract it points to a C string.
@@ -151,7 +151,7 @@ impl Stream {
         Ok(Stream { raw, field })
     }
 
-    /// Returns the next array, or `None` at the end.
+    /// Returns the next array, or `None` at the end of the stream.
     pub(crate) fn next(&mut self) -> Result<Option<ArrayRef>, String> {
         let Some(get_next) = self.raw.get_next else {
             return Ok(None);
@@ -169,7 +169,7 @@ impl Stream {
     }
 }
 
-/// `__arrow_c_schema__`.
+/// Implements `__arrow_c_schema__`: returns a capsule that contains the schema.
 pub(crate) fn export_schema<'py>(
     py: Python<'py>,
     schema: &Schema,
@@ -179,7 +179,7 @@ pub(crate) fn export_schema<'py>(
     PyCapsule::new_with_value(py, schema, SCHEMA)
 }
 
-/// `__arrow_c_array__`.
+/// Implements `__arrow_c_array__`: returns capsules that contain the schema and the array.
 pub(crate) fn export_array<'py>(
     py: Python<'py>,
     schema: &Schema,
@@ -189,7 +189,7 @@ pub(crate) fn export_array<'py>(
     PyTuple::new(py, [export_schema(py, schema)?, array])
 }
 
-/// `__arrow_c_stream__`.
+/// Implements `__arrow_c_stream__`: returns a capsule that contains the stream.
 pub(crate) fn export_stream(
     py: Python<'_>,
     reader: Box<dyn RecordBatchReader + Send>,

@@ -1,4 +1,4 @@
-//! `events`: turns one body into one row per event, with the fields of `streamweld.events` as columns.
+//! Implements `events`: converts one body into one row per event, with the fields of `streamweld.events` as columns.
 
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ cells! {
     flag: provider_executed custom is_error;
 }
 
-/// A value in the column `message`.
+/// A value of the column `message`.
 pub(crate) enum Message {
     /// The message that the gateway sent.
     Sent(String),
@@ -93,7 +93,7 @@ pub(crate) enum Message {
     Fault(Fault),
 }
 
-/// Column builders for the events from some rows.
+/// Builders of the columns for the events of some rows.
 pub(crate) struct EventRows<'a> {
     dialect: Option<Dialect>,
     config: &'a Arc<Config>,
@@ -127,7 +127,7 @@ impl<'a> EventRows<'a> {
         }
     }
 
-    /// Appends the events for one row, or no events for null.
+    /// Appends the events of one row. A null row has no events.
     pub(crate) fn read(&mut self, body: Option<&[u8]>) {
         let before = self.total;
         self.position = 0;
@@ -207,7 +207,7 @@ fn mark<'a>(kind: &'static str, mark: &Mark<'a>) -> Cells<'a> {
     }
 }
 
-/// Returns the columns for an event, without `message`.
+/// Returns the fields of an event, except `message`.
 fn cells<'a>(event: &Event<'a>) -> Cells<'a> {
     match *event {
         Event::ResponseStarted {

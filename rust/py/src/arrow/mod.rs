@@ -4,7 +4,7 @@
 //! builders. `batches` distributes a batch over threads. `python` contains the classes. The interpreter is released
 //! once per batch. Python is called only for the error messages of failed rows, after the batch.
 
-// The only import of the core in this folder. The other modules import these names from here.
+// All imports from the core crate in this folder are here. The other modules import these names from this one.
 pub(crate) use streamweld_core::model::delta::{Completeness, InputEnd};
 pub(crate) use streamweld_core::model::event::{Delta, Event, Mark, Opened, Silent, Sink, Usage};
 pub(crate) use streamweld_core::model::fault::{Class, Extra, Fault, Where};

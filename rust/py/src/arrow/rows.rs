@@ -1,4 +1,4 @@
-//! `parse`: converts one body into one row.
+//! Implements `parse`: converts one body into one row.
 //!
 //! `Fold` corresponds to `streamweld.response.Response` for the fields that are columns, and uses the same choice.
 
@@ -82,7 +82,7 @@ impl Fold {
         true
     }
 
-    /// Returns the number of bytes that the string columns need.
+    /// Returns the largest number of bytes that this row adds to any one of the large string columns.
     fn size(&self) -> usize {
         let calls = self.calls.iter();
         let calls = calls.map(|call| {
@@ -115,7 +115,7 @@ impl Sink for Fold {
                 metadata,
                 ..
             } => {
-                // Retracted text is empty when its part closes, and is not part of the response.
+                // Text that was retracted is empty in its closing event, and is not part of the response.
                 let empty = text.is_empty() && annotations.is_none() && metadata.is_none();
                 if !empty && self.enters(choice) {
                     self.text.push_str(text);
@@ -326,7 +326,7 @@ fn text_of<'a>(column: Column, fold: &'a Fold, parser: &Parser) -> Option<&'a st
     }
 }
 
-/// Parses stream bodies into Arrow columns: one row for each body.
+/// Builders of the columns: one row for each body.
 pub(crate) struct Rows<'a> {
     dialect: Option<Dialect>,
     config: &'a Arc<Config>,
@@ -399,7 +399,7 @@ impl<'a> Rows<'a> {
 }
 
 impl Sent {
-    /// Returns the fault that another policy would have raised, with its place.
+    /// Returns the fault that another policy would have raised for this error, with its place.
     fn fault(self, parser: &Parser) -> Fault {
         let fault = Fault::upstream(self.code, self.kind, self.message, Vec::new());
         match diagnostic_of(parser, Code::UPSTREAM_ERROR) {

@@ -1,4 +1,4 @@
-//! Columns of the output. `VERSION` must change when a column's name, type or meaning changes.
+//! Defines the columns of the output. `VERSION` must change when a column's name, type, or meaning changes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -136,7 +136,7 @@ impl Column {
     }
 }
 
-/// Returns the columns for `events`, which are always present.
+/// Returns the columns for `events`. The output always has all of them.
 pub(crate) fn event_fields() -> Fields {
     fields([
         ("row", DataType::Int64),

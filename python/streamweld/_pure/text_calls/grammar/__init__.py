@@ -1,5 +1,6 @@
-"""One parser for each form in which calls are written in a block (`shape`). A parser returns the calls with their
-arguments as written.
+"""Parses the calls in a block. There is one parser for each form in which calls are written (`shape`).
+
+A parser returns the calls with their arguments as written.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _SHAPES: Final = {
 
 
 class Parsing:
-    """The parser of one family, reading one block."""
+    """Parser of one block for one family."""
 
     __slots__ = ("_cursor", "_steps", "calls", "end", "failed", "family")
 
@@ -37,7 +38,7 @@ class Parsing:
         self._cursor = Cursor()
         self._steps: Steps[list[WrittenCall]] = _SHAPES[family.shape](self._cursor, family.data)
         self.calls: list[WrittenCall] | None = None
-        self.end = 0  # end of the block, in characters fed
+        self.end = 0  # end of the block, as a number of characters fed
         self.failed = False
 
     @property

@@ -39,7 +39,7 @@ def _call(cursor: Cursor, data: Mapping[str, Any], separator: str | None, close:
     name = yield from cursor.name()
     yield from cursor.skip_space()
     if separator is not None:
-        yield from cursor.take(separator)  # later versions of the format do not have it
+        yield from cursor.take(separator)  # optional, because later versions of the format do not have it
     key_open, key_close = data["key"]
     value_open, value_close = data["value"]
     found: dict[str, Argument] = {}
@@ -54,5 +54,5 @@ def _call(cursor: Cursor, data: Mapping[str, Any], separator: str | None, close:
         yield from cursor.expect(value_open)
         text = yield from cursor.until(value_close)
         if key_open in text or value_open in text:
-            raise Malformed  # the closer of this value is missing, so the text contains the next key or value
+            raise Malformed  # the closing tag of this value is missing, so the text contains the next key or value
         add(found, Argument(key, text, "raw"))

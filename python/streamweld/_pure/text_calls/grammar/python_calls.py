@@ -67,7 +67,7 @@ def parse(cursor: Cursor, data: Mapping[str, Any]) -> Steps[list[WrittenCall]]:
 
 
 class _Reader:
-    """Parses a complete text."""
+    """Parses the complete text of one or several calls."""
 
     __slots__ = ("_at", "_text")
 

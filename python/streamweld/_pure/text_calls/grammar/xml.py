@@ -95,7 +95,7 @@ def _parameter(cursor: Cursor, data: Mapping[str, Any], *, by_attribute: bool) -
             raise Malformed
     text = yield from cursor.until(parameter["close"].replace("{key}", key))
     if any(not piece.startswith("/") for piece in text.split(parameter["open"])[1:]):
-        raise Malformed  # the closer of this parameter is missing; an opener that ends in `<` also matches closers
+        raise Malformed  # the closing tag is missing; an opening literal that ends in `<` also matches closing tags
     if data.get("trim") == "newline":
         text = text.removeprefix("\n").removesuffix("\n")
     if not by_attribute:

@@ -19,7 +19,8 @@ use crate::fastpath::chat::template::cut;
 /// Maximum number of templates.
 const KEPT: usize = 8;
 
-/// After `FRUITLESS` consecutive templates that never matched, a template is learned only from every `PAUSE`-th chunk.
+/// Number of templates learned since the last match, after which a template is learned only from every `PAUSE`-th
+/// chunk.
 const FRUITLESS: u32 = 16;
 const PAUSE: u32 = 64;
 
@@ -50,14 +51,16 @@ impl Cache {
         self.next = 0;
     }
 
-    /// Returns the last template if it is plain, that is, if its only hole is the text.
+    /// Returns the template that matched last if it is plain, that is, if its only hole is the text.
     #[inline]
     pub(crate) fn plain_event(&self) -> Option<&Template> {
         let last = self.templates.get(self.last);
         last.filter(|template| template.plain)
     }
 
-    /// Returns the choice, the text and the length of input that matches the last template, if that template is plain.
+    /// Matches the input against the template that matched last, if that template is plain.
+    ///
+    /// Returns the choice, the text, and the length of the matched input.
     #[inline]
     pub(crate) fn plain_text<'p>(
         &mut self,
@@ -70,8 +73,9 @@ impl Cache {
         Some((template.choice, text, length))
     }
 
-    /// Returns the template that the start of the input matches, and the matched length including its `ending`. Stores
-    /// the contents of the holes in `found`, which must be empty. Unusable ids and names are not stored.
+    /// Returns a template that matches the start of the input, and the matched length including its `ending`.
+    ///
+    /// Stores the contents of the holes in `found`, which must be empty. Unusable ids and names are not stored.
     #[inline]
     pub(crate) fn find<'c>(
         &'c mut self,
@@ -129,7 +133,8 @@ impl Cache {
             return;
         }
         if self.templates.len() < KEPT {
-            // Most streams need only one or two templates, and templates are large.
+            // Reserve room for one template at a time, because most streams need only one or two, and templates are
+            // large.
             self.templates.reserve_exact(1);
             self.templates.push(template);
         } else if let Some(position) = self.templates.get_mut(self.next) {

@@ -1,7 +1,6 @@
-//! Decides what can be learned from a chunk that had a single effect.
+//! Decides which template can be learned from a chunk that had a single effect.
 //!
-//! This is conservative: a chunk is not learned if anything other than its varying members could change the meaning of
-//! a later chunk.
+//! A chunk is not learned if anything other than its varying members could change the meaning of a later chunk.
 
 use crate::dialect::chat::read::Call;
 use crate::dialect::chat::read::Walk;
@@ -35,14 +34,15 @@ impl<'a> DeltaTally<'a> {
     }
 }
 
-/// Returns what a template needs for content that is a plain string.
+/// Returns what a template needs if the content is a string, otherwise `None`.
 pub(crate) fn of_text(slot: Slot<'_>) -> Option<LearnableChunk<'_>> {
     let raw = slot.filter(|raw| raw.kind == Kind::String)?;
     Some(LearnableChunk::new(ChunkKind::Text, raw))
 }
 
-/// Returns what a template needs for reasoning in one plain field, even if other members repeat the same text.
-/// `reported`: the repetition has already been reported.
+/// Returns what a template needs for reasoning in one string field, even if other members repeat the same text.
+///
+/// `reported`: the repetition was already reported.
 pub(crate) fn of_thought<'a>(thought: &Thought<'a>, reported: bool) -> Option<LearnableChunk<'a>> {
     let text = thought.field.filter(|_| thought.extra.is_empty())?;
     let mut learnable = LearnableChunk::new(ChunkKind::Reasoning, text);
@@ -64,7 +64,7 @@ pub(crate) fn of_thought<'a>(thought: &Thought<'a>, reported: bool) -> Option<Le
     Some(learnable)
 }
 
-/// Returns what a template needs for one call in `tool_calls`.
+/// Returns what a template needs for one call in `tool_calls`, or `None` if the call cannot be learned.
 pub(crate) fn of_call<'a>(call: &Call<'a>) -> Option<LearnableChunk<'a>> {
     let (function, custom) = match (&call.function, &call.custom) {
         (Some(Walk::Read(function, _)), None) => (function, false),

@@ -1,9 +1,9 @@
-//! Handles rows of complete Chat events that differ only in one short text: finds the events, matches them and extracts
-//! their texts in one pass.
+//! Processes rows: consecutive complete Chat events that differ only in one short text.
 //!
-//! All bytes between two texts are known, so one comparison covers them. A few dozen texts are collected, checked for
-//! UTF-8 together and delivered together. The first event that differs in any other way ends the row and is decoded on
-//! the general path. Works on the bytes of a template and does not interpret them.
+//! The events are found and matched, and their texts are extracted, in one pass. All bytes between two texts are known,
+//! so one comparison covers them. A few dozen texts are collected, checked for UTF-8 together, and delivered together.
+//! The first event that differs in any other way ends the row and is decoded on the general path. This file compares
+//! the bytes of a template and does not interpret them.
 
 use crate::fastpath::chat::template::Template;
 use crate::fastpath::utf8_batch::AT_ONCE;
@@ -11,8 +11,9 @@ use crate::fastpath::utf8_batch::Utf8Batch;
 use crate::json::token::string_end;
 use crate::sse::WholeEvents;
 
-/// Delivers the texts of up to `most` events at the start of `input`, several per call, with the end offset of each.
-/// `give` returns how many of them it accepted.
+/// Delivers the texts of up to `most` events at the start of `input`. Returns the events that were consumed.
+///
+/// Each call of `give` receives several texts and the end offset of each, and returns how many of them it accepted.
 pub(crate) fn take(
     template: &Template,
     input: &[u8],

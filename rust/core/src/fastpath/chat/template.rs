@@ -16,7 +16,9 @@ use crate::model::lazy_box::blank;
 /// The line endings between two events.
 const BETWEEN: &[u8] = b"\n\n";
 
-/// Returns true if `digits` accepts all of the number. Any other number becomes part of the template.
+/// Returns true if the number is so small that an index or count hole accepts it.
+///
+/// Any other number becomes part of the template.
 pub(crate) fn is_small(raw: Raw<'_>) -> bool {
     raw.kind == Kind::Number && digits(raw.text.as_bytes()) == raw.text.len()
 }
@@ -51,7 +53,7 @@ pub(crate) struct Template {
     memos: LazyBox<Memos>,
 }
 
-/// The last value of an id or name hole, and whether it was usable. Never usable if the template has no such hole.
+/// The last value of an id hole or name hole, and whether it was usable. Unused if the template has no such hole.
 #[derive(Debug, Default)]
 struct Memo {
     text: String,
@@ -59,7 +61,7 @@ struct Memo {
 }
 
 impl Memo {
-    /// Returns the input after the string that begins here, if that string equals the last one.
+    /// Returns the input after the string at its start, if that string equals the last value.
     #[inline]
     fn same<'p>(&self, bytes: &'p [u8]) -> Option<&'p [u8]> {
         let after = bytes.strip_prefix(self.text.as_bytes())?;
@@ -96,7 +98,7 @@ fn range(payload: &str, raw: Raw<'_>) -> Option<(usize, usize)> {
     payload.get(start..end).map(|_| (start, end))
 }
 
-/// Builds a template by splitting a payload at its holes.
+/// Builds a template by splitting a payload at its holes. Returns `None` if this is not possible.
 pub(crate) fn cut(payload: &str, choice: i32, learnable: LearnableChunk<'_>) -> Option<Template> {
     let mut holes = Vec::with_capacity(learnable.holes.len());
     for (hole, raw) in &learnable.holes {
@@ -167,13 +169,13 @@ impl Template {
         self.fixed.get(self.head..).unwrap_or_default()
     }
 
-    /// Returns the length of a complete event without its text, for a plain template.
+    /// Returns the length of a complete event without its text. Only for a plain template.
     #[inline]
     pub(crate) fn event_length(&self) -> usize {
         self.fixed.len()
     }
 
-    /// Returns the bytes before and after the text of an event, for a plain template.
+    /// Returns the bytes before and after the text of an event. Only for a plain template.
     pub(crate) fn around(&self) -> (&[u8], &[u8]) {
         let (after, before) = self
             .fixed
@@ -182,7 +184,7 @@ impl Template {
         (before, after)
     }
 
-    /// Stores the id and name that were found, and clears those that are not usable.
+    /// Stores the id and name that were found, and sets both in `found` to the stored values, or to `None` if unusable.
     #[inline]
     pub(crate) fn recall<'t>(&'t mut self, found: &mut VaryingMembers<'t>) -> &'t Template {
         if found.id.is_some() || found.name.is_some() {
@@ -195,7 +197,9 @@ impl Template {
         self
     }
 
-    /// Fast variant of `fit` for plain templates whose text has no escapes, which covers most chunks.
+    /// Matches a payload against a plain template, if the text has no escapes. Returns the text and the matched length.
+    ///
+    /// This is faster than `fit`, and covers most chunks.
     #[inline]
     pub(crate) fn fit_plainly<'p>(
         &self,
@@ -215,8 +219,9 @@ impl Template {
         Some((text, input.len() - after.len() + end))
     }
 
-    /// Matches a payload, and returns its length including its `ending`. Stores the contents of the holes in `found`;
-    /// an id or name is stored only if it differs from the last one.
+    /// Matches a payload, and returns its length including its `ending`.
+    ///
+    /// Stores the contents of the holes in `found`. An id or name is stored only if it differs from the last value.
     #[inline]
     pub(crate) fn fit<'p>(
         &self,
@@ -282,7 +287,7 @@ impl Template {
         Some(input.len() - rest.len() + end)
     }
 
-    /// Stores the `details` and `usage` of a matching payload, for a template in which they contain holes.
+    /// Stores the `details` and `usage` of a matching payload, if they contain holes in this template.
     fn parts<'p>(&self, payload: &'p [u8], found: &mut VaryingMembers<'p>) -> Option<()> {
         let mut lengths = [0; HOLES];
         let mut at = self.head().len();
@@ -308,7 +313,7 @@ impl Template {
     }
 }
 
-/// Returns the string that begins here, whether it has escapes, and the bytes after it.
+/// Returns the string at the start of the input, whether it has escapes, and the bytes after it.
 #[inline(always)]
 fn string(bytes: &[u8]) -> Option<(&[u8], bool, &[u8])> {
     let (length, escaped) = string_end(bytes, 0)?;
@@ -316,7 +321,8 @@ fn string(bytes: &[u8]) -> Option<(&[u8], bool, &[u8])> {
     Some((value, escaped, after))
 }
 
-/// Stores the string that begins here and returns the bytes after it, or `None` if the string has escapes.
+/// Stores the string at the start of the input and returns the bytes after it. Returns `None` if the string has
+/// escapes.
 fn plain<'p>(bytes: &'p [u8], kept: &mut Option<&'p str>) -> Option<&'p [u8]> {
     let (value, escaped, after) = string(bytes)?;
     *kept = Some(std::str::from_utf8(value).ok().filter(|_| !escaped)?);
@@ -330,7 +336,7 @@ fn number(digits: &[u8]) -> Option<u32> {
     (!digits.is_empty()).then(|| digits.iter().fold(0, value))
 }
 
-/// Returns the length of a small number without a sign or leading zero, or 0 if there is none.
+/// Returns the length of the small number at the start, without a sign or leading zero, or 0 if there is none.
 fn digits(bytes: &[u8]) -> usize {
     match bytes {
         [b'0', ..] => 1,
@@ -363,14 +369,14 @@ pub(crate) const HOLES: usize = 16;
 pub(crate) enum Hole {
     /// The text, the reasoning or the arguments.
     Text,
-    /// The same text again, byte for byte.
+    /// A string that repeats the text byte for byte.
     Same,
     Index,
     Id,
     Name,
-    /// A small number that is read with its enclosing object.
+    /// A small number that is read together with the object that contains it.
     Count,
-    /// Padding, which is ignored.
+    /// A padding string, which is ignored.
     Padding,
 }
 /// A chunk with a single effect, and its varying members.

@@ -1,11 +1,11 @@
-//! Cache of item templates. Consecutive deltas of one item usually differ only in their text, so only the text has to
-//! be parsed.
+//! Cache of item templates. Consecutive deltas of one item usually differ only in their text, so only the text is
+//! parsed.
 //!
 //! If a fully decoded payload contains only one piece of text for one item, the decoder learns a template from it: the
 //! bytes around the varying members. A later payload matches if it has the same bytes with any valid JSON strings and
 //! small numbers in between. A JSON parser goes through the same states for such a payload, so the payload's meaning is
 //! the same except for the new text. Conditions that depend on more than the payload are checked by the decoder itself.
-//! Independent of the dialect.
+//! This code does not depend on the dialect.
 
 pub(crate) mod rows;
 pub(crate) mod template;
@@ -25,7 +25,7 @@ use crate::model::event::Delta;
 /// Maximum number of templates, that is, of items that may alternate.
 const KEPT: usize = 4;
 
-/// After `FRUITLESS` consecutive templates that never matched, a template is learned only from every `PAUSE`-th
+/// Number of templates learned since the last match, after which a template is learned only from every `PAUSE`-th
 /// payload.
 const FRUITLESS: u32 = 16;
 const PAUSE: u32 = 64;
@@ -41,7 +41,7 @@ pub(crate) struct ItemTemplates {
 }
 
 impl ItemTemplates {
-    /// Returns the varying members of a payload that matches a known template.
+    /// Returns the varying members of a payload if it matches a known template.
     #[inline]
     pub(crate) fn find<'p>(&mut self, incoming: Incoming<'p>) -> Option<TemplateMatch<'p>> {
         let likely = self.known.get(self.last)?.next;
@@ -72,7 +72,7 @@ impl ItemTemplates {
         Some(found)
     }
 
-    /// Applies the payload that `find` matched last.
+    /// Adds the text of the payload that `find` matched last to the part or call that it belongs to.
     #[inline]
     pub(crate) fn act(
         &mut self,
@@ -123,7 +123,7 @@ impl ItemTemplates {
         Ok(())
     }
 
-    /// Returns true if another template should be learned now.
+    /// Returns true if a new template should be learned now.
     #[inline]
     pub(crate) fn wants(&mut self) -> bool {
         self.fruitless = self.fruitless.saturating_add(1);
@@ -193,8 +193,7 @@ mod tests {
         }
     }
 
-    /// The same event may be decoded in full the first time and matched against a template the second time. Its mark
-    /// must be the same both times.
+    /// The mark of an event must be the same whether it is decoded in full or matched against a template.
     #[test]
     fn equal_events_have_equal_marks() {
         let mut marks = std::collections::HashSet::new();

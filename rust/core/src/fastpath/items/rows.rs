@@ -1,4 +1,5 @@
-//! Rows: consecutive complete events that match known templates, for one item or for several alternating items.
+//! Processes rows: consecutive complete events that match known templates, for one item or for several alternating
+//! items.
 //!
 //! First, the members of a few dozen events are extracted and their texts are checked for UTF-8 together. Then each
 //! text is routed to the part that received the previous text of its template, as long as it only continues that part.
@@ -34,9 +35,10 @@ struct Brought {
 type Marks = [u64; AT_ONCE];
 
 impl ItemTemplates {
-    /// Consumes up to `most` events at the start of `lines`. The first numbered event must have the number `number`,
-    /// and each later one must have the next number. Calls `numbered` with the first number and the marks of the
-    /// consumed numbered events.
+    /// Consumes up to `most` events at the start of `lines`.
+    ///
+    /// The first numbered event must have the number `number`, and each later one must have the next number. Calls
+    /// `numbered` with the first number and the marks of the consumed numbered events.
     pub(crate) fn row(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -81,8 +83,10 @@ impl ItemTemplates {
         }
     }
 
-    /// Appends the texts of a row to the parts that received the previous ones, and emits them. Returns how many were
-    /// appended; stops at the first text that has a different kind or may do more than continue its part.
+    /// Appends the texts of a row to the parts that received the previous texts, and emits them. Returns how many were
+    /// appended.
+    ///
+    /// Stops at the first text that has a different kind or may do more than continue its part.
     #[inline]
     fn give(
         &mut self,
@@ -216,7 +220,7 @@ fn runs<'r>(
 }
 
 impl ItemTemplate {
-    /// Returns the kind and choice of the events that are emitted for its pieces.
+    /// Returns the kind and choice of the events that this template's pieces produce.
     #[inline]
     pub(crate) fn lane(&self) -> (DeltaKind, i32) {
         match self.part {
@@ -225,8 +229,9 @@ impl ItemTemplate {
         }
     }
 
-    /// Appends the next pieces to the part that received the previous one. Returns how many were appended; stops at the
-    /// first piece that may do more than continue the part. `bare` means that the pieces were already scanned and
+    /// Appends the next pieces to the part that received the previous one. Returns how many were appended.
+    ///
+    /// Stops at the first piece that may do more than continue the part. `bare`: the pieces were already scanned and
     /// contain no escapes or control characters.
     #[inline]
     pub(crate) fn more(

@@ -1,4 +1,4 @@
-//! Item template: the bytes of a payload around its varying members, and the check whether a payload matches them.
+//! Template of an item's payload: the bytes around its varying members, and the check whether a payload matches them.
 
 use crate::assemble::RouteCache;
 use crate::dialect::decode_context::DATA;
@@ -21,7 +21,9 @@ use crate::model::delta::ItemKind;
 use crate::model::delta::PartAt;
 use std::ops::Range;
 
-/// Returns true if a number hole accepts this number. Any other number becomes part of the template or must be parsed.
+/// Returns true if the number is so small that a number hole accepts it.
+///
+/// Any other number becomes part of the template or must be parsed.
 pub(crate) fn is_small(raw: Raw<'_>) -> bool {
     let small = number(raw.text.as_bytes()).map(|(_, length)| length);
     raw.kind == Kind::Number && small == Some(raw.text.len())
@@ -37,14 +39,14 @@ enum Hole {
     Number,
     /// Spaces before the closing brace.
     Blanks,
-    /// A small object that the decoder reads.
+    /// A small object whose members the decoder reads.
     Object,
 }
 
-/// Varying members of a payload that matches.
+/// Varying members of a payload that matches a template.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TemplateMatch<'p> {
-    /// The text, once checked for UTF-8.
+    /// The text. It is empty until `as_text` has checked it for UTF-8.
     pub(crate) text: &'p str,
     /// The bytes from the text on, and the length of the text, which is never 0.
     pub(crate) bytes: &'p [u8],
@@ -63,7 +65,7 @@ pub(crate) struct TemplateMatch<'p> {
 }
 
 impl TemplateMatch<'_> {
-    /// Returns the same mark as `Varying::mark` of the whole payload.
+    /// Returns the mark of the payload. It equals the result of `Varying::mark` for the same payload.
     #[inline]
     pub(crate) fn mark(&self) -> u64 {
         let text = mark_of_piece(self.bytes, self.text_length);
@@ -139,7 +141,7 @@ fn range(payload: &str, piece: &str) -> Option<Range<usize>> {
     payload.get(range.clone()).map(|_| range)
 }
 
-/// Returns the holes of a payload in order.
+/// Returns the holes of a payload in order, or `None` if the payload cannot be split at them.
 fn holes(payload: &str, varying: Varying<'_>) -> Option<Vec<(Hole, Range<usize>)>> {
     let string = |raw: Raw<'_>| {
         let range = range(payload, raw.text).filter(|_| raw.kind == Kind::String)?;
@@ -179,8 +181,9 @@ fn frame(payload: &str, holes: &[(Hole, Range<usize>)]) -> u64 {
 }
 
 impl Varying<'_> {
-    /// Returns the mark of a payload, or `None` if it cannot match any template. Payloads that are equal, including
-    /// their number, have equal marks, regardless of which code path computes them.
+    /// Returns the mark of a payload, or `None` if it cannot match any template.
+    ///
+    /// Payloads that are equal, including their number, have equal marks, regardless of which code path computes them.
     pub(crate) fn mark(self, payload: &str) -> Option<u64> {
         let holes = holes(payload, self)?;
         let mut found = TemplateMatch {
@@ -204,7 +207,7 @@ impl Varying<'_> {
 /// Hash that is used if there is no padding.
 const NO_PADDING: u64 = 0;
 
-/// Builds a template by splitting a payload at its holes.
+/// Builds a template by splitting a payload at its holes. Returns `None` if this is not possible.
 pub(crate) fn cut(
     event: Option<&str>,
     payload: &str,
@@ -213,7 +216,8 @@ pub(crate) fn cut(
     let holes = holes(payload, learnable.varying)?;
     let ends = holes.iter().skip(1).map(|(_, range)| range.start);
     let names = event.map_or(0, |name| EVENT.len() + name.len() + 1);
-    // This capacity is larger than needed by the size of the holes; it is reduced at the end.
+    // This capacity is larger than needed by the size of the holes. The conversion to a boxed string removes the
+    // excess.
     let mut fixed = String::with_capacity(names + DATA.len() + payload.len());
     if let Some(name) = event.filter(|name| !name.is_empty()) {
         fixed.extend([EVENT, name, "\n"]);
@@ -295,7 +299,7 @@ impl ItemTemplate {
         key(self) == key(other) && self.fixed == other.fixed
     }
 
-    /// Returns the minimum length of an event.
+    /// Returns the minimum length of a matching event, in bytes.
     #[inline]
     pub(crate) fn length(&self) -> usize {
         self.fixed.len()
@@ -322,8 +326,9 @@ impl ItemTemplate {
         self.fit_with(incoming, number)
     }
 
-    /// Variant of `fit` with a given number parser, which returns the number and its length. No template has a digit
-    /// after a number.
+    /// Does the same as `fit`, with a given number parser, which returns the number and its length.
+    ///
+    /// No template has a digit after a number.
     #[inline(always)]
     pub(crate) fn fit_with<'p>(
         &self,
@@ -348,7 +353,7 @@ impl ItemTemplate {
                 ..TemplateMatch::default()
             },
         };
-        // Unrolled, because the branch predictor then learns each hole separately.
+        // The loop is unrolled, because the branch predictor then learns each hole separately.
         let [first, second, third, fourth] = self.holes;
         reading.pass(first, &number)?;
         reading.pass(second, &number)?;
@@ -441,18 +446,18 @@ impl Reading<'_, '_> {
     }
 }
 
-/// Returns the end of a padding string that is not plain ASCII.
+/// Returns the end of a padding string that is not plain ASCII, or `None` if it is malformed or not UTF-8.
 #[inline(never)]
 fn padding_end(rest: &[u8]) -> Option<usize> {
     let (end, _) = string_end(rest, 0)?;
     std::str::from_utf8(rest.get(..end)?).ok().map(|_| end)
 }
 
-/// Returns the object at the start if it is small and valid JSON.
+/// Returns the object at the start of the input if it is small and valid JSON.
 #[inline(never)]
 fn small_object(rest: &[u8]) -> Option<&str> {
     let near = rest.get(..OBJECT).unwrap_or(rest);
-    // Find the possible end first; the scanner then checks that it is JSON.
+    // Find the possible end first. The scanner then checks that the text is JSON.
     let end = container_end(near, 0)?;
     let text = std::str::from_utf8(near.get(..end)?).ok()?;
     let mut scanner = Scanner::new(text, Some(OBJECT_DEPTH));

@@ -28,7 +28,8 @@ enum State {
     /// After a comma in an object: a key is expected.
     Key,
     Colon,
-    /// After a value: a comma or the end of the container is expected; at the root, whitespace.
+    /// After a value: a comma or the end of the container is expected; outside any container, only whitespace is
+    /// expected.
     After,
     String,
     Escape,
@@ -71,7 +72,7 @@ impl Automaton {
         Automaton::with_depth(MAX_DEPTH)
     }
 
-    /// Creates an automaton with a lower nesting limit than `MAX_DEPTH`.
+    /// Creates an automaton whose nesting limit is `max_depth`, but at most `MAX_DEPTH`.
     pub fn with_depth(max_depth: u32) -> Automaton {
         Automaton {
             stack: 0,
@@ -88,7 +89,7 @@ impl Automaton {
         }
     }
 
-    /// Consumes the next piece. Once the text is broken, the state no longer changes.
+    /// Consumes the next piece and returns the result so far. Once the text is broken, the state no longer changes.
     #[inline]
     pub fn feed(&mut self, bytes: &[u8]) -> Status {
         if self.goes_on(bytes) {
@@ -97,8 +98,9 @@ impl Automaton {
         self.run(bytes)
     }
 
-    /// Consumes the next piece, unless it breaks the text. In that case, the state does not change, and the returned
-    /// result is that of the attempt.
+    /// Consumes the next piece, unless it breaks the text. In that case, the state does not change.
+    ///
+    /// Returns the result so far, or the error that the piece would cause.
     #[inline]
     pub fn offer(&mut self, bytes: &[u8]) -> Status {
         if self.goes_on(bytes) {
@@ -112,14 +114,15 @@ impl Automaton {
         status
     }
 
-    /// Fast path for the usual piece of arguments, all of which lies inside a string.
+    /// Consumes a piece and returns true if all of it is plain text inside a string, as in most pieces of arguments.
     #[inline(always)]
     fn goes_on(&mut self, bytes: &[u8]) -> bool {
         self.is_inside() && plain_run(bytes) == bytes.len() && self.goes_on_with(bytes.len())
     }
 
-    /// Consumes `length` bytes, which must not contain a quote, backslash or control character. Outside a string,
-    /// returns false and consumes nothing.
+    /// Consumes `length` bytes of string text, which must not contain a quote, backslash, or control character.
+    ///
+    /// Outside a string, or after an escaped high surrogate, returns false and consumes nothing.
     #[inline(always)]
     pub fn goes_on_with(&mut self, length: usize) -> bool {
         let inside = self.is_inside();
@@ -137,7 +140,7 @@ impl Automaton {
         if self.is_broken() {
             return self.status();
         }
-        // The state is a local variable during the loop, because access through memory would cost more than the rest of
+        // Keep the state in a local variable during the loop. Access through memory would cost more than the rest of
         // the loop.
         let mut state = self.state;
         let mut rest = bytes;
@@ -204,7 +207,7 @@ impl Automaton {
         self.depth
     }
 
-    /// Returns true inside a string, including a key.
+    /// Returns true if the text ends inside a string or a key.
     pub fn in_string(&self) -> bool {
         matches!(self.state, State::String | State::Escape | State::Hex)
     }
@@ -421,7 +424,7 @@ impl Automaton {
         }
     }
 
-    /// Ends the number before this byte. The byte is handled like any byte after a value.
+    /// Ends the number before this byte, and handles the byte as one that follows a value.
     fn end_number(&mut self, byte: u8) -> State {
         if self.number.is_infinite() {
             return State::Broken(Problem::NumberTooBig);
@@ -446,7 +449,7 @@ fn white(state: State, byte: u8) -> State {
     }
 }
 
-/// Validates a whole text. `Prefix` means that the text ends too early.
+/// Validates a complete text. `Prefix` means that the text ends too early.
 pub fn check(bytes: &[u8], max_depth: u32) -> Status {
     let mut automaton = Automaton::with_depth(max_depth);
     automaton.feed(bytes);

@@ -58,7 +58,7 @@ pub struct Scanner<'a> {
     trust: Trust,
 }
 
-/// What is known about a text before it is scanned.
+/// What is already known about a text when scanning starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trust {
     Nothing,
@@ -93,8 +93,9 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Creates a scanner over text that has already been validated, or over a value in such text. Strings and
-    /// containers are skipped faster, and integers in skipped containers are not measured.
+    /// Creates a scanner over text that was already validated, or over a value in such text.
+    ///
+    /// Strings and containers are skipped faster, and integers in skipped containers are not measured.
     pub(crate) fn again(text: &'a str) -> Scanner<'a> {
         Scanner {
             text,
@@ -268,7 +269,7 @@ impl<'a> Scanner<'a> {
         self.at
     }
 
-    /// Returns a value that was skipped. `start`: the position of the cursor before the value.
+    /// Returns a value that was just skipped. `start`: the position of the cursor before the value.
     pub(crate) fn passed(&self, start: usize, kind: Kind) -> Raw<'a> {
         Raw {
             text: self.since(start),
@@ -281,7 +282,7 @@ impl<'a> Scanner<'a> {
         self.wide_integer
     }
 
-    /// Returns the byte at the cursor, or 0 at the end. A byte 0 never occurs in valid JSON.
+    /// Returns the byte at the cursor, or 0 at the end of the text. A byte 0 never occurs in valid JSON.
     #[inline(always)]
     fn byte(&self) -> u8 {
         token::byte(self.text.as_bytes(), self.at)
@@ -341,8 +342,9 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Consumes a string. The cursor must be on the opening quote. Returns the text between the quotes, and whether it
-    /// contains escapes.
+    /// Consumes a string, and returns the text between its quotes and whether it contains escapes.
+    ///
+    /// The cursor must be on the opening quote.
     #[inline(always)]
     fn string_span(&mut self) -> Scan<(&'a str, bool)> {
         let start = self.at + 1;
@@ -371,8 +373,9 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Skips a container. The cursor must be on the opening bracket. Works on a copy of the scanner and returns it, so
-    /// that the caller's cursor can stay in registers.
+    /// Skips a container. The cursor must be on the opening bracket.
+    ///
+    /// Works on a copy of the scanner and returns it, so that the caller's cursor can stay in registers.
     #[inline(never)]
     fn after_container(mut self) -> Scan<Scanner<'a>> {
         let outer = self.depth;
@@ -436,8 +439,8 @@ impl<'a> Scanner<'a> {
         self.expect(b':')
     }
 
-    /// Returns the automaton's position and reason. If a caller requested the wrong kind, the position is that of the
-    /// cursor.
+    /// Returns the error that the automaton finds. If the text is valid, because the caller requested the wrong kind,
+    /// the position is that of the cursor.
     #[inline]
     fn error(&self) -> ScanError {
         // Passed by value, so that the cursor can stay in registers if there is no error.

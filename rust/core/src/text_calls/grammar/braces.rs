@@ -20,7 +20,7 @@ use std::collections::HashSet;
 pub(crate) struct Literals {
     prefix: String,
     quote: String,
-    /// Whether the tool's schema determines the type of a quoted value.
+    /// True if the tool's schema determines the type of a quoted value. Otherwise, a quoted value is a string.
     is_typed: bool,
 }
 
@@ -33,7 +33,7 @@ impl Literals {
         })
     }
 
-    /// Reads the call in the block.
+    /// Reads the only call in the block, and returns false, because no other call may follow.
     pub fn advance(&self, reading: &mut Reading, text: &str) -> Parse<bool> {
         loop {
             match reading.state {
@@ -51,7 +51,7 @@ impl Literals {
                     reading.expect_next(text, "{")?;
                     reading.state = GrammarState::Members;
                 }
-                // Read the next element after an opening bracket, a member or an item.
+                // After an opening bracket, a member, or an item, read the closing bracket or the next element.
                 GrammarState::Members | GrammarState::AfterValue => {
                     let next = reading.next(text)?;
                     if next == closer(reading) {
@@ -136,7 +136,7 @@ impl Literals {
     }
 }
 
-/// Returns the closing bracket for the open list or object.
+/// Returns the closing bracket of the innermost open list or object.
 fn closer(reading: &Reading) -> char {
     match reading.nested.last() {
         Some(Nested { keys: None, .. }) => ']',
@@ -161,8 +161,9 @@ fn begin_member(reading: &mut Reading, key: String) -> Parse<()> {
     if is_new { Ok(()) } else { Err(Stop::Broken) }
 }
 
-/// Begins a value. Writes a comma before it, unless it is the first in a list. The comma before a member has already
-/// been written before its key.
+/// Begins a value. Writes a comma before it, unless it is the first item of a list or the value of a member.
+///
+/// The comma before a member was already written before its key.
 fn begin_value(reading: &mut Reading) {
     if let Some(nested) = reading.nested.last_mut() {
         if !nested.is_empty {
@@ -187,7 +188,7 @@ fn end_nested(reading: &mut Reading) -> Parse<()> {
     end_value(reading)
 }
 
-/// Returns true if the character may occur in a bare key, a number or a JSON word.
+/// Returns true if the character may occur in a bare key, a number, or a JSON word.
 fn in_word(character: char) -> bool {
     character != ':' && in_name(character)
 }

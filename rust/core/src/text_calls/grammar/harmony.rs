@@ -6,10 +6,10 @@ use crate::text_calls::reading::Parse;
 use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::Stop;
 
-/// Prefix of recipients that are functions.
+/// Prefix of a recipient that is one of the request's tools.
 const PREFIX: &str = "functions.";
 
-/// Reads the call in the block.
+/// Reads the only call in the block, and returns false, because no other call may follow.
 pub(crate) fn advance(reading: &mut Reading, text: &str) -> Parse<bool> {
     loop {
         match reading.state {

@@ -15,7 +15,7 @@ use crate::text_calls::reading::has_unique_keys;
 /// Additional members that a call may contain. An object with any other member, such as `description`, is not a call.
 const BESIDE: [&str; 5] = ["id", "type", "index", "tool_call_id", "call_id"];
 
-/// The JSON form of a family: literals after the marker, kinds of value, and the keys of a call.
+/// The JSON form of a family's calls: literals after the marker, kinds of value, and the keys of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Grammar {
     /// Literals after the marker.
@@ -40,7 +40,7 @@ enum Keys {
     Named {
         name: String,
         arguments: Vec<String>,
-        /// Whether the arguments may be a JSON string that contains an object.
+        /// True if the arguments may also be a JSON string that contains an object.
         unwrap: bool,
     },
 }
@@ -72,7 +72,8 @@ impl Grammar {
         })
     }
 
-    /// Reads the body of the block. Returns true if another object may follow before the closer.
+    /// Reads the next value in the body of the block. Returns true if another object may follow before the closing
+    /// literal.
     pub fn advance(&self, reading: &mut Reading, text: &str) -> Parse<bool> {
         if reading.state == GrammarState::Start {
             reading.expect_all(text, &self.lead)?;
@@ -115,7 +116,9 @@ fn calls_in(raw: Raw<'_>, keys: &Keys) -> Option<Vec<Found>> {
     Some(calls)
 }
 
-/// Returns the call in an object. The object must have the name and the arguments exactly once.
+/// Returns the call that an object describes, or `None` if the object is not a call.
+///
+/// The name and the arguments must each occur exactly once.
 fn call(raw: Raw<'_>, keys: &Keys) -> Option<Found> {
     if raw.kind != Kind::Object || !has_unique_keys(raw.text) {
         return None;
@@ -161,7 +164,7 @@ fn string(raw: Raw<'_>) -> Option<String> {
     (!lone).then(|| text.into_owned())
 }
 
-/// Returns an object as written. If `unwrap` is set, it may also be the content of a JSON string.
+/// Returns the text of an object. If `unwrap` is set, the object may also be the content of a JSON string.
 fn object(raw: Raw<'_>, unwrap: bool) -> Option<String> {
     match raw.kind {
         Kind::Object => Some(raw.text.to_owned()),

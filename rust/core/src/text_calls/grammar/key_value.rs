@@ -47,7 +47,7 @@ impl Tags {
         })
     }
 
-    /// Reads one call in the block. Returns false if only the block's closer can follow.
+    /// Reads one call in the block. Returns false if only the block's closing literal can follow.
     pub fn advance(&self, reading: &mut Reading, text: &str, close: &Close) -> Parse<bool> {
         let [key_open, key_close] = &self.key;
         let [value_open, value_close] = &self.value;
@@ -85,7 +85,7 @@ impl Tags {
                     let before = reading.at;
                     if reading.take(text, literal)? {
                         if self.call.is_none() {
-                            // The caller, `read_block`, reads the block's closer.
+                            // The caller, `read_block`, reads the block's closing literal.
                             reading.at = before;
                         }
                         reading.end_call();
@@ -112,7 +112,7 @@ impl Tags {
                 }
                 GrammarState::Value => {
                     let raw = reading.until(text, value_close)?.to_owned();
-                    // The closer of this value is missing, so the text contains the next key or value.
+                    // The closing tag of this value is missing, so the text contains the next key or value.
                     if raw.contains(key_open) || raw.contains(value_open) {
                         return Err(Stop::Broken);
                     }

@@ -1,4 +1,4 @@
-//! One parser for each form in which calls are written in a block (`shape`).
+//! Parses the calls in a block. There is one parser for each form in which calls are written (`shape`).
 
 pub(crate) mod braces;
 pub(crate) mod harmony;
@@ -33,7 +33,7 @@ pub(crate) enum Grammar {
 }
 
 impl Grammar {
-    /// Returns `None` if the family lacks a member that its shape requires.
+    /// Reads the grammar of a family. Returns `None` if the family lacks a member that its shape requires.
     pub fn read(entry: &Entry<'_>) -> Option<Grammar> {
         Some(match entry.word("shape")?.as_str() {
             "json" => Grammar::Json(json::Grammar::read(entry)?),
@@ -75,7 +75,8 @@ impl Grammar {
                     Ok(true) => return Ok(()),
                     Ok(false) if reading.may_repeat => {}
                     Ok(false) => return Err(Stop::Broken),
-                    // The next call may begin with the same characters as the closing literal.
+                    // Wait for more text, because the next call may begin with the same characters as the closing
+                    // literal.
                     Err(stop) => return Err(stop),
                 }
             }

@@ -13,11 +13,11 @@ pub(crate) struct Literals {
     lead: Vec<String>,
     /// Optional prefix of the name.
     prefix: Option<String>,
-    /// Whether the name ends with a colon and digits.
+    /// True if the name ends with a colon and digits.
     has_counter: bool,
     before: Vec<String>,
     after: Vec<String>,
-    /// Literal and id that may follow the name.
+    /// Literal that may follow the name. An id follows the literal.
     call_id: Option<String>,
     /// Optional literal before the arguments.
     maybe: Option<String>,
@@ -36,7 +36,7 @@ impl Literals {
         }
     }
 
-    /// Reads one call in the block.
+    /// Reads one call in the block, and returns true, because another call may follow.
     pub fn advance(&self, reading: &mut Reading, text: &str) -> Parse<bool> {
         loop {
             match reading.state {
@@ -94,7 +94,7 @@ impl Literals {
         }
     }
 
-    /// Returns the name without its prefix and counter.
+    /// Returns the name without its prefix and counter, or `None` if it is malformed.
     fn name<'t>(&self, raw: &'t str) -> Option<&'t str> {
         let name = if self.has_counter {
             let (name, digits) = raw.rsplit_once(':')?;

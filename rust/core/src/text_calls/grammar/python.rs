@@ -7,7 +7,7 @@ use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::Stop;
 use crate::text_calls::reading::Syntax;
 
-/// Reads a list of calls.
+/// Reads a list of calls, and returns false, because nothing else may follow in the block.
 pub(crate) fn list(reading: &mut Reading, text: &str) -> Parse<bool> {
     if reading.next(text)? != '[' {
         return Err(Stop::Broken);
@@ -28,7 +28,7 @@ pub(crate) fn list(reading: &mut Reading, text: &str) -> Parse<bool> {
     }
 }
 
-/// Reads the next of several calls.
+/// Reads one call, and returns true, because another call may follow.
 pub(crate) fn one(reading: &mut Reading, text: &str) -> Parse<bool> {
     if reading.name.is_empty() {
         reading.next(text)?;

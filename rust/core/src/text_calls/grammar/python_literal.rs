@@ -1,6 +1,6 @@
 //! Converts Python literals, and calls with keyword arguments, to JSON: `f(k='v', n=[1, True])`.
 //!
-//! `true`, `false` and `null` are accepted in addition to Python's own names. Names, operators, positional arguments
+//! `true`, `false`, and `null` are accepted in addition to Python's own names. Names, operators, positional arguments,
 //! and all other expressions that would require evaluation are refused.
 
 use crate::json::Scanner;
@@ -67,12 +67,12 @@ fn is_word(character: char) -> bool {
     character.is_ascii_alphanumeric() || character == '_'
 }
 
-/// Tool names may contain dots and dashes.
+/// Returns true if a tool name may contain the character. Tool names may contain dots and dashes.
 fn is_dotted(character: char) -> bool {
     is_word(character) || matches!(character, '.' | '-')
 }
 
-/// Reads one call, with keyword arguments only.
+/// Reads one call. Returns `None` if it is malformed or has an argument without a keyword.
 pub(crate) fn call(cursor: &mut Cursor<'_>) -> Option<Found> {
     cursor.skip_blank();
     let name = cursor.run(is_dotted);
@@ -110,7 +110,7 @@ pub(crate) fn call(cursor: &mut Cursor<'_>) -> Option<Found> {
     }
 }
 
-/// Reads one literal and appends it as JSON.
+/// Reads one literal and appends it as JSON. Returns `None` if it is malformed.
 pub(crate) fn literal(cursor: &mut Cursor<'_>, out: &mut String, depth: usize) -> Option<()> {
     if depth > MAX_NESTING {
         return None;
@@ -314,7 +314,7 @@ fn code_point(cursor: &mut Cursor<'_>, count: usize) -> Option<char> {
     char::from_u32(digits(cursor, count)?)
 }
 
-/// Reads a `\u` escape. A surrogate pair becomes one character; half of a pair is refused.
+/// Reads a `\u` escape. A surrogate pair becomes one character; an unpaired surrogate is refused.
 fn unit(cursor: &mut Cursor<'_>, value: &mut String) -> Option<()> {
     let high = digits(cursor, 4)?;
     if !(0xD800..0xDC00).contains(&high) {

@@ -16,23 +16,23 @@ use crate::text_calls::reading::is_blank;
 pub(crate) struct Tags {
     call: Tag,
     parameter: Tag,
-    /// Literals with which a parameter's tag declares whether the value is a string. `None`: the tool's schema
+    /// Literals with which a parameter's tag declares whether the value is a string. If `None`, the tool's schema
     /// determines it.
     marks: Option<Marks>,
     /// Literals around an object that can replace all parameters, if the family has them.
     object: Option<[String; 2]>,
-    /// Whether `&quot;` and `&amp;` in names are decoded.
+    /// True if `&quot;` and `&amp;` in names are decoded.
     has_entities: bool,
-    /// Whether one newline at each end of a value belongs to the markup.
+    /// True if one newline at each end of a value belongs to the markup.
     trims: bool,
 }
 
 /// Literals that follow the name of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Marks {
-    /// The value is a string.
+    /// Literals that declare the value to be a string.
     string: Vec<String>,
-    /// The value is JSON.
+    /// Literals that declare the value to be JSON.
     json: Vec<String>,
 }
 
@@ -52,12 +52,12 @@ impl Marks {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Tag {
     lead: Vec<String>,
-    /// Whether the name may also precede the tag.
+    /// True if the name may also precede the tag.
     repeats: bool,
     open: String,
-    /// Literal after the name.
+    /// Literal that follows the name.
     named: String,
-    /// Literal that follows `named` and digits. `None` if there are no digits.
+    /// Literal that follows `named` and digits. If `None`, no digits follow.
     counter: Option<String>,
     close: String,
     tail: Vec<String>,
@@ -76,7 +76,7 @@ impl Tag {
         })
     }
 
-    /// Reads the end of a self-closing tag; returns true if the tag is self-closing.
+    /// Reads the end of a self-closing tag. Returns true if the tag is self-closing.
     fn is_empty(&self, reading: &mut Reading, text: &str) -> Parse<bool> {
         match self.named.strip_suffix('>') {
             Some(named) => reading.take(text, &format!("{named}/>")),
@@ -100,7 +100,7 @@ impl Tags {
         })
     }
 
-    /// Reads one call in the block.
+    /// Reads one call in the block, and returns true, because another call may follow.
     pub fn advance(&self, reading: &mut Reading, text: &str) -> Parse<bool> {
         loop {
             match reading.state {
@@ -204,7 +204,8 @@ impl Tags {
     fn value(&self, reading: &mut Reading, text: &str) -> Parse<()> {
         let close = self.parameter.close.replace("{key}", &reading.key);
         let raw = reading.until(text, &close)?;
-        // The closer of this parameter is missing. An opener that ends in `<` also matches the beginning of closers.
+        // The closing tag of this parameter is missing. An opening literal that ends in `<` also matches the beginning
+        // of closing tags.
         let mut openers = raw.match_indices(&self.parameter.open);
         let is_opener = |at: usize| !raw.get(at..).unwrap_or_default().starts_with('/');
         if openers.any(|(at, opener)| is_opener(at + opener.len())) {
@@ -218,7 +219,7 @@ impl Tags {
         add_member(reading, value)
     }
 
-    /// Returns true if the next value is an object that replaces all parameters.
+    /// Returns true, and reads the literal before the object, if an object comes next that replaces all parameters.
     fn takes_object(&self, reading: &mut Reading, text: &str) -> Parse<bool> {
         match &self.object {
             Some([before, _]) => reading.take(text, before),
@@ -244,10 +245,10 @@ impl Tags {
     }
 }
 
-/// Literals around an object, for families that define none.
+/// Empty literals, for families that define no literals around an object.
 static NOTHING: [String; 2] = [String::new(), String::new()];
 
-/// Reads one of the literals if it comes next; returns true if one does.
+/// Reads one of the literals if it comes next, and returns true. Otherwise, returns false.
 fn takes_any(reading: &mut Reading, text: &str, literals: &[String]) -> Parse<bool> {
     for literal in literals {
         if reading.take(text, literal)? {

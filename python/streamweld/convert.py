@@ -200,7 +200,7 @@ class StreamConverter:
         # With `auto`, keep the input until the dialect is detected, because it may turn out to be the target dialect.
         # The converter receives only complete blocks or array elements, so that it does not buffer the same bytes
         # again. The number of bytes kept is limited.
-        self._kept: bytearray | None = bytearray() if source == "auto" and target != "same" else None
+        self._kept: list[bytes | bytearray] | None = [] if source == "auto" and target != "same" else None
         self._unread: list[bytes] = []
         self._splitter = Splitter()
         self._array = ArrayBody(None)
@@ -299,7 +299,7 @@ class StreamConverter:
         while unread:
             piece = unread.pop()
             if self._kept is not None:
-                self._kept += piece
+                _append(self._kept, piece)
             made.append(self._or_repaired(partial(self._converter.feed, piece)))
         return b"".join(made)
 
@@ -331,7 +331,7 @@ class StreamConverter:
             if self._kept is None or self._converter.dialect != target:
                 raise
             self._converter = self._repairer = load_repairer(backend)(target, target, config, options)
-            made = self._repairer.feed(bytes(self._kept))
+            made = b"".join(map(self._repairer.feed, self._kept))
         if self._kept is not None and (self._converter.dialect or self._converter.error) is not None:
             self._kept = None
         return made
@@ -411,6 +411,16 @@ def _tool_id_form(target: Target) -> tuple[bool, int | None] | None:
     profile = next(one for one in load_history("gateways")["profiles"] if one["name"] == profile_name)
     form, _source = profile["targets"][target_name]["constraints"]["tool_id"]
     return "chars" in form, form.get("max")
+
+
+def _append(kept: list[bytes | bytearray], piece: bytes) -> None:
+    """Keep a piece of input. A long piece is not copied; short ones are joined, because each object has an overhead."""
+    if len(piece) >= _JOINED_BYTES:
+        kept.append(piece)
+    elif kept and isinstance(kept[-1], bytearray) and len(kept[-1]) < _JOINED_BYTES:
+        kept[-1] += piece
+    else:
+        kept.append(bytearray(piece))
 
 
 def _seconds(now: Now) -> int:

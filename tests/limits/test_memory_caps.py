@@ -149,3 +149,24 @@ def test_parts_count_as_text(backend: str, name: str, source: Any, bytes_of_one:
             except LimitExceeded as error:
                 rule = error.rule
         assert rule == raised
+
+
+@pytest.mark.parametrize(
+    ("head", "unit", "copies"),
+    [(b"", b" ", 1), (b"", b"data: x\n", 1), (b"data: ", b"x", 2)],  # the copies of the Python parser
+)
+def test_the_end_does_not_copy_what_was_kept(backend: str, head: bytes, unit: bytes, copies: int) -> None:
+    """At the end, a converter that does not know the dialect yet passes all its input to the parser."""
+    limit = 2 * MIB
+    with using(backend):
+        converter = sw.StreamConverter(target="chat", limits=sw.Limits(max_event_bytes=limit))
+        converter.feed(head)
+        for _ in range(limit * 7 // 8 // PIECE):
+            converter.feed(bytes(bytearray(unit * (PIECE // len(unit)))))
+        tracemalloc.start()
+        converter.close()
+        grown = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert converter.error is not None
+    assert converter.error.rule == "truncated"
+    assert grown < (MIB // 16 if backend == "native" else copies * limit)

@@ -347,7 +347,7 @@ def arguments_text(call: Call) -> str:
 
 def arguments_object(call: Call) -> dict[str, Any] | None:
     """Return the arguments as an object, or None if they are not a JSON object."""
-    value = call.input
+    value: Any = call.input
     if value is MISSING:
         value = call.parsed
         if value is MISSING:
@@ -383,8 +383,11 @@ def repeats_keys(text: str, value: dict[str, Any]) -> bool:
 
 def _key_count(value: dict[str, Any] | list[Any]) -> int:
     """Return the number of keys in a JSON object or list, at all depths."""
-    own, inner = (len(value), value.values()) if isinstance(value, dict) else (0, value)
-    return own + sum([_key_count(one) for one in inner if isinstance(one, dict | list)])
+    own = len(value) if isinstance(value, dict) else 0
+    inner: Iterable[Any] = value.values() if isinstance(value, dict) else value
+    return own + sum(
+        [_key_count(cast("dict[str, Any] | list[Any]", one)) for one in inner if isinstance(one, dict | list)]
+    )
 
 
 class _RepeatedKey(Exception):

@@ -26,8 +26,11 @@ from streamweld._pure.model.unmodelled import (
     BlockDelta,
     BlockMembers,
     BlockOpened,
+    ChoiceMembers,
+    ChunkFacts,
     Members,
     OtherEvent,
+    ReasoningFacts,
 )
 from streamweld.events import File, ReasoningDone, Source, TextDone
 
@@ -310,6 +313,8 @@ class Anthropic(SequentialAnswer):
                     self.context.frames.named(content.event, spliced(content.payload))
             case Members():
                 self._keep_members(content.of, writable(content.members))
+            case ChunkFacts() | ReasoningFacts() | ChoiceMembers():
+                pass  # sent only by the decoder of Chat
 
     def unmodelled_block(self, block: Block, content: UnmodelledBlock) -> None:
         self._start(block, spliced(content.start))

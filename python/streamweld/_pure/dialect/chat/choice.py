@@ -227,8 +227,9 @@ class ChoiceReader:
         payload, notes = chunk.payload, chunk.notes
         uses_tool = is_tool_use(delta) or (self._uses_tool and continues_tool_use(delta))
         if not DELTA_FIELDS.issuperset(delta):
-            modelled = DELTA_FIELDS | {calls_member(delta)}
-            modelled |= TOOL_USE_FIELDS if uses_tool else set()
+            modelled: frozenset[str] = DELTA_FIELDS | {calls_member(delta)}
+            if uses_tool:
+                modelled |= TOOL_USE_FIELDS
             carry.members |= leftovers(payload, path, delta, modelled)
         if not chunk.recovered:
             thinks = not REASONING_MEMBERS.isdisjoint(delta)

@@ -28,6 +28,7 @@ from streamweld._pure.dialect.chat.usage import read_usage_member
 from streamweld._pure.dialect.think_tags import NOTHING, ThinkSplitter, split_whole
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import as_object, leftovers
+from streamweld._pure.json.scanner import has_lone_surrogate
 from streamweld._pure.model.finish_words import meaning
 from streamweld._pure.model.unmodelled import ChoiceMembers, ReasoningFacts
 from streamweld._spec import DIALECTS
@@ -317,8 +318,10 @@ class ChoiceReader:
         changes = has_text and thought.fields != self._reasoning_fields
         if changes:
             self._reasoning_fields = thought.fields
-        if changes or thought.details is not None:
-            details = None if thought.details is None else thought.details.raw
+        # Only the assembler can join a surrogate pair that is split between two entries.
+        listed = thought.details
+        details = None if listed is None or has_lone_surrogate(listed.text) else listed.raw
+        if changes or details is not None:
             out.keep(ReasoningFacts(self.index, thought.fields if changes else None, details, has_text))
 
     def _message(self, chunk: Chunk, message: dict[str, Any], path: Path, carry: Carry) -> None:

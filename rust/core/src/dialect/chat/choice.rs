@@ -686,6 +686,8 @@ impl ChoiceState {
             self.reasoning_fields = names;
             self.has_new_fields = true;
         }
+        // Only the assembler can join a surrogate pair that is split between two entries.
+        let details = details.filter(|details| details.text.is_whole());
         if changes || details.is_some() {
             out.keep(Unmodelled::Reasoning(ReasoningFacts {
                 choice: self.index,

@@ -328,7 +328,7 @@ fn act(
         ChunkKind::Text | ChunkKind::Reasoning if found.text.is_empty() => return Ok(false),
         ChunkKind::Text => assembler.text(out, choice, text, metadata)?,
         ChunkKind::Reasoning => {
-            if found.details.is_some() && out.wants_wire_facts() {
+            if found.details.is_some() && text.is_whole() && out.wants_wire_facts() {
                 out.keep(Unmodelled::Reasoning(ReasoningFacts {
                     choice,
                     fields: None,

@@ -71,7 +71,10 @@ def test_every_frame_is_in_the_schema(backend: str, recording: Recording, versio
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("vector", [v for v in load("repair") if v["file"] == "responses"], ids=label)
 def test_every_frame_that_a_repair_writes_is_in_the_schema(backend: str, vector: dict[str, Any], version: str) -> None:
-    """Members of the response that the source sent remain unchanged; missing members are added."""
+    """Members of the response that the source sent remain unchanged; missing members are added.
+
+    Events are numbered only if those of the source are.
+    """
     known = validators(version)
     sent = [line for line in b"".join(chunks_of(vector)).decode().splitlines() if line.startswith("data: {")]
     shown = {name for line in sent for name in json.loads(line[6:]).get("response", ())}
@@ -86,8 +89,13 @@ def test_every_frame_that_a_repair_writes_is_in_the_schema(backend: str, vector:
         )
     lines = [line for line in made.decode().splitlines() if line.startswith("data: {") and line not in sent]
     assert bool(lines) == any(isinstance(one, list) for one in vector["expect"].get("out", ()))
+    numbered = any("sequence_number" in json.loads(line[6:]) for line in sent)
     for line in lines:
         body = json.loads(line[6:])
+        if not numbered:
+            body["sequence_number"] = 0
+        if any(f'"{kind}"' in line or body["type"].startswith(f"response.{kind}") for kind in BEYOND):
+            continue
         if body["type"] == "response.cancelled":
             body["type"] = "response.incomplete"  # the specification has no event for a canceled response
         faults = [

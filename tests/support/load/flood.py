@@ -182,12 +182,12 @@ async def serve(pieces: Iterator[bytes], how: str, use: Callable[[str], Awaitabl
         await use(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
 
 
-async def read(url: str, tail: Tail, path: str = CHAT, **session: Any) -> None:
+async def read(url: str, tail: Tail, **session: Any) -> None:
     from aiohttp import ClientSession
 
     async with (
         ClientSession(**session) as client,
-        client.post(f"{url}{path}", json=ASK) as response,
+        client.post(f"{url}{CHAT}", json=ASK) as response,
     ):
         async for piece in response.content.iter_any():
             tail.add(piece)
@@ -201,7 +201,7 @@ def aiohttp(pieces: Iterator[bytes], how: str) -> Tail:
     return tail
 
 
-def proxy(pieces: Iterator[bytes], how: str, path: str = CHAT, **options: Any) -> Tail:
+def proxy(pieces: Iterator[bytes], how: str) -> Tail:
     """Run upstream, proxy and client in one process, so that the memory of all three counts."""
     from streamweld.integrations.proxy import ProxyConfig, create_app
 
@@ -215,15 +215,11 @@ def proxy(pieces: Iterator[bytes], how: str, path: str = CHAT, **options: Any) -
     tail = Tail()
 
     async def use(url: str) -> None:
-        with running(create_app(Capped(url, **options))) as own:
-            await asyncio.wait_for(read(own, tail, path), 120)
+        with running(create_app(Capped(url))) as own:
+            await asyncio.wait_for(read(own, tail), 120)
 
     asyncio.run(serve(pieces, how, use))
     return tail
-
-
-def converting_proxy(pieces: Iterator[bytes], how: str) -> Tail:
-    return proxy(pieces, how, "/v1/messages", to="chat")
 
 
 def integration(name: str) -> Run:
@@ -243,7 +239,6 @@ INTEGRATIONS: dict[str, Callable[[Any], Run]] = {
     "httpx2 converts": converting_hook,
     "aiohttp": lambda _: aiohttp,
     "proxy": lambda _: proxy,
-    "proxy converts": lambda _: converting_proxy,
 }
 
 

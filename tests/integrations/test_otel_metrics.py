@@ -208,7 +208,7 @@ def test_a_client_that_stops_reading_at_the_terminal_marker(
     client = openai_repair(OpenAI(api_key="k", base_url="http://gateway/v1"), on_diagnostic=meters.metrics)
     stream = build("chat", [Text("Let me look.")])
     requested: Any = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
-    with BrokenGateway([stream]) as gateway:
+    with BrokenGateway([stream]) as gateway, client:
         client.base_url = f"{gateway.url}/v1"
         if reads_events:
             with client.chat.completions.stream(**requested) as events:

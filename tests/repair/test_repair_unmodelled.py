@@ -41,8 +41,10 @@ def repaired(body: bytes) -> bytes:
 def read(loopback: Loopback, body: bytes) -> dict[str, Any]:
     """Return the final message of the client, without members that are None."""
     key = loopback.put([body])
-    client = Anthropic(api_key="none", base_url=f"{loopback.origin}/{key}", max_retries=0)
-    with client.beta.messages.stream(model="c", max_tokens=64, messages=[{"role": "user", "content": "q"}]) as stream:
+    with (
+        Anthropic(api_key="none", base_url=f"{loopback.origin}/{key}", max_retries=0) as client,
+        client.beta.messages.stream(model="c", max_tokens=64, messages=[{"role": "user", "content": "q"}]) as stream,
+    ):
         message = stream.get_final_message()
     loopback.drop(key)
     return message.model_dump(exclude_none=True, warnings=False)

@@ -83,9 +83,9 @@ def take_reason(choice: Choice, raw: str, mapped: FinishReason | Literal["natura
 def conclude(choice: Choice, calls: Sequence[Call]) -> FinishReason:
     """Return the finish reason for the `Finished` event.
 
-    It is `tool_calls` instead of `stop` or a missing reason if the client must answer any of the `calls`. It is `stop`
-    instead of `tool_calls` if there are no calls. A call that the stream itself answers does not change the reason. In
-    the AI SDK, the server runs such calls and continues.
+    If the client must answer one of the `calls`, `stop` and a missing reason become `tool_calls`. Without calls,
+    `tool_calls` becomes `stop`. A call that the stream itself answers does not change the reason. In the AI SDK, the
+    server runs such calls and continues.
     """
     reason = choice.finish.reason
     waits = any(not call.answered for call in calls)

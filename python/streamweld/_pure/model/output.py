@@ -136,7 +136,7 @@ class Output:
         self.why = ""  # the first reason to change a payload, if no diagnostic reports a reason
         self.choices = NumberSet()  # the choices that payloads contained
         self.announced = NumberSet()  # indexes of items that were opened without a part
-        self.closed = NumberSet()  # the parts that were closed, or of which no more text follows
+        self.closed = NumberSet()  # the parts that were closed, or that get no more text
         self.ended = NumberSet()  # the parts whose item was closed
         self.sequence: int | None = None  # sequence number of the last event
         self.added: dict[int, AddedItem] = {}  # the opened items by index, as clients store them

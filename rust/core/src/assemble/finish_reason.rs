@@ -89,8 +89,8 @@ pub fn take_reason(
     Ok(())
 }
 
-/// Returns the finish reason for the `Finished` event. It is `tool_calls` instead of `stop` or a missing reason if the
-/// client must answer any of the `calls`. It is `stop` instead of `tool_calls` if there are no calls.
+/// Returns the finish reason for the `Finished` event. If the client must answer one of the `calls`, `stop` and a
+/// missing reason become `tool_calls`. Without calls, `tool_calls` becomes `stop`.
 ///
 /// A call that the stream itself answers does not change the reason. In the AI SDK, the server runs such calls and
 /// continues.

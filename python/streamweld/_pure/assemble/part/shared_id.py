@@ -30,7 +30,7 @@ class SharedId:
         self._owns: dict[int, _Own] = {}
         self._filled = 0  # number of indexes with text
         self._whole = 0  # number of indexes whose text is a complete object
-        self.closed = False  # there is only one call, so text is no longer collected
+        self.closed = False  # all text belongs to one call, so it is no longer collected by index
         self.announce(index)
         self.add(index, bytes(text))
 

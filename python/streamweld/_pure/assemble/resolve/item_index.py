@@ -9,7 +9,7 @@ address that led to the item becomes an alias. Every lookup takes constant time.
     d   for a call whose address is unknown: the latest open call, unless an id shows that another call is meant
     e   for text without `item_id` and `index`, or whose `index` is bound to another kind: the latest open item of the
         kind
-    f   otherwise, there is no such item
+    f   otherwise, no item is found
 """
 
 from __future__ import annotations

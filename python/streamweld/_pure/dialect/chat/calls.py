@@ -155,8 +155,8 @@ class CallReader:
         index, index_raw = None, None
         if "index" in entry:
             index, index_raw = self._index(payload, entry["index"], path)
-        # If there is no wrapper, the call object itself contains the name, and the arguments or the input of a
-        # free-form tool.
+        # Without a wrapper, the call object itself contains the name and the arguments. For a free-form tool, it
+        # contains the input.
         custom = isinstance(entry.get("custom"), dict)
         inner_key = "custom" if custom else "function"
         wrapped = entry.get(inner_key)

@@ -129,7 +129,7 @@ def _reasoning_part(payload: Payload, part: Mapping[str, Any], path: Path, notes
 
 
 def _reasoning_texts(part: Mapping[str, Any]) -> list[str] | None:
-    """Return the texts of the first member that contains text, or None if there is no reasoning member at all."""
+    """Return the texts of the first reasoning member that has any, or None if the part has no reasoning member."""
     texts: list[str] | None = None
     for member in _REASONING_MEMBERS:
         if part.get(member) is not None:

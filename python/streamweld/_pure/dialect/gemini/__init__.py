@@ -265,7 +265,7 @@ def _raw(payload: Payload, path: Path) -> str:
 
 
 def _ends(value: Mapping[str, Any]) -> bool:
-    """Return whether every candidate has a finish reason, or there are no candidates but a block reason.
+    """Return whether every candidate has a finish reason. Without candidates, a block reason is required.
 
     Any other chunk outside an event stream is one of several documents, one per line.
     """

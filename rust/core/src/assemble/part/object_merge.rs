@@ -372,8 +372,8 @@ fn written_length(members: &[(impl AsRef<str>, impl AsRef<str>)]) -> usize {
     1 + lengths.sum::<usize>()
 }
 
-/// Returns true if `written` would return exactly `raw`, the text of an object with these members. This is the case if
-/// no key has escapes or is repeated, and there is no whitespace between members.
+/// Returns true if `written` would return exactly `raw`, the text of an object with these members. This requires
+/// that no key contains escapes, that no key is repeated, and that no whitespace separates members.
 fn is_written(raw: &str, members: &[(Cow<'_, str>, &str)]) -> bool {
     let plain = |(key, _): &(Cow<'_, str>, &str)| matches!(key, Cow::Borrowed(_));
     !members.is_empty() && members.iter().all(plain) && raw.len() == written_length(members)

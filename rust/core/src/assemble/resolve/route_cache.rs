@@ -2,7 +2,7 @@
 //! lookup.
 
 use crate::assemble::part::item::Spot;
-/// Counts changes to choices, to detect cached routes that are no longer valid.
+/// Counts the changes to choices, so that a route that was cached before a change is not used after it.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeCounter {
     /// The number of changes after which an address may identify another part or call. Pieces that only extend text do

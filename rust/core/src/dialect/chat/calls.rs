@@ -325,8 +325,8 @@ fn fragment<'a>(
         Some(Walk::Other(raw)) => notes.unless_null(*raw, at.member(wrapper)),
         None => {}
     }
-    // If there is no wrapper, the call object itself contains the name, and the arguments or the input of a free-form
-    // tool.
+    // Without a wrapper, the call object itself contains the name and the arguments. For a free-form tool, it contains
+    // the input.
     if out.name.is_none() {
         out.name = name(call.name, notes, at.member("name"));
     }

@@ -171,7 +171,7 @@ fn reasoning_part<'a>(
     }
 }
 
-/// Returns the texts of the first member that contains text, or `None` if there is no reasoning member at all.
+/// Returns the texts of the first reasoning member that has any. Returns `None` if the part has no reasoning member.
 fn reasoning_texts<'a>(part: &[Member<'a>]) -> Option<Vec<Text<'a>>> {
     let mut found = None;
     for raw in REASONING_MEMBERS

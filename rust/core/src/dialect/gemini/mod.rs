@@ -78,7 +78,7 @@ pub(crate) struct Gemini {
     lowest: Option<i32>,
     /// Number of candidates at the beginning of the list that all have a finish reason.
     over: usize,
-    /// The unknown members of earlier chunks, of which only changes are emitted.
+    /// The latest value of each unknown member, so that only changed values are emitted.
     last_seen: LastSeen,
     started: bool,
     ended: bool,

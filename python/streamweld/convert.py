@@ -60,7 +60,8 @@ TARGETS: Final = get_args(Target)
 _LIMITS = Limits()
 _PREFIX_BYTES = 16
 _LAST_SECOND: Final = 2**53  # up to this value, floats represent every integer exactly
-_JOINED_BYTES = 16 * 1024
+_LONG_BYTES = 16 * 1024
+_JOINED_BYTES = 256 * 1024
 # Target -> the profile of its own API, and the target's name in that profile (`_spec/gateways.json`). Other targets
 # accept any id.
 _OWN_API: Final[dict[str, tuple[str, str]]] = {
@@ -200,8 +201,8 @@ class StreamConverter:
         # With `auto`, keep the input until the dialect is detected, because it may turn out to be the target dialect.
         # The converter receives only complete blocks or array elements, so that it does not buffer the same bytes
         # again. The number of bytes kept is limited.
-        self._kept: list[bytes | bytearray] | None = [] if source == "auto" and target != "same" else None
-        self._unread: list[bytes] = []
+        self._kept = _KeptInput() if source == "auto" and target != "same" else None
+        self._unread = _KeptInput()
         self._splitter = Splitter()
         self._array = ArrayBody(None)
         self._room = limits.max_event_bytes
@@ -255,11 +256,12 @@ class StreamConverter:
         at = 0
         for piece, position in self._splitter.split(data):
             at += len(piece)
-            self._keep(piece)
+            self._unread.add(piece)
             if self._room is not None:
                 self._room -= len(piece)
             if self._is_whole(piece, position):
-                made.append(self._read())
+                if read := self._read():
+                    made.append(read)
                 if self._kept is None:
                     made.append(self._converter.feed(data[at:]))
                     break
@@ -268,19 +270,13 @@ class StreamConverter:
                 break
         return b"".join(made)
 
-    def _keep(self, piece: bytes) -> None:
-        """Keep a piece until a payload ends. Short pieces are joined, because each bytes object has an overhead."""
-        if self._unread and len(self._unread[-1]) < _JOINED_BYTES:
-            self._unread[-1] += piece
-        else:
-            self._unread.append(piece)
-
     def _overflow(self) -> bytes:
         """Handle too much input before a dialect is detected.
 
         The kept pieces go to the converter, which does not copy them.
         """
-        unread, self._unread, self._kept = self._unread, [], None
+        self._kept = None
+        unread = self._unread.take()
         return cast("DetectingConverter", self._converter).overflow(unread)  # only converters buffer input here
 
     def _is_whole(self, piece: bytes, position: PiecePosition) -> bool:
@@ -294,12 +290,12 @@ class StreamConverter:
     def _read(self) -> bytes:
         """Feed the pending input to the converter."""
         made: list[bytes] = []
-        unread, self._unread = self._unread, []
+        unread = self._unread.take()
         unread.reverse()
         while unread:
             piece = unread.pop()
             if self._kept is not None:
-                _append(self._kept, piece)
+                self._kept.add(piece)
             made.append(self._or_repaired(partial(self._converter.feed, piece)))
         return b"".join(made)
 
@@ -331,7 +327,7 @@ class StreamConverter:
             if self._kept is None or self._converter.dialect != target:
                 raise
             self._converter = self._repairer = load_repairer(backend)(target, target, config, options)
-            made = b"".join(map(self._repairer.feed, self._kept))
+            made = b"".join(map(self._repairer.feed, self._kept.take()))
         if self._kept is not None and (self._converter.dialect or self._converter.error) is not None:
             self._kept = None
         return made
@@ -399,6 +395,40 @@ class StreamConverter:
         return f"StreamConverter(source={self.dialect!r}, backend={backend!r})"
 
 
+class _KeptInput:
+    """Input that may be read later, in order.
+
+    A long piece is kept as it is. Short ones are joined, because each bytes object has an overhead. They are joined to
+    more than the size of other objects, so that the allocator leaves no unused gaps between them.
+    """
+
+    __slots__ = ("_pieces", "_short")
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._short = bytearray()
+
+    def add(self, piece: bytes) -> None:
+        if len(piece) >= _LONG_BYTES:
+            self._join()
+            self._pieces.append(piece)
+            return
+        self._short += piece
+        if len(self._short) >= _JOINED_BYTES:
+            self._join()
+
+    def take(self) -> list[bytes]:
+        """Return all pieces and forget them."""
+        self._join()
+        pieces, self._pieces = self._pieces, []
+        return pieces
+
+    def _join(self) -> None:
+        if self._short:
+            self._pieces.append(bytes(self._short))
+            self._short.clear()
+
+
 @cache
 def _tool_id_form(target: Target) -> tuple[bool, int | None] | None:
     """Return what the target's own API requires of call ids in a history, or None if it accepts any id.
@@ -411,16 +441,6 @@ def _tool_id_form(target: Target) -> tuple[bool, int | None] | None:
     profile = next(one for one in load_history("gateways")["profiles"] if one["name"] == profile_name)
     form, _source = profile["targets"][target_name]["constraints"]["tool_id"]
     return "chars" in form, form.get("max")
-
-
-def _append(kept: list[bytes | bytearray], piece: bytes) -> None:
-    """Keep a piece of input. A long piece is not copied; short ones are joined, because each object has an overhead."""
-    if len(piece) >= _JOINED_BYTES:
-        kept.append(piece)
-    elif kept and isinstance(kept[-1], bytearray) and len(kept[-1]) < _JOINED_BYTES:
-        kept[-1] += piece
-    else:
-        kept.append(bytearray(piece))
 
 
 def _seconds(now: Now) -> int:

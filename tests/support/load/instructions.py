@@ -51,10 +51,13 @@ class Counter:
             self._server.communicate()
         self._folder.cleanup()
 
-    def count(self, work: Callable[[], object]) -> int:
-        """Return the number of instructions of `work`, which must be picklable."""
+    def count(self, work: Callable[[], object], *, after: Callable[[], object] | None = None) -> int:
+        """Return the number of instructions of `work`. Both functions must be picklable.
+
+        `after` runs first, in the process that forks, so that what is loaded once per process is not counted.
+        """
         path = Path(self._folder.name, "work")
-        path.write_bytes(pickle.dumps(work))
+        path.write_bytes(pickle.dumps((after, work)))
         assert self._server.stdin is not None
         assert self._server.stdout is not None
         self._server.stdin.write(f"{path}\n")
@@ -85,7 +88,9 @@ def _run_in_child(work: Callable[[], object]) -> int:
 def main() -> None:
     gc.disable()  # when it runs depends on the whole process
     for line in sys.stdin:
-        work = pickle.loads(Path(line.strip()).read_bytes())
+        after, work = pickle.loads(Path(line.strip()).read_bytes())
+        if after is not None:
+            after()
         print(_run_in_child(lambda: None), _run_in_child(work), flush=True)
 
 

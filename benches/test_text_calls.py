@@ -17,13 +17,14 @@ from streamweld.options import Policy
 from benches import rivals
 from benches.ours import events_per_feed
 from benches.race import race
+from benches.recorded_like import DIALECTS, recorded_like
 from benches.shapes.chat import READS, Shape, short_text_deltas, text_pieces, text_shape
 from tests.support.load.instructions import VALGRIND, Counter
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
 
-    from benches.rivals import Reader
+    from benches.rivals import Reader, Result
 
 TOOLS = {"get_weather": {"type": "object", "properties": {"city": {"type": "string"}}}}
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
@@ -93,25 +94,28 @@ TEXTS = {"common words": "".join(text_pieces(random.Random(1), LENGTH // 5))}
 TEXTS |= {name: unit * (LENGTH // len(unit)) for name, unit in UNITS.items()}
 
 
-def _read(text_calls: str, reads: list[bytes]) -> tuple[str, list[tuple[str, str, str]]]:
-    return _reader(text_calls)(reads)
+def _read_all(text_calls: str, dialect: str, streams: list[list[bytes]]) -> list[Result]:
+    policy = Policy(text_calls=text_calls)  # type: ignore[arg-type]
+    reader = events_per_feed("native", dialect, policy=policy, tools=TOOLS)
+    return [reader(reads) for reads in streams]
 
 
 @pytest.mark.skipif(VALGRIND is None, reason="valgrind is not installed")
 def test_instructions(capsys: pytest.CaptureFixture[str]) -> None:
+    shapes = {name: [text_shape(text)] for name, text in TEXTS.items()}
+    shapes |= {f"recorded-like, {dialect}": recorded_like(dialect) for dialect in DIALECTS}
     rows = ["| | one event per read | 16 KiB |", "| --- | --: | --: |"]
-    short = text_shape("a word").events
     with Counter() as counter:
-        for name, text in TEXTS.items():
-            shape = text_shape(text)
+        for name, streams in shapes.items():
+            dialect = streams[0].dialect
             cells = []
             for size in ("one event", "16 KiB"):
-                reads = shape.reads(READS[size])
-                assert _read("promote", reads) == _read("off", reads) == (text, [])
-                off, promote = [
-                    counter.count(partial(_read, mode, reads), after=partial(_read, mode, short))
-                    for mode in ("off", "promote")
-                ]
+                reads = [shape.reads(READS[size]) for shape in streams]
+                read = {mode: partial(_read_all, mode, dialect, reads) for mode in ("off", "promote")}
+                results = read["off"]()
+                assert read["promote"]() == results
+                assert [text for text, _ in results] == [shape.text for shape in streams]
+                off, promote = [counter.count(run, after=run) for run in read.values()]
                 cells.append(f"+ {100 * (promote / off - 1):.1f} %")
             rows.append(f"| {name} | {' | '.join(cells)} |")
     with capsys.disabled():

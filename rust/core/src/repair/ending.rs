@@ -8,8 +8,8 @@ use crate::model::fault::Fault;
 use crate::pipeline::after_error::AfterError;
 use crate::repair::FurtherInput;
 use crate::repair::Repairer;
+use crate::repair::block_facts::ParseResult;
 use crate::repair::read_buffer::Read;
-use crate::repair::verdict::ParseResult;
 
 /// Dialects in which no event marks the end of a response.
 const UNMARKED: [&str; 1] = ["gemini"];

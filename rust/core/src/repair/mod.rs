@@ -12,6 +12,7 @@
 //! call may still be retracted. `encode::common::passed_through` stores the facts about blocks that passed through. The
 //! encoder needs them to continue after these blocks.
 
+pub(crate) mod block_facts;
 pub(crate) mod chunk_type;
 pub(crate) mod ending;
 pub(crate) mod held_blocks;
@@ -20,7 +21,6 @@ pub(crate) mod partial_event;
 pub(crate) mod pending_deltas;
 pub(crate) mod read_buffer;
 pub(crate) mod repair_sink;
-pub(crate) mod verdict;
 pub(crate) mod wire_facts;
 
 use crate::dialect::Dialect;
@@ -37,11 +37,11 @@ use crate::pipeline::after_error::AfterError;
 use crate::pipeline::after_error::is_contentless;
 use crate::pipeline::array_body::Body;
 use crate::pipeline::parser::Parser;
+use crate::repair::block_facts::ParseResult;
 use crate::repair::chunk_type::put_chunk_type;
 use crate::repair::held_blocks::HeldBlocks;
 use crate::repair::read_buffer::Read;
 use crate::repair::repair_sink::RepairSink;
-use crate::repair::verdict::ParseResult;
 use crate::sse::WholeEvents;
 use crate::sse::block_splitter::PiecePosition;
 use crate::sse::block_splitter::Splitter;

@@ -7,8 +7,8 @@ use crate::model::limits::LimitName;
 use crate::pipeline::array_body::Body;
 use crate::pipeline::parser::Parser;
 use crate::repair::Repairer;
+use crate::repair::block_facts::ParseResult;
 use crate::repair::read_buffer::Read;
-use crate::repair::verdict::ParseResult;
 
 /// Maximum size, in bytes, of an oversized block that is still parsed and thereby copied. A larger block is only
 /// examined.

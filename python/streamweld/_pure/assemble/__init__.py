@@ -261,7 +261,7 @@ class Assembler(ItemSurface, AttachedSurface):
             take_back(state, item)
         state.textual.take_back()
         for call in state.calls:
-            if not call.dropped and call.verdict is None:
+            if not call.dropped and call.outcome is None:
                 call_events.retract(state, call)
         state.forget_calls()
         state.item_index.start_again()
@@ -280,7 +280,7 @@ class Assembler(ItemSurface, AttachedSurface):
         for call in reversed(state.calls):
             if call.part < state.step:
                 break
-            if not call.dropped and call.verdict is None:
+            if not call.dropped and call.outcome is None:
                 call_events.retract(state, call)
         state.item_index.drop_open()
         state.step = self._shared.parts
@@ -290,7 +290,7 @@ class Assembler(ItemSurface, AttachedSurface):
         restart.
         """
         state = self._choices.get(choice)
-        return state is not None and any(call.verdict is not None for call in state.calls)
+        return state is not None and any(call.outcome is not None for call in state.calls)
 
     def last_closed_call(self, choice: int) -> str | None:
         """Return the id of the call that was addressed last, or None if that call is not final yet. A tool result
@@ -298,7 +298,7 @@ class Assembler(ItemSurface, AttachedSurface):
         """
         state = self._choices.get(choice)
         latest = None if state is None else state.latest
-        return None if latest is None or latest.verdict is None else latest.verdict.call_id
+        return None if latest is None or latest.outcome is None else latest.outcome.call_id
 
     # The end
 
@@ -536,7 +536,7 @@ class Assembler(ItemSurface, AttachedSurface):
 
     def _cut_where(self) -> str:
         cut = [choice for choice in self._choices.values() if _end_of(choice) is _ChoiceEnd.OPEN]
-        if any(not call.complete and call.verdict is None for choice in cut for call in shown_calls(choice)):
+        if any(not call.complete and call.outcome is None for choice in cut for call in shown_calls(choice)):
             return "mid_arguments"
         if any(choice.textual.open_parts() for choice in cut):
             return "mid_text"
@@ -549,7 +549,7 @@ class Assembler(ItemSurface, AttachedSurface):
                 continue
             parts += choice.textual.open_parts()
             if not choice.closed:
-                parts += [call.part for call in shown_calls(choice) if call.verdict is None]
+                parts += [call.part for call in shown_calls(choice) if call.outcome is None]
         return sorted(parts)
 
 

@@ -129,7 +129,7 @@ class Choice:
         """The slot of the first call that has no name yet and is neither dropped nor final."""
         while self.unnamed:
             call = self.unnamed[0]
-            if not (call.name or call.dropped or call.verdict is not None):
+            if not (call.name or call.dropped or call.outcome is not None):
                 return call.slot
             self.unnamed.popleft()
         return None

@@ -101,7 +101,7 @@ class Repairer:
         "_after_error",
         "_begin",
         "_block",
-        "_brought",
+        "_has_events",
         "_calls",
         "_cap",
         "_counted",
@@ -383,7 +383,7 @@ class Repairer:
         self._unread = []
         self._begin = self._at
         self._is_first = False
-        self._brought = False  # whether the block has produced an event
+        self._has_events = False  # whether the block has produced an event
         self._plain = True  # whether the block has produced only events that may pass after a rewritten block
         self._ordinal = self._parser.payloads
         self._passed_counts = len(out.reasons), out.counted
@@ -419,7 +419,7 @@ class Repairer:
     def _is_empty(self) -> bool:
         """Whether the block produced no event, no new finish reason, and no token counts."""
         out = self._parser.out
-        return not self._brought and self._passed_counts == (len(out.reasons), out.counted)
+        return not self._has_events and self._passed_counts == (len(out.reasons), out.counted)
 
     def _decide(self, block: bytes) -> None:
         """Decide what happens to a complete block: it passes, is held, is dropped, or is rewritten."""
@@ -548,7 +548,7 @@ class Repairer:
             return True
         if self._ended or self._parser.has_pending or self._passed_counts != (len(out.reasons), out.counted):
             return False
-        if not self._brought:
+        if not self._has_events:
             return is_contentless(self.dialect or "", out.payload)
         return self._plain and self.dialect in _UNNUMBERED
 
@@ -626,7 +626,7 @@ class Repairer:
             return  # the output has ended
         if out.rejected == out.ordinal and event.type == "unknown":
             return  # the event is dropped together with its payload
-        self._brought = True
+        self._has_events = True
         self._plain = self._plain and event.type in _UNNUMBERED.get(self._parser.dialect or "", ())
         passed = context.passed
         passed.at, passed.sub, passed.item_id = out.address

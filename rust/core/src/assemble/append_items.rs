@@ -315,7 +315,7 @@ fn goes_on(one: &ItemPart, sub: Option<i64>) -> bool {
 fn takes_more(record: &Item, call: &Call) -> bool {
     !record.valued
         && (record.own_text || record.snapshot.is_none())
-        && call.verdict.is_none()
+        && call.outcome.is_none()
         && call.shared_id.is_none()
         && !call.dropped
         && is_shown(call)

@@ -17,8 +17,8 @@ impl Assembler {
     /// without an id is assigned to this call.
     pub fn last_closed_call(&self, index: i32) -> Option<&str> {
         let choice = self.choices.find(index)?;
-        let verdict = choice.get(choice.latest?)?.verdict.as_ref()?;
-        Some(&verdict.call_id)
+        let outcome = choice.get(choice.latest?)?.outcome.as_ref()?;
+        Some(&outcome.call_id)
     }
 
     /// Returns the id that events report for the result of a call, which is the id in the final event of the call.
@@ -26,8 +26,8 @@ impl Assembler {
     pub fn id_of_result(&self, index: i32, call_id: &str) -> Option<&str> {
         let choice = self.choices.find(index)?;
         let item = choice.item_index.item_of_result(call_id)?;
-        let verdict = choice.get(choice.slot_of(item)?)?.verdict.as_ref()?;
-        Some(&verdict.call_id)
+        let outcome = choice.get(choice.slot_of(item)?)?.outcome.as_ref()?;
+        Some(&outcome.call_id)
     }
 
     /// Adds a file or image to the response and emits its event.
@@ -98,7 +98,7 @@ impl Assembler {
         let call = item.and_then(|item| choice.item_call_mut(item));
         let given = call.and_then(|(_, call)| {
             call.answered = true;
-            call.verdict.as_ref().map(|verdict| verdict.call_id.clone())
+            call.outcome.as_ref().map(|outcome| outcome.call_id.clone())
         });
         let call_id = given.as_deref().unwrap_or(call_id);
         let key = (index, call_id.to_owned());

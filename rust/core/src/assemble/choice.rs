@@ -3,8 +3,8 @@
 //! Every lookup takes constant time. Other modules contain the rules that change a choice and emit its events.
 
 use crate::assemble::part::call::Call;
+use crate::assemble::part::call::CallOutcome;
 use crate::assemble::part::call::Id;
-use crate::assemble::part::call::Verdict;
 use crate::assemble::part::canonical_json::is_whole;
 use crate::assemble::part::item::Spot;
 use crate::assemble::part::object_merge::RawMembers;
@@ -284,7 +284,7 @@ impl Choice {
     pub fn first_unnamed(&mut self) -> Option<usize> {
         while let Some(slot) = self.unnamed.front().copied() {
             let waits =
-                |call: &Call| call.name.is_empty() && !call.dropped && call.verdict.is_none();
+                |call: &Call| call.name.is_empty() && !call.dropped && call.outcome.is_none();
             if self.get(slot).is_some_and(waits) {
                 return Some(slot);
             }
@@ -491,9 +491,9 @@ impl Choice {
     }
 
     /// Stores the final result of the call.
-    pub fn set_verdict(&mut self, slot: usize, verdict: Verdict) {
+    pub fn set_outcome(&mut self, slot: usize, outcome: CallOutcome) {
         if let Some(call) = self.calls.get_mut(slot) {
-            call.verdict = Some(Box::new(verdict));
+            call.outcome = Some(Box::new(outcome));
             self.has_closed_call = true;
         }
     }
@@ -526,7 +526,7 @@ impl Choice {
     /// Returns the calls that are not dropped and have no final result yet.
     pub fn undecided(&self) -> Vec<usize> {
         let calls = self.calls.iter();
-        let undecided = calls.filter(|call| !call.dropped && call.verdict.is_none());
+        let undecided = calls.filter(|call| !call.dropped && call.outcome.is_none());
         undecided.map(|call| call.slot).collect()
     }
 
@@ -571,7 +571,7 @@ impl Choice {
 }
 
 fn is_more_than_a_guess(call: &Call) -> bool {
-    call.verdict.is_some() || !call.name.is_empty() || !call.is_empty()
+    call.outcome.is_some() || !call.name.is_empty() || !call.is_empty()
 }
 
 /// Stores unmodeled members that no other event can contain. The `Finished` event of the choice contains them.

@@ -236,7 +236,7 @@ impl Assembler {
                 .shown()
                 .into_iter()
                 .filter_map(|slot| choice.get(slot));
-            calls.any(|call| !call.is_complete() && call.verdict.is_none())
+            calls.any(|call| !call.is_complete() && call.outcome.is_none())
         };
         if cut().any(mid_call) {
             Where::MidArguments
@@ -257,7 +257,7 @@ impl Assembler {
                     .shown()
                     .into_iter()
                     .filter_map(|slot| choice.get(slot));
-                let open = calls.filter(|call| call.verdict.is_none());
+                let open = calls.filter(|call| call.outcome.is_none());
                 parts.extend(open.map(|call| call.part));
             }
         }

@@ -242,7 +242,7 @@ impl Assembler {
             let Some(arguments) = arguments.as_deref() else {
                 return true;
             };
-            again = call.verdict.is_some() && by_call_id;
+            again = call.outcome.is_some() && by_call_id;
             // Different arguments mean a new call that reuses the id. The AI SDK sends such a call in a single delta,
             // Responses as another item.
             !again || is_same_or_empty(call, arguments)
@@ -342,14 +342,14 @@ fn apply_whole_call(
     let Some(call) = choice.call_of(item) else {
         return Ok(());
     };
-    if call.verdict.is_none() {
+    if call.outcome.is_none() {
         let slot = call.slot;
         describe(ctx, choice, slot, traits(fields, fields.metadata))?;
         rename_call(ctx, choice, item, name)?;
     }
     set_whole_arguments(ctx, choice, item, fields.arguments.clone())?;
     if let Some((_, call)) = choice.item_call_mut(item)
-        && call.verdict.is_none()
+        && call.outcome.is_none()
     {
         call.ending = fields.ending;
         if fields.ending != CallEnding::Whole {

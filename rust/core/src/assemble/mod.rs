@@ -418,7 +418,7 @@ impl Assembler {
             let Some(call) = choice.get(slot).filter(|call| call.part >= choice.step) else {
                 break;
             };
-            if !call.dropped && call.verdict.is_none() {
+            if !call.dropped && call.outcome.is_none() {
                 call_events::retract(ctx.out, choice, slot);
             }
         }

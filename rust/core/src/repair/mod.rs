@@ -387,7 +387,7 @@ impl Repairer {
         }
         let sink = &self.sink;
         self.last_out = false;
-        let has_facts = sink.block.brought || sink.block.counts;
+        let has_facts = sink.block.has_events || sink.block.counts;
         if sink.block.misread || (sink.block.emptied && has_facts && !self.ended) {
             self.explain(read)?;
             return self.render(read);
@@ -503,7 +503,7 @@ impl Repairer {
         if self.ended || sink.block.counts || self.parser.has_pending() {
             return false;
         }
-        if !sink.block.brought {
+        if !sink.block.has_events {
             return is_contentless(sink.context.source, &sink.payload);
         }
         sink.block.plain

@@ -1,6 +1,6 @@
 //! Receives the events of a stream under repair, passes them to the encoder, and collects wire facts.
 //!
-//! Facts about the current block are stored in its `Verdict`. The repairer uses them to decide what happens to the
+//! Facts about the current block are stored in its `BlockFacts`. The repairer uses them to decide what happens to the
 //! block.
 
 use crate::dialect::payload::LocatedPayload;
@@ -24,8 +24,8 @@ use crate::model::loss_log::LossLog;
 use crate::model::small_map::Set;
 use crate::model::spec::Code;
 use crate::model::unmodelled::Unmodelled;
+use crate::repair::block_facts::BlockFacts;
 use crate::repair::block_facts::ParseResult;
-use crate::repair::block_facts::Verdict;
 use crate::repair::own_error;
 use crate::repair::pending_deltas::PendingDeltas;
 use crate::repair::wire_facts::WireFacts;
@@ -56,7 +56,7 @@ pub(crate) struct RepairSink {
     /// Deltas of the current block that the encoder has not received yet.
     pieces: PendingDeltas,
     /// Facts about the current block.
-    pub(crate) block: Verdict,
+    pub(crate) block: BlockFacts,
     /// The opening event that the encoder wrote for a response that lacks one.
     pub(crate) opening: Vec<u8>,
     /// Reasons that were already reported; each is reported once per stream.
@@ -111,7 +111,7 @@ impl Sink for RepairSink {
         if self.rejected == Some(self.position.1) && matches!(event, Event::Unknown { .. }) {
             return; // the event is dropped together with its payload
         }
-        self.block.brought = true;
+        self.block.has_events = true;
         if self.rendering {
             self.block.plain = self.block.plain && passes_after(self.context.source, event);
         }
@@ -170,7 +170,7 @@ impl Sink for RepairSink {
         if others || deltas.parts.any(|part| ended.contains(&part)) {
             return deltas.each(|event| self.event(event));
         }
-        self.block.brought = true;
+        self.block.has_events = true;
         self.pieces.keep_all(deltas);
     }
 
@@ -285,7 +285,7 @@ impl RepairSink {
             context,
             encoder: None,
             pieces: PendingDeltas::default(),
-            block: Verdict::default(),
+            block: BlockFacts::default(),
             opening: Vec::new(),
             reported_reasons: Vec::new(),
             begun: Vec::new(),
@@ -311,7 +311,7 @@ impl RepairSink {
     }
 
     pub(crate) fn begin_block(&mut self) {
-        self.block = Verdict::default();
+        self.block = BlockFacts::default();
         self.begun.clear();
         self.roleless.clear();
     }

@@ -119,7 +119,7 @@ pub fn describe(
     slot: usize,
     traits: Traits<'_>,
 ) -> ParseResult {
-    let Some(call) = choice.get_mut(slot).filter(|call| call.verdict.is_none()) else {
+    let Some(call) = choice.get_mut(slot).filter(|call| call.outcome.is_none()) else {
         return Ok(());
     };
     call.provider_executed |= traits.provider_executed;
@@ -174,7 +174,7 @@ pub fn note_ids(
     let first_part = choice.spots(item).next();
     let first_part = first_part.and_then(|spot| choice.one(spot).map(|(_, part)| part.part));
     if let (Some(call), Some(call_id)) = (choice.call_of(item), address.call_id)
-        && call.verdict.is_none()
+        && call.outcome.is_none()
         && call.id.is_none()
     {
         let (slot, id) = (call.slot, Id::from(call_id));
@@ -187,7 +187,7 @@ pub fn note_ids(
             None => Ok(()),
         };
     };
-    if call.verdict.is_none() {
+    if call.outcome.is_none() {
         if call.item_id.is_none() {
             call.item_id = record.emitted_id().cloned();
         }
@@ -243,7 +243,7 @@ pub fn add_arguments(
     let Some((record, call)) = choice.item_call_mut(item).filter(|_| !text.is_empty()) else {
         return Ok(());
     };
-    if record.valued || call.verdict.is_some() {
+    if record.valued || call.outcome.is_some() {
         if std::mem::replace(&mut record.late_reported, true) {
             return Ok(());
         }
@@ -295,7 +295,7 @@ pub fn set_whole_arguments(
     let Some((record, call)) = choice.item_call_mut(item) else {
         return Ok(());
     };
-    if call.verdict.is_some() {
+    if call.outcome.is_some() {
         if has_same_arguments(call, payload) {
             return Ok(());
         }
@@ -401,7 +401,7 @@ pub fn settle_text(
     let Some((record, call)) = choice.item_call_mut(item) else {
         return Ok(());
     };
-    if call.verdict.is_some() {
+    if call.outcome.is_some() {
         return Ok(());
     }
     let held = record.snapshot.take();
@@ -467,7 +467,7 @@ fn replace(
 /// Closes the call of an item that the stream closed. If the arguments are incomplete JSON and no event contained their
 /// complete value, more text may follow, so the call stays open. A call that the provider executes closes in any case.
 pub fn end_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> ParseResult {
-    let is_open = |call: &&Call| call.verdict.is_none() && !call.dropped;
+    let is_open = |call: &&Call| call.outcome.is_none() && !call.dropped;
     if choice.call_of(item).filter(is_open).is_none() {
         return Ok(());
     }

@@ -19,9 +19,9 @@ use crate::assemble::part::item_text::put_metadata;
 use crate::assemble::part::item_text::set_value;
 use crate::assemble::resolve::by_address::opened;
 use crate::assemble::resolve::listed_parts::Assignment;
+use crate::assemble::resolve::listed_parts::PartUpdate;
 use crate::assemble::resolve::listed_parts::Plan;
 use crate::assemble::resolve::listed_parts::StreamedPart;
-use crate::assemble::resolve::listed_parts::Verdict;
 use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
 use crate::model::delta::ListedPart;
@@ -140,17 +140,17 @@ impl TextList {
         choice: &mut Choice,
         position: usize,
     ) -> ParseResult {
-        let (Some(spot), Some(verdict)) = (
+        let (Some(spot), Some(update)) = (
             self.spots.get(position),
-            self.plan.verdicts.get_mut(position),
+            self.plan.updates.get_mut(position),
         ) else {
             return Ok(());
         };
-        match std::mem::replace(verdict, Verdict::Kept) {
-            Verdict::Kept => Ok(()),
-            Verdict::Text(text) => set_value(ctx, choice, *spot, Cow::Owned(text)),
-            Verdict::Contradicted => conflict(ctx, choice, *spot),
-            Verdict::Left => {
+        match std::mem::replace(update, PartUpdate::Kept) {
+            PartUpdate::Kept => Ok(()),
+            PartUpdate::Text(text) => set_value(ctx, choice, *spot, Cow::Owned(text)),
+            PartUpdate::Contradicted => conflict(ctx, choice, *spot),
+            PartUpdate::Left => {
                 conflict(ctx, choice, *spot)?;
                 set_value(ctx, choice, *spot, Cow::Borrowed(""))
             }

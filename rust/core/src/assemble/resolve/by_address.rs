@@ -110,7 +110,7 @@ fn call_of_delta(
     let item = item_index.create(ctx, calls, ItemKind::Call, address)?;
     let slot = begin_call(ctx, choice, item, address, traits, false)?;
     let before = before.and_then(|before| choice.call_of(before));
-    let before = before.filter(|call| call.verdict.is_none() && !call.dropped);
+    let before = before.filter(|call| call.outcome.is_none() && !call.dropped);
     let before = before.map(|call| call.slot);
     if let Some(call) = choice.get_mut(slot) {
         call.first = before; // the earlier call closes later and keeps its id

@@ -30,7 +30,7 @@ pub struct StreamedPart {
 
 /// What the list means for one streamed part.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PartUpdate {
     /// The part keeps its streamed text.
     Kept,
     /// The text of the part is replaced with this text.
@@ -53,7 +53,7 @@ pub enum Assignment {
 #[derive(Debug, Default)]
 pub struct Plan {
     /// What the list means for each streamed part.
-    pub verdicts: Vec<Verdict>,
+    pub updates: Vec<PartUpdate>,
     /// What each entry is assigned to.
     pub assignments: Vec<Assignment>,
 }
@@ -61,7 +61,7 @@ pub struct Plan {
 impl Plan {
     pub fn new(parts: &[StreamedPart], entries: &[&str]) -> Plan {
         let mut plan = Plan {
-            verdicts: vec![Verdict::Kept; parts.len()],
+            updates: vec![PartUpdate::Kept; parts.len()],
             assignments: vec![Assignment::Unassigned; entries.len()],
         };
         let streamed: String = parts.iter().map(|part| part.text.as_str()).collect();
@@ -76,12 +76,12 @@ impl Plan {
         // An empty entry belongs to the part at its position, but does not change it.
         for (position, (text, assignment)) in entries.iter().zip(&mut plan.assignments).enumerate()
         {
-            if let Some(verdict) = plan.verdicts.get_mut(position)
+            if let Some(update) = plan.updates.get_mut(position)
                 && text.is_empty()
             {
                 *assignment = Assignment::Part(position);
-                if *verdict == Verdict::Left {
-                    *verdict = Verdict::Kept;
+                if *update == PartUpdate::Left {
+                    *update = PartUpdate::Kept;
                 }
             }
         }
@@ -90,9 +90,9 @@ impl Plan {
 
     /// Rule 1: assigns each entry to the part in which the entry starts.
     fn divide(&mut self, parts: &[StreamedPart], entries: &[&str]) {
-        for (part, verdict) in parts.iter().zip(&mut self.verdicts) {
+        for (part, update) in parts.iter().zip(&mut self.updates) {
             if !(part.done || part.text.is_empty()) {
-                *verdict = Verdict::Text(part.text.clone());
+                *update = PartUpdate::Text(part.text.clone());
             }
         }
         if parts.is_empty() {
@@ -166,7 +166,7 @@ impl Plan {
                     }
                 }
                 _ => {
-                    self.classify(position, Verdict::Contradicted);
+                    self.classify(position, PartUpdate::Contradicted);
                     let fits_open = |entry: &usize| {
                         entries
                             .get(*entry)
@@ -203,11 +203,11 @@ impl Plan {
             let mut positions = positions.into_iter().zip(free_texts).peekable();
             for (number, (&position, text)) in open.iter().zip(&open_texts).enumerate() {
                 if let Some((_, sent_text)) = positions.next_if(|(matched, _)| *matched == number) {
-                    self.classify(position, Verdict::Text(sent_text.to_owned()));
+                    self.classify(position, PartUpdate::Text(sent_text.to_owned()));
                     self.give(free.get(taken..=taken), Assignment::Part(position));
                     taken += 1;
                 } else if !text.is_empty() {
-                    self.classify(position, Verdict::Left);
+                    self.classify(position, PartUpdate::Left);
                 }
             }
             return;
@@ -220,7 +220,7 @@ impl Plan {
                 (None, last) => last.map_or(free.len(), |last| last + 1),
             };
             let sent_text = free_texts.get(taken..end).unwrap_or_default().concat();
-            self.classify(position, Verdict::Text(sent_text));
+            self.classify(position, PartUpdate::Text(sent_text));
             self.give(free.get(taken..end), Assignment::Part(position));
             taken = end;
         }
@@ -246,8 +246,8 @@ impl Plan {
             if position < last {
                 let is_done = parts.get(position).is_some_and(|part| part.done);
                 let fixed = if is_done { position } else { last };
-                if let Some(verdict) = self.verdicts.get_mut(fixed) {
-                    *verdict = Verdict::Contradicted;
+                if let Some(update) = self.updates.get_mut(fixed) {
+                    *update = PartUpdate::Contradicted;
                 }
             }
             last = last.max(position);
@@ -263,9 +263,9 @@ impl Plan {
         }
     }
 
-    fn classify(&mut self, position: usize, verdict: Verdict) {
-        if let Some(slot) = self.verdicts.get_mut(position) {
-            *slot = verdict;
+    fn classify(&mut self, position: usize, update: PartUpdate) {
+        if let Some(slot) = self.updates.get_mut(position) {
+            *slot = update;
         }
     }
 }

@@ -172,7 +172,7 @@ impl Restatement {
             };
             let named = call.name.is_empty() || call.name == name;
             let other_id = call.id.is_some() && address.call_id.is_some_and(|id| !call.has_id(id));
-            call.verdict.is_none()
+            call.outcome.is_none()
                 && named
                 && !record.restated
                 && !other_id

@@ -26,7 +26,7 @@ use crate::model::output::Output;
 /// proportional to the item's text.
 const MAX_LISTS: u8 = 16;
 
-type Sort = (ItemKind, Channel, &'static str);
+type GroupKey = (ItemKind, Channel, &'static str);
 
 /// The listed parts that have the same item kind, channel and reasoning kind.
 #[derive(Debug)]
@@ -51,11 +51,11 @@ impl Assembler {
             .iter_mut()
             .map(|entry| whole(entry.text.take()).unwrap_or_default().into_owned())
             .collect();
-        let mut groups: Vec<(Sort, Group)> = Vec::new();
+        let mut groups: Vec<(GroupKey, Group)> = Vec::new();
         let mut group_of = Vec::with_capacity(entries.len());
         for (number, entry) in entries.iter().enumerate() {
-            let sort = (entry.at.kind, entry.at.channel, entry.at.reasoning_kind);
-            let position = groups.iter().position(|(known, _)| *known == sort);
+            let group_key = (entry.at.kind, entry.at.channel, entry.at.reasoning_kind);
+            let position = groups.iter().position(|(known, _)| *known == group_key);
             let position = position.unwrap_or(groups.len());
             if position == groups.len() {
                 let group = Group {
@@ -63,7 +63,7 @@ impl Assembler {
                     list: None,
                     next_entry: 0,
                 };
-                groups.push((sort, group));
+                groups.push((group_key, group));
             }
             if let Some((_, group)) = groups.get_mut(position) {
                 group.entries.push(number);

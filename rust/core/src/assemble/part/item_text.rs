@@ -219,12 +219,12 @@ pub fn open_part(
     if let Some(item) = item_index.get_mut(item) {
         part.item_id = item.emitted_id().cloned();
         spot.one = item.parts.len();
-        let sort_of = |one: &ItemPart| {
+        let content_kind_of = |one: &ItemPart| {
             let part = textual.parts.get(one.position)?;
             Some((part.channel, part.kind))
         };
         let one = ItemPart::new(position, make.sub, held);
-        item.add(one, (make.channel, make.kind), sort_of);
+        item.add(one, (make.channel, make.kind), content_kind_of);
     }
     textual.parts.reserve_exact(usize::from(position == 0));
     textual.parts.push(part);

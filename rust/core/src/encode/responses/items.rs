@@ -37,12 +37,12 @@ impl Status {
 /// id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum SourceItemKey {
-    Index(i64, usize, Sort),
-    Id(String, Sort),
+    Index(i64, usize, SourceItemKind),
+    Id(String, SourceItemKind),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Sort {
+pub(crate) enum SourceItemKind {
     Message,
     Reasoning,
 }

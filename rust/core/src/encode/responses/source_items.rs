@@ -10,8 +10,8 @@ use crate::encode::responses::body::Body;
 use crate::encode::responses::items::ItemContent;
 use crate::encode::responses::items::Items;
 use crate::encode::responses::items::PartEnd;
-use crate::encode::responses::items::Sort;
 use crate::encode::responses::items::SourceItemKey;
+use crate::encode::responses::items::SourceItemKind;
 use crate::encode::responses::items::Status;
 use std::mem;
 
@@ -56,18 +56,18 @@ impl Items {
         let PassedThrough { at, sub, index, .. } = context.passed;
         let id = context.passed.item_id.clone();
         let reasons = matches!(body, Body::Summary | Body::Reasoning);
-        let sort = if reasons {
-            Sort::Reasoning
+        let kind = if reasons {
+            SourceItemKind::Reasoning
         } else {
-            Sort::Message
+            SourceItemKind::Message
         };
         let key = match at {
             Some(at) => {
                 let before =
                     sent_item(&context.passed, body.kind()).map_or(0, |(before, _)| before);
-                SourceItemKey::Index(at, before, sort)
+                SourceItemKey::Index(at, before, kind)
             }
-            None => SourceItemKey::Id(id.clone().unwrap_or_default(), sort),
+            None => SourceItemKey::Id(id.clone().unwrap_or_default(), kind),
         };
         self.leave(context, Some(&key), true);
         context.passed.moved = false;

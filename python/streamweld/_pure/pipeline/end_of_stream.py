@@ -13,7 +13,7 @@ from streamweld._pure.pipeline.salvage import MARKER, MOST_JOINS, WHITE, joined_
 from streamweld._pure.sse.frame import ends_inside_character
 
 if TYPE_CHECKING:
-    from streamweld._pure.assemble import Rest
+    from streamweld._pure.assemble import UnfinishedInput
     from streamweld._pure.model.output import Output
     from streamweld._pure.pipeline.array_body import ArrayBody
     from streamweld._pure.pipeline.payload_pipeline import PayloadPipeline
@@ -31,7 +31,7 @@ class Ending:
         self._stage = stage
         self._out = out
 
-    def of_events(self, pending: Pending) -> Rest:
+    def of_events(self, pending: Pending) -> UnfinishedInput:
         """Parse an unfinished event if its payload is complete. Return the kind of unfinished input that is left."""
         cut = pending.open and not pending.data and not pending.stray
         is_joined = pending.is_joined
@@ -43,7 +43,7 @@ class Ending:
             return "nothing"
         return "mid_utf8" if pending.mid_utf8 else "mid_event"
 
-    def of_array(self, body: ArrayBody) -> Rest:
+    def of_array(self, body: ArrayBody) -> UnfinishedInput:
         """Return the kind of unfinished input at the end of an array body. Data after the array is reported."""
         if body.spilled is not None:
             self._stage.set_position(body.spilled, self._stage.ordinal)

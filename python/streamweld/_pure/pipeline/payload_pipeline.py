@@ -40,7 +40,7 @@ from streamweld._pure.pipeline.salvage import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamweld._pure.assemble import Assembler, Rest
+    from streamweld._pure.assemble import Assembler, UnfinishedInput
     from streamweld._pure.model.output import Output
     from streamweld._pure.pipeline.detect import Decoder
     from streamweld._pure.pipeline.salvage import Caps
@@ -575,7 +575,7 @@ class PayloadPipeline:
 
     # End of the input
 
-    def finish(self, rest: Rest, how: InputEnd) -> None:
+    def finish(self, rest: UnfinishedInput, how: InputEnd) -> None:
         """Handle the end of the input. `rest`: the kind of unfinished input."""
         if self.decoder is not None:
             undecided = self._undecided

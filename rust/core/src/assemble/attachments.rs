@@ -4,7 +4,7 @@
 //! contains the last one.
 
 use crate::assemble::Assembler;
-use crate::assemble::At;
+use crate::assemble::ChoiceContext;
 use crate::assemble::part::attachment::Attachment;
 use crate::assemble::part::attachment::Record;
 use crate::assemble::part::call_events;
@@ -43,7 +43,7 @@ impl Assembler {
         if self.is_over() {
             return Ok(());
         }
-        let At { choice, mut ctx } = self.at(out, choice)?;
+        let ChoiceContext { choice, mut ctx } = self.at(out, choice)?;
         let texts = [data, url, metadata];
         ctx.spend_bytes(texts.iter().flatten().map(|text| text.len()).sum())?;
         call_events::flush_unstarted(ctx.out, choice, None);
@@ -65,7 +65,7 @@ impl Assembler {
         if self.is_over() {
             return Ok(());
         }
-        let At { choice, mut ctx } = self.at(out, choice)?;
+        let ChoiceContext { choice, mut ctx } = self.at(out, choice)?;
         let texts = [url, title, document, metadata];
         ctx.spend_bytes(texts.iter().flatten().map(|text| text.len()).sum())?;
         let (part, index) = (ctx.next_part()?, choice.index);
@@ -90,7 +90,7 @@ impl Assembler {
         if self.is_over() {
             return Ok(());
         }
-        let At { choice, mut ctx } = self.at(out, choice)?;
+        let ChoiceContext { choice, mut ctx } = self.at(out, choice)?;
         ctx.check_id(call_id)?;
         ctx.spend_bytes(call_id.len() + output.len() + metadata.map_or(0, str::len))?;
         let index = choice.index;
@@ -135,7 +135,7 @@ impl Assembler {
         if self.is_over() {
             return Ok(());
         }
-        let At { choice, mut ctx } = self.at(out, choice)?;
+        let ChoiceContext { choice, mut ctx } = self.at(out, choice)?;
         ctx.spend_bytes(raw.len())?;
         let index = choice.index;
         let key = key.map(|key| (index, key.to_owned()));

@@ -3,7 +3,7 @@
 //! All listed parts of one kind are matched with the item's streamed parts together, by `resolve/listed_parts`.
 
 use crate::assemble::Assembler;
-use crate::assemble::At;
+use crate::assemble::ChoiceContext;
 use crate::assemble::choice::Choice;
 use crate::assemble::items::cleared;
 use crate::assemble::items::find;
@@ -70,7 +70,7 @@ impl Assembler {
             }
             group_of.push(position);
         }
-        let Some(At {
+        let Some(ChoiceContext {
             choice: all,
             mut ctx,
         }) = self.item_choice(out, choice)?
@@ -87,7 +87,7 @@ impl Assembler {
             let number = group.next_entry;
             group.next_entry += 1;
             if let Some(list) = &mut group.list {
-                let Some(At { choice, mut ctx }) = self.item_choice(out, choice)? else {
+                let Some(ChoiceContext { choice, mut ctx }) = self.item_choice(out, choice)? else {
                     continue;
                 };
                 list.apply_entry(&mut ctx, choice, number, entry, text, again)?;
@@ -95,7 +95,7 @@ impl Assembler {
                 self.restate_alone(out, entry, text)?;
             }
         }
-        let Some(At { choice, mut ctx }) = self.item_choice(out, choice)? else {
+        let Some(ChoiceContext { choice, mut ctx }) = self.item_choice(out, choice)? else {
             return Ok(());
         };
         groups
@@ -175,7 +175,10 @@ fn same_text(choice: &Choice, entry: &ListedPart<'_>, texts: &[&str]) -> Option<
     ];
     let length: usize = texts.iter().map(|text| text.len()).sum();
     here.into_iter().flatten().find(|item| {
-        let parts = || spots_like(choice, *item, entry).filter_map(|spot| choice.one(spot));
+        let parts = || {
+            spots_like(choice, *item, entry)
+                .filter_map(|part_position| choice.item_part(part_position))
+        };
         let streamed: usize = parts().map(|(_, part)| part.text.len()).sum();
         let several = texts.len() > 1 || parts().nth(1).is_some();
         several && length == streamed && length > 0 && parts().all(|(one, _)| !one.restated) && {

@@ -194,7 +194,7 @@ def give(choice: Choice, call: Call, piece: bytes, index: int | None, *, header:
         choice.track(sibling)
 
 
-class _Spill(NamedTuple):
+class _OverflowBytes(NamedTuple):
     """Bytes that belong to another call."""
 
     call: Call
@@ -204,7 +204,7 @@ class _Spill(NamedTuple):
 
 def _give_one(
     choice: Choice, call: Call, piece: bytes, index: int | None, *, header: bool, identified: bool
-) -> _Spill | None:
+) -> _OverflowBytes | None:
     shared = choice.shared
     shared_id = call.shared_id
     if shared_id is not None:
@@ -469,7 +469,9 @@ def push_object(choice: Choice, call: Call, incoming: Incoming) -> None:
     shared.count_arguments(before, call.merge.size)
 
 
-def _overflow(choice: Choice, call: Call, spill: bytes, index: int | None, *, identified: bool) -> _Spill | None:
+def _overflow(
+    choice: Choice, call: Call, spill: bytes, index: int | None, *, identified: bool
+) -> _OverflowBytes | None:
     """Handle an overflow (A8), that is, text after a complete value. Store the text with the call, or return the call
     that it belongs to.
     """
@@ -478,16 +480,16 @@ def _overflow(choice: Choice, call: Call, spill: bytes, index: int | None, *, id
         if index in call.announced_again or text.replay_has_header:
             # R1g, R1e: the call was announced again, so this text belongs to a second call.
             text.replay_has_header = False
-            return _Spill(_new_sibling(choice, call, index, keep_id=True), spill, is_sibling=True)
+            return _OverflowBytes(_new_sibling(choice, call, index, keep_id=True), spill, is_sibling=True)
         other = None if identified else choice.accepting(spill, other_than=call)
         if other is not None:
             note = guess(choice, other)
             if note is not None:
                 _report_guess(choice, other, note)
             choice.bind(other, index)
-            return _Spill(other, spill, is_sibling=False)
+            return _OverflowBytes(other, spill, is_sibling=False)
         if choice.shared.settings.switches.on_overflow == "split":
-            return _Spill(_new_sibling(choice, call, index, keep_id=False), spill, is_sibling=True)
+            return _OverflowBytes(_new_sibling(choice, call, index, keep_id=False), spill, is_sibling=True)
         choice.shared.out.diagnose("args_overflow", call.part)
     size = text.size
     text.overflow += spill

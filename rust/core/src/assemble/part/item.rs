@@ -73,7 +73,7 @@ impl ItemPart {
 
     /// Returns true if any event about the part had this sub-index: its opening event, a delta, or an event with its
     /// complete text.
-    pub fn is_called(&self, sub: Option<i64>) -> bool {
+    pub fn has_sub_index(&self, sub: Option<i64>) -> bool {
         [self.sub, self.last_sub, self.value_sub].contains(&sub) || self.labels.has(sub)
     }
 }
@@ -100,7 +100,7 @@ impl SubIndexTable {
 
     /// Updates the table after a part received a delta with a new sub-index. `before`: the sub-index of the delta
     /// before it.
-    pub fn moved(
+    pub fn replace_sub_index(
         &mut self,
         part: usize,
         content_kind: ContentKind,
@@ -114,11 +114,11 @@ impl SubIndexTable {
         {
             parts.remove(&part);
         }
-        self.call(part, content_kind, one.last_sub);
+        self.add_sub_index(part, content_kind, one.last_sub);
     }
 
     /// Records that an event with this sub-index addressed the part.
-    pub fn call(&mut self, part: usize, content_kind: ContentKind, sub: Option<i64>) {
+    pub fn add_sub_index(&mut self, part: usize, content_kind: ContentKind, sub: Option<i64>) {
         self.by_sub
             .entry((content_kind, sub))
             .or_default()
@@ -126,10 +126,15 @@ impl SubIndexTable {
     }
 
     /// Returns the last part that an event with this sub-index addressed. `kind`: the reasoning kind; `None` means any.
-    pub fn named(&self, channel: Channel, kind: Option<&str>, sub: Option<i64>) -> Option<usize> {
+    pub fn last_with_sub_index(
+        &self,
+        channel: Channel,
+        kind: Option<&str>,
+        sub: Option<i64>,
+    ) -> Option<usize> {
         let named =
             |content_kind: ContentKind| self.by_sub.get(&(content_kind, sub))?.last().copied();
-        self.content_kinds(channel, kind).filter_map(named).max()
+        self.content_kinds(channel, kind).filter_map(last).max()
     }
 
     /// Returns the last part of the channel. `kind`: the reasoning kind; `None` means any.
@@ -247,7 +252,7 @@ impl Item {
                 sub_indexes.add(position, content_kind, known.sub);
                 let labels = known.labels.known();
                 for label in labels.chain([known.last_sub, known.value_sub]) {
-                    sub_indexes.call(position, content_kind, label);
+                    sub_indexes.add_sub_index(position, content_kind, label);
                 }
             }
             self.sub_indexes = Some(Box::new(sub_indexes));
@@ -271,7 +276,7 @@ impl Item {
 
 /// The position of a part: its item, and its position in that item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Spot {
+pub struct PartPosition {
     pub item: usize,
     pub one: usize,
 }

@@ -42,7 +42,7 @@ const LOST: &[u8] = b"{\"";
 
 /// The properties of a call other than its ids, name and arguments.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Traits<'a> {
+pub struct CallProperties<'a> {
     pub custom: bool,
     pub provider_executed: bool,
     pub metadata: Option<&'a str>,
@@ -73,7 +73,7 @@ pub fn begin_call(
     choice: &mut Choice,
     item: usize,
     address: &Address<'_>,
-    traits: Traits<'_>,
+    properties: CallProperties<'_>,
     hidden: bool,
 ) -> Result<usize, Fault> {
     let nameless = address.call_id.is_none() && !ctx.shared.ids_optional;
@@ -85,7 +85,7 @@ pub fn begin_call(
     } else if taken {
         ctx.out.mark_misread("id_taken");
     }
-    let slot = choice.create(ctx, traits.custom)?;
+    let slot = choice.create(ctx, properties.custom)?;
     let item_id = choice
         .item_index
         .get(item)
@@ -99,7 +99,7 @@ pub fn begin_call(
     }
     if let Some(call) = choice.get_mut(slot) {
         call.item_id = item_id;
-        call.provider_executed = traits.provider_executed;
+        call.provider_executed = properties.provider_executed;
     }
     choice.set_dropped(slot, hidden);
     if let Some(id) = id {
@@ -117,17 +117,17 @@ pub fn describe(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     slot: usize,
-    traits: Traits<'_>,
+    properties: CallProperties<'_>,
 ) -> ParseResult {
     let Some(call) = choice.get_mut(slot).filter(|call| call.outcome.is_none()) else {
         return Ok(());
     };
-    call.provider_executed |= traits.provider_executed;
-    if traits.custom && !call.custom && call.is_empty() {
+    call.provider_executed |= properties.provider_executed;
+    if properties.custom && !call.custom && call.is_empty() {
         call.custom = true;
         call.text = ArgumentText::new(true);
     }
-    if let Some(metadata) = traits.metadata {
+    if let Some(metadata) = properties.metadata {
         let more = call.metadata.get_or_insert_default().add(metadata);
         ctx.spend_growth(more)?;
     }
@@ -171,8 +171,9 @@ pub fn note_ids(
     address: &Address<'_>,
     other: Option<String>,
 ) -> ParseResult {
-    let first_part = choice.spots(item).next();
-    let first_part = first_part.and_then(|spot| choice.one(spot).map(|(_, part)| part.part));
+    let first_part = choice.part_positions(item).next();
+    let first_part = first_part
+        .and_then(|part_position| choice.item_part(part_position).map(|(_, part)| part.part));
     if let (Some(call), Some(call_id)) = (choice.call_of(item), address.call_id)
         && call.outcome.is_none()
         && call.id.is_none()

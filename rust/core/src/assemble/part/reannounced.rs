@@ -12,7 +12,7 @@
 use crate::assemble::choice::Choice;
 use crate::assemble::part::call::Call;
 use crate::assemble::part::call_events;
-use crate::assemble::part::item_call::Traits;
+use crate::assemble::part::item_call::CallProperties;
 use crate::assemble::part::item_call::begin_call;
 use crate::assemble::part::item_call::end_call;
 use crate::assemble::part::item_call::is_same_or_empty;
@@ -137,13 +137,13 @@ pub fn begin_reannounced(
     item: usize,
     first: usize,
     address: &Address<'_>,
-    traits: Traits<'_>,
+    properties: CallProperties<'_>,
 ) -> ParseResult {
     if let Some(item) = choice.item_index.get_mut(item) {
         item.first = Some(first);
         item.announced = true;
     }
-    begin_call(ctx, choice, item, address, traits, true)?;
+    begin_call(ctx, choice, item, address, properties, true)?;
     Ok(())
 }
 

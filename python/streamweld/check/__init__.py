@@ -198,7 +198,7 @@ class Checker:
         self._report.record("framing.fields_on_one_line")
         joined = split_joined_line(line, at)
         self._text(joined.document.decode(), event, identifier, joins)
-        rest = line[joined.rest :].strip(WHITE).decode()
+        rest = line[joined.remainder :].strip(WHITE).decode()
         if rest:
             event = event if joined.event is None else joined.event.decode()
             self._text(rest, event, identifier, joins + 1)

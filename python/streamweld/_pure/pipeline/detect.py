@@ -55,7 +55,7 @@ class Decoder(Protocol):
         ...
 
     @staticmethod
-    def is_line(value: object) -> bool:
+    def may_be_json_line(value: object) -> bool:
         """Return True if a document that looks like a complete response could also be the last chunk of JSON Lines."""
         ...
 

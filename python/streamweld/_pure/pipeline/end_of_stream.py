@@ -95,8 +95,8 @@ class Ending:
             if at is not None:
                 if joins == MOST_JOINS:
                     return len(text)  # the pipeline raises the fault
-                rest = text[split_joined_line(text, at).rest :].strip(WHITE)
-                is_whole = rest and self._usable(rest, joins + 1) == len(rest)
+                remainder = text[split_joined_line(text, at).remainder :].strip(WHITE)
+                is_whole = remainder and self._usable(remainder, joins + 1) == len(remainder)
                 return len(text) if is_whole else at
             # The fault for a document that is nested too deeply is the same whether or not the document is complete.
             if fault.reason == "too_deep":
@@ -107,7 +107,7 @@ class Ending:
             found = salvage(text, stage.caps, stage.has_usable_data, finished=False)
             if found.kind == "none":
                 return 0
-            if found.rest is not None:
-                rest = text[found.rest :].strip(WHITE)
-                return len(text) if self._usable(rest, joins) == len(rest) else found.rest
+            if found.remainder is not None:
+                remainder = text[found.remainder :].strip(WHITE)
+                return len(text) if self._usable(remainder, joins) == len(remainder) else found.remainder
         return len(text)

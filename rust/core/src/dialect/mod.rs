@@ -240,8 +240,8 @@ impl Read<'_> {
         self.evaluate(chat::is_body, |shapes| shapes.is_body)
     }
 
-    pub(crate) fn is_line(&self) -> bool {
-        self.evaluate(chat::is_line, |shapes| shapes.is_line)
+    pub(crate) fn may_be_json_line(&self) -> bool {
+        self.evaluate(chat::may_be_json_line, |shapes| shapes.may_be_json_line)
     }
 
     pub(crate) fn is_error_body(&self) -> bool {

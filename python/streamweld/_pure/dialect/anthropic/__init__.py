@@ -88,7 +88,7 @@ class AnthropicDecoder:
         return value.get("error") is not None
 
     @staticmethod
-    def is_line(value: object) -> bool:  # noqa: ARG004
+    def may_be_json_line(value: object) -> bool:  # noqa: ARG004
         """Return False, because a body contains one complete message, so no further document can follow."""
         return False
 

@@ -105,7 +105,7 @@ class ResponsesDecoder:
         return value.get("error") is not None or ResponsesDecoder.is_error_body(value)
 
     @staticmethod
-    def is_line(value: object) -> bool:  # noqa: ARG004
+    def may_be_json_line(value: object) -> bool:  # noqa: ARG004
         """Return False, because a body contains one complete response, so no further document can follow."""
         return False
 

@@ -25,7 +25,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
                 || object.present("error").is_some()
         })
     },
-    is_line: |_| false,
+    may_be_json_line: |_| false,
     is_error_body: |document| {
         object(document).is_some_and(|object| {
             reports_error(object) || is_bare(&object.members, &object.names())

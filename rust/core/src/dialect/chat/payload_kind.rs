@@ -62,12 +62,12 @@ pub(crate) fn is_body(document: &Document<'_>) -> bool {
         Walk::Read(choice, _) => choice.message.is_some() && is_none(choice.delta.as_ref()),
         Walk::Other(_) => false,
     });
-    whole || is_line(document)
+    whole || may_be_json_line(document)
 }
 
 /// Returns true if the document, which looks like a complete legacy completion, could also be the last chunk of a JSON
 /// Lines stream.
-pub(crate) fn is_line(document: &Document<'_>) -> bool {
+pub(crate) fn may_be_json_line(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;
     };

@@ -42,7 +42,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
     },
     // A complete body looks like the last chunk of a JSON Lines stream. Early models end every chunk with a finish
     // reason.
-    is_line: |document| {
+    may_be_json_line: |document| {
         object(document)
             .is_some_and(|object| object.present("error").is_none() && !reports_error(object))
     },

@@ -137,7 +137,7 @@ impl Responses {
                 return Ok(());
             }
         }
-        let step = kind.filter(|kind| kind.is_step());
+        let step = kind.filter(|kind| kind.is_part_of_response());
         if step.is_none() && is_whole(event) {
             return self.body(wire, event, payload);
         }

@@ -124,7 +124,7 @@ impl Kind {
     }
 
     /// Returns true if the event is neither a keepalive nor an error, so that it is part of a response.
-    pub(crate) fn is_step(self) -> bool {
+    pub(crate) fn is_part_of_response(self) -> bool {
         !matches!(self, Kind::KeepAlive | Kind::Error)
     }
 }

@@ -53,7 +53,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
         Document::Object(object) => !is_typed(object) && reports_error(object),
         Document::Other(_) => false,
     },
-    is_line: |_| false,
+    may_be_json_line: |_| false,
     is_error_body: |document| match document {
         Document::Object(object) => {
             reports_error(object) || is_bare(&object.members, &object.names())

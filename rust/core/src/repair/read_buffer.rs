@@ -35,7 +35,7 @@ impl<'i, 'o> Read<'i, 'o> {
 
     /// Returns the bytes that have not been consumed yet.
     #[inline]
-    pub(crate) fn rest(&self) -> &'i [u8] {
+    pub(crate) fn unread(&self) -> &'i [u8] {
         self.input.get(self.at..).unwrap_or_default()
     }
 

@@ -98,7 +98,7 @@ impl Encoder for Gemini {
                 choice,
                 ..
             } => {
-                self.rest(context, (part, choice), text, PartKind::Answer);
+                self.write_remaining_text(context, (part, choice), text, PartKind::Answer);
                 if let Some(own) = own_signature(context, event.metadata()) {
                     let to = self.begin(context);
                     to.raw("{\"text\":\"\",\"thoughtSignature\":").string(&own);
@@ -117,7 +117,7 @@ impl Encoder for Gemini {
             }
             Event::RefusalDone(Delta {
                 part, text, choice, ..
-            }) => self.rest(context, (part, choice), text, PartKind::Refusal),
+            }) => self.write_remaining_text(context, (part, choice), text, PartKind::Refusal),
             Event::ReasoningDone {
                 part,
                 text,
@@ -127,7 +127,7 @@ impl Encoder for Gemini {
                 choice,
                 ..
             } => {
-                self.rest(context, (part, choice), text, PartKind::Thought);
+                self.write_remaining_text(context, (part, choice), text, PartKind::Thought);
                 let own = if context.passed.own || context.carries() {
                     sent.filter(|text| !text.is_empty()).map(str::to_owned)
                 } else {
@@ -251,7 +251,7 @@ impl Gemini {
 
     /// Writes the part of a final text that was not streamed. Records a loss if the final text contradicts the streamed
     /// text.
-    fn rest(
+    fn write_remaining_text(
         &mut self,
         context: &mut EncodeContext,
         (part, choice): (u32, i32),

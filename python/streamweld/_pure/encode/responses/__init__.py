@@ -439,7 +439,7 @@ class Responses:
                 self._end_part(bare, event.part)
             return  # a part without text is not written
         item = self._text_item(event)
-        rest = item.written_text.rest(event.text)
+        rest = item.written_text.remaining(event.text)
         if rest:
             item.delta(rest)
         item.whole = event.text
@@ -548,7 +548,7 @@ class Responses:
         text = final_text(written, call)
         if call.part in self._context.passed.closed and not written:
             text = call.arguments  # clients already received the done event with empty arguments
-        rest = item.written_text.rest(text)
+        rest = item.written_text.remaining(text)
         if rest is None and whole and not call.custom and same_value(written, text):
             self._context.losses.note("arguments_spelling")
         else:

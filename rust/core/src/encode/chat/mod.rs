@@ -169,7 +169,7 @@ impl Encoder for Chat {
                     written_text
                 };
                 let length = i64::try_from(written.chars().count()).unwrap_or(i64::MAX);
-                self.rest(context, &Written::of("content"), (part, choice), text);
+                self.write_remaining_text(context, &Written::of("content"), (part, choice), text);
                 if let Some(annotations) = annotations {
                     self.cite(context, choice, annotations, length);
                 }
@@ -185,7 +185,7 @@ impl Encoder for Chat {
                 ..
             } => {
                 let written = self.choice(choice).reasoning.next();
-                self.rest(context, &written, (part, choice), text);
+                self.write_remaining_text(context, &written, (part, choice), text);
                 match signature.filter(|_| context.carries()) {
                     Some(carrier) => self.carry(context, choice, carrier),
                     None if self.choice(choice).reasoning.has_details => {}
@@ -193,7 +193,7 @@ impl Encoder for Chat {
                 }
             }
             Event::RefusalDone(Delta { part, text, .. }) => {
-                self.rest(context, &Written::of("refusal"), (part, choice), text);
+                self.write_remaining_text(context, &Written::of("refusal"), (part, choice), text);
             }
             Event::ToolCallStarted { .. } => {
                 let (calls, mut to) = self.calls(context, choice);
@@ -412,7 +412,7 @@ impl Chat {
 
     /// Writes the part of a final text that was not streamed. Records a loss if the final text contradicts the streamed
     /// text.
-    fn rest(
+    fn write_remaining_text(
         &mut self,
         context: &mut EncodeContext,
         written: &Written,

@@ -32,7 +32,7 @@ impl Blocks {
         let call_id = call_id.unwrap_or_default();
         let is_known = context.has_earlier_call(call_id)
             || self.ids.contains_key(call_id)
-            || self.later.contains_key(call_id)
+            || self.unwritten_calls.contains_key(call_id)
             || self.written.contains_key(call_id);
         let held = context.options.hold_arguments
             || custom
@@ -116,7 +116,8 @@ impl Blocks {
                 .push((call.call_id.clone().into_owned(), part));
             self.blocks.slot(part).call = Some(Box::new(call.keep()));
         } else if self.waits(part) {
-            self.later.insert(call.call_id.clone().into_owned(), part);
+            self.unwritten_calls
+                .insert(call.call_id.clone().into_owned(), part);
             self.blocks.slot(part).call = Some(Box::new(call.keep()));
             self.enqueue(part);
         } else {
@@ -182,7 +183,7 @@ impl Blocks {
     ) {
         self.give_way(to);
         self.take_turn(part);
-        self.later.remove(call.call_id.as_ref());
+        self.unwritten_calls.remove(call.call_id.as_ref());
         to.form.whole_call(to.context, call);
         self.write_down(to, part, call);
     }

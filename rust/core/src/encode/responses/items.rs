@@ -497,7 +497,7 @@ impl Items {
             }
             record.open.remove(&number);
         }
-        self.rest(item);
+        self.mark_idle(item);
         if !(is_retracted || context.passed.closed.contains(&number)) {
             let to = self.of(context, (kind, ".done"), position);
             to.raw(",\"").raw(member).raw("\":\"");

@@ -19,7 +19,7 @@ use crate::encode::common::same_json::is_same;
 use crate::encode::responses::body::Body;
 use crate::encode::responses::items::Items;
 use crate::encode::responses::resource::Outcome;
-use crate::encode::responses::resource::Sent;
+use crate::encode::responses::resource::SourceResponse;
 use crate::encode::responses::resource::resource;
 use crate::encode::responses::source_items::as_added;
 use crate::model::event::Delta;
@@ -40,7 +40,7 @@ pub(crate) struct Responses {
     /// Id of the response, once the stream has been opened.
     id: Option<String>,
     /// The response object as a source in this dialect sent it.
-    sent: Option<Sent>,
+    sent: Option<SourceResponse>,
     items: Items,
     /// Position of each part's written content or call in `items.parts`, by part number.
     part_indexes: Map<u32, usize>,
@@ -106,7 +106,7 @@ impl Encoder for Responses {
                 annotations,
                 ..
             } => {
-                let position = self.rest(context, part, text, Body::text);
+                let position = self.write_remaining_text(context, part, text, Body::text);
                 let filled = position.filter(|_| !text.is_empty());
                 self.cite(context, filled, annotations, text);
                 if let Some(position) = filled.filter(|_| !context.cut) {
@@ -116,7 +116,7 @@ impl Encoder for Responses {
                 self.done(context, position);
             }
             Event::RefusalDone(Delta { part, text, .. }) => {
-                let position = self.rest(context, part, text, || Body::Refusal);
+                let position = self.write_remaining_text(context, part, text, || Body::Refusal);
                 self.done(context, position);
             }
             Event::ReasoningDone {
@@ -141,7 +141,7 @@ impl Encoder for Responses {
                 if let (Some(item), Some(content), true) = (item, sealed, kept) {
                     self.items.encrypt(item, content);
                 }
-                let position = self.rest(context, part, text, || body);
+                let position = self.write_remaining_text(context, part, text, || body);
                 let sealed = sealed.filter(|_| !kept);
                 context.sealed(kind, text, signature, sealed);
                 self.done(context, position);
@@ -281,7 +281,7 @@ impl Responses {
     /// Stores the response object of the current event, if it has one, to keep its members unchanged.
     fn take(&mut self, context: &EncodeContext) {
         if context.passed.own
-            && let Some(sent) = Sent::of(&context.passed.payload)
+            && let Some(sent) = SourceResponse::of(&context.passed.payload)
         {
             self.sent = Some(sent);
         }
@@ -424,7 +424,7 @@ impl Responses {
     /// Writes the part of a final text that was not streamed, and returns the part's position. If the final text
     /// contradicts the streamed text, the item's closing events contain the final text. Returns `None` for a part
     /// without text.
-    fn rest(
+    fn write_remaining_text(
         &mut self,
         context: &mut EncodeContext,
         part: u32,

@@ -124,7 +124,7 @@ impl Items {
         if let Some(item) = self.all.get_mut(item) {
             item.open.remove(&number);
         }
-        self.rest(item);
+        self.mark_idle(item);
     }
 
     fn hold(&mut self, key: SourceItemKey, item: usize) {
@@ -138,7 +138,7 @@ impl Items {
     }
 
     /// Records that the item may end, if all its parts have ended. It ends when another item or event follows.
-    pub(crate) fn rest(&mut self, item: usize) {
+    pub(crate) fn mark_idle(&mut self, item: usize) {
         let item = self.all.get(item).filter(|item| item.open.is_empty());
         if let Some(turn) = item.and_then(|item| item.turn) {
             self.idle.insert(turn);

@@ -143,18 +143,18 @@ impl Reading {
         }
     }
 
-    pub fn rest<'t>(&self, text: &'t str) -> &'t str {
+    pub fn remaining<'t>(&self, text: &'t str) -> &'t str {
         text.get(self.at..).unwrap_or_default()
     }
 
     /// Returns the next character, without consuming it.
     pub fn peek(&self, text: &str) -> Parse<char> {
-        self.rest(text).chars().next().ok_or(Stop::Cut)
+        self.remaining(text).chars().next().ok_or(Stop::Cut)
     }
 
     pub fn skip_blank(&mut self, text: &str) {
-        let rest = self.rest(text);
-        self.at += rest.len() - rest.trim_start_matches(is_blank).len();
+        let remaining = self.remaining(text);
+        self.at += remaining.len() - remaining.trim_start_matches(is_blank).len();
     }
 
     /// Skips whitespace, and returns the next character without consuming it.
@@ -176,13 +176,13 @@ impl Reading {
 
     /// Reads the literal if it comes next. Returns true if it does.
     pub fn take(&mut self, text: &str, literal: &str) -> Parse<bool> {
-        let rest = self.rest(text);
-        if rest.starts_with(literal) {
+        let remaining = self.remaining(text);
+        if remaining.starts_with(literal) {
             self.at += literal.len();
             self.has_matched |= !literal.is_empty();
             return Ok(true);
         }
-        if literal.starts_with(rest) {
+        if literal.starts_with(remaining) {
             return Err(Stop::Cut);
         }
         Ok(false)
@@ -217,11 +217,11 @@ impl Reading {
     /// Reads a run of 1 to `MAX_NAME` characters for which `such` returns true. A run at the end of the text may
     /// continue.
     pub fn run<'t>(&mut self, text: &'t str, such: impl Fn(char) -> bool) -> Parse<&'t str> {
-        let rest = self.rest(text);
-        let tail = rest.get(self.scan.length..).unwrap_or_default();
+        let remaining = self.remaining(text);
+        let tail = remaining.get(self.scan.length..).unwrap_or_default();
         let found = tail.find(|character| !such(character));
         let end = self.scan.length + found.unwrap_or(tail.len());
-        let run = rest.get(..end).unwrap_or_default();
+        let run = remaining.get(..end).unwrap_or_default();
         if end > MAX_NAME && run.chars().count() > MAX_NAME {
             return Err(Stop::Broken);
         }
@@ -244,18 +244,18 @@ impl Reading {
 
     /// Returns the text before the literal. Consumes the text and the literal.
     pub fn until<'t>(&mut self, text: &'t str, literal: &str) -> Parse<&'t str> {
-        let rest = self.rest(text);
+        let remaining = self.remaining(text);
         let from = self.scan.length;
-        let tail = rest.as_bytes().get(from..).unwrap_or_default();
+        let tail = remaining.as_bytes().get(from..).unwrap_or_default();
         let Some(end) = memchr::memmem::find(tail, literal.as_bytes()) else {
-            self.scan.length = from.max((rest.len() + 1).saturating_sub(literal.len()));
+            self.scan.length = from.max((remaining.len() + 1).saturating_sub(literal.len()));
             return Err(Stop::Cut);
         };
         let end = from + end;
         self.scan = Scan::default();
         self.at += end + literal.len();
         self.has_matched = true;
-        rest.get(..end).ok_or(Stop::Broken)
+        remaining.get(..end).ok_or(Stop::Broken)
     }
 
     /// Checks what follows the opening bracket at the current position, which must be `first`.
@@ -263,10 +263,10 @@ impl Reading {
     /// If `first` is a parenthesis, a name may precede it. Any other bracketed text is not a call, so it is not read to
     /// its end.
     pub fn opens(&mut self, text: &str, first: u8) -> Parse<()> {
-        let rest = self.rest(text).as_bytes();
+        let remaining = self.remaining(text).as_bytes();
         let scan = &mut self.scan;
         while scan.opening != Opening::Checked {
-            let byte = *rest.get(scan.length).ok_or(Stop::Cut)?;
+            let byte = *remaining.get(scan.length).ok_or(Stop::Cut)?;
             let is_blank = is_blank(byte.into());
             scan.opening = match scan.opening {
                 Opening::Bracket => {
@@ -292,10 +292,10 @@ impl Reading {
 
     /// Reads a value that begins with a bracket, up to the position at which all brackets outside strings are closed.
     pub fn balanced<'t>(&mut self, text: &'t str, syntax: Syntax) -> Parse<&'t str> {
-        let rest = self.rest(text);
+        let remaining = self.remaining(text);
         let mut scan = self.scan;
         let from = scan.length;
-        for byte in rest.as_bytes().get(from..).unwrap_or_default() {
+        for byte in remaining.as_bytes().get(from..).unwrap_or_default() {
             scan.length += 1;
             match (scan.quote, *byte) {
                 (Some(_), _) if scan.escaped => scan.escaped = false,
@@ -316,7 +316,7 @@ impl Reading {
                 self.scan = Scan::default();
                 self.at += scan.length;
                 self.has_matched = true;
-                return rest.get(..scan.length).ok_or(Stop::Broken);
+                return remaining.get(..scan.length).ok_or(Stop::Broken);
             }
         }
         self.scan = scan;
@@ -385,7 +385,7 @@ fn in_callee(byte: u8) -> bool {
 
 /// Returns true if no object in the JSON text has duplicate keys.
 pub(crate) fn has_unique_keys(json: &str) -> bool {
-    unique(&mut Scanner::again(json)) == Some(true)
+    unique(&mut Scanner::of_validated(json)) == Some(true)
 }
 
 /// Returns true if no object at the cursor has duplicate keys. Recursion is limited, because the depth was already

@@ -254,8 +254,8 @@ impl Scanner {
 
     /// Returns the next offset at which a marker may begin.
     fn next_offset(&self, settings: &Settings) -> Option<usize> {
-        let rest = self.text.as_bytes().get(self.searched..)?;
-        let found = settings.next_start(rest, self.is_fresh(settings));
+        let remaining = self.text.as_bytes().get(self.searched..)?;
+        let found = settings.next_start(remaining, self.is_fresh(settings));
         found.map(|at| self.searched + at)
     }
 
@@ -270,11 +270,11 @@ impl Scanner {
         again: Option<usize>,
         over: bool,
     ) -> At {
-        let rest = self.text.get(position..).unwrap_or_default();
-        let text = At::Text(rest.chars().next().map_or(1, char::len_utf8));
+        let remaining = self.text.get(position..).unwrap_or_default();
+        let text = At::Text(remaining.chars().next().map_or(1, char::len_utf8));
         let is_fresh = self.is_fresh(settings);
         if !is_fresh && again.is_none() {
-            match settings.tree.read(rest.bytes()) {
+            match settings.tree.read(remaining.bytes()) {
                 Beginning::Other => return text,
                 Beginning::Prefix(kinds) => {
                     return match self.may_wait(position, kinds, settings) {
@@ -291,9 +291,10 @@ impl Scanner {
         let whole = markers
             .clone()
             .filter(is_looked_for)
-            .find(|marker| rest.starts_with(marker.text.as_str()));
-        let waits =
-            |marker: &Marker| marker.text.len() > rest.len() && marker.text.starts_with(rest);
+            .find(|marker| remaining.starts_with(marker.text.as_str()));
+        let waits = |marker: &Marker| {
+            marker.text.len() > remaining.len() && marker.text.starts_with(remaining)
+        };
         let is_prefix = markers.clone().filter(is_looked_for).any(waits);
         if whole.is_none() && !is_prefix {
             return text;
@@ -301,9 +302,10 @@ impl Scanner {
         let Some(marker_position) = self.marker_position(position, settings) else {
             return text;
         };
-        let rest = self.text.get(position..).unwrap_or_default();
-        let waits =
-            |marker: &Marker| marker.text.len() > rest.len() && marker.text.starts_with(rest);
+        let remaining = self.text.get(position..).unwrap_or_default();
+        let waits = |marker: &Marker| {
+            marker.text.len() > remaining.len() && marker.text.starts_with(remaining)
+        };
         let is_empty = self.layout.is_empty;
         let may = |at: &usize| {
             let tier = settings.families.get(*at).map(|family| family.tier);
@@ -379,9 +381,9 @@ impl Scanner {
     fn follow(&mut self, context: &Context<'_>, over: bool) -> Option<usize> {
         let settings = context.settings;
         loop {
-            let rest = self.text.get(self.searched..).unwrap_or_default();
-            let text = rest.trim_start_matches(is_blank);
-            let position = self.searched + rest.len() - text.len();
+            let remaining = self.text.get(self.searched..).unwrap_or_default();
+            let text = remaining.trim_start_matches(is_blank);
+            let position = self.searched + remaining.len() - text.len();
             self.searched = position;
             let begins = |word: &str| word.len() > text.len() && word.starts_with(text);
             let closer = self.pending.last().and_then(|block| block.closer.clone());
@@ -488,7 +490,7 @@ impl Scanner {
                     // In a family without a marker, the bracket itself opens the block. It counts only if its contents
                     // begin like a call.
                     let is_bare = family.tier == Tier::Markerless;
-                    let is_value = reading.rest(&self.text).starts_with(['{', '[']);
+                    let is_value = reading.remaining(&self.text).starts_with(['{', '[']);
                     *has_matched |= reading.has_matched || (is_value && !is_bare);
                     false
                 }

@@ -204,7 +204,7 @@ class ItemReader:
         is_empty = item.get(member) in ((None, "", []) if opens or member == "output" else (None,))
         if raw is not None and not is_empty and self._is_new("result", identity, compact(raw)):
             failed = item.get("status") == "failed"
-            metadata = as_object(reader.rest(item, path, _RESULT_FIELDS | {member}))
+            metadata = as_object(reader.extra_fields(item, path, _RESULT_FIELDS | {member}))
             self._assembler.result(0, identity, raw, failed, metadata)
         return True
 
@@ -273,7 +273,7 @@ def _members(item: Mapping[str, Any], path: Path, reader: Reader) -> Raw:
 
     Omit the statuses `in_progress` and `completed`, which the events already report.
     """
-    members = reader.rest(item, path, ITEM_FIELDS)
+    members = reader.extra_fields(item, path, ITEM_FIELDS)
     if item.get("status") in ("in_progress", "completed"):
         members.pop("status", None)
     return members

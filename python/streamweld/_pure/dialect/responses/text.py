@@ -123,7 +123,7 @@ class TextReader:
         address = self._with_position(sent, reader, text_kind, "close" if closes else "open")
         text = reader.text(part, ("part",), member)
         self._note(text_kind, text)
-        members = reader.rest(part, ("part",), PART_FIELDS)
+        members = reader.extra_fields(part, ("part",), PART_FIELDS)
         if closes:
             self._annotations(part, ("part",), reader, address, text_kind)
             self._assembler.part_closed(
@@ -191,7 +191,7 @@ class TextReader:
             if text:
                 at = replace(address, sub=position)
                 self._content_indexes(text_kind).of(at, text_kind.channel, "open")
-                members_sent = as_object({**members, **_rest(part, here, reader)})
+                members_sent = as_object({**members, **_extra_fields(part, here, reader)})
                 self._carried = True
                 self._assembler.part_opened(
                     0, text_kind.item, at, text_kind.channel, text_kind.reasoning, text, members_sent
@@ -214,7 +214,7 @@ class TextReader:
             annotations = None
             if not isinstance(part, str) and not self._is_closed(at):
                 annotations = self._new_annotations(part, here, reader, at)
-            rest = _rest(part, here, reader)
+            rest = _extra_fields(part, here, reader)
             if text_kind.item == "message" and not announced:
                 rest, members = {**members, **rest}, {}
             self._close(at)
@@ -338,5 +338,5 @@ def _text(part: _Part, path: Path, text_kind: TextKind, reader: Reader) -> str |
     return reader.text(part, path, "refusal" if text_kind.channel == "refusal" else "text")
 
 
-def _rest(part: _Part, path: Path, reader: Reader) -> Raw:
-    return {} if isinstance(part, str) else reader.rest(part, path, PART_FIELDS)
+def _extra_fields(part: _Part, path: Path, reader: Reader) -> Raw:
+    return {} if isinstance(part, str) else reader.extra_fields(part, path, PART_FIELDS)

@@ -26,7 +26,7 @@ use crate::dialect::anthropic::fields::CALL_TEXTS;
 use crate::dialect::anthropic::fields::FACTS;
 use crate::dialect::anthropic::fields::call_text;
 use crate::dialect::anthropic::fields::check;
-use crate::dialect::anthropic::fields::rest;
+use crate::dialect::anthropic::fields::extra_fields;
 use crate::dialect::anthropic::fields::type_of;
 use crate::dialect::anthropic::fields::unknown_members;
 use crate::dialect::anthropic::unknown_block::UnknownBlock;
@@ -470,7 +470,7 @@ impl Blocks {
         block: &Block<'_, '_>,
         modelled: &[&str],
     ) -> ParseResult {
-        let extra = rest(&block.object.members, modelled);
+        let extra = extra_fields(&block.object.members, modelled);
         match &mut self.kept {
             Some(kept) => {
                 kept.update(&extra.members);

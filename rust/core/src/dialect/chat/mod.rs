@@ -274,7 +274,7 @@ impl Chat {
             upstream_error = upstream_error
                 .or_else(|| UpstreamErrorFields::of_chunk(&inner.chunk, inner.raw, event));
             around = chunk
-                .rest
+                .other_members
                 .iter()
                 .filter(|member| !member.key.is("data"))
                 .copied()

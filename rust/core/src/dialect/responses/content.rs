@@ -5,7 +5,7 @@
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::ParseResult;
 use crate::dialect::responses::read::Reader;
-use crate::dialect::responses::read::rest;
+use crate::dialect::responses::read::extra_fields;
 use crate::dialect::responses::spec_tables::FACTS;
 use crate::dialect::responses::spec_tables::TextKind;
 use crate::json::Kind;
@@ -43,9 +43,9 @@ impl<'a> ContentPart<'_, 'a> {
     }
 
     /// Returns the part's unknown members.
-    pub(crate) fn rest(&self) -> ExtraFields<'a> {
+    pub(crate) fn extra_fields(&self) -> ExtraFields<'a> {
         let part = self.part.as_ref();
-        part.map(|part| rest(part, &FACTS.part_fields))
+        part.map(|part| extra_fields(part, &FACTS.part_fields))
             .unwrap_or_default()
     }
 }

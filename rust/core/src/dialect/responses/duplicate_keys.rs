@@ -107,7 +107,7 @@ pub(crate) fn report_duplicates(
     let names = kind_of_value.names();
     for member in members {
         if let Some(inner) = kind_of_value.leads(member.raw.kind, member.key) {
-            descend(out, &mut Scanner::again(member.raw.text), inner)?;
+            descend(out, &mut Scanner::of_validated(member.raw.text), inner)?;
         }
         note(out, &mut seen_bits, names, member.key)?;
     }

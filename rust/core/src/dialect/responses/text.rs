@@ -11,7 +11,7 @@ use crate::dialect::responses::content_index::ContentIndexes;
 use crate::dialect::responses::content_index::Purpose;
 use crate::dialect::responses::read::ItemAddress;
 use crate::dialect::responses::read::Reader;
-use crate::dialect::responses::read::rest;
+use crate::dialect::responses::read::extra_fields;
 use crate::dialect::responses::spec_tables::FACTS;
 use crate::dialect::responses::spec_tables::TextEvent;
 use crate::dialect::responses::spec_tables::TextKind;
@@ -241,7 +241,7 @@ impl Texts {
         let here = Pointer::ROOT.member("part");
         let text = reader.text(&part, here, member);
         self.note(text_kind, text.as_ref());
-        let members = rest(&part, &FACTS.part_fields);
+        let members = extra_fields(&part, &FACTS.part_fields);
         let at = text_kind.at(item_address.address());
         if closes {
             self.annotations(&part, here, reader, &item_address, text_kind)?;
@@ -331,7 +331,7 @@ impl Texts {
                 return Ok(());
             };
             self.note(piece.text_kind, Some(&text));
-            let members_sent = enclosing.and(&piece.rest()).text();
+            let members_sent = enclosing.and(&piece.extra_fields()).text();
             self.waiting = false;
             let sent = ItemAddress {
                 sub: Some(piece.position),
@@ -378,7 +378,7 @@ impl Texts {
                 }
                 _ => None,
             };
-            let mut rest = piece.rest();
+            let mut rest = piece.extra_fields();
             if piece.text_kind.item == ItemKind::Message && !announced {
                 rest = std::mem::take(&mut enclosing).and(&rest);
             }

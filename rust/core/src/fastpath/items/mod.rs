@@ -91,7 +91,7 @@ impl ItemTemplates {
             let ends = [text.body.len()];
             let gone = template.more(wire, PieceRun::new(&text.body, 0, &ends), !found.escaped);
             if gone.count > 0 {
-                let (kind, choice) = template.lane();
+                let (kind, choice) = template.kind_and_choice();
                 wire.out.emit(&kind.event(Delta {
                     part: gone.part,
                     text: &text.body,

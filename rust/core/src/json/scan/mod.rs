@@ -96,7 +96,7 @@ impl<'a> Scanner<'a> {
     /// Creates a scanner over text that was already validated, or over a value in such text.
     ///
     /// Strings and containers are skipped faster, and integers in skipped containers are not measured.
-    pub(crate) fn again(text: &'a str) -> Scanner<'a> {
+    pub(crate) fn of_validated(text: &'a str) -> Scanner<'a> {
         Scanner {
             text,
             at: 0,

@@ -107,7 +107,7 @@ impl Grammar {
 }
 
 fn calls_in(raw: Raw<'_>, keys: &Keys) -> Option<Vec<Found>> {
-    let mut scanner = Scanner::again(raw.text);
+    let mut scanner = Scanner::of_validated(raw.text);
     scanner.enter_array().ok()?;
     let mut calls = Vec::new();
     while scanner.next_item().ok()? {
@@ -123,7 +123,7 @@ fn call(raw: Raw<'_>, keys: &Keys) -> Option<Found> {
     if raw.kind != Kind::Object || !has_unique_keys(raw.text) {
         return None;
     }
-    let mut scanner = Scanner::again(raw.text);
+    let mut scanner = Scanner::of_validated(raw.text);
     scanner.enter_object().ok()?;
     let (mut name, mut arguments) = (None, None);
     while let Some(key) = scanner.next_key().ok()? {
@@ -160,7 +160,7 @@ fn string(raw: Raw<'_>) -> Option<String> {
     if raw.kind != Kind::String {
         return None;
     }
-    let (text, lone) = Scanner::again(raw.text).text().ok()?.into_whole();
+    let (text, lone) = Scanner::of_validated(raw.text).text().ok()?.into_whole();
     (!lone).then(|| text.into_owned())
 }
 

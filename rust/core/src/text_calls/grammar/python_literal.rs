@@ -7,7 +7,7 @@ use crate::json::Scanner;
 use crate::json::write_string;
 use crate::text_calls::grammar::MAX_NESTING;
 use crate::text_calls::reading::Arguments;
-use crate::text_calls::reading::Found;
+use crate::text_calls::reading::ParsedCall;
 use crate::text_calls::reading::Value;
 use crate::text_calls::reading::is_blank;
 use std::collections::HashSet;
@@ -73,7 +73,7 @@ fn is_dotted(character: char) -> bool {
 }
 
 /// Reads one call. Returns `None` if it is malformed or has an argument without a keyword.
-pub(crate) fn call(cursor: &mut Cursor<'_>) -> Option<Found> {
+pub(crate) fn call(cursor: &mut Cursor<'_>) -> Option<ParsedCall> {
     cursor.skip_blank();
     let name = cursor.run(is_dotted);
     if !name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
@@ -86,7 +86,7 @@ pub(crate) fn call(cursor: &mut Cursor<'_>) -> Option<Found> {
     loop {
         cursor.skip_blank();
         if cursor.take(')') {
-            return Some(Found {
+            return Some(ParsedCall {
                 name: name.to_owned(),
                 arguments: Arguments::Parameters(members),
             });

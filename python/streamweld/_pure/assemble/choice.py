@@ -172,7 +172,7 @@ class Choice:
         self.calls.append(call)
         return call
 
-    def own(self, call: Call, identity: str | None) -> None:
+    def set_first_id(self, call: Call, identity: str | None) -> None:
         """Set the first id that the call received."""
         call.id = identity
         if identity is not None:

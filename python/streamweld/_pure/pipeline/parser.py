@@ -68,7 +68,7 @@ class Parser:
         if dialect != "auto":
             if dialect not in DECODERS:
                 raise UsageError(f"dialect {dialect!r} cannot be read")
-            self._stage.given(dialect)
+            self._stage.set_specified_dialect(dialect)
 
     @property
     def out(self) -> Output:

@@ -120,7 +120,7 @@ class PayloadPipeline:
         self.is_framed = False  # data arrived in a `data:` line
         self.is_array = False  # the body is one JSON array
 
-    def given(self, dialect: str) -> None:
+    def set_specified_dialect(self, dialect: str) -> None:
         """Set the dialect that the caller specified."""
         self.set_dialect(dialect)
         self._watch = DialectWatch(dialect)

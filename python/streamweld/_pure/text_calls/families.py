@@ -38,12 +38,10 @@ class Family:
         self.openers: list[str] = list(data["open"])
         self.unread: int = data.get("unread", 0)
         self.maybe_close: str = data.get("maybe_close", "")  # optional closing literal
-        self.allows_consecutive_blocks: bool = data.get(
-            "several", False
-        )  # another block of this markerless family may directly follow
-        self.following_markers: Markers | None = (
-            None  # markers that may follow a block; None: the markers of all families
-        )
+        # Another block of this markerless family may directly follow.
+        self.allows_consecutive_blocks: bool = data.get("several", False)
+        # Markers that may follow a block; None: the markers of all families.
+        self.following_markers: Markers | None = None
         self.data = data
 
 

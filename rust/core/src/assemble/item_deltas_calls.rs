@@ -15,7 +15,7 @@ use crate::assemble::part::item_call::note_ids;
 use crate::assemble::part::item_call::set_whole_arguments;
 use crate::assemble::part::item_end::end_item;
 use crate::assemble::part::item_shared_id::share_id;
-use crate::assemble::part::item_text::whole;
+use crate::assemble::part::item_text::complete_text;
 use crate::assemble::part::reannounced::begin_reannounced;
 use crate::assemble::part::reannounced::is_another;
 use crate::assemble::part::reannounced::is_close_under_another_id;
@@ -220,7 +220,7 @@ impl Assembler {
             return Ok(());
         };
         let (address, name) = (usable(&ctx, &call.address), named(call.name));
-        let arguments = whole(call.arguments.clone());
+        let arguments = complete_text(call.arguments.clone());
         let found = choice.item_index.closing(&choice.calls, &address, name);
         let announced = |choice: &Choice, item| {
             let item = choice.item_index.get(item);
@@ -285,7 +285,7 @@ impl Assembler {
             return Ok(());
         };
         let (address, name) = (usable(&ctx, &call.address), named(call.name));
-        let arguments = whole(call.arguments.clone()).unwrap_or_default();
+        let arguments = complete_text(call.arguments.clone()).unwrap_or_default();
         let mut list = restatement(choice);
         let found = list.call(choice, &address, name, &arguments);
         choice.item_index.restated = Some(list);

@@ -8,8 +8,8 @@ use crate::assemble::choice::Choice;
 use crate::assemble::items::cleared;
 use crate::assemble::items::find;
 use crate::assemble::part::item_list::TextList;
-use crate::assemble::part::item_list::spots_like;
-use crate::assemble::part::item_text::whole;
+use crate::assemble::part::item_list::part_positions_like;
+use crate::assemble::part::item_text::complete_text;
 use crate::assemble::resolve::by_address::known_item;
 use crate::assemble::resolve::item_index::Purpose;
 use crate::assemble::rule_context::ParseResult;
@@ -49,7 +49,11 @@ impl Assembler {
     ) -> ParseResult {
         let texts: Vec<String> = entries
             .iter_mut()
-            .map(|entry| whole(entry.text.take()).unwrap_or_default().into_owned())
+            .map(|entry| {
+                complete_text(entry.text.take())
+                    .unwrap_or_default()
+                    .into_owned()
+            })
             .collect();
         let mut groups: Vec<(GroupKey, Group)> = Vec::new();
         let mut group_of = Vec::with_capacity(entries.len());
@@ -176,7 +180,7 @@ fn same_text(choice: &Choice, entry: &ListedPart<'_>, texts: &[&str]) -> Option<
     let length: usize = texts.iter().map(|text| text.len()).sum();
     here.into_iter().flatten().find(|item| {
         let parts = || {
-            spots_like(choice, *item, entry)
+            part_positions_like(choice, *item, entry)
                 .filter_map(|part_position| choice.item_part(part_position))
         };
         let streamed: usize = parts().map(|(_, part)| part.text.len()).sum();

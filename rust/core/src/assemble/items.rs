@@ -19,6 +19,7 @@ use crate::assemble::part::item_text::PartKey;
 use crate::assemble::part::item_text::add_text;
 use crate::assemble::part::item_text::annotate;
 use crate::assemble::part::item_text::close_part;
+use crate::assemble::part::item_text::complete_text;
 use crate::assemble::part::item_text::differs;
 use crate::assemble::part::item_text::end_part;
 use crate::assemble::part::item_text::find_part;
@@ -29,7 +30,6 @@ use crate::assemble::part::item_text::put_metadata;
 use crate::assemble::part::item_text::repeat_part;
 use crate::assemble::part::item_text::report_late_part;
 use crate::assemble::part::item_text::set_whole_text;
-use crate::assemble::part::item_text::whole;
 use crate::assemble::resolve::by_address::diverged;
 use crate::assemble::resolve::by_address::end_shorter_repetition;
 use crate::assemble::resolve::by_address::fill;
@@ -218,7 +218,7 @@ impl Assembler {
         let Some(ChoiceContext { choice, mut ctx }) = self.item_choice(out, at.choice)? else {
             return Ok(());
         };
-        let Some(text) = whole(text) else {
+        let Some(text) = complete_text(text) else {
             return Ok(());
         };
         let at = cleared(&ctx, at);
@@ -313,7 +313,7 @@ impl Assembler {
             return Ok(());
         };
         let at = cleared(&ctx, at);
-        let text = whole(text);
+        let text = complete_text(text);
         let found = find(choice, &at, Purpose::Close);
         if found.is_none() && text.is_none() {
             return Ok(());
@@ -425,7 +425,7 @@ impl Assembler {
             return Ok(());
         };
         let at = cleared(&ctx, at);
-        let text = whole(text);
+        let text = complete_text(text);
         let mut list = restatement(choice);
         let (item, part_position) = list.part(choice, &at, text.as_deref().unwrap_or_default());
         choice.item_index.restated = Some(list);

@@ -25,7 +25,7 @@ pub(crate) trait Decoder: Debug + Send {
 
     /// Decodes a payload that matches a known template. Returns the length of the payload, or of the whole event if the
     /// input is lines. Returns 0 if the payload must be parsed.
-    fn known(
+    fn match_template(
         &mut self,
         _wire: &mut DecodeContext<'_, '_>,
         _incoming: Incoming<'_>,

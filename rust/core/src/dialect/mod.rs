@@ -265,7 +265,7 @@ impl Read<'_> {
     }
 }
 
-/// Maximum number of member names that `seen` returns. `SEEN_CHARS` limits the length of each in characters.
+/// Maximum number of member names that `payload_summary` returns. `SEEN_CHARS` limits the length of each in characters.
 const SEEN: usize = 32;
 const SEEN_CHARS: usize = 64;
 
@@ -434,7 +434,7 @@ pub(crate) fn keep_alive_anywhere() -> &'static [&'static str] {
 }
 
 /// Returns what a payload of unknown dialect contains: the names of its members, or the beginning of its text.
-pub(crate) fn seen(document: &Document<'_>) -> Vec<String> {
+pub(crate) fn payload_summary(document: &Document<'_>) -> Vec<String> {
     let cut = |name: &str| name.chars().take(SEEN_CHARS).collect();
     match document {
         Document::Object(object) => object

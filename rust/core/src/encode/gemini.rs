@@ -184,7 +184,7 @@ impl Encoder for Gemini {
     }
 
     fn end(&mut self, context: &mut EncodeContext, ending_error: Option<EndingError>) {
-        match ending_error.map_or_else(|| self.words(), Err) {
+        match ending_error.map_or_else(|| self.finish_words(), Err) {
             Ok(words) => self.finish(context, &words),
             Err(ending_error) => {
                 let to = context.writer.data();
@@ -335,7 +335,7 @@ impl Gemini {
     }
 
     /// Returns the finish word of every candidate, in order, or the error if a candidate has no finish word.
-    fn words(&mut self) -> Result<Vec<(i32, String)>, EndingError> {
+    fn finish_words(&mut self) -> Result<Vec<(i32, String)>, EndingError> {
         self.candidates.sort_by_key(|candidate| candidate.index);
         let mut lacks_word = false;
         let mut words = Vec::with_capacity(self.candidates.len());

@@ -122,7 +122,7 @@ pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>>
 /// A place must not contain itself, because values are split recursively.
 pub(crate) trait Place: Copy {
     /// Returns the place of a member's value, if it is read as an object or array.
-    fn inside(self, key: Key<'_>) -> Option<Self>;
+    fn child(self, key: Key<'_>) -> Option<Self>;
 
     /// Returns the place of the items, if an array at this place is read.
     fn item(self) -> Option<Self>;
@@ -138,7 +138,7 @@ pub(crate) trait Place: Copy {
 pub(crate) struct Flat;
 
 impl Place for Flat {
-    fn inside(self, _key: Key<'_>) -> Option<Flat> {
+    fn child(self, _key: Key<'_>) -> Option<Flat> {
         None
     }
 
@@ -243,7 +243,7 @@ impl<'a> Splitter<'a> {
         self.scanner.enter_object()?;
         while let Some(key) = self.scanner.next_key()? {
             let inner = match self.scanner.kind()? {
-                Kind::Object | Kind::Array => place.inside(key),
+                Kind::Object | Kind::Array => place.child(key),
                 _ => None,
             };
             let raw = match inner {
@@ -455,7 +455,7 @@ mod tests {
     }
 
     impl Place for Here {
-        fn inside(self, key: Key<'_>) -> Option<Here> {
+        fn child(self, key: Key<'_>) -> Option<Here> {
             match self {
                 Here::Root if key.is("l") => Some(Here::List),
                 Here::Item if key.is("o") => Some(Here::Leaf),

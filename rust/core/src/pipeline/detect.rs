@@ -176,8 +176,8 @@ impl PayloadPipeline {
         report_at(out, first, Code::JSON_LINES_BODY)
     }
 
-    /// Reports how a lone document was framed, and emits output that the decoder holds. `unfinished`: the kind of unfinished
-    /// input.
+    /// Reports how a lone document was framed, and emits output that the decoder holds. `unfinished`: the kind of
+    /// unfinished input.
     pub(crate) fn report_framing(
         &mut self,
         out: &mut Output<'_>,

@@ -99,7 +99,12 @@ impl Receiver for FrameReceiver<'_, '_> {
     }
 
     #[inline]
-    fn whole(&mut self, unread: &[u8], offset: u64, ordinal: u64) -> Result<WholeEvents, Fault> {
+    fn take_whole_events(
+        &mut self,
+        unread: &[u8],
+        offset: u64,
+        ordinal: u64,
+    ) -> Result<WholeEvents, Fault> {
         if !self.stage.fast_path || self.stage.done || offset == self.unknown {
             return Ok(WholeEvents::default());
         }
@@ -114,7 +119,9 @@ impl Receiver for FrameReceiver<'_, '_> {
             return Ok(WholeEvents::default());
         }
         self.out.at(offset, ordinal);
-        let known = self.stage.known(&mut self.out, Incoming::Lines(unread));
+        let known = self
+            .stage
+            .match_template(&mut self.out, Incoming::Lines(unread));
         match known.and_then(|bytes| self.out.taken(Ok(bytes))) {
             Ok(0) => Ok(WholeEvents::default()),
             Ok(bytes) => {

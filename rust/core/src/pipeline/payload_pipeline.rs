@@ -110,7 +110,7 @@ impl PayloadPipeline {
         self.framed |= !(arrival.stray || self.array);
         if self.fast_path && !(arrival.stray || self.array || self.done) {
             let LocatedPayload { event, data, .. } = arrival;
-            let known = self.known(out, Incoming::Payload { event, data });
+            let known = self.match_template(out, Incoming::Payload { event, data });
             if out.taken(known).map_err(locate)? > 0 {
                 return Ok(());
             }
@@ -126,7 +126,7 @@ impl PayloadPipeline {
     ///
     /// The length includes the line prefixes if the input still has them.
     #[inline]
-    pub(crate) fn known(
+    pub(crate) fn match_template(
         &mut self,
         out: &mut Output<'_>,
         incoming: Incoming<'_>,
@@ -136,7 +136,7 @@ impl PayloadPipeline {
             out,
         };
         if let Some(decoder) = &mut self.other {
-            return decoder.known(&mut wire, incoming);
+            return decoder.match_template(&mut wire, incoming);
         }
         let Some(chat) = &mut self.chat else {
             return Ok(0);
@@ -156,7 +156,7 @@ impl PayloadPipeline {
         if !matches!(event, b"" | b"message") {
             return Ok(0);
         }
-        let length = chat.known(&mut wire, input, ending)?;
+        let length = chat.match_template(&mut wire, input, ending)?;
         Ok(if length > 0 { before + length } else { 0 })
     }
 

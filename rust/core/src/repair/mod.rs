@@ -199,7 +199,7 @@ impl Repairer {
     fn pass_plain_blocks(&mut self, read: &mut Read<'_, '_>) {
         let mut any = false;
         loop {
-            let result = self.parser.whole(read.unread(), &mut self.sink);
+            let result = self.parser.take_whole_events(read.unread(), &mut self.sink);
             let result = match result {
                 Ok(WholeEvents { events: 0, .. }) => break,
                 Ok(taken) => {
@@ -265,7 +265,7 @@ impl Repairer {
         let ends = position == PiecePosition::End;
         if ends && self.parsed_bytes == 0 && !self.block.is_empty() && self.is_alone() {
             self.gather(read);
-            let taken = self.parser.whole(&self.block, &mut self.sink)?;
+            let taken = self.parser.take_whole_events(&self.block, &mut self.sink)?;
             if taken.events > 0 {
                 self.handle_matched_blocks(read, taken.events)?;
                 self.ordinal = self.parser.payloads();

@@ -187,7 +187,7 @@ impl Framer {
             if self.is_clear() {
                 // An event that fits within the limit with its line endings also fits without them.
                 let room = remaining.get(..self.max_event).unwrap_or(remaining);
-                let taken = on.whole(room, at, self.ordinal)?;
+                let taken = on.take_whole_events(room, at, self.ordinal)?;
                 if let Some(tail) = remaining.get(taken.bytes..).filter(|_| taken.events > 0) {
                     (remaining, self.ordinal) = (tail, self.ordinal + taken.events as u64);
                     continue;

@@ -378,7 +378,7 @@ impl Layout {
 
     /// Records the end of a block that may become a call, and skips the block.
     pub fn end_block(&mut self, text: &str, start: usize, end: usize) {
-        self.settle(text, start);
+        self.accept_as_text(text, start);
         self.skip_to(end);
         self.before = Before::Block;
         self.is_empty = false;
@@ -386,7 +386,7 @@ impl Layout {
 
     /// Records that a block stays text, or that text follows a block, and skips the range.
     pub fn end_refused(&mut self, text: &str, start: usize, end: usize) {
-        self.settle(text, start);
+        self.accept_as_text(text, start);
         self.skip_to(end);
         self.is_empty = false;
         self.before = Before::Prose;
@@ -407,7 +407,7 @@ impl Layout {
     /// Starts another part, which also starts a new line.
     pub fn start_part(&mut self, text: &str, words: &Words) {
         self.advance(text, text.len(), words);
-        self.settle(text, text.len());
+        self.accept_as_text(text, text.len());
         if !self.head.is_empty() || self.before != Before::Nothing {
             self.end_line(text.get(self.line_start..).unwrap_or_default(), words);
         }
@@ -415,7 +415,7 @@ impl Layout {
     }
 
     /// Treats the unread text up to `end` as ordinary text, although it might have begun a tag.
-    fn settle(&mut self, text: &str, end: usize) {
+    fn accept_as_text(&mut self, text: &str, end: usize) {
         self.note_text(text.get(self.at..end).unwrap_or_default());
         self.at = end;
     }

@@ -261,8 +261,8 @@ impl Scanner {
 
     /// Returns what begins at an offset: a marker, a possible marker, or text.
     ///
-    /// If one marker is the beginning of another, the longer one takes precedence. `repeatable_family`: a family without a marker,
-    /// one of whose blocks may directly follow the previous block.
+    /// If one marker is the beginning of another, the longer one takes precedence. `repeatable_family`: a family without
+    /// a marker, one of whose blocks may directly follow the previous block.
     fn marker_at(
         &mut self,
         position: usize,

@@ -29,7 +29,7 @@ from streamweld._pure.assemble.part import call_events
 from streamweld._pure.assemble.part.arguments import Change
 from streamweld._pure.assemble.part.call import MAX_ALIASES, CallOutcome
 from streamweld._pure.assemble.part.canonical_json import is_whole
-from streamweld._pure.assemble.resolve.route_fragment import close_shared_id, give
+from streamweld._pure.assemble.resolve.route_fragment import append_to_arguments, close_shared_id
 from streamweld._pure.json.scanner import replace_lone_surrogates
 from streamweld._pure.model.delta import CallEnding
 
@@ -64,8 +64,8 @@ def close_calls(choice: Choice, end: CallsEnd, *, broken_off: bool) -> None:
     for call in list(choice.calls):
         if not call.dropped and call.outcome is None:
             if call.ending is CallEnding.OPEN_OBJECT and end is CallsEnd.SUCCESS and not call.complete:
-                give(choice, call, b"}", call.index, header=False, identified=True)
-            _settle(choice, call, ended=ended)
+                append_to_arguments(choice, call, b"}", call.index, header=False, identified=True)
+            _finish_arguments(choice, call, ended=ended)
     for call in choice.calls:
         if call.outcome is None:
             _drop_empty(choice, call)
@@ -103,7 +103,7 @@ def close_calls(choice: Choice, end: CallsEnd, *, broken_off: bool) -> None:
 
 def close_call(choice: Choice, call: Call) -> None:
     """Close one call that the stream closed explicitly, and emit its final event."""
-    _settle(choice, call, ended=True)
+    _finish_arguments(choice, call, ended=True)
     unwrap(choice, call)
     owners = choice.owners(call) if call.aliases else {}
     given = _identify(choice, call)
@@ -132,7 +132,7 @@ def _undecided(choice: Choice) -> list[Call]:
     return [call for call in choice.calls if not call.dropped and call.outcome is None]
 
 
-def _settle(choice: Choice, call: Call, *, ended: bool) -> None:
+def _finish_arguments(choice: Choice, call: Call, *, ended: bool) -> None:
     """End the text of a call, because no more fragments follow: add or drop held-back text, and resolve AM3.
     `ended`: the input was not truncated.
     """
@@ -140,7 +140,7 @@ def _settle(choice: Choice, call: Call, *, ended: bool) -> None:
     tail = call.joiner.flush()
     if tail:
         out.diagnose("lone_surrogate", call.part)
-        give(choice, call, tail.encode(), call.index, header=False, identified=True)
+        append_to_arguments(choice, call, tail.encode(), call.index, header=False, identified=True)
     call.settle_merge()
     if not ended:
         return

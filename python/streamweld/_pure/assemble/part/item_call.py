@@ -65,7 +65,7 @@ def begin_call(
         shared.out.mark_misread("id_taken")
     call = choice.create(custom=custom)
     call.item_id = item.emitted_id
-    choice.own(call, address.call_id)
+    choice.set_first_id(call, address.call_id)
     call.last_id = address.call_id
     call.provider_executed = provider_executed
     if hidden:
@@ -125,7 +125,7 @@ def note_ids(choice: Choice, item: Item, address: Address, other: str | None) ->
         if call.item_id is None:
             call.item_id = item.emitted_id
         if call.id is None and address.call_id is not None:
-            choice.own(call, address.call_id)
+            choice.set_first_id(call, address.call_id)
             call.last_id = address.call_id
             choice.shared.ids_seen.add(address.call_id)
         for identity in (address.item_id, address.call_id):

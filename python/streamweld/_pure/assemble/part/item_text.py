@@ -196,9 +196,8 @@ def add_text(choice: Choice, item: Item, one: ItemPart, text: str, sub: int | No
     if one.last_sub != sub:
         one.labels.change(one.last_sub, sub, one.length)
         one.last_sub = sub
-        item.by_sub_index[one.part.channel, one.part.kind, sub] = (
-            one  # no other part has `sub`; it would have been found
-        )
+        # No other part has `sub`; it would have been found.
+        item.by_sub_index[one.part.channel, one.part.kind, sub] = one
     text = one.joiner.push(text)
     choice.update_pending_part(one)
     if one.joiner.lone:

@@ -98,7 +98,7 @@ class Plan:
             if not (part.done and part.text):
                 continue
             if position < len(entries) and entries[position] == part.text:
-                self._settle(position, position, free)
+                self._assign_part(position, position, free)
             else:
                 unequal.append(position)
         by_text: dict[str, deque[int]] = {}
@@ -109,7 +109,7 @@ class Plan:
         for position in unequal:
             same = by_text.get(parts[position].text)
             if same:
-                self._settle(position, same.popleft(), free)
+                self._assign_part(position, same.popleft(), free)
             else:
                 rest.append(position)
         open_texts = {part.text for part in parts if not part.done}
@@ -122,13 +122,13 @@ class Plan:
             taken = first if here is None and open_texts and first < len(free) else here
             if taken is not None and open_texts and entries[taken].startswith(text, starts[taken]):
                 if starts[taken] + len(text) == len(entries[taken]):
-                    self._settle(position, taken, free)
+                    self._assign_part(position, taken, free)
                 else:
                     starts[taken] += len(text)
                 continue
             self.updates[position] = PartUpdate("contradicted")
             if here is not None and entries[here] not in open_texts:
-                self._settle(position, here, free)
+                self._assign_part(position, here, free)
         return [entry for entry, is_free in enumerate(free) if is_free]
 
     def _take_open(
@@ -180,7 +180,7 @@ class Plan:
                 self.updates[assignment if parts[assignment].done else last] = PartUpdate("contradicted")
             last = max(last, assignment)
 
-    def _settle(self, position: int, entry: int, free: list[bool]) -> None:
+    def _assign_part(self, position: int, entry: int, free: list[bool]) -> None:
         self.assignments[entry] = position
         free[entry] = False
 

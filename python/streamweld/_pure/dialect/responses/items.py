@@ -82,7 +82,7 @@ class ItemReader:
         """Handle `response.output_item.done`."""
         item, item_id, index = self._item(event, reader)
         if item is not None:
-            self._whole(item, ("item",), reader, item_id, index, again=False)
+            self._whole_item(item, ("item",), reader, item_id, index, again=False)
 
     def restate(self, output: Sequence[object], path: Path, reader: Reader) -> None:
         """Handle the terminal output, which lists every item, including any that was not streamed."""
@@ -90,7 +90,7 @@ class ItemReader:
         for position, item in enumerate(output):
             here = (*path, position)
             if is_object(item):
-                self._whole(item, here, reader, None, position if in_line else None, again=True)
+                self._whole_item(item, here, reader, None, position if in_line else None, again=True)
             elif item is not None:
                 reader.notes.shape(here)
 
@@ -112,7 +112,7 @@ class ItemReader:
 
     # Complete items
 
-    def _whole(
+    def _whole_item(
         self,
         item: Mapping[str, Any],
         path: Path,

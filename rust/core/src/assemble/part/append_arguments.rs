@@ -59,7 +59,7 @@ pub fn push_text(
 
 /// Appends bytes to the arguments of a call as if their fragment had a name and an id. Bytes that belong to another
 /// call are appended to that call.
-pub fn give(
+pub fn append_to_arguments(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     slot: usize,
@@ -223,7 +223,7 @@ pub fn divide(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -
             choice.set_id(other, id);
         }
         if !own.is_empty() {
-            give(ctx, choice, other, &own, Some(index))?;
+            append_to_arguments(ctx, choice, other, &own, Some(index))?;
         }
         choice.track(other);
         last = choice.calls.len() - 1;

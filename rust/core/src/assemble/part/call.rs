@@ -232,7 +232,7 @@ impl Call {
     }
 
     /// Returns the current argument text, including merged objects.
-    pub fn words(&self) -> Cow<'_, str> {
+    pub fn argument_text(&self) -> Cow<'_, str> {
         match &self.merge {
             Some(merge) => Cow::Owned(merge.text()),
             None => self.text.text(),

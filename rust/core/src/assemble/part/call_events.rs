@@ -140,7 +140,7 @@ pub fn final_event(shared: &Shared, call: &Call, choice: i32, give: impl FnOnce(
             part: call.part,
             call_id: call.id.as_deref().or(minted.as_deref()).unwrap_or_default(),
             name: &call.name,
-            arguments: &call.words(),
+            arguments: &call.argument_text(),
             state: "open",
             item_id: call.item_id.as_deref(),
             reason: None,

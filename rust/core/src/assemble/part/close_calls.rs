@@ -56,7 +56,7 @@ pub fn close_calls(
         if end == CallsEnd::Success && choice.get(slot).is_some_and(is_open) {
             give_tail(ctx, choice, slot, b"}")?;
         }
-        settle(ctx, choice, slot, ended)?;
+        finish_arguments(ctx, choice, slot, ended)?;
     }
     for slot in choice.undecided() {
         drop_empty(ctx, choice, slot)?;
@@ -121,7 +121,7 @@ pub fn close_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usiz
     if choice.get(slot).is_none_or(waits) {
         return Ok(());
     }
-    settle(ctx, choice, slot, true)?;
+    finish_arguments(ctx, choice, slot, true)?;
     unwrap(ctx, choice, slot)?;
     if choice.get(slot).is_none_or(waits) {
         choice.track(slot);
@@ -145,7 +145,7 @@ pub fn close_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usiz
 
 /// Ends the text of a call, because no more fragments follow: adds or drops held-back text, and resolves AM3. `ended`:
 /// the input was not truncated.
-fn settle(
+fn finish_arguments(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     slot: usize,

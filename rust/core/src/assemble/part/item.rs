@@ -132,7 +132,7 @@ impl SubIndexTable {
         kind: Option<&str>,
         sub: Option<i64>,
     ) -> Option<usize> {
-        let named =
+        let last =
             |content_kind: ContentKind| self.by_sub.get(&(content_kind, sub))?.last().copied();
         self.content_kinds(channel, kind).filter_map(last).max()
     }

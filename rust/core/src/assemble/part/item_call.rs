@@ -24,7 +24,7 @@ use crate::assemble::part::fragment::alone;
 use crate::assemble::part::fragment::trim;
 use crate::assemble::part::item::Item;
 use crate::assemble::part::item_shared_id::push_item;
-use crate::assemble::part::item_text::whole;
+use crate::assemble::part::item_text::complete_text;
 use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
 use crate::json::Root;
@@ -215,7 +215,7 @@ pub fn hold(
     arguments: Option<Text<'_>>,
     index: Option<i64>,
 ) -> ParseResult {
-    let Some(held) = whole(arguments) else {
+    let Some(held) = complete_text(arguments) else {
         return Ok(());
     };
     let Some((record, call)) = choice.item_call_mut(item).filter(|(item, _)| !item.valued) else {
@@ -289,7 +289,7 @@ pub fn set_whole_arguments(
     item: usize,
     arguments: Option<Text<'_>>,
 ) -> ParseResult {
-    let Some(payload) = whole(arguments) else {
+    let Some(payload) = complete_text(arguments) else {
         return Ok(());
     };
     let payload = payload.as_bytes();

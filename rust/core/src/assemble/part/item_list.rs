@@ -44,7 +44,7 @@ impl TextList {
     /// Plans how the listed parts are applied to the streamed parts. `entry`: one of the listed parts; `texts`: the
     /// texts of all of them.
     pub fn new(choice: &Choice, item: usize, entry: &ListedPart<'_>, texts: &[&str]) -> TextList {
-        let part_positions: Vec<PartPosition> = spots_like(choice, item, entry).collect();
+        let part_positions: Vec<PartPosition> = part_positions_like(choice, item, entry).collect();
         let parts: Vec<StreamedPart> = part_positions
             .iter()
             .filter_map(|part_position| {
@@ -173,7 +173,7 @@ impl TextList {
 }
 
 /// Returns the parts of the item with the channel and reasoning kind of the listed part. Excludes retracted parts.
-pub fn spots_like(
+pub fn part_positions_like(
     choice: &Choice,
     item: usize,
     entry: &ListedPart<'_>,

@@ -37,7 +37,7 @@ pub struct PartKey {
 }
 
 /// Returns the text with each lone surrogate replaced by U+FFFD, or `None` if the text is missing or empty.
-pub fn whole(text: Option<Text<'_>>) -> Option<Cow<'_, str>> {
+pub fn complete_text(text: Option<Text<'_>>) -> Option<Cow<'_, str>> {
     let text = text.map(|text| text.into_whole().0);
     text.filter(|text| !text.is_empty())
 }
@@ -224,7 +224,7 @@ pub fn open_part(
     metadata: Option<&str>,
 ) -> Result<PartPosition, Fault> {
     let mut part = TextPart::new(ctx.next_part()?, part_key.channel, part_key.kind);
-    let held = whole(snapshot).map(Cow::into_owned);
+    let held = complete_text(snapshot).map(Cow::into_owned);
     if let Some(held) = &held {
         ctx.spend_bytes(held.len())?;
     }
@@ -282,7 +282,7 @@ pub fn repeat_part(
         return false;
     };
     let has_text = |text: Cow<'_, str>| part.text == text;
-    let same = whole(snapshot.cloned()).is_none_or(has_text);
+    let same = complete_text(snapshot.cloned()).is_none_or(has_text);
     if is_open
         || part.open
         || part.text.is_empty()

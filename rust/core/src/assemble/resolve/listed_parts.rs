@@ -125,7 +125,7 @@ impl Plan {
         let mut unequal = Vec::new();
         for (position, part) in done() {
             if entries.get(position) == Some(&part.text.as_str()) && !part.text.is_empty() {
-                self.settle(position, position, &mut free);
+                self.assign_part(position, position, &mut free);
             } else if !part.text.is_empty() {
                 unequal.push(position);
             }
@@ -142,7 +142,7 @@ impl Plan {
             let Some(entry) = same.and_then(VecDeque::pop_front) else {
                 return true;
             };
-            self.settle(*position, entry, &mut free);
+            self.assign_part(*position, entry, &mut free);
             false
         });
         let open = parts.iter().filter(|part| !part.done);
@@ -160,20 +160,20 @@ impl Plan {
             match (entry, rest) {
                 (Some(entry), Some(rest)) if any_open => {
                     if rest.is_empty() {
-                        self.settle(position, entry, &mut free);
+                        self.assign_part(position, entry, &mut free);
                     } else if let Some(text) = left.get_mut(entry) {
                         *text = rest;
                     }
                 }
                 _ => {
-                    self.classify(position, PartUpdate::Contradicted);
+                    self.set_update(position, PartUpdate::Contradicted);
                     let fits_open = |entry: &usize| {
                         entries
                             .get(*entry)
                             .is_some_and(|text| open_texts.contains(text))
                     };
                     if let Some(entry) = here.filter(|entry| !fits_open(entry)) {
-                        self.settle(position, entry, &mut free);
+                        self.assign_part(position, entry, &mut free);
                     }
                 }
             }
@@ -203,11 +203,11 @@ impl Plan {
             let mut positions = positions.into_iter().zip(free_texts).peekable();
             for (number, (&position, text)) in open.iter().zip(&open_texts).enumerate() {
                 if let Some((_, sent_text)) = positions.next_if(|(matched, _)| *matched == number) {
-                    self.classify(position, PartUpdate::Text(sent_text.to_owned()));
-                    self.give(free.get(taken..=taken), Assignment::Part(position));
+                    self.set_update(position, PartUpdate::Text(sent_text.to_owned()));
+                    self.assign(free.get(taken..=taken), Assignment::Part(position));
                     taken += 1;
                 } else if !text.is_empty() {
-                    self.classify(position, PartUpdate::Left);
+                    self.set_update(position, PartUpdate::Left);
                 }
             }
             return;
@@ -220,14 +220,14 @@ impl Plan {
                 (None, last) => last.map_or(free.len(), |last| last + 1),
             };
             let sent_text = free_texts.get(taken..end).unwrap_or_default().concat();
-            self.classify(position, PartUpdate::Text(sent_text));
-            self.give(free.get(taken..end), Assignment::Part(position));
+            self.set_update(position, PartUpdate::Text(sent_text));
+            self.assign(free.get(taken..end), Assignment::Part(position));
             taken = end;
         }
-        self.give(free.get(taken..), Assignment::New);
+        self.assign(free.get(taken..), Assignment::New);
     }
 
-    fn give(&mut self, entries: Option<&[usize]>, assignment: Assignment) {
+    fn assign(&mut self, entries: Option<&[usize]>, assignment: Assignment) {
         for entry in entries.unwrap_or_default() {
             if let Some(slot) = self.assignments.get_mut(*entry) {
                 *slot = assignment;
@@ -254,7 +254,7 @@ impl Plan {
         }
     }
 
-    fn settle(&mut self, position: usize, entry: usize, free: &mut [bool]) {
+    fn assign_part(&mut self, position: usize, entry: usize, free: &mut [bool]) {
         if let (Some(assignment), Some(free)) =
             (self.assignments.get_mut(entry), free.get_mut(entry))
         {
@@ -263,7 +263,7 @@ impl Plan {
         }
     }
 
-    fn classify(&mut self, position: usize, update: PartUpdate) {
+    fn set_update(&mut self, position: usize, update: PartUpdate) {
         if let Some(slot) = self.updates.get_mut(position) {
             *slot = update;
         }

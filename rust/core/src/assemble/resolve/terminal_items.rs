@@ -39,7 +39,7 @@ impl Restatement {
             if let Some(call) = choice.call_of(item).filter(|call| !call.dropped) {
                 let whole = call.is_complete() && !call.custom;
                 let arguments_text = if whole {
-                    call.words()
+                    call.argument_text()
                 } else {
                     call.text.text()
                 };

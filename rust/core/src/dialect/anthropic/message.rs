@@ -154,7 +154,7 @@ impl Anthropic {
     }
 
     /// Decodes a complete message, which is sent instead of a stream or repeats it.
-    pub(crate) fn whole<'a>(
+    pub(crate) fn whole_message<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         message: &Object<'a>,
@@ -191,7 +191,7 @@ impl Anthropic {
             if self.streamed {
                 self.blocks.restate(wire, &block, index, notes)?;
             } else {
-                self.blocks.whole(wire, &block, index, notes)?;
+                self.blocks.whole_block(wire, &block, index, notes)?;
             }
         }
         usage(wire, message, members, at, notes, "")?;

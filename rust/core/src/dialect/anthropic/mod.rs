@@ -209,7 +209,7 @@ impl Anthropic {
                 notes.report(wire)?;
                 self.done(wire)
             }
-            "message" => self.whole(wire, object, payload, notes),
+            "message" => self.whole_message(wire, object, payload, notes),
             "ping" => Ok(()),
             _ => other_event(wire, payload),
         }
@@ -281,7 +281,7 @@ impl Decoder for Anthropic {
     }
 
     #[inline]
-    fn known(
+    fn match_template(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         incoming: Incoming<'_>,
@@ -293,7 +293,7 @@ impl Decoder for Anthropic {
             return Ok(0);
         };
         wire.out.further(found.before);
-        self.templates.act(wire, &found)?;
+        self.templates.append_match(wire, &found)?;
         Ok(found.length)
     }
 

@@ -56,7 +56,7 @@ enum EventPlace {
 }
 
 impl Place for EventPlace {
-    fn inside(self, key: Key<'_>) -> Option<EventPlace> {
+    fn child(self, key: Key<'_>) -> Option<EventPlace> {
         Some(match (self, key.name().as_ref()) {
             (EventPlace::Event, "delta") => EventPlace::Delta,
             (EventPlace::Event, "content_block") => EventPlace::Block,

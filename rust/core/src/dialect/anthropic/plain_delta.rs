@@ -88,7 +88,7 @@ impl Anthropic {
         // Events that match a template are not renamed. An event that must be renamed is therefore learned only if
         // event names are not used.
         let is_named = wanted.is_none() || !out.wants_wire_facts();
-        if is_named && self.templates.wants() {
+        if is_named && self.templates.should_learn() {
             let learnable = LearnableDelta {
                 target,
                 varying: Varying {

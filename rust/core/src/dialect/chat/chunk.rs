@@ -86,7 +86,7 @@ impl Chat {
             body: is_string(chunk.object, "chat.completion"),
             typed: chunk.object.is_none() || is_string(chunk.object, "chat.completion.chunk"),
             // A template cannot match such a chunk, because repair must add `object` to each of them.
-            learns: plain && self.cache.wants() && !(untyped && wire.out.wants_wire_facts()),
+            learns: plain && self.cache.should_learn() && !(untyped && wire.out.wants_wire_facts()),
         };
         let mut upstream_error = None;
         check_chunk(chunk, notes);

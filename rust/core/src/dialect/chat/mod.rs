@@ -127,7 +127,7 @@ impl Chat {
     /// Decodes a payload that matches a known template. Returns the length of the payload and its line ending, or 0 if
     /// the payload must be parsed.
     #[inline]
-    pub(crate) fn known(
+    pub(crate) fn match_template(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         input: &[u8],
@@ -160,7 +160,7 @@ impl Chat {
         }
         let DecodeContext { assembler, out } = wire;
         if found.escaped || template.metadata.is_some() || found.usage.is_some() {
-            let taken = act(wire, template, &found)?;
+            let taken = emit_match(wire, template, &found)?;
             return Ok(if taken { length } else { 0 });
         }
         let quick = match template.what {
@@ -188,7 +188,7 @@ impl Chat {
             },
             ChunkKind::Call { .. } | ChunkKind::Reasoning => false,
         };
-        let taken = quick || act(wire, template, &found)?;
+        let taken = quick || emit_match(wire, template, &found)?;
         Ok(if taken { length } else { 0 })
     }
 
@@ -312,7 +312,7 @@ fn no_chunk(wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResu
 
 /// Emits the content of a payload that matches a template. Returns false if the payload must be parsed; nothing has
 /// been emitted in that case.
-fn act(
+fn emit_match(
     wire: &mut DecodeContext<'_, '_>,
     template: &Template,
     found: &VaryingMembers<'_>,

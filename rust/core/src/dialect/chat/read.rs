@@ -63,8 +63,8 @@ pub(crate) struct Choice<'a> {
     pub(crate) index: Slot<'a>,
     pub(crate) delta: Option<TypedValue<'a, Box<Delta<'a>>>>,
     pub(crate) message: Option<TypedValue<'a, Box<Delta<'a>>>>,
-    /// The content of a legacy completion. It is also in `other_members`, because it is an unknown member if the choice has a
-    /// delta or message.
+    /// The content of a legacy completion. It is also in `other_members`, because it is an unknown member if the
+    /// choice has a delta or message.
     pub(crate) text: Slot<'a>,
     pub(crate) finish_reason: Slot<'a>,
     pub(crate) finish_camel: Slot<'a>,

@@ -83,7 +83,7 @@ enum ChunkPlace {
 }
 
 impl Place for ChunkPlace {
-    fn inside(self, key: Key<'_>) -> Option<ChunkPlace> {
+    fn child(self, key: Key<'_>) -> Option<ChunkPlace> {
         Some(match (self, key.name().as_ref()) {
             (ChunkPlace::Payload, "response") => ChunkPlace::Inner,
             (ChunkPlace::Payload | ChunkPlace::Inner, "candidates") => ChunkPlace::Candidates,

@@ -133,7 +133,7 @@ impl Items {
             again: false,
         };
         match self.item(event, reader)? {
-            (Some(item), enclosing) => self.whole(&item, reader, enclosing, occurrence),
+            (Some(item), enclosing) => self.whole_item(&item, reader, enclosing, occurrence),
             (None, _) => Ok(()),
         }
     }
@@ -159,7 +159,7 @@ impl Items {
                 index: in_line.then_some(position),
                 ..ItemAddress::default()
             };
-            self.whole(item, reader, enclosing, ItemOccurrence { at, again: true })?;
+            self.whole_item(item, reader, enclosing, ItemOccurrence { at, again: true })?;
         }
         Ok(())
     }
@@ -195,7 +195,7 @@ impl Items {
 
     // Complete items
 
-    fn whole<'a>(
+    fn whole_item<'a>(
         &mut self,
         item: &Object<'a>,
         reader: &mut Reader<'_, '_, 'a>,

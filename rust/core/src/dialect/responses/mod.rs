@@ -194,7 +194,7 @@ impl Responses {
         step: EventKind,
         payload: Payload<'_>,
     ) -> ParseResult {
-        if !self.templates.wants() {
+        if !self.templates.should_learn() {
             return Ok(());
         }
         let fields = &FACTS.fields;
@@ -365,7 +365,7 @@ impl Decoder for Responses {
     }
 
     #[inline]
-    fn known(
+    fn match_template(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         incoming: Incoming<'_>,
@@ -380,7 +380,7 @@ impl Decoder for Responses {
         let number = found.number.map(i128::from);
         let mark = || found.mark();
         if !self.sequence.is_replayed(wire.out, number, mark)? {
-            self.templates.act(wire, &found)?;
+            self.templates.append_match(wire, &found)?;
         }
         Ok(found.length)
     }

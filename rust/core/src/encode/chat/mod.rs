@@ -309,7 +309,7 @@ impl Encoder for Chat {
     }
 
     fn end(&mut self, context: &mut EncodeContext, ending_error: Option<EndingError>) {
-        match ending_error.map_or_else(|| self.words(), Err) {
+        match ending_error.map_or_else(|| self.finish_words(), Err) {
             Ok(words) => self.finish(context, &words),
             Err(ending_error) => {
                 if self.choices.iter().any(|choice| choice.calls.has_lost()) {
@@ -475,7 +475,7 @@ impl Chat {
     }
 
     /// Returns the finish word of every choice, in order, or the error if a choice has no finish word.
-    fn words(&mut self) -> Result<Vec<(i32, String)>, EndingError> {
+    fn finish_words(&mut self) -> Result<Vec<(i32, String)>, EndingError> {
         self.choices.sort_by_key(|choice| choice.index);
         let mut words = Vec::with_capacity(self.choices.len());
         let mut lacks_word = false;

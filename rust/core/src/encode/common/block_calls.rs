@@ -134,7 +134,7 @@ impl Blocks {
         call: Call<'_>,
     ) {
         let block = self.blocks.slot(part);
-        match settle(to, block, &call) {
+        match finish_call(to, block, &call) {
             None => self.contradicted = true,
             Some(true) => {
                 self.active = None;
@@ -191,7 +191,7 @@ impl Blocks {
 
 /// Writes the rest of a call that was partly written, and closes its block. Returns false if the block stays open, and
 /// `None` if the final event contradicts what was already written.
-pub(crate) fn settle<F: BlockWriter>(
+pub(crate) fn finish_call<F: BlockWriter>(
     to: &mut BlockOutput<'_, F>,
     block: &Block,
     call: &Call<'_>,

@@ -9,8 +9,8 @@ use crate::encode::common::block::Block;
 use crate::encode::common::block::BlockOutput;
 use crate::encode::common::block::BlockWriter;
 use crate::encode::common::block::UnmodelledBlock;
+use crate::encode::common::block_calls::finish_call;
 use crate::encode::common::block_calls::lost;
-use crate::encode::common::block_calls::settle;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::part_details::Call;
 use crate::encode::common::part_details::CallRef;
@@ -470,7 +470,7 @@ impl SourceBlocks {
             self.contradicted = true; // clients already received the end of the block with less text
             return;
         }
-        match settle(to, block, &call) {
+        match finish_call(to, block, &call) {
             None => self.contradicted = true,
             Some(true) => {
                 self.write_down(&call);

@@ -69,7 +69,7 @@ impl Items {
             }
             None => SourceItemKey::Id(id.clone().unwrap_or_default(), kind),
         };
-        self.leave(context, Some(&key), true);
+        self.end_idle_items(context, Some(&key), true);
         context.passed.moved = false;
         let item = match self.held.get(&key) {
             Some(item) => *item,
@@ -147,7 +147,7 @@ impl Items {
 
     /// Ends the items whose parts have all ended, because another item or event follows. If `whole` is false, ends all
     /// items as incomplete. `but`: the key of an item that continues.
-    pub(crate) fn leave(
+    pub(crate) fn end_idle_items(
         &mut self,
         context: &mut EncodeContext,
         but: Option<&SourceItemKey>,

@@ -99,7 +99,11 @@ fn range(payload: &str, raw: Raw<'_>) -> Option<(usize, usize)> {
 }
 
 /// Builds a template by splitting a payload at its holes. Returns `None` if this is not possible.
-pub(crate) fn cut(payload: &str, choice: i32, learnable: LearnableChunk<'_>) -> Option<Template> {
+pub(crate) fn build_template(
+    payload: &str,
+    choice: i32,
+    learnable: LearnableChunk<'_>,
+) -> Option<Template> {
     let mut holes = Vec::with_capacity(learnable.holes.len());
     for (hole, raw) in &learnable.holes {
         let (start, end) = range(payload, *raw)?;

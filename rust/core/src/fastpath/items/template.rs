@@ -208,7 +208,7 @@ impl Varying<'_> {
 const NO_PADDING: u64 = 0;
 
 /// Builds a template by splitting a payload at its holes. Returns `None` if this is not possible.
-pub(crate) fn cut(
+pub(crate) fn build_template(
     event: Option<&str>,
     payload: &str,
     learnable: LearnableDelta<'_>,

@@ -206,7 +206,7 @@ class AiSdkPartsDecoder:
             reason = next((text for text in (unified, provider) if isinstance(text, str) and text.strip()), None)
             more = part.json("finishReason") if isinstance(provider, str) else None
             return None if reason is None else part.notes.clean(reason), part.metadata(("finishReason", more))
-        return part.words("finishReason"), part.metadata()
+        return part.descriptive_string("finishReason"), part.metadata()
 
     def _usage(self, part: TypedPart, key: str) -> None:
         usage = part.notes.an_object(part.value, (), key)

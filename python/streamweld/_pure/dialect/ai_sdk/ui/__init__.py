@@ -188,7 +188,7 @@ class AiSdkUiDecoder:
     def _finish(self, chunk: TypedPart) -> None:
         self._message.emit_start()
         self._message.metadata(chunk)
-        reason, members = chunk.words("finishReason"), chunk.metadata()
+        reason, members = chunk.descriptive_string("finishReason"), chunk.metadata()
         if members is not None:
             self._assembler.choice_metadata(0, members)
         if reason is not None:

@@ -160,7 +160,7 @@ impl AiSdkParts {
         assembler.call_text(out, 0, address, piece.text, None, None)
     }
 
-    fn act(
+    fn decode_action(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         part: &mut TypedPart<'_, '_>,
@@ -303,7 +303,7 @@ impl Decoder for AiSdkParts {
             schema,
             notes: Anomalies::default(),
         };
-        self.act(wire, &mut part, action)?;
+        self.decode_action(wire, &mut part, action)?;
         part.notes.report(wire)
     }
 
@@ -360,7 +360,7 @@ fn emit_reason(wire: &mut DecodeContext<'_, '_>, reason: &str) -> ParseResult {
 fn reason_of<'a>(part: &mut TypedPart<'_, 'a>) -> (Option<Cow<'a, str>>, Option<String>) {
     let sent = part.get("finishReason");
     let Some(raw) = sent.filter(|raw| raw.kind == Kind::Object) else {
-        let reason = part.words("finishReason");
+        let reason = part.descriptive_string("finishReason");
         return (reason, part.metadata());
     };
     let inner = members(raw);

@@ -171,7 +171,7 @@ impl AiSdkUi {
         assembler.call_text(out, 0, address, piece.text, None, None)
     }
 
-    fn act(
+    fn decode_action(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         chunk: &mut TypedPart<'_, '_>,
@@ -232,7 +232,7 @@ impl AiSdkUi {
     ) -> ParseResult {
         self.message.emit_start(wire)?;
         self.message.metadata(wire, chunk)?;
-        let reason = chunk.words("finishReason");
+        let reason = chunk.descriptive_string("finishReason");
         if let Some(members) = chunk.metadata() {
             wire.assembler.choice_metadata(wire.out, 0, &members)?;
         }
@@ -301,7 +301,7 @@ impl Decoder for AiSdkUi {
             schema,
             notes: Anomalies::default(),
         };
-        self.act(wire, &mut chunk, action)?;
+        self.decode_action(wire, &mut chunk, action)?;
         chunk.notes.report(wire)
     }
 

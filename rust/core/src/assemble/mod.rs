@@ -92,7 +92,7 @@ enum EndOnWire {
 }
 
 /// A choice, borrowed for one delta together with the context that the rules need.
-pub(crate) struct At<'a, 'o> {
+pub(crate) struct ChoiceContext<'a, 'o> {
     choice: &'a mut Choice,
     ctx: RuleContext<'a, 'o>,
 }
@@ -106,7 +106,11 @@ impl Assembler {
     }
 
     #[inline]
-    fn at<'a, 'o>(&'a mut self, out: &'a mut Output<'o>, index: i32) -> Result<At<'a, 'o>, Fault> {
+    fn at<'a, 'o>(
+        &'a mut self,
+        out: &'a mut Output<'o>,
+        index: i32,
+    ) -> Result<ChoiceContext<'a, 'o>, Fault> {
         self.turn.pass();
         let mut ctx = RuleContext {
             shared: &mut self.shared,
@@ -126,7 +130,7 @@ impl Assembler {
         let choice = self.choices.turn(position);
         // Cannot fail, because the choice was just found or inserted.
         let choice = choice.ok_or_else(|| Fault::new(Class::Internal, "internal"))?;
-        Ok(At { choice, ctx })
+        Ok(ChoiceContext { choice, ctx })
     }
 
     // The response
@@ -256,7 +260,7 @@ impl Assembler {
         if self.over {
             return Ok(());
         }
-        let At { choice, mut ctx } = self.at(out, index)?;
+        let ChoiceContext { choice, mut ctx } = self.at(out, index)?;
         let mut carried = false;
         if !text.is_empty() {
             call_events::flush_unstarted(ctx.out, choice, None);
@@ -291,7 +295,7 @@ impl Assembler {
         if self.over {
             return Ok(());
         }
-        let At { choice, mut ctx } = self.at(out, index)?;
+        let ChoiceContext { choice, mut ctx } = self.at(out, index)?;
         choice.textual.retype(&mut ctx)
     }
 
@@ -308,7 +312,7 @@ impl Assembler {
         if self.over {
             return Ok(());
         }
-        let At { choice, mut ctx } = self.at(out, index)?;
+        let ChoiceContext { choice, mut ctx } = self.at(out, index)?;
         let attributes = Attributes {
             signature: signature.map(str::to_owned),
             encrypted_content: encrypted_content.map(str::to_owned),
@@ -323,7 +327,7 @@ impl Assembler {
         if self.over {
             return Ok(());
         }
-        let At { choice, mut ctx } = self.at(out, index)?;
+        let ChoiceContext { choice, mut ctx } = self.at(out, index)?;
         choice.textual.annotate(&mut ctx, list)
     }
 
@@ -341,7 +345,7 @@ impl Assembler {
             return Ok(());
         }
         self.shared.called_at = out.position().1;
-        let At { choice, mut ctx } = self.at(out, index)?;
+        let ChoiceContext { choice, mut ctx } = self.at(out, index)?;
         if !choice.closed {
             return route_fragment::take_fragment(&mut ctx, choice, fragment);
         }
@@ -366,7 +370,7 @@ impl Assembler {
         if self.over {
             return Ok(());
         }
-        let At { choice, mut ctx } = self.at(out, index)?;
+        let ChoiceContext { choice, mut ctx } = self.at(out, index)?;
         if !choice.closed {
             return terminal_message::reconcile(&mut ctx, choice, message);
         }
@@ -385,7 +389,7 @@ impl Assembler {
         if self.over {
             return Ok(());
         }
-        let At { choice, mut ctx } = self.at(out, index)?;
+        let ChoiceContext { choice, mut ctx } = self.at(out, index)?;
         if choice.closed {
             // Final events have already been emitted and cannot be withdrawn.
             return ctx.out.diagnose(Code::LATE_DELTA, None, "");
@@ -406,7 +410,7 @@ impl Assembler {
     /// Discards the parts and calls of the current step, because the upstream starts the step again. Final calls and
     /// tool results are kept.
     pub fn restart_step(&mut self, out: &mut Output<'_>, index: i32) -> ParseResult {
-        let Some(At { choice, mut ctx }) = self.item_choice(out, index)? else {
+        let Some(ChoiceContext { choice, mut ctx }) = self.item_choice(out, index)? else {
             return Ok(());
         };
         ctx.out.diagnose(Code::STREAM_RESTARTED, None, "")?;
@@ -418,7 +422,7 @@ impl Assembler {
             let Some(call) = choice.get(slot).filter(|call| call.part >= choice.step) else {
                 break;
             };
-            if !call.dropped && call.verdict.is_none() {
+            if !call.dropped && call.outcome.is_none() {
                 call_events::retract(ctx.out, choice, slot);
             }
         }
@@ -453,7 +457,7 @@ impl Assembler {
         if self.over {
             return Ok(());
         }
-        let At { choice, mut ctx } = self.at(out, index)?;
+        let ChoiceContext { choice, mut ctx } = self.at(out, index)?;
         leave(&mut ctx, choice, metadata)
     }
 
@@ -487,7 +491,7 @@ impl Assembler {
         if self.over {
             return Ok(());
         }
-        let At { choice, mut ctx } = self.at(out, index)?;
+        let ChoiceContext { choice, mut ctx } = self.at(out, index)?;
         finish_reason::take_reason(ctx.out, choice, raw_reason, reason)?;
         let at_finish = ctx.out.config.policy.close_calls_at == CloseCallsAt::Finish;
         if at_finish || (choice.message_seen && choice.has_shown()) {

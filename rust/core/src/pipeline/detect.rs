@@ -23,7 +23,7 @@ impl PayloadPipeline {
     /// Returns true if the payload needs no further processing: it was held, ignored, or decoded as an error.
     ///
     /// If the payload identifies the dialect, the held payloads are dispatched first.
-    pub(crate) fn waits(
+    pub(crate) fn consumed_by_detection(
         &mut self,
         out: &mut Output<'_>,
         arrival: LocatedPayload<'_>,
@@ -137,7 +137,7 @@ impl PayloadPipeline {
     pub(crate) fn finish_input(
         &mut self,
         out: &mut Output<'_>,
-        rest: UnfinishedInput,
+        unfinished: UnfinishedInput,
         input: InputEnd,
     ) -> ParseResult {
         match self.waiting.held.first() {
@@ -146,7 +146,7 @@ impl PayloadPipeline {
                 let arrival = first.arrival();
                 Err(arrival.locate(self.waiting.unknown_dialect()))
             }
-            _ => self.last_words(out, rest),
+            _ => self.report_framing(out, unfinished),
         }
     }
 
@@ -167,23 +167,27 @@ impl PayloadPipeline {
     /// Reports that the body is JSON Lines, because more input follows its first document.
     ///
     /// `first`: the first document, which could have been the complete response.
-    pub(crate) fn several(&mut self, out: &mut Output<'_>, first: &HeldPayload) -> ParseResult {
+    pub(crate) fn report_json_lines(
+        &mut self,
+        out: &mut Output<'_>,
+        first: &HeldPayload,
+    ) -> ParseResult {
         self.lines = true;
         report_at(out, first, Code::JSON_LINES_BODY)
     }
 
-    /// Reports how a lone document was framed, and emits output that the decoder holds. `rest`: the kind of unfinished
-    /// input.
-    pub(crate) fn last_words(
+    /// Reports how a lone document was framed, and emits output that the decoder holds. `unfinished`: the kind of
+    /// unfinished input.
+    pub(crate) fn report_framing(
         &mut self,
         out: &mut Output<'_>,
-        rest: UnfinishedInput,
+        unfinished: UnfinishedInput,
     ) -> ParseResult {
         let undecided = self.undecided.take();
-        let whole = rest == UnfinishedInput::Nothing;
+        let whole = unfinished == UnfinishedInput::Nothing;
         match &undecided {
             Some(first) if whole => report_at(out, first, Code::BODY_NOT_STREAMED)?,
-            Some(first) => self.several(out, first)?,
+            Some(first) => self.report_json_lines(out, first)?,
             None => {}
         }
         self.report_other_dialect(out)?;

@@ -3,7 +3,7 @@
 use crate::dialect::Dialect;
 use crate::dialect::detect;
 use crate::dialect::payload::LocatedPayload;
-use crate::dialect::seen;
+use crate::dialect::payload_summary;
 use crate::json::members;
 use crate::json::members::Document;
 use crate::model::fault::Fault;
@@ -105,7 +105,7 @@ impl UndetectedPayloads {
     }
 
     pub(crate) fn note(&mut self, document: &Document<'_>) {
-        let mut new = seen(document);
+        let mut new = payload_summary(document);
         new.retain(|name| !self.names.contains(name));
         self.names.extend(new);
     }

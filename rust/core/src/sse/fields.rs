@@ -41,8 +41,8 @@ impl Digits {
 
 /// Splits the text before its next line ending. Returns `None` if there is no line ending.
 #[inline]
-pub(crate) fn split_line(rest: &[u8]) -> Option<(&[u8], &[u8])> {
-    rest.split_at_checked(memchr2(b'\n', b'\r', rest)?)
+pub(crate) fn split_line(remaining: &[u8]) -> Option<(&[u8], &[u8])> {
+    remaining.split_at_checked(memchr2(b'\n', b'\r', remaining)?)
 }
 
 /// Returns the value of a line with this field name, without its leading space. Returns `None` for any other line.

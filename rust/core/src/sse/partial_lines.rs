@@ -17,32 +17,33 @@ use crate::sse::fields::is_blank;
 impl Framer {
     /// Adds a piece of an incomplete line, or the first piece of a new one.
     pub(crate) fn extend(&mut self, piece: &[u8]) -> Result<(), Fault> {
-        let mut rest = piece;
+        let mut remaining = piece;
         if matches!(self.line, Line::None | Line::Undecided) {
-            rest = self.decide(piece);
+            remaining = self.decide(piece);
         }
-        if self.value_fresh && !rest.is_empty() {
+        if self.value_fresh && !remaining.is_empty() {
             self.value_fresh = false;
-            rest = rest.strip_prefix(b" ").unwrap_or(rest);
+            remaining = remaining.strip_prefix(b" ").unwrap_or(remaining);
         }
         match self.line {
             Line::None | Line::Undecided | Line::Skip => return Ok(()),
             Line::Retry => {
-                self.extend_retry(rest);
+                self.extend_retry(remaining);
                 return Ok(());
             }
-            Line::Data | Line::Stray => {
-                self.check_event(self.value_len.saturating_add(rest.len()), self.line_offset)?
-            }
+            Line::Data | Line::Stray => self.check_event(
+                self.value_len.saturating_add(remaining.len()),
+                self.line_offset,
+            )?,
             Line::Event | Line::Id => {
-                self.check_field(self.value_len.saturating_add(rest.len()))?
+                self.check_field(self.value_len.saturating_add(remaining.len()))?
             }
         }
-        self.value_len += rest.len();
+        self.value_len += remaining.len();
         match self.line {
-            Line::Data => self.data.extend_from_slice(rest),
-            Line::Stray => self.seldom.stray.extend_from_slice(rest),
-            _ => self.head.extend_from_slice(rest),
+            Line::Data => self.data.extend_from_slice(remaining),
+            Line::Stray => self.seldom.stray.extend_from_slice(remaining),
+            _ => self.head.extend_from_slice(remaining),
         }
         Ok(())
     }
@@ -76,9 +77,9 @@ impl Framer {
             self.head.clear();
             self.value_len = 0;
         }
-        let mut rest = piece;
-        while let Some((&byte, tail)) = rest.split_first() {
-            rest = tail;
+        let mut remaining = piece;
+        while let Some((&byte, tail)) = remaining.split_first() {
+            remaining = tail;
             let blank = is_blank(self.head.first());
             self.head.push(byte);
             self.line = match (byte, self.head.as_slice()) {
@@ -104,7 +105,7 @@ impl Framer {
                 break;
             }
         }
-        rest
+        remaining
     }
 
     fn begin_value(&mut self, line: Line) -> Line {

@@ -20,7 +20,7 @@ from streamweld._pure.dialect.chat.calls import (
 )
 from streamweld._pure.dialect.chat.content import File, Signature, Text, Unread, image_files, read_content
 from streamweld._pure.dialect.chat.error import read_choice_error
-from streamweld._pure.dialect.chat.metadata import CHOICE_FIELDS, DELTA_FIELDS, TOOL_USE_FIELDS, Carry
+from streamweld._pure.dialect.chat.metadata import CHOICE_FIELDS, DELTA_FIELDS, TOOL_USE_FIELDS, PendingMetadata
 from streamweld._pure.dialect.chat.readers import RUNS_CALLS, Readers
 from streamweld._pure.dialect.chat.reasoning import MEMBERS as REASONING_MEMBERS
 from streamweld._pure.dialect.chat.reasoning import ReasoningReader, SoFar, whole_reasoning
@@ -150,9 +150,11 @@ class ChoiceReader:
         is_typed = chunk.value.get("object", "chat.completion.chunk") == "chat.completion.chunk"
         self.readers.begin(self._tools.out, self.index, delta, is_typed=is_typed)
         legacy = is_legacy(item)
-        carry = Carry(chunk.changed_fields, leftovers(payload, path, item, CHOICE_FIELDS if legacy else _BESIDE_TEXT))
+        pending_metadata = PendingMetadata(
+            chunk.changed_fields, leftovers(payload, path, item, CHOICE_FIELDS if legacy else _BESIDE_TEXT)
+        )
         if legacy:
-            self._content(chunk, item["text"], (*path, "text"), carry, restates=reason is not None)
+            self._content(chunk, item["text"], (*path, "text"), pending_metadata, restates=reason is not None)
             notes.report()
         if delta and delta.get("role") in _OTHER_ROLES:
             # Some gateways run tools themselves and stream the results, which are not part of the answer.
@@ -165,21 +167,21 @@ class ChoiceReader:
             if new_id and self._has_text and isinstance(delta.get("role"), str):
                 self._assembler.restart(self.index)
                 self._begin()
-            self._delta(chunk, delta, (*path, "delta"), carry, final=reason is not None)
+            self._delta(chunk, delta, (*path, "delta"), pending_metadata, final=reason is not None)
         if (
             message
             and delta is None
             and not chunk.recovered
             and self._continues(chunk, message, final=reason is not None)
         ):
-            self._delta(chunk, message, (*path, "message"), carry, final=False)
+            self._delta(chunk, message, (*path, "message"), pending_metadata, final=False)
         elif message and not chunk.recovered and _is_whole(chunk, item, path, final=reason is not None):
             if delta is None:
-                carry.members |= leftovers(payload, (*path, "message"), message, DELTA_FIELDS)
+                pending_metadata.members |= leftovers(payload, (*path, "message"), message, DELTA_FIELDS)
             elif self._is_new(message):
                 notes.mark_misread("not_streamed")  # clients read only deltas
-            self._message(chunk, message, (*path, "message"), carry)
-        left = as_object(carry.members)
+            self._message(chunk, message, (*path, "message"), pending_metadata)
+        left = as_object(pending_metadata.members)
         if left is not None:
             self._tools.out.keep(ChoiceMembers())
             self._assembler.choice_metadata(self.index, left)
@@ -224,29 +226,33 @@ class ChoiceReader:
             self._audio.clear()
             self._audio_size = 0
 
-    def _delta(self, chunk: Chunk, delta: dict[str, Any], path: Path, carry: Carry, *, final: bool) -> None:
+    def _delta(
+        self, chunk: Chunk, delta: dict[str, Any], path: Path, pending_metadata: PendingMetadata, *, final: bool
+    ) -> None:
         payload, notes = chunk.payload, chunk.notes
         uses_tool = is_tool_use(delta) or (self._uses_tool and continues_tool_use(delta))
         if not DELTA_FIELDS.issuperset(delta):
             modelled: frozenset[str] = DELTA_FIELDS | {calls_member(delta)}
             if uses_tool:
                 modelled |= TOOL_USE_FIELDS
-            carry.members |= leftovers(payload, path, delta, modelled)
+            pending_metadata.members |= leftovers(payload, path, delta, modelled)
         if not chunk.recovered:
             thinks = not REASONING_MEMBERS.isdisjoint(delta)
-            thought = self._reasoning.read(payload, delta, path, carry.members, notes) if thinks else None
+            thought = self._reasoning.read(payload, delta, path, pending_metadata.members, notes) if thinks else None
             if thought is not None and self._messages is not None:
                 thought = replace(thought, text=self._unseen(self._messages.reasoning, thought.text))
             notes.report()
             if thought is not None:
-                self._think_of(thought, carry)
+                self._think_of(thought, pending_metadata)
         calls, legacy = delta.get(calls_member(delta)), delta.get("function_call")
-        self._content(chunk, delta.get("content"), (*path, "content"), carry, restates=bool(final or calls or legacy))
+        self._content(
+            chunk, delta.get("content"), (*path, "content"), pending_metadata, restates=bool(final or calls or legacy)
+        )
         if chunk.recovered:
             notes.report()
             return
         if not _ATTACHMENTS.isdisjoint(delta):
-            self._attachments(payload, delta, path, notes, carry)
+            self._attachments(payload, delta, path, notes, pending_metadata)
         notes.report()
         if calls is None and legacy is None and not uses_tool and not _has_list(delta):
             return
@@ -262,7 +268,9 @@ class ChoiceReader:
             for fragment in fragments:
                 self._assembler.call(self.index, fragment)
 
-    def _content(self, chunk: Chunk, content: object, path: Path, carry: Carry, *, restates: bool) -> None:
+    def _content(
+        self, chunk: Chunk, content: object, path: Path, pending_metadata: PendingMetadata, *, restates: bool
+    ) -> None:
         """Emit the content of a delta.
 
         `restates`: whether the delta ends the choice or contains a call. The content of such a delta may repeat the
@@ -276,7 +284,7 @@ class ChoiceReader:
         if pieces and not (restates and self._restated(pieces)):
             for piece in pieces:
                 if not isinstance(piece, Text) or piece.text:
-                    self._piece(piece, carry)
+                    self._piece(piece, pending_metadata)
 
     def _unseen_piece(self, piece: Piece, messages: MessageDeltas) -> Piece:
         if not isinstance(piece, Text) or piece.kind != "text":
@@ -291,7 +299,7 @@ class ChoiceReader:
             self._tools.out.diagnose("ambiguous_cumulative", detail="repeated")
         return new
 
-    def _think_of(self, thought: Thought, carry: Carrier) -> None:
+    def _think_of(self, thought: Thought, pending_metadata: Carrier) -> None:
         details = thought.details
         if thought.doubt:
             self._tools.out.diagnose("ambiguous_cumulative", detail=thought.doubt)
@@ -300,7 +308,7 @@ class ChoiceReader:
             self._has_text = True
             if self._think is not None:
                 self._think.field(thought.text)
-            self._assembler.reasoning(self.index, "raw", thought.text, carry.take())
+            self._assembler.reasoning(self.index, "raw", thought.text, pending_metadata.take())
         if details is not None:
             self._assembler.reasoning_attributes(self.index, details.signature, details.encrypted, details.raw)
         if thought.signature:
@@ -324,12 +332,12 @@ class ChoiceReader:
         if changes or details is not None:
             out.keep(ReasoningFacts(self.index, thought.fields if changes else None, details, has_text))
 
-    def _message(self, chunk: Chunk, message: dict[str, Any], path: Path, carry: Carry) -> None:
+    def _message(self, chunk: Chunk, message: dict[str, Any], path: Path, pending_metadata: PendingMetadata) -> None:
         """Compare a complete message with the streamed content, and emit what was not streamed."""
         payload, notes = chunk.payload, chunk.notes
         if self._think is not None:
             self._think.flush()
-        thought = whole_reasoning(payload, message, path, carry.members, notes)
+        thought = whole_reasoning(payload, message, path, pending_metadata.members, notes)
         pieces = read_content(payload, message.get("content"), (*path, "content"), notes)
         text = _joined(pieces, "text")
         reasoning = thought.text or _joined(pieces, "reasoning")
@@ -396,7 +404,7 @@ class ChoiceReader:
                     fragments.append(fragment)
         return fragments
 
-    def _piece(self, piece: Piece, carry: Carrier) -> None:
+    def _piece(self, piece: Piece, pending_metadata: Carrier) -> None:
         if isinstance(piece, Unread):
             self._assembler.unknown(None, piece.raw.encode())
             return
@@ -408,13 +416,13 @@ class ChoiceReader:
             self._attached = True
             self._assembler.file(self.index, piece.media_type, piece.data, piece.url, piece.metadata)
         elif piece.kind == "reasoning":
-            self._assembler.reasoning(self.index, "raw", piece.text, carry.take())
+            self._assembler.reasoning(self.index, "raw", piece.text, pending_metadata.take())
         elif piece.kind == "refusal":
-            self._assembler.refusal(self.index, piece.text, carry.take())
+            self._assembler.refusal(self.index, piece.text, pending_metadata.take())
         elif self._think is not None:
-            self._think.feed(piece.text, carry)
+            self._think.feed(piece.text, pending_metadata)
         else:
-            self._assembler.text(self.index, piece.text, carry.take())
+            self._assembler.text(self.index, piece.text, pending_metadata.take())
 
     def _restated(self, pieces: list[Piece]) -> bool:
         """Return whether the content repeats the choice's whole text and the policy drops such a repetition (AM9)."""
@@ -427,12 +435,12 @@ class ChoiceReader:
         return True
 
     def _attachments(
-        self, payload: Payload, delta: Mapping[str, Any], path: Path, notes: Anomalies, carry: Carrier
+        self, payload: Payload, delta: Mapping[str, Any], path: Path, notes: Anomalies, pending_metadata: Carrier
     ) -> None:
         self._annotations(payload, delta, path, notes)
         refusal = notes.a_text(delta, path, "refusal")
         if refusal:
-            self._piece(Text("refusal", refusal), carry)
+            self._piece(Text("refusal", refusal), pending_metadata)
         self._images(payload, delta, path, notes)
         self._add_audio(payload, delta, path)
 

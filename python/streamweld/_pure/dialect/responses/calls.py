@@ -89,7 +89,7 @@ def read_call(
         _wrapped(item, path, reader, kind, ending) if kind.wrapped else _text(holder, here, reader, member),
         provider,
         kind.custom,
-        as_object(reader.rest(item, path, modelled)),
+        as_object(reader.extra_fields(item, path, modelled)),
         ending,
     )
 

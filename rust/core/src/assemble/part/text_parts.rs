@@ -189,7 +189,7 @@ impl TextParts {
             && lengths.length == text.body.len()
             && text.lead_low.is_none()
             && text.tail_high.is_none()
-            && self.whole(Channel::Text) == *text.body
+            && self.channel_text(Channel::Text) == *text.body
     }
 
     /// Returns the number of bytes received in a channel.
@@ -198,7 +198,7 @@ impl TextParts {
     }
 
     /// Returns all text received in a channel. Takes time proportional to the length of that text.
-    pub fn whole(&self, channel: Channel) -> String {
+    pub fn channel_text(&self, channel: Channel) -> String {
         let parts = self.parts.iter();
         let parts = parts.filter(|part| part.channel == channel && !part.void);
         parts.map(|part| part.text.as_str()).collect()

@@ -205,7 +205,7 @@ impl<'a> TypedPart<'_, 'a> {
     }
 
     /// Returns a descriptive string (a name, a title, a URL), or `None` if it is absent or blank.
-    pub(crate) fn words(&mut self, key: &str) -> Option<Cow<'a, str>> {
+    pub(crate) fn descriptive_string(&mut self, key: &str) -> Option<Cow<'a, str>> {
         let raw = self.present(key)?;
         if raw.kind != Kind::String {
             self.shape(raw, key);

@@ -10,8 +10,8 @@ use crate::dialect::anthropic::fields::a_name;
 use crate::dialect::anthropic::fields::an_id;
 use crate::dialect::anthropic::fields::arguments;
 use crate::dialect::anthropic::fields::call_text;
+use crate::dialect::anthropic::fields::extra_fields;
 use crate::dialect::anthropic::fields::is_error;
-use crate::dialect::anthropic::fields::rest;
 use crate::dialect::anthropic::unknown_block::UnknownBlock;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
@@ -54,7 +54,7 @@ impl<'a, 'b> Block<'a, 'b> {
     /// Returns the unknown members of the block and of its event as metadata.
     #[inline]
     pub(crate) fn metadata(&self, modelled: &[&str]) -> Option<String> {
-        let own = rest(&self.object.members, modelled);
+        let own = extra_fields(&self.object.members, modelled);
         if self.extra.is_empty() {
             return own.text();
         }

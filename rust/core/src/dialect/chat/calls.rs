@@ -9,7 +9,7 @@ use crate::dialect::chat::read;
 use crate::dialect::chat::read::Call;
 use crate::dialect::chat::read::Delta;
 use crate::dialect::chat::read::Function;
-use crate::dialect::chat::read::Walk;
+use crate::dialect::chat::read::TypedValue;
 use crate::dialect::think_tags::is_white;
 use crate::dialect::upstream_error::is_empty_value;
 use crate::json::Key;
@@ -55,11 +55,13 @@ const OTHER_CALLS: [&str; 2] = ["toolCalls", "tool_call"];
 /// `tool_calls` is present.
 #[inline]
 pub(crate) fn other_calls<'a>(delta: &Delta<'a>) -> Option<(&'static str, Raw<'a>)> {
-    if delta.rest.is_empty() || present(delta.tool_calls.as_ref().map(Walk::raw)).is_some() {
+    if delta.other_members.is_empty()
+        || present(delta.tool_calls.as_ref().map(TypedValue::raw)).is_some()
+    {
         return None;
     }
     OTHER_CALLS.into_iter().find_map(|name| {
-        let raw = find(&delta.rest, name)?;
+        let raw = find(&delta.other_members, name)?;
         matches!(raw.kind, Kind::Array | Kind::Object).then_some((name, raw))
     })
 }
@@ -75,8 +77,8 @@ fn numbered<'c, 'a>(call: &'c Call<'a>) -> &'c [Member<'a>] {
         let is_number = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_digit());
         is_number && member.raw.kind == Kind::Object
     };
-    match !is_call && call.rest.iter().all(is_entry) {
-        true => &call.rest,
+    match !is_call && call.other_members.iter().all(is_entry) {
+        true => &call.other_members,
         false => &[],
     }
 }
@@ -84,7 +86,7 @@ fn numbered<'c, 'a>(call: &'c Call<'a>) -> &'c [Member<'a>] {
 /// Returns the fragments in the value of `tool_calls`. Lists inside the list are accepted. `listed`: false if the value
 /// is an object, which is either one call or calls with numbers as keys.
 pub(crate) fn fragments<'a>(
-    entries: &[Walk<'a, Call<'a>>],
+    entries: &[TypedValue<'a, Call<'a>>],
     listed: bool,
     max_index: Option<u64>,
     notes: &mut Anomalies<'a>,
@@ -95,7 +97,7 @@ pub(crate) fn fragments<'a>(
         let item = at.item(index);
         let at = if listed { item } else { at };
         match entry {
-            Walk::Read(call, _) => {
+            TypedValue::Read(call, _) => {
                 if !listed {
                     notes.mark_misread("no_list");
                 }
@@ -103,7 +105,7 @@ pub(crate) fn fragments<'a>(
                 for member in numbered {
                     let key = member.key.name();
                     for entry in read::calls(member.raw) {
-                        if let Walk::Read(call, _) = entry {
+                        if let TypedValue::Read(call, _) = entry {
                             out.push(fragment(&call, max_index, notes, at.member(&key)));
                         }
                     }
@@ -112,18 +114,18 @@ pub(crate) fn fragments<'a>(
                     out.push(fragment(call, max_index, notes, at));
                 }
             }
-            Walk::Other(raw) if raw.kind == Kind::Array && !is_empty_value(*raw) => {
+            TypedValue::Other(raw) if raw.kind == Kind::Array && !is_empty_value(*raw) => {
                 notes.mark_misread("no_list");
                 for (position, entry) in read::calls(*raw).iter().enumerate() {
                     match entry {
-                        Walk::Read(call, _) => {
+                        TypedValue::Read(call, _) => {
                             out.push(fragment(call, max_index, notes, at.item(position)));
                         }
-                        Walk::Other(raw) => notes.unless_null(*raw, at.item(position)),
+                        TypedValue::Other(raw) => notes.unless_null(*raw, at.item(position)),
                     }
                 }
             }
-            Walk::Other(raw) => notes.unless_null(*raw, at),
+            TypedValue::Other(raw) => notes.unless_null(*raw, at),
         }
     }
     let length = u32::try_from(out.len()).unwrap_or(u32::MAX);
@@ -149,7 +151,7 @@ pub(crate) fn legacy<'a>(
     out.id = id(function.id, notes, at.member("id"));
     out.name = name(function.name, notes, at.member("name"));
     let mut leftovers = ExtraFields::default();
-    leftovers.extend(&function.rest);
+    leftovers.extend(&function.other_members);
     out.metadata = leftovers.text().map(Cow::Owned);
     out
 }
@@ -189,15 +191,15 @@ const TOOL_USE_CALLS: [&str; 2] = ["tool_use", "tool_uses"];
 #[inline]
 pub(crate) fn is_tool_use(delta: &Delta<'_>) -> bool {
     let is_object = |raw: Raw<'_>| raw.kind == Kind::Object;
-    !delta.rest.is_empty()
-        && (is_string(find(&delta.rest, "type"), "tool_use")
-            || find(&delta.rest, "tool_use").is_some_and(is_object))
+    !delta.other_members.is_empty()
+        && (is_string(find(&delta.other_members, "type"), "tool_use")
+            || find(&delta.other_members, "tool_use").is_some_and(is_object))
 }
 
 /// Returns true if the delta has no type but has argument text, so that it can continue the preceding `tool_use` call.
 pub(crate) fn continues_tool_use(delta: &Delta<'_>) -> bool {
-    let is_text = |key| find(&delta.rest, key).is_some_and(|raw| raw.kind == Kind::String);
-    find(&delta.rest, "type").is_none() && TOOL_USE_TEXTS.into_iter().any(is_text)
+    let is_text = |key| find(&delta.other_members, key).is_some_and(|raw| raw.kind == Kind::String);
+    find(&delta.other_members, "type").is_none() && TOOL_USE_TEXTS.into_iter().any(is_text)
 }
 
 pub(crate) fn is_of_tool_use(member: &Member<'_>) -> bool {
@@ -221,11 +223,11 @@ pub(crate) fn is_typed_tool_use(part: &[Member<'_>]) -> bool {
 pub(crate) fn has_list(holder: &Delta<'_>) -> bool {
     let is_list = |raw: Raw<'_>| raw.kind == Kind::Array;
     holder.content.is_some_and(is_list)
-        || (!holder.rest.is_empty()
+        || (!holder.other_members.is_empty()
             && ["content_list"]
                 .into_iter()
                 .chain(TOOL_USE_CALLS)
-                .any(|key| find(&holder.rest, key).is_some_and(is_list)))
+                .any(|key| find(&holder.other_members, key).is_some_and(is_list)))
 }
 
 /// Returns the `tool_use` calls in a delta or message, which have no index (Snowflake). `is_call`: true if the holder
@@ -238,13 +240,13 @@ pub(crate) fn tool_uses<'a>(
     at: Pointer<'_>,
 ) -> Vec<Fragment<'a>> {
     let own = match is_call {
-        true => tool_use(&holder.rest, notes, at),
+        true => tool_use(&holder.other_members, notes, at),
         false => None,
     };
     if let Some(own) = own {
         return vec![own];
     }
-    let listed = |key| (key, find(&holder.rest, key));
+    let listed = |key| (key, find(&holder.other_members, key));
     let own = TOOL_USE_CALLS.map(listed);
     let lists = [listed("content_list"), ("content", holder.content)];
     let mut found = Vec::new();
@@ -307,22 +309,22 @@ fn fragment<'a>(
         ..Fragment::default()
     };
     (out.index, out.index_raw) = index(call.index, max_index);
-    out.custom = matches!(call.custom, Some(Walk::Read(..)));
+    out.custom = matches!(call.custom, Some(TypedValue::Read(..)));
     let (walk, wrapper) = if out.custom {
         (&call.custom, "custom")
     } else {
         (&call.function, "function")
     };
     let mut inner_id = None;
-    let mut inner_rest: &[Member<'a>] = &[];
+    let mut inner_other_members: &[Member<'a>] = &[];
     match walk {
-        Some(Walk::Read(inner, _)) => {
-            inner_rest = &inner.rest;
+        Some(TypedValue::Read(inner, _)) => {
+            inner_other_members = &inner.other_members;
             out.name = name(inner.name, notes, at.member(wrapper).member("name"));
             arguments(&mut out, inner.arguments);
             inner_id = inner.id;
         }
-        Some(Walk::Other(raw)) => notes.unless_null(*raw, at.member(wrapper)),
+        Some(TypedValue::Other(raw)) => notes.unless_null(*raw, at.member(wrapper)),
         None => {}
     }
     // Without a wrapper, the call object itself contains the name and the arguments. For a free-form tool, it contains
@@ -337,11 +339,11 @@ fn fragment<'a>(
     let kind = present(call.kind).map(|raw| (raw, string(raw)));
     out.custom |= matches!(&kind, Some((_, Some(kind))) if kind == "custom");
     let wrapped = match &call.function {
-        Some(Walk::Read(..)) => true,
-        Some(Walk::Other(raw)) => raw.kind != Kind::Null,
+        Some(TypedValue::Read(..)) => true,
+        Some(TypedValue::Other(raw)) => raw.kind != Kind::Null,
         None => false,
     };
-    let input = present(find(&call.rest, "input")).filter(|raw| {
+    let input = present(find(&call.other_members, "input")).filter(|raw| {
         // Only the first fragment of a free-form call may have a type.
         let bare = kind.is_none() && out.name.is_none() && !wrapped;
         free(&out) && (out.custom || (bare && raw.kind == Kind::String))
@@ -350,20 +352,20 @@ fn fragment<'a>(
     if input.is_some() {
         arguments(&mut out, input);
         out.custom = true;
-        let others = call.rest.iter().copied();
+        let others = call.other_members.iter().copied();
         let others: Vec<_> = others.filter(|member| !member.key.is("input")).collect();
         leftovers.extend(&others);
     } else {
-        leftovers.extend(&call.rest);
+        leftovers.extend(&call.other_members);
     }
-    leftovers.extend(inner_rest);
+    leftovers.extend(inner_other_members);
     if free(&out) && !out.custom {
-        let found = arguments_member(inner_rest, true);
-        if let Some(member) = found.or_else(|| arguments_member(&call.rest, false)) {
+        let found = arguments_member(inner_other_members, true);
+        if let Some(member) = found.or_else(|| arguments_member(&call.other_members, false)) {
             arguments(&mut out, Some(member.raw));
             leftovers = ExtraFields::default();
-            for rest in [call.rest.as_slice(), inner_rest] {
-                let others = rest
+            for other_members in [call.other_members.as_slice(), inner_other_members] {
+                let others = other_members
                     .iter()
                     .filter(|other| !other.key.is(&member.key.name()));
                 leftovers.extend(&others.copied().collect::<Vec<_>>());

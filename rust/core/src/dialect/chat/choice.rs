@@ -15,7 +15,7 @@ use crate::dialect::chat::payload_kind::legacy_text;
 use crate::dialect::chat::read;
 use crate::dialect::chat::read::Choice;
 use crate::dialect::chat::read::Delta;
-use crate::dialect::chat::read::Walk;
+use crate::dialect::chat::read::TypedValue;
 use crate::dialect::chat::readers::RUNS_CALLS;
 use crate::dialect::chat::readers::Readers;
 use crate::dialect::chat::readers::has_members;
@@ -183,20 +183,26 @@ impl ChoiceState {
             self.readers
                 .begin(wire.out, self.index, delta, reading.typed);
         }
-        let mut carry = Carry {
+        let mut pending_metadata = PendingMetadata {
             chunk: fresh,
             own: ExtraFields::default(),
             text: None,
         };
         if let Some(text) = legacy_text(choice) {
-            let mut rest = choice.rest.clone();
+            let mut rest = choice.other_members.clone();
             rest.retain(|member| !member.key.is("text"));
-            carry.own.extend(&rest);
+            pending_metadata.own.extend(&rest);
             let pieces = content::read(Some(text), notes, at.member("text"));
-            self.content(wire, pieces, &mut carry, finish.is_some(), reading)?;
+            self.content(
+                wire,
+                pieces,
+                &mut pending_metadata,
+                finish.is_some(),
+                reading,
+            )?;
             notes.report(wire)?;
         } else {
-            carry.own.extend(&choice.rest);
+            pending_metadata.own.extend(&choice.other_members);
         }
         let mut learnable = None;
         let other_role = delta.and_then(|(delta, _)| delta.role.filter(|raw| is_other_role(*raw)));
@@ -220,7 +226,7 @@ impl ChoiceState {
             learnable = self.delta(
                 wire,
                 delta,
-                &mut carry,
+                &mut pending_metadata,
                 notes,
                 at.member("delta"),
                 finish.is_some(),
@@ -230,29 +236,42 @@ impl ChoiceState {
         if let Some((message, raw)) = message.filter(|(_, raw)| !reading.tail && has_members(*raw))
         {
             // Some gateways repeat every delta, or all deltas so far, in a message.
-            let absent = !matches!(&choice.delta, Some(Walk::Read(..)))
-                && choice
-                    .delta
-                    .as_ref()
-                    .is_none_or(|walk| matches!(walk, Walk::Other(raw) if raw.kind == Kind::Null));
+            let absent = !matches!(&choice.delta, Some(TypedValue::Read(..)))
+                && choice.delta.as_ref().is_none_or(
+                    |walk| matches!(walk, TypedValue::Other(raw) if raw.kind == Kind::Null),
+                );
             let mirrors = choice
                 .delta
                 .as_ref()
                 .is_some_and(|delta| delta.raw().text == raw.text);
             if absent && self.continues(message, finish.is_some(), reading) {
                 let at = at.member("message");
-                self.delta(wire, message, &mut carry, notes, at, false, reading)?;
+                self.delta(
+                    wire,
+                    message,
+                    &mut pending_metadata,
+                    notes,
+                    at,
+                    false,
+                    reading,
+                )?;
             } else if absent || reading.body || (finish.is_some() && !mirrors) {
                 if delta.is_none() {
-                    carry.own.extend(&message.rest);
+                    pending_metadata.own.extend(&message.other_members);
                 } else if self.readers.is_new(message, self.has_text) {
                     notes.mark_misread("not_streamed"); // clients read only deltas
                 }
-                self.message(wire, message, &mut carry, notes, at.member("message"))?;
+                self.message(
+                    wire,
+                    message,
+                    &mut pending_metadata,
+                    notes,
+                    at.member("message"),
+                )?;
             }
             learnable = None;
         }
-        if let Some(text) = carry.own.text() {
+        if let Some(text) = pending_metadata.own.text() {
             if wire.out.wants_wire_facts() {
                 wire.out.keep(Unmodelled::ChoiceMembers);
             }
@@ -280,7 +299,7 @@ impl ChoiceState {
         Ok(ChoiceResult {
             upstream_error: UpstreamErrorFields::of_choice(choice.error).or_else(|| {
                 let delta = delta.map(|(delta, _)| delta)?;
-                UpstreamErrorFields::of_choice(find(&delta.rest, "error"))
+                UpstreamErrorFields::of_choice(find(&delta.other_members, "error"))
             }),
             learnable,
         })
@@ -317,7 +336,7 @@ impl ChoiceState {
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         delta: &Delta<'a>,
-        carry: &mut Carry<'_, 'a>,
+        pending_metadata: &mut PendingMetadata<'_, 'a>,
         notes: &mut Anomalies<'a>,
         at: Pointer<'_>,
         finishes: bool,
@@ -331,13 +350,15 @@ impl ChoiceState {
                 let is_call = other_calls.is_some_and(|(name, _)| member.key.is(name));
                 !(is_call || (uses_tool && calls::is_of_tool_use(member)))
             };
-            let others = delta.rest.iter().filter(is_other);
-            carry.own.extend(&others.copied().collect::<Vec<_>>());
+            let others = delta.other_members.iter().filter(is_other);
+            pending_metadata
+                .own
+                .extend(&others.copied().collect::<Vec<_>>());
         } else {
-            carry.own.extend(&delta.rest);
+            pending_metadata.own.extend(&delta.other_members);
         }
         let metadata = if reading.learns {
-            carry.own.text()
+            pending_metadata.own.text()
         } else {
             None
         };
@@ -350,26 +371,26 @@ impl ChoiceState {
                 *text = new;
                 messages.report(wire, again)?;
             }
-            carry.own.extend(&thought.extra);
+            pending_metadata.own.extend(&thought.extra);
             if reading.learns && thought.has_content() {
                 tally.add(learn::of_thought(&thought, self.repeat_reported));
             }
-            self.thought(wire, thought, carry)?;
+            self.thought(wire, thought, pending_metadata)?;
         }
         let pieces = content::read(delta.content, notes, at.member("content"));
         if reading.learns && !pieces.is_empty() {
             tally.add(learn::of_text(delta.content));
         }
         let closes = finishes
-            || is_filled(delta.tool_calls.as_ref().map(Walk::raw))
+            || is_filled(delta.tool_calls.as_ref().map(TypedValue::raw))
             || is_filled(other_calls.map(|(_, raw)| raw))
-            || is_filled(delta.function_call.as_ref().map(Walk::raw));
-        self.content(wire, pieces, carry, closes, reading)?;
+            || is_filled(delta.function_call.as_ref().map(TypedValue::raw));
+        self.content(wire, pieces, pending_metadata, closes, reading)?;
         if reading.tail {
             notes.report(wire)?;
             return Ok(None);
         }
-        if self.attachments(wire, delta, carry, notes, at)? {
+        if self.attachments(wire, delta, pending_metadata, notes, at)? {
             tally.add(None);
         }
         notes.report(wire)?;
@@ -401,11 +422,11 @@ impl ChoiceState {
         }
         if reading.learns {
             tally.add(match &delta.tool_calls {
-                Some(Walk::Read(entries, raw))
+                Some(TypedValue::Read(entries, raw))
                     if fragments.len() == 1 && raw.kind == Kind::Array =>
                 {
                     match entries.as_slice() {
-                        [Walk::Read(call, _)] => learn::of_call(call),
+                        [TypedValue::Read(call, _)] => learn::of_call(call),
                         _ => None,
                     }
                 }
@@ -424,7 +445,7 @@ impl ChoiceState {
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         mut pieces: Vec<ContentPiece<'_>>,
-        carry: &mut Carry<'_, '_>,
+        pending_metadata: &mut PendingMetadata<'_, '_>,
         closes: bool,
         reading: Reading,
     ) -> ParseResult {
@@ -446,7 +467,7 @@ impl ChoiceState {
         }
         pieces
             .into_iter()
-            .try_for_each(|piece| self.piece(wire, piece, Some(carry)))
+            .try_for_each(|piece| self.piece(wire, piece, Some(pending_metadata)))
     }
 
     /// Returns true if the content repeats the choice's whole text and the policy drops such a repetition (AM9).
@@ -496,11 +517,11 @@ pub(crate) fn fragments<'a>(
 ) -> Result<Vec<Fragment<'a>>, Fault> {
     let limit = wire.out.config.limits.max_tool_index;
     let mut out = match &delta.tool_calls {
-        Some(Walk::Read(entries, raw)) => {
+        Some(TypedValue::Read(entries, raw)) => {
             let at = at.member("tool_calls");
             calls::fragments(entries, raw.kind == Kind::Array, limit, notes, at)
         }
-        Some(Walk::Other(raw)) => {
+        Some(TypedValue::Other(raw)) => {
             notes.unless_null(*raw, at.member("tool_calls"));
             Vec::new()
         }
@@ -512,7 +533,7 @@ pub(crate) fn fragments<'a>(
         out = calls::fragments(&read::calls(raw), raw.kind == Kind::Array, limit, notes, at);
     }
     match &delta.function_call {
-        Some(Walk::Read(function, _)) => {
+        Some(TypedValue::Read(function, _)) => {
             let legacy = calls::legacy(function, notes, at.member("function_call"));
             if legacy.name.is_some() && *form != LegacyForm::Own {
                 let before = *form;
@@ -534,7 +555,7 @@ pub(crate) fn fragments<'a>(
                 out.push(legacy);
             }
         }
-        Some(Walk::Other(raw)) => notes.unless_null(*raw, at.member("function_call")),
+        Some(TypedValue::Other(raw)) => notes.unless_null(*raw, at.member("function_call")),
         None => {}
     }
     Ok(out)
@@ -545,13 +566,13 @@ type Object<'c, 'a> = (&'c Delta<'a>, Raw<'a>);
 /// Returns a delta or message and its raw text, or `None` if it is not an object. Any other value except null is
 /// recorded as an anomaly.
 fn object<'c, 'a>(
-    walk: Option<&'c Walk<'a, Box<Delta<'a>>>>,
+    walk: Option<&'c TypedValue<'a, Box<Delta<'a>>>>,
     notes: &mut Anomalies<'a>,
     at: Pointer<'_>,
 ) -> Option<Object<'c, 'a>> {
     match walk? {
-        Walk::Read(value, raw) => Some((value, *raw)),
-        Walk::Other(raw) => {
+        TypedValue::Read(value, raw) => Some((value, *raw)),
+        TypedValue::Other(raw) => {
             notes.unless_null(*raw, at);
             None
         }
@@ -588,7 +609,7 @@ fn finish<'a>(
 }
 
 /// Metadata for the first event of a choice in a chunk.
-pub(crate) struct Carry<'c, 'a> {
+pub(crate) struct PendingMetadata<'c, 'a> {
     /// Metadata of the chunk, which its choices share. It is attached to the first event of any choice.
     pub(crate) chunk: &'c mut ExtraFields<'a>,
     /// Metadata of the choice, and of its delta and message. If a key occurs at several levels, the inner value is
@@ -597,7 +618,7 @@ pub(crate) struct Carry<'c, 'a> {
     pub(crate) text: Option<String>,
 }
 
-impl Carry<'_, '_> {
+impl PendingMetadata<'_, '_> {
     /// Returns the metadata for the next event as a JSON object, or `None` if it is empty.
     pub(crate) fn text(&mut self) -> Option<&str> {
         if self.text.is_none() && !(self.chunk.is_empty() && self.own.is_empty()) {
@@ -607,7 +628,7 @@ impl Carry<'_, '_> {
     }
 
     /// Clears the metadata after it has been attached to an event.
-    pub(crate) fn given(&mut self) {
+    pub(crate) fn mark_attached(&mut self) {
         if self.text.take().is_some() {
             *self.chunk = ExtraFields::default();
             self.own = ExtraFields::default();
@@ -621,7 +642,7 @@ impl ChoiceState {
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         thought: Thought<'a>,
-        carry: &mut Carry<'_, 'a>,
+        pending_metadata: &mut PendingMetadata<'_, 'a>,
     ) -> ParseResult {
         let Thought {
             mut text,
@@ -654,8 +675,8 @@ impl ChoiceState {
                 think.field(&text.body);
             }
             wire.assembler
-                .reasoning(wire.out, self.index, "raw", text, carry.text())?;
-            carry.given();
+                .reasoning(wire.out, self.index, "raw", text, pending_metadata.text())?;
+            pending_metadata.mark_attached();
         }
         if let Some(details) = &details {
             self.attributes(wire, details)?;
@@ -724,7 +745,7 @@ impl ChoiceState {
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         piece: ContentPiece<'_>,
-        carry: Option<&mut Carry<'_, '_>>,
+        pending_metadata: Option<&mut PendingMetadata<'_, '_>>,
     ) -> ParseResult {
         let index = self.index;
         if let ContentPiece::Unread(raw) = piece {
@@ -743,11 +764,13 @@ impl ChoiceState {
         }
         match (piece, &mut self.think) {
             (ContentPiece::Shown(text), Some(think)) => {
-                return emit_released(wire, index, think.feed(&text), carry);
+                return emit_released(wire, index, think.feed(&text), pending_metadata);
             }
             (piece, _) => {
-                let mut carry = carry;
-                let metadata = carry.as_mut().and_then(|carry| carry.text());
+                let mut pending_metadata = pending_metadata;
+                let metadata = pending_metadata
+                    .as_mut()
+                    .and_then(|pending_metadata| pending_metadata.text());
                 match piece {
                     ContentPiece::Shown(text) => {
                         wire.assembler.text(wire.out, index, text, metadata)?
@@ -762,8 +785,8 @@ impl ChoiceState {
                     | ContentPiece::Signature(_)
                     | ContentPiece::Unread(_) => {}
                 }
-                if let Some(carry) = carry {
-                    carry.given();
+                if let Some(pending_metadata) = pending_metadata {
+                    pending_metadata.mark_attached();
                 }
             }
         }
@@ -776,7 +799,7 @@ pub(crate) fn emit_released(
     wire: &mut DecodeContext<'_, '_>,
     index: i32,
     pieces: Vec<think_tags::ThinkPiece>,
-    mut carry: Option<&mut Carry<'_, '_>>,
+    mut pending_metadata: Option<&mut PendingMetadata<'_, '_>>,
 ) -> ParseResult {
     for piece in pieces {
         match piece {
@@ -789,15 +812,23 @@ pub(crate) fn emit_released(
             }
             think_tags::ThinkPiece::Lone => wire.out.diagnose(Code::LONE_SURROGATE, None, "")?,
             think_tags::ThinkPiece::Text(text) => {
-                let metadata = carry.as_mut().and_then(|carry| carry.text());
+                let metadata = pending_metadata
+                    .as_mut()
+                    .and_then(|pending_metadata| pending_metadata.text());
                 wire.assembler.text(wire.out, index, text, metadata)?;
-                carry.iter_mut().for_each(|carry| carry.given());
+                pending_metadata
+                    .iter_mut()
+                    .for_each(|pending_metadata| pending_metadata.mark_attached());
             }
             think_tags::ThinkPiece::Reasoning(text) => {
-                let metadata = carry.as_mut().and_then(|carry| carry.text());
+                let metadata = pending_metadata
+                    .as_mut()
+                    .and_then(|pending_metadata| pending_metadata.text());
                 wire.assembler
                     .reasoning(wire.out, index, "raw", text, metadata)?;
-                carry.iter_mut().for_each(|carry| carry.given());
+                pending_metadata
+                    .iter_mut()
+                    .for_each(|pending_metadata| pending_metadata.mark_attached());
             }
         }
     }

@@ -15,17 +15,17 @@ pub(crate) use crate::json::members::first_item;
 
 type Scan<T> = Result<T, ScanError>;
 
-impl<'a, T> Walk<'a, T> {
+impl<'a, T> TypedValue<'a, T> {
     pub(crate) fn raw(&self) -> Raw<'a> {
         match self {
-            Walk::Read(_, raw) | Walk::Other(raw) => *raw,
+            TypedValue::Read(_, raw) | TypedValue::Other(raw) => *raw,
         }
     }
 }
 
 /// A value, parsed if it has the expected JSON type.
 #[derive(Debug)]
-pub(crate) enum Walk<'a, T> {
+pub(crate) enum TypedValue<'a, T> {
     /// The parsed value and its raw text.
     Read(T, Raw<'a>),
     /// The raw text of a value with another type, including null.
@@ -47,11 +47,11 @@ pub(crate) struct Chunk<'a> {
     pub(crate) object: Slot<'a>,
     pub(crate) created: Slot<'a>,
     pub(crate) model: Slot<'a>,
-    pub(crate) choices: Option<Walk<'a, Vec<Walk<'a, Choice<'a>>>>>,
+    pub(crate) choices: Option<TypedValue<'a, Vec<TypedValue<'a, Choice<'a>>>>>,
     pub(crate) usage: Slot<'a>,
     pub(crate) error: Slot<'a>,
     pub(crate) obfuscation: Slot<'a>,
-    pub(crate) rest: Vec<Member<'a>>,
+    pub(crate) other_members: Vec<Member<'a>>,
     /// Known keys that are duplicated in any object of the chunk.
     pub(crate) duplicates: Vec<&'static str>,
     /// True if the chunk contained an integer that exceeds 64 bits.
@@ -61,16 +61,16 @@ pub(crate) struct Chunk<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Choice<'a> {
     pub(crate) index: Slot<'a>,
-    pub(crate) delta: Option<Walk<'a, Box<Delta<'a>>>>,
-    pub(crate) message: Option<Walk<'a, Box<Delta<'a>>>>,
-    /// The content of a legacy completion. It is also in `rest`, because it is an unknown member if the choice has a
-    /// delta or message.
+    pub(crate) delta: Option<TypedValue<'a, Box<Delta<'a>>>>,
+    pub(crate) message: Option<TypedValue<'a, Box<Delta<'a>>>>,
+    /// The content of a legacy completion. It is also in `other_members`, because it is an unknown member if the
+    /// choice has a delta or message.
     pub(crate) text: Slot<'a>,
     pub(crate) finish_reason: Slot<'a>,
     pub(crate) finish_camel: Slot<'a>,
     pub(crate) usage: Slot<'a>,
     pub(crate) error: Slot<'a>,
-    pub(crate) rest: Vec<Member<'a>>,
+    pub(crate) other_members: Vec<Member<'a>>,
 }
 
 /// A delta or a complete message. Both have the same members.
@@ -82,12 +82,12 @@ pub(crate) struct Delta<'a> {
     pub(crate) reasoning: [Slot<'a>; 4],
     pub(crate) reasoning_details: Slot<'a>,
     pub(crate) refusal: Slot<'a>,
-    pub(crate) tool_calls: Option<Walk<'a, Vec<Walk<'a, Call<'a>>>>>,
-    pub(crate) function_call: Option<Walk<'a, Function<'a>>>,
+    pub(crate) tool_calls: Option<TypedValue<'a, Vec<TypedValue<'a, Call<'a>>>>>,
+    pub(crate) function_call: Option<TypedValue<'a, Function<'a>>>,
     pub(crate) annotations: Slot<'a>,
     pub(crate) images: Slot<'a>,
     pub(crate) audio: Slot<'a>,
-    pub(crate) rest: Vec<Member<'a>>,
+    pub(crate) other_members: Vec<Member<'a>>,
 }
 
 /// One call object in `tool_calls`.
@@ -96,11 +96,11 @@ pub(crate) struct Call<'a> {
     pub(crate) index: Slot<'a>,
     pub(crate) id: Slot<'a>,
     pub(crate) kind: Slot<'a>,
-    pub(crate) function: Option<Walk<'a, Function<'a>>>,
-    pub(crate) custom: Option<Walk<'a, Function<'a>>>,
+    pub(crate) function: Option<TypedValue<'a, Function<'a>>>,
+    pub(crate) custom: Option<TypedValue<'a, Function<'a>>>,
     pub(crate) name: Slot<'a>,
     pub(crate) arguments: Slot<'a>,
-    pub(crate) rest: Vec<Member<'a>>,
+    pub(crate) other_members: Vec<Member<'a>>,
 }
 
 /// The object in `function`, `custom`, or the legacy `function_call`. For `custom`, `arguments` is its `input`.
@@ -109,7 +109,7 @@ pub(crate) struct Function<'a> {
     pub(crate) id: Slot<'a>,
     pub(crate) name: Slot<'a>,
     pub(crate) arguments: Slot<'a>,
-    pub(crate) rest: Vec<Member<'a>>,
+    pub(crate) other_members: Vec<Member<'a>>,
 }
 
 pub(crate) const REASONING_FIELDS: [&str; 4] = [
@@ -140,14 +140,14 @@ pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>>
 
 /// Parses an already validated value as a list of call objects or one call object. Returns an empty list for any other
 /// value.
-pub(crate) fn calls(raw: Raw<'_>) -> Vec<Walk<'_, Call<'_>>> {
+pub(crate) fn calls(raw: Raw<'_>) -> Vec<TypedValue<'_, Call<'_>>> {
     let mut reader = Reader {
         text: raw.text,
         scanner: Scanner::new(raw.text, None),
         duplicates: Vec::new(),
     };
     match reader.tool_calls() {
-        Ok(Walk::Read(calls, _)) => calls,
+        Ok(TypedValue::Read(calls, _)) => calls,
         _ => Vec::new(),
     }
 }
@@ -163,7 +163,7 @@ impl<'a> Chunk<'a> {
             "usage" => self.usage,
             "error" => self.error,
             "obfuscation" => self.obfuscation,
-            _ => find(&self.rest, name),
+            _ => find(&self.other_members, name),
         }
     }
 
@@ -196,7 +196,7 @@ impl<'a> Chunk<'a> {
             .map(str::to_owned)
             .collect();
         names.extend(
-            self.rest
+            self.other_members
                 .iter()
                 .map(|member| member.key.name().into_owned()),
         );
@@ -225,9 +225,9 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn rest(&mut self, rest: &mut Vec<Member<'a>>, key: Key<'a>) -> Scan<()> {
+    fn push_other(&mut self, other_members: &mut Vec<Member<'a>>, key: Key<'a>) -> Scan<()> {
         let raw = self.scanner.skip()?;
-        rest.push(Member { key, raw });
+        other_members.push(Member { key, raw });
         Ok(())
     }
 
@@ -235,18 +235,18 @@ impl<'a> Reader<'a> {
         &mut self,
         kind: Kind,
         read: impl FnOnce(&mut Self) -> Scan<T>,
-    ) -> Scan<Walk<'a, T>> {
+    ) -> Scan<TypedValue<'a, T>> {
         if self.scanner.kind()? != kind {
-            return self.scanner.skip().map(Walk::Other);
+            return self.scanner.skip().map(TypedValue::Other);
         }
         let start = self.scanner.pos();
         let value = read(self)?;
         let text = self.text.get(start..self.scanner.pos()).unwrap_or_default();
-        Ok(Walk::Read(value, Raw { text, kind }))
+        Ok(TypedValue::Read(value, Raw { text, kind }))
     }
 
     /// Parses the objects of an array, and keeps the other elements as raw text.
-    fn list<T>(&mut self, read: fn(&mut Self) -> Scan<T>) -> Scan<Vec<Walk<'a, T>>> {
+    fn list<T>(&mut self, read: fn(&mut Self) -> Scan<T>) -> Scan<Vec<TypedValue<'a, T>>> {
         let mut out = Vec::new();
         self.scanner.enter_array()?;
         while self.scanner.next_item()? {
@@ -271,7 +271,7 @@ impl<'a> Reader<'a> {
                 "usage" => self.raw(&mut chunk.usage, "usage")?,
                 "error" => self.raw(&mut chunk.error, "error")?,
                 "obfuscation" => self.raw(&mut chunk.obfuscation, "obfuscation")?,
-                _ => self.rest(&mut chunk.rest, key)?,
+                _ => self.push_other(&mut chunk.other_members, key)?,
             }
         }
         Ok(chunk)
@@ -294,13 +294,13 @@ impl<'a> Reader<'a> {
                 "text" => {
                     let raw = self.scanner.skip()?;
                     self.set(&mut choice.text, "text", raw);
-                    choice.rest.push(Member { key, raw });
+                    choice.other_members.push(Member { key, raw });
                 }
                 "finish_reason" => self.raw(&mut choice.finish_reason, "finish_reason")?,
                 "finishReason" => self.raw(&mut choice.finish_camel, "finishReason")?,
                 "usage" => self.raw(&mut choice.usage, "usage")?,
                 "error" => self.raw(&mut choice.error, "error")?,
-                _ => self.rest(&mut choice.rest, key)?,
+                _ => self.push_other(&mut choice.other_members, key)?,
             }
         }
         Ok(choice)
@@ -333,20 +333,20 @@ impl<'a> Reader<'a> {
                 "annotations" => self.raw(&mut delta.annotations, "annotations")?,
                 "images" => self.raw(&mut delta.images, "images")?,
                 "audio" => self.raw(&mut delta.audio, "audio")?,
-                _ => self.rest(&mut delta.rest, key)?,
+                _ => self.push_other(&mut delta.other_members, key)?,
             }
         }
         Ok(delta)
     }
 
     /// Parses a list of call objects. One call object without a list is returned as a list with one element.
-    fn tool_calls(&mut self) -> Scan<Walk<'a, Vec<Walk<'a, Call<'a>>>>> {
+    fn tool_calls(&mut self) -> Scan<TypedValue<'a, Vec<TypedValue<'a, Call<'a>>>>> {
         if self.scanner.kind()? != Kind::Object {
             return self.walk(Kind::Array, |reader| reader.list(Self::call));
         }
         let call = self.walk(Kind::Object, Self::call)?;
         let raw = call.raw();
-        Ok(Walk::Read(vec![call], raw))
+        Ok(TypedValue::Read(vec![call], raw))
     }
 
     fn call(&mut self) -> Scan<Call<'a>> {
@@ -368,7 +368,7 @@ impl<'a> Reader<'a> {
                 }
                 "name" => self.raw(&mut call.name, "name")?,
                 "arguments" => self.raw(&mut call.arguments, "arguments")?,
-                _ => self.rest(&mut call.rest, key)?,
+                _ => self.push_other(&mut call.other_members, key)?,
             }
         }
         Ok(call)
@@ -382,7 +382,7 @@ impl<'a> Reader<'a> {
                 "id" => self.raw(&mut function.id, "id")?,
                 "name" => self.raw(&mut function.name, "name")?,
                 name if name == arguments => self.raw(&mut function.arguments, arguments)?,
-                _ => self.rest(&mut function.rest, key)?,
+                _ => self.push_other(&mut function.other_members, key)?,
             }
         }
         Ok(function)

@@ -12,10 +12,10 @@ use crate::dialect::gemini::partial::parse_path;
 use crate::dialect::gemini::spec_tables::FACTS;
 use crate::dialect::gemini::spec_tables::a_word;
 use crate::dialect::gemini::spec_tables::an_id;
+use crate::dialect::gemini::spec_tables::extra_fields;
 use crate::dialect::gemini::spec_tables::is_blank;
 use crate::dialect::gemini::spec_tables::is_true;
 use crate::dialect::gemini::spec_tables::nonnull;
-use crate::dialect::gemini::spec_tables::rest;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::Text;
@@ -100,7 +100,7 @@ impl Calls {
         let id = an_id(members, at, notes);
         let name = a_word(members, at, "name", notes);
         let (sent, arguments) = arguments(members);
-        let mut metadata = rest(members, &FACTS.call_fields);
+        let mut metadata = extra_fields(members, &FACTS.call_fields);
         if let Some(sent) = sent {
             metadata.members.retain(|member| !member.key.is(sent));
             notes.mark_misread("other_member");

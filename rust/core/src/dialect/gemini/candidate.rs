@@ -11,9 +11,9 @@ use crate::dialect::gemini::calls::Calls;
 use crate::dialect::gemini::sources::Sources;
 use crate::dialect::gemini::spec_tables::FACTS;
 use crate::dialect::gemini::spec_tables::a_reason;
+use crate::dialect::gemini::spec_tables::extra_fields;
 use crate::dialect::gemini::spec_tables::is_true;
 use crate::dialect::gemini::spec_tables::nonnull;
-use crate::dialect::gemini::spec_tables::rest;
 use crate::dialect::gemini::tools::KINDS;
 use crate::dialect::gemini::tools::PartContext;
 use crate::dialect::gemini::tools::read_tool;
@@ -148,7 +148,7 @@ impl Candidate {
         let reason = a_reason(members, at, "finishReason", notes);
         let fails = |reason: &Cow<'_, str>| FACTS.reason(reason) == Some("error");
         self.calls.failed |= reason.as_ref().is_some_and(fails);
-        let mut extra = rest(members, &FACTS.candidate_fields);
+        let mut extra = extra_fields(members, &FACTS.candidate_fields);
         let mut carry = ExtraFields::default();
         if let Some(raw) = nonnull(members, LOGPROBS) {
             // Log probabilities describe the tokens in this chunk, so they are attached to the event with those tokens.
@@ -157,7 +157,7 @@ impl Candidate {
         if let Some(content) = &entry.content {
             let inner = at.member("content");
             self.content(wire, content, entry, inner, &mut carry, tail, notes)?;
-            extra.extend(&rest(&content.members, &FACTS.content_fields).members);
+            extra.extend(&extra_fields(&content.members, &FACTS.content_fields).members);
         } else if let Some(raw) = nonnull(members, "content") {
             notes.shape(raw, at.member("content"));
         }
@@ -277,7 +277,7 @@ impl Candidate {
             let part = CandidatePart {
                 object,
                 at,
-                extra: rest(&object.members, &FACTS.part_fields),
+                extra: extra_fields(&object.members, &FACTS.part_fields),
                 tail,
             };
             self.part(wire, part, carry, notes)?;

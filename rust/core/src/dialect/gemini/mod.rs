@@ -187,7 +187,7 @@ impl Gemini {
         if learnable.is_none() || open(self) != before {
             self.templates.forget();
         }
-        if let Some(learnable) = learnable.filter(|_| self.templates.wants()) {
+        if let Some(learnable) = learnable.filter(|_| self.templates.should_learn()) {
             self.templates.learn(None, payload.text, learnable);
         }
         Ok(())
@@ -407,7 +407,7 @@ impl Decoder for Gemini {
     }
 
     #[inline]
-    fn known(
+    fn match_template(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         incoming: Incoming<'_>,
@@ -416,7 +416,7 @@ impl Decoder for Gemini {
             return Ok(0);
         };
         wire.out.further(found.before);
-        self.templates.act(wire, &found)?;
+        self.templates.append_match(wire, &found)?;
         let usage = found.object.map(|text| Raw {
             text,
             kind: Kind::Object,

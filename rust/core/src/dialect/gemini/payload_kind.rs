@@ -42,7 +42,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
     },
     // A complete body looks like the last chunk of a JSON Lines stream. Early models end every chunk with a finish
     // reason.
-    is_line: |document| {
+    may_be_json_line: |document| {
         object(document)
             .is_some_and(|object| object.present("error").is_none() && !reports_error(object))
     },
@@ -83,7 +83,7 @@ enum ChunkPlace {
 }
 
 impl Place for ChunkPlace {
-    fn inside(self, key: Key<'_>) -> Option<ChunkPlace> {
+    fn child(self, key: Key<'_>) -> Option<ChunkPlace> {
         Some(match (self, key.name().as_ref()) {
             (ChunkPlace::Payload, "response") => ChunkPlace::Inner,
             (ChunkPlace::Payload | ChunkPlace::Inner, "candidates") => ChunkPlace::Candidates,

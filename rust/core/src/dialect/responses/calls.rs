@@ -7,8 +7,8 @@ use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
 use crate::dialect::responses::read::ItemAddress;
 use crate::dialect::responses::read::Reader;
+use crate::dialect::responses::read::extra_fields;
 use crate::dialect::responses::read::member;
-use crate::dialect::responses::read::rest;
 use crate::dialect::responses::spec_tables::CallType;
 use crate::dialect::responses::spec_tables::FACTS;
 use crate::dialect::think_tags::is_white;
@@ -107,7 +107,7 @@ pub(crate) fn read_call<'a>(
         Some(function) => (Some("function"), arguments(function, kind, ending).1),
         None => arguments(item, kind, ending),
     };
-    let mut metadata = rest(item, &kind.modelled);
+    let mut metadata = extra_fields(item, &kind.modelled);
     if let Some(elsewhere) = elsewhere {
         metadata.members.retain(|member| !member.key.is(elsewhere));
         reader.wire.out.mark_misread("other_member");
@@ -163,7 +163,7 @@ pub(crate) fn progress<'a>(
     event: &Object<'a>,
     reader: &mut Reader<'_, '_, 'a>,
 ) -> Result<bool, Fault> {
-    let metadata = rest(event, &FACTS.progress_address).text();
+    let metadata = extra_fields(event, &FACTS.progress_address).text();
     let item_address = reader.item_address(None)?;
     let DecodeContext { assembler, out } = &mut reader.wire;
     assembler.call_progress(out, 0, item_address.address(), metadata.as_deref())

@@ -137,7 +137,7 @@ impl Responses {
                 return Ok(());
             }
         }
-        let step = kind.filter(|kind| kind.is_step());
+        let step = kind.filter(|kind| kind.is_part_of_response());
         if step.is_none() && is_whole(event) {
             return self.body(wire, event, payload);
         }
@@ -194,14 +194,14 @@ impl Responses {
         step: EventKind,
         payload: Payload<'_>,
     ) -> ParseResult {
-        if !self.templates.wants() {
+        if !self.templates.should_learn() {
             return Ok(());
         }
         let fields = &FACTS.fields;
         let is_empty = |field| slots.present(field).is_none_or(|raw| raw.text == "\"\"");
-        let (sort, position, tool) = match step {
+        let (text_kind, position, tool) = match step {
             EventKind::TextDelta(facts) if is_empty(facts.member) => return Ok(()),
-            EventKind::TextDelta(facts) => (Some(facts.sort), Some(facts.position), None),
+            EventKind::TextDelta(facts) => (Some(facts.text_kind), Some(facts.position), None),
             EventKind::ArgumentDelta(Some(tool)) => (None, None, Some(tool)),
             EventKind::ArgumentDelta(None) if slots.get(fields.name).is_none() => {
                 (None, None, None)
@@ -235,12 +235,12 @@ impl Responses {
         };
         let mut reader = Reader::new(around, event, slots);
         let mut item_address = reader.item_address(position)?;
-        if let Some(sort) = sort {
+        if let Some(text_kind) = text_kind {
             let sent = item_address.sub;
             item_address = self.items.texts.with_position(
                 item_address,
                 &mut reader.wire,
-                sort,
+                text_kind,
                 Purpose::Delta,
             );
             if item_address.sub != sent {
@@ -249,8 +249,8 @@ impl Responses {
         }
         let address = item_address.address();
         let learnable = LearnableDelta {
-            target: match sort {
-                Some(sort) => Target::Part(sort.at(address)),
+            target: match text_kind {
+                Some(text_kind) => Target::Part(text_kind.at(address)),
                 None => Target::Call(address, tool),
             },
             varying,
@@ -365,7 +365,7 @@ impl Decoder for Responses {
     }
 
     #[inline]
-    fn known(
+    fn match_template(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         incoming: Incoming<'_>,
@@ -380,7 +380,7 @@ impl Decoder for Responses {
         let number = found.number.map(i128::from);
         let mark = || found.mark();
         if !self.sequence.is_replayed(wire.out, number, mark)? {
-            self.templates.act(wire, &found)?;
+            self.templates.append_match(wire, &found)?;
         }
         Ok(found.length)
     }

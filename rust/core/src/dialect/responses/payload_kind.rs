@@ -18,7 +18,7 @@ use crate::json::members::split;
 pub(crate) static SHAPES: Shapes = Shapes {
     document: |text, max_depth| split(text, max_depth, ValueKind::Event),
     is_body: |document| object(document).is_some_and(is_body),
-    is_line: |_| false,
+    may_be_json_line: |_| false,
     is_error_body: |document| object(document).is_some_and(reports_error),
     has_usable_data: |document| object(document).is_some_and(has_usable_data),
     is_without_output: |document| object(document).is_some_and(is_without_output),

@@ -13,8 +13,8 @@ use crate::dialect::responses::duplicate_keys::ValueKind;
 use crate::dialect::responses::duplicate_keys::report_duplicates;
 use crate::dialect::responses::name_sets::Slots;
 use crate::dialect::responses::read::Reader;
+use crate::dialect::responses::read::extra_fields;
 use crate::dialect::responses::read::member;
-use crate::dialect::responses::read::rest;
 use crate::dialect::responses::spec_tables::FACTS;
 use crate::dialect::think_tags::is_white;
 use crate::dialect::upstream_error::UpstreamErrorFields;
@@ -119,7 +119,7 @@ impl Responses {
             self.start(response, at, &mut reader)?;
             self.output(response, at, &mut reader)?;
         }
-        let enclosing = reader.rest_of_event(event);
+        let enclosing = reader.extra_fields_of_event(event);
         self.conclude(response.as_deref(), at, reader, status, enclosing, payload)
     }
 
@@ -134,7 +134,7 @@ impl Responses {
         if self.start_reported {
             return Ok(());
         }
-        let members = rest(response, &FACTS.response_fields);
+        let members = extra_fields(response, &FACTS.response_fields);
         let model = reader.text(response, at, "model");
         let model = model.filter(|model| !model.is_empty());
         let created = response.present("created_at");
@@ -220,7 +220,7 @@ impl Responses {
 
 /// Returns the unknown members of the response that differ from `reported`, the metadata of the start event.
 fn changed_fields<'a>(response: &Object<'a>, reported: Option<&str>) -> ExtraFields<'a> {
-    let mut left = rest(response, &FACTS.response_fields);
+    let mut left = extra_fields(response, &FACTS.response_fields);
     let Some(text) = reported else {
         return left;
     };

@@ -20,7 +20,7 @@ pub(crate) const LAST: &str = ",\"finish_reason\":null}]}";
 
 /// Size, in bytes, above which the unknown members of a chunk are written only once. One chunk may be rewritten as
 /// many.
-const MOST: usize = 4096;
+const MAX_REPEATED_SIZE: usize = 4096;
 
 /// Writes the members before `choices`, and stores the unknown members of the source's chunks.
 #[derive(Debug, Default)]
@@ -86,7 +86,7 @@ impl ChunkHead {
         }
         let to = context.writer.data().raw(&self.start);
         join(to, &self.members, &[]);
-        if size(&self.members) > MOST {
+        if size(&self.members) > MAX_REPEATED_SIZE {
             let written = mem::take(&mut self.members);
             for later in [&mut self.finish_members, &mut self.usage_members] {
                 if *later == written {

@@ -169,7 +169,7 @@ impl Encoder for Chat {
                     written_text
                 };
                 let length = i64::try_from(written.chars().count()).unwrap_or(i64::MAX);
-                self.rest(context, &Written::of("content"), (part, choice), text);
+                self.write_remaining_text(context, &Written::of("content"), (part, choice), text);
                 if let Some(annotations) = annotations {
                     self.cite(context, choice, annotations, length);
                 }
@@ -185,7 +185,7 @@ impl Encoder for Chat {
                 ..
             } => {
                 let written = self.choice(choice).reasoning.next();
-                self.rest(context, &written, (part, choice), text);
+                self.write_remaining_text(context, &written, (part, choice), text);
                 match signature.filter(|_| context.carries()) {
                     Some(carrier) => self.carry(context, choice, carrier),
                     None if self.choice(choice).reasoning.has_details => {}
@@ -193,7 +193,7 @@ impl Encoder for Chat {
                 }
             }
             Event::RefusalDone(Delta { part, text, .. }) => {
-                self.rest(context, &Written::of("refusal"), (part, choice), text);
+                self.write_remaining_text(context, &Written::of("refusal"), (part, choice), text);
             }
             Event::ToolCallStarted { .. } => {
                 let (calls, mut to) = self.calls(context, choice);
@@ -309,7 +309,7 @@ impl Encoder for Chat {
     }
 
     fn end(&mut self, context: &mut EncodeContext, ending_error: Option<EndingError>) {
-        match ending_error.map_or_else(|| self.words(), Err) {
+        match ending_error.map_or_else(|| self.finish_words(), Err) {
             Ok(words) => self.finish(context, &words),
             Err(ending_error) => {
                 if self.choices.iter().any(|choice| choice.calls.has_lost()) {
@@ -412,7 +412,7 @@ impl Chat {
 
     /// Writes the part of a final text that was not streamed. Records a loss if the final text contradicts the streamed
     /// text.
-    fn rest(
+    fn write_remaining_text(
         &mut self,
         context: &mut EncodeContext,
         written: &Written,
@@ -475,7 +475,7 @@ impl Chat {
     }
 
     /// Returns the finish word of every choice, in order, or the error if a choice has no finish word.
-    fn words(&mut self) -> Result<Vec<(i32, String)>, EndingError> {
+    fn finish_words(&mut self) -> Result<Vec<(i32, String)>, EndingError> {
         self.choices.sort_by_key(|choice| choice.index);
         let mut words = Vec::with_capacity(self.choices.len());
         let mut lacks_word = false;

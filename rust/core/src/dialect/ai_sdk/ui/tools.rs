@@ -20,7 +20,7 @@ pub(crate) fn input_start(
 ) -> ParseResult {
     let provider = chunk.provider();
     let identity = chunk.identity(&ID);
-    let name = chunk.words("toolName");
+    let name = chunk.descriptive_string("toolName");
     let call = CallFields {
         address: Address {
             call_id: identity.as_deref(),
@@ -108,7 +108,7 @@ fn close<'a>(
 ) -> Result<Option<Cow<'a, str>>, Fault> {
     let provider = chunk.provider();
     let identity = chunk.identity(&ID);
-    let name = chunk.words("toolName");
+    let name = chunk.descriptive_string("toolName");
     let call = CallFields {
         address: Address {
             call_id: identity.as_deref(),

@@ -47,7 +47,7 @@ def opened(tab: Tab, folder: Path, *recorded: Recorded, **options: Any) -> Any:
 
 def test_a_report_loads_nothing_and_breaks_no_policy(tab: Tab, tmp_path: Path) -> None:
     page = opened(tab, tmp_path, Recorded("a.sse", "a", BODY, TIMES), Recorded("evil.sse", "b", EVIL), diff=True)
-    assert page.title() == "Report: 2 streams"
+    assert page.title() == "Comparison: a.sse and evil.sse"
     assert page.locator("h2").count() == 4
     assert page.locator("img, script, iframe").count() == 0
     assert "<img src=http://x.invalid/a>" in page.locator("main").inner_text()

@@ -63,6 +63,9 @@ impl Snapshot {
 /// An ended stream, whose snapshot no longer changes.
 pub(crate) trait Ended: Send + Sync {
     fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot>;
+
+    /// Returns false if the snapshot contains no calls.
+    fn may_show_calls(&self, py: Python<'_>) -> PyResult<bool>;
 }
 
 /// The role of a snapshot's event in the response.
@@ -468,6 +471,18 @@ impl Fold {
         let members = self.members.get(py);
         members.ok_or_else(|| errors::internal(py, "no members", Vec::new()))
     }
+
+    /// Returns the calls of the first choice whose role is `role`. Most responses have no calls, and need no snapshot to
+    /// show that.
+    fn calls<'py>(&self, py: Python<'py>, role: Role) -> PyResult<Bound<'py, PyTuple>> {
+        if self.members.get(py).is_none()
+            && let Some(ended) = self.ended().clone()
+            && !ended.may_show_calls(py)?
+        {
+            return Ok(PyTuple::empty(py));
+        }
+        self.get(py)?.objects(py, |of| of == role)
+    }
 }
 
 #[pymethods]
@@ -529,12 +544,12 @@ impl Fold {
 
     #[getter]
     fn tool_calls<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.get(py)?.objects(py, |of| of == Role::Call)
+        self.calls(py, Role::Call)
     }
 
     #[getter]
     fn server_tool_calls<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.get(py)?.objects(py, |of| of == Role::ServerCall)
+        self.calls(py, Role::ServerCall)
     }
 
     #[getter]

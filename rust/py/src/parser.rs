@@ -189,6 +189,10 @@ impl Ended for Py<Parser> {
     fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
         self.get().snapshot_now(py)
     }
+
+    fn may_show_calls(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.get().lock(py)?.core.may_show_calls())
+    }
 }
 
 /// Returns the recorded diagnostics as events.

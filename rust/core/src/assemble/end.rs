@@ -292,6 +292,11 @@ impl Assembler {
         Some(text_of(shown.unwrap_or_default()))
     }
 
+    /// Returns false if the snapshot contains no calls.
+    pub fn may_show_calls(&self) -> bool {
+        self.choices.iter().any(|choice| !choice.calls.is_empty())
+    }
+
     /// Emits the events from which the current response can be built: the closing event of each part, even if the part
     /// is still open, and the events about the whole response.
     pub fn snapshot(&self, sink: &mut dyn Sink) {

@@ -6,6 +6,8 @@
 use crate::json::Kind;
 use crate::json::ScanError;
 use crate::json::Scanner;
+use memchr::memchr_iter;
+use memchr::memmem;
 
 /// Each item counts as this many values.
 const WEIGHT: u64 = 32;
@@ -22,10 +24,39 @@ pub(crate) struct Walked {
 /// The document itself may be a list. Also returns true if the key of such a list or object is duplicated.
 pub(crate) fn has_long_lists(text: &str, walked: Walked, max_values: u64) -> bool {
     let most = max_values / WEIGHT;
-    // An item takes at least two bytes.
+    // An item takes at least two bytes, and follows a bracket or a comma.
     text.len() as u64 / 2 > most
         && !walked.lists.is_empty()
+        && (separators(text) > most || may_repeat(text, walked))
         && has_more_entries(&mut Scanner::of_validated(text), walked, most).unwrap_or(false)
+}
+
+/// Returns the number of commas and opening square brackets, including those in strings. Most long payloads consist of
+/// a few long strings, and counting takes far less time than finding the ends of all values.
+fn separators(text: &str) -> u64 {
+    let count = |byte| memchr_iter(byte, text.as_bytes()).count() as u64;
+    count(b',') + count(b'[')
+}
+
+/// Returns false if no key in `walked` occurs more than once in the text.
+fn may_repeat(text: &str, walked: Walked) -> bool {
+    let mut keys = walked.lists.iter().chain(walked.objects);
+    // A key with escapes has a `\u00`, because the keys in `walked` are ASCII.
+    memmem::find(text.as_bytes(), b"\\u00").is_some() || keys.any(|key| occurs_again(text, key))
+}
+
+fn occurs_again(text: &str, key: &str) -> bool {
+    let bytes = text.as_bytes();
+    let is_key = |at: &usize| {
+        let before = at.checked_sub(1).and_then(|before| bytes.get(before));
+        let after = bytes.get(at + key.len()..).unwrap_or_default();
+        before == Some(&b'"')
+            && after
+                .strip_prefix(b"\"")
+                .is_some_and(|after| after.trim_ascii_start().starts_with(b":"))
+    };
+    let places = memmem::find_iter(bytes, key);
+    places.filter(is_key).nth(1).is_some()
 }
 
 fn has_more_entries(
@@ -121,5 +152,14 @@ mod tests {
         }
         let twice = format!(r#"{{"o":{{}},"o":{{}},"x":[{long}]}}"#);
         assert!(has_long_lists(&twice, WALKED, 40 * WEIGHT));
+        let words = "a".repeat(80);
+        for twice in [r#""o":{},"o" :1"#, r#""l":[],"\u006c":[]"#] {
+            let text = format!(r#"{{{twice},"x":"{words}"}}"#);
+            assert!(has_long_lists(&text, WALKED, 40 * WEIGHT), "{text}");
+        }
+        for once in [r#""o":{},"x":"o""#, r#""l":[{"l":[]}]"#, r#""x":"\u0061""#] {
+            let text = format!(r#"{{{once},"y":"{words}"}}"#);
+            assert!(!has_long_lists(&text, WALKED, 40 * WEIGHT), "{text}");
+        }
     }
 }

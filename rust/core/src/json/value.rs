@@ -61,13 +61,19 @@ impl<'a> Key<'a> {
         }
     }
 
-    #[inline]
+    /// Returns true if the key is this name. The lengths are compared first and in place, because most names differ in
+    /// length.
+    #[inline(always)]
     pub fn is(&self, name: &str) -> bool {
         if self.escaped {
-            self.name() == name
-        } else {
-            is_same(self.raw.as_bytes(), name.as_bytes())
+            return self.is_escaped(name);
         }
+        self.raw.len() == name.len() && is_same(self.raw.as_bytes(), name.as_bytes())
+    }
+
+    #[cold]
+    fn is_escaped(&self, name: &str) -> bool {
+        self.name() == name
     }
 }
 

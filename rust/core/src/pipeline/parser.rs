@@ -400,6 +400,11 @@ impl Parser {
             Some(stage) => self.stage.assembler.snapshot(&mut stage.shown(sink)),
         }
     }
+
+    /// Returns false if the snapshot contains no calls, which takes far less time to find out than the snapshot itself.
+    pub fn may_show_calls(&self) -> bool {
+        self.text_calls.is_some() || self.stage.assembler.may_show_calls()
+    }
 }
 
 /// Yields the first `room` bytes of these pieces.

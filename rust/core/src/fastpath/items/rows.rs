@@ -64,13 +64,9 @@ impl ItemTemplates {
             let mut row = [MatchedEvent::default(); AT_ONCE];
             let mut marks = [0; AT_ONCE];
             let most = AT_ONCE.min(most - taken.events);
-            let texts = self.gather(
-                wire,
-                remaining,
-                row.iter_mut().take(most),
-                number,
-                &mut marks,
-            );
+            let mut texts = Utf8Batch::new();
+            let events = row.iter_mut().take(most);
+            self.gather(wire, remaining, events, number, &mut texts, &mut marks);
             let (texts, ends) = texts.valid();
             let row = row.get(..ends.len()).unwrap_or_default();
             let mut parts = [0; AT_ONCE];
@@ -160,9 +156,10 @@ impl ItemTemplates {
         lines: &[u8],
         row: impl Iterator<Item = &'r mut MatchedEvent>,
         number: Option<u32>,
+        texts: &mut Utf8Batch,
         marks: &mut Marks,
-    ) -> Utf8Batch {
-        let (mut texts, mut remaining) = (Utf8Batch::new(), lines);
+    ) {
+        let mut remaining = lines;
         let (mut next, mut numbered) = (number.and_then(Numeral::of), 0);
         let open = |position: usize| {
             let template = self.known.get(position)?;
@@ -201,7 +198,6 @@ impl ItemTemplates {
                 likely = open(template.next);
             }
         }
-        texts
     }
 }
 

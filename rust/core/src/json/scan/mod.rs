@@ -400,7 +400,12 @@ impl<'a> Scanner<'a> {
                     }
                 }
                 b'"' => drop(self.string_span()?),
-                b'-' | b'0'..=b'9' => self.number_span()?,
+                b'-' | b'0'..=b'9' => {
+                    self.number_span()?;
+                    if self.depth > outer && stack & 1 == 0 {
+                        self.other_numbers()?;
+                    }
+                }
                 b't' => self.literal(b"true")?,
                 b'f' => self.literal(b"false")?,
                 b'n' => self.literal(b"null")?,
@@ -428,6 +433,18 @@ impl<'a> Scanner<'a> {
                 stack >>= 1;
             }
         }
+    }
+
+    /// Skips the next numbers of a list that follow without whitespace. Lists of numbers are long: a log probability
+    /// comes with the bytes of its token.
+    #[inline(always)]
+    fn other_numbers(&mut self) -> Scan<()> {
+        let bytes = self.text.as_bytes();
+        while self.byte() == b',' && matches!(token::byte(bytes, self.at + 1), b'-' | b'0'..=b'9') {
+            self.at += 1;
+            self.number_span()?;
+        }
+        Ok(())
     }
 
     #[inline(always)]

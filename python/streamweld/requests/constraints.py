@@ -87,7 +87,7 @@ def _anthropic(work: Work, made: dict[str, Any]) -> None:
     if facts.get("off_limits_effort") and off and effort in ("xhigh", "max"):
         work.edit(
             "option_conflict",
-            ("output_config", "effort"),
+            work.origin("output_config.effort"),
             f"lowered the effort from {effort} to high, because thinking is disabled",
             effort,
         )
@@ -99,11 +99,11 @@ def _always_thinking(work: Work, made: dict[str, Any]) -> None:
     config, choice = object_of(made.get("thinking")), object_of(made.get("tool_choice"))
     if config.get("type") == "disabled":
         work.lose(
-            "thinking", _origin(work, "thinking"), "thinking cannot be disabled for this model", made.pop("thinking")
+            "thinking", work.origin("thinking"), "thinking cannot be disabled for this model", made.pop("thinking")
         )
     if choice.get("type") in ("any", "tool"):
         why = "thinking is always enabled for this model, and it excludes forced tool calls"
-        work.lose("tool_choice", _origin(work, "tool_choice"), why, dict(choice), vital=True)
+        work.lose("tool_choice", work.origin("tool_choice"), why, dict(choice), vital=True)
         made["tool_choice"] = {"type": "auto", **{k: v for k, v in choice.items() if k == "disable_parallel_tool_use"}}
 
 
@@ -111,28 +111,20 @@ def _drop(work: Work, made: dict[str, Any], name: str, why: str, implied: Any = 
     value = made.pop(name, None)
     if value is None:
         return
-    path = _origin(work, name)
+    path = work.origin(name)
     if implied is not None and value == implied:
         work.edit("option_implied", path, f"dropped: {why}", value)
     else:
         work.lose(name, path, why, value)
 
 
-def _origin(work: Work, word: str) -> tuple[str, ...]:
-    """Return the path of the option in the source request, or only its name if the request does not contain it."""
-    for option in options():
-        if option.word == word:
-            for path in option.paths.get(work.source, ()):
-                if at(work.request, path) is not None:
-                    return tuple(path.split("."))
-    return (word,)
-
-
 def _thinking(work: Work, made: dict[str, Any], facts: Any) -> None:
     config = made["thinking"]
     choice = object_of(made.get("tool_choice")).get("type")
     if choice in ("any", "tool"):
-        work.lose("thinking", ("thinking",), "thinking cannot be combined with a forced tool call", dict(config))
+        work.lose(
+            "thinking", work.origin("thinking"), "thinking cannot be combined with a forced tool call", dict(config)
+        )
         _without_thinking(made, facts)
         return
     if config["type"] == "adaptive" and facts["thinking"] and "adaptive" not in facts["thinking"]:
@@ -140,7 +132,7 @@ def _thinking(work: Work, made: dict[str, Any], facts: Any) -> None:
         budget = budgets.get(at(made, "output_config.effort"), budgets["medium"])
         work.edit(
             "option_approximated",
-            ("thinking",),
+            work.origin("thinking"),
             "changed thinking from adaptive to a budget, because the model requires a budget",
             dict(config),
         )
@@ -152,7 +144,7 @@ def _thinking(work: Work, made: dict[str, Any], facts: Any) -> None:
         else:
             work.edit(
                 "option_approximated",
-                ("thinking",),
+                work.origin("thinking"),
                 "changed thinking from a budget to adaptive, because the model does not accept a budget",
                 dict(config),
             )
@@ -162,13 +154,13 @@ def _thinking(work: Work, made: dict[str, Any], facts: Any) -> None:
         if "adaptive" in facts["thinking"]:
             work.edit(
                 "thinking_unsigned",
-                ("thinking",),
+                work.origin("thinking"),
                 "changed thinking from a budget to adaptive, which accepts turns without a thinking block",
                 dict(config),
             )
             made["thinking"] = {"type": "adaptive", **{k: v for k, v in config.items() if k == "display"}}
         else:
-            work.lose("thinking", ("thinking",), spec("rules")["thinking_unsigned"]["text"], dict(config))
+            work.lose("thinking", work.origin("thinking"), spec("rules")["thinking_unsigned"]["text"], dict(config))
             _without_thinking(made, facts)
 
 
@@ -179,12 +171,15 @@ def _budget(work: Work, made: dict[str, Any], facts: Any) -> None:
         return
     if most <= smallest:
         why = f"thinking needs at least {smallest} tokens, and max_tokens leaves fewer"
-        work.lose("thinking", ("thinking",), why, dict(config))
+        work.lose("thinking", work.origin("thinking"), why, dict(config))
         _without_thinking(made, facts)
         return
     new = max(smallest, min(budget, most - 1))
     work.edit(
-        "option_bounds", ("thinking", "budget_tokens"), f"changed the budget from {budget} to {new} tokens", budget
+        "option_bounds",
+        work.origin("thinking.budget_tokens"),
+        f"changed the budget from {budget} to {new} tokens",
+        budget,
     )
     made["thinking"] = {**config, "budget_tokens": new}
 

@@ -29,12 +29,17 @@ def modernize(work: Work) -> None:
     for name, value in request.items():
         if name == "functions":
             tools = [{"type": "function", "function": function} for function in listed(functions)]
+            first = len(listed(request.get("tools")))
             made["tools"] = [*listed(request.get("tools")), *tools]
+            for n in range(len(tools)):
+                at_tool = ("tools", str(first + n))
+                work.moved |= {at_tool: (name, n), (*at_tool, "function"): (name, n)}
             work.edit("legacy_functions", ("functions",), "replaced functions with tools")
         elif name == "function_call" and value is not None:
             if request.get("tool_choice") is None:
                 choice: Any = object_of(value)
                 made["tool_choice"] = {"type": "function", "function": dict(choice)} if choice else value
+                work.moved["tool_choice",] = (name,)
             work.edit("legacy_functions", ("function_call",), "replaced function_call with tool_choice", value)
         elif name not in made:
             made[name] = value

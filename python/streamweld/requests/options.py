@@ -41,6 +41,7 @@ def translate(work: Work, made: dict[str, Any], *, tools: bool) -> None:
         written = not new if work.target in option.negated else new
         if new is not None and not (work.same and at(made, target_path) == written):
             put(made, target_path, written)
+            work.written[target_path] = steps(path)
 
 
 def _path_in(option: Option, work: Work, path: str) -> str | None:

@@ -113,6 +113,7 @@ def translate(found: Thinking | None, work: Work, made: dict[str, Any]) -> None:
     """
     if found is None:
         return
+    work.written |= dict.fromkeys(_PLACES.get(work.target, ()), found.path)
     gateway = work.facts.get("thinking")
     if gateway is not None:
         _to_gateway(found, work, gateway, made)

@@ -164,6 +164,7 @@ def translate(
         work.lose("tool_choice", path, f"{work.target} does not support this tool choice", choice.raw, vital=True)
         return None
     put(made, _PLACES[work.target], value)
+    work.written[_PLACES[work.target]] = path
     return choice
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from streamweld.requests import schemas
-from streamweld.requests.tables import at, is_list, object_of, put, spec
+from streamweld.requests.tables import at, is_list, object_of, put, spec, steps
 
 if TYPE_CHECKING:
     from streamweld.requests.names import Names
@@ -30,6 +30,7 @@ _ANTHROPIC: Final = frozenset({"type", "name", "description", "input_schema", "s
 _GEMINI: Final = frozenset({"name", "description", "parameters", "parametersJsonSchema", "parameters_json_schema"})
 _BEDROCK: Final = frozenset({"name", "description", "inputSchema", "strict"})
 _AI_SDK: Final = frozenset({"type", "name", "description", "inputSchema", "parameters", "strict"})
+_HOLDERS: Final = ("function", "custom", "toolSpec")  # members in which APIs nest a definition
 _MCP: Final = frozenset({"type", "server_label", "server_url", "authorization", "allowed_tools", "require_approval"})
 
 
@@ -39,7 +40,8 @@ class Tool:
 
     `hosted`: streamweld's name for a tool that the provider runs, or `client` for a predefined tool that the client
     runs. `carried`: members that have an equivalent in other APIs. `extra`: members that exist only in the source API.
-    `format`: the grammar of a free-form tool, as (syntax, definition).
+    `format`: the grammar of a free-form tool, as (syntax, definition). `places`: the paths of members that the source
+    API writes outside of the definition.
     """
 
     kind: Kind
@@ -53,6 +55,13 @@ class Tool:
     hosted: str = ""
     carried: Json = field(default_factory=dict[str, Any])
     extra: Json = field(default_factory=dict[str, Any])
+    places: Mapping[str, Path] = field(default_factory=dict[str, Path])
+
+    def place(self, name: str) -> Path:
+        """Return the path of a member of the definition, which some APIs nest in another object."""
+        raw = object_of(self.raw)
+        inner = next((holder for holder in _HOLDERS if name in object_of(raw.get(holder))), None)
+        return self.places.get(name) or ((*self.path, name) if inner is None else (*self.path, inner, name))
 
 
 def read(work: Work) -> list[Tool]:
@@ -83,7 +92,7 @@ def read(work: Work) -> list[Tool]:
                     found.append(_of_bedrock(raw, ("toolConfig", "tools", n)))
                 elif found:
                     extra = {**found[-1].extra, "cache_control": _cache_control(object_of(mark))}
-                    found[-1] = replace(found[-1], extra=extra)
+                    found[-1] = replace(found[-1], extra=extra, places={"cache_control": ("toolConfig", "tools", n)})
         case "ai-sdk-model":
             found = _of_ai_sdk(work)
         case _:
@@ -381,7 +390,7 @@ def _fit(tool: Tool, work: Work) -> Tool | None:
         why = "the target has no free-form tools; the tool is declared as a function with the text in `input`"
         work.lose("custom", (*tool.path, "type"), why, "custom")
         if tool.format is not None:
-            work.lose("format", (*tool.path, "format"), why, tool.format[1])
+            work.lose("format", tool.place("format"), why, tool.format[1])
         return replace(tool, kind="function", schema=_FREE_FORM, format=None)
     if tool.kind == "mcp":
         return _fit_mcp(tool, work)
@@ -435,7 +444,9 @@ def _carried(tool: Tool, target: str, made: dict[str, Any], work: Work) -> dict[
     for name, value in tool.carried.items():
         path_in_target = target_paths.get(name, {}).get(target)
         if path_in_target is None:
-            work.lose(name, (*tool.path, name), f"{target} does not have this limit for the tool", value, vital=True)
+            place = steps(target_paths[name].get(work.source, name))
+            why = f"{target} does not have this limit for the tool"
+            work.lose(name, (*tool.path, *place), why, value, vital=True)
         else:
             put(made, path_in_target, value)
     _lose_extra(tool, work)
@@ -445,7 +456,7 @@ def _carried(tool: Tool, target: str, made: dict[str, Any], work: Work) -> dict[
 def _lose_extra(tool: Tool, work: Work, *kept: str) -> None:
     for name, value in tool.extra.items():
         if name not in kept:
-            work.lose(name, (*tool.path, name), f"{work.target} does not have this member in a tool definition", value)
+            work.lose(name, tool.place(name), f"{work.target} does not have this member in a tool definition", value)
 
 
 # --- writing the definitions of each target
@@ -518,7 +529,7 @@ def _to_anthropic(tool: Tool, work: Work) -> dict[str, Any]:
 def _to_gemini(tool: Tool, work: Work) -> dict[str, Any]:
     _lose_extra(tool, work)
     if tool.strict:
-        work.lose("strict", (*tool.path, "strict"), "gemini does not have a strict mode for functions", True)
+        work.lose("strict", tool.place("strict"), "gemini does not have a strict mode for functions", True)
     made = _common(tool)
     schema = _schema(tool, work)
     if not schemas.is_empty(schema):

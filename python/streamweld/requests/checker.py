@@ -21,6 +21,7 @@ from streamweld.history.profiles import resolve
 from streamweld.requests.tables import (
     at,
     gateway_facts,
+    is_accepted,
     is_list,
     listed,
     model_facts,
@@ -46,7 +47,6 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "text": (str,),
     "object": (Mapping,),
 }
-_HOSTED_PREFIXES: Final = {"anthropic": ("custom",), "responses": ("function", "custom", "mcp")}
 
 
 @hinted(to="target")
@@ -160,8 +160,7 @@ class _Checker:
         count = 0
         for path, kind, name, schema in self._definitions():
             count += 1
-            kinds = self.facts.get("tools")
-            if kinds is not None and kind not in kinds:
+            if not is_accepted(kind, self.profile.constraints):
                 self.add("tool_unsupported", path, kind)
             if kind not in ("function", "custom"):
                 continue
@@ -231,12 +230,10 @@ class _Checker:
                     found.append((path, kind, entry.get("name"), entry.get("inputSchema")))
                 case "responses":
                     kind = str(entry.get("type"))
-                    kind = kind if kind in _HOSTED_PREFIXES["responses"] else "hosted"
                     found.append((path, kind, entry.get("name"), entry.get("parameters")))
                 case _:
                     kind = str(entry.get("type"))
                     inner = object_of(entry.get(kind))
-                    kind = kind if kind in ("function", "custom") else "hosted"
                     found.append((path, kind, inner.get("name"), inner.get("parameters")))
         return found
 

@@ -48,7 +48,7 @@ def modernize(work: Work) -> None:
 
 def _must(work: Work) -> bool:
     facts = work.facts
-    if "tools" in facts or "functions" in facts.get("lacks", ()):
+    if "functions" in facts.get("lacks", ()):
         return True
     messages = [object_of(message) for message in listed(work.request.get("messages"))]
     return any(message.get(name) for message in messages for name in _CALLS)

@@ -17,6 +17,7 @@ __all__ = [
     "at",
     "existing",
     "gateway_facts",
+    "is_accepted",
     "is_list",
     "listed",
     "model_facts",
@@ -124,6 +125,14 @@ def model_facts(family: str, model: object) -> Json:
 @cache
 def _pattern(family: str) -> re.Pattern[str]:
     return re.compile(spec("models")[family]["pattern"])
+
+
+def is_accepted(kind: str, constraints: Json) -> bool:
+    """Return whether the gateway accepts tools with this `type`. A type of its list may end with `*`."""
+    types = constraints.get("tool_types")
+    return types is None or any(
+        kind.startswith(entry[:-1]) if entry.endswith("*") else kind == entry for entry in types
+    )
 
 
 def reasons_by_default(model: object) -> bool:

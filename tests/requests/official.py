@@ -18,8 +18,10 @@ __all__ = ["GATEWAY_MEMBERS", "complaints"]
 # https://docs.z.ai/guides/capabilities/thinking-mode;
 # https://github.com/volcengine/volcengine-go-sdk/blob/master/service/arkruntime/model/chat_completion.go;
 # https://api-docs.deepseek.com/guides/thinking_mode; https://platform.moonshot.ai/docs/api/chat;
-# https://openrouter.ai/docs/api-reference/parameters
+# https://openrouter.ai/docs/api-reference/parameters;
+# https://console.groq.com/docs/service-tiers (values that OpenAI does not have)
 GATEWAY_MEMBERS: Final = {
+    "groq": {"service_tier"},
     "deepseek": {"thinking"},
     "kimi": {"thinking"},
     "zai": {"thinking"},

@@ -129,10 +129,19 @@ class _Checker:
                     self.add("option_unsupported", steps(path), option.word)
                 elif not _is_kind(option, value):
                     self.add("option_shape", steps(path), f"{option.word} has type {type(value).__name__}")
+                elif self._is_foreign(option, value):
+                    self.add("option_unsupported", steps(path), f"{option.word} {value}")
                 else:
                     self._bounds(option, path, value)
             if option.required.get(self.target) is not None and not present:
                 self.add("option_required", steps(paths[0]), paths[0])
+
+    def _is_foreign(self, option: Option, value: Any) -> bool:
+        """Return whether only other APIs have this value of the option."""
+        words = spec("words").get(option.word)
+        if words is None or value in words[self.target].values():
+            return False
+        return any(value in own for own in words.values())
 
     def efforts(self) -> None:
         """Check that the gateway accepts the reasoning effort."""

@@ -148,11 +148,15 @@ def _worded(option: Option, work: Work, path: str, value: Any) -> Any:
             return value
         value = [value]
     words = spec("words").get(option.word)
-    if words is None or work.same or not isinstance(value, str):
+    if words is None or not isinstance(value, str):
         return value
     word = words[work.target].get(value)
+    if work.same and (word == value or not any(value in own for own in words.values())):
+        return value  # a value that no API has may be new
     if word is None:
         work.lose(option.word, steps(path), f"{work.target} does not have this value", value)
+    elif work.same:
+        work.edit("option_approximated", steps(path), f"changed {value} to {word}", value)
     return word
 
 

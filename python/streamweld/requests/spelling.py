@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from streamweld.history.read.detect import api_of_members, has_mark
 from streamweld.history.read.detect import detect as detect_messages
-from streamweld.requests.tables import is_list, object_of
+from streamweld.requests.tables import is_list, object_of, spec
 
 if TYPE_CHECKING:
     from streamweld.requests.tables import Json, Path
@@ -48,7 +48,13 @@ def detect(request: Json, target: str) -> str:
     if (named := api_of_members(request)) is not None:
         return named
     plain = ("openai-chat", "mistral", "anthropic", "ai-sdk-model")
-    return target if target in plain else "openai-chat"
+    return target if target in plain and not _only_of_chat(request, target) else "openai-chat"
+
+
+def _only_of_chat(request: Json, target: str) -> bool:
+    """Return whether the request has members of Chat Completions that the target's API does not have."""
+    known = spec("known")
+    return not request.keys().isdisjoint({*known["openai-chat"]}.difference(known[target], spec("history")[target]))
 
 
 def normal(request: Json, source: str, target: str) -> tuple[Json, Moved]:

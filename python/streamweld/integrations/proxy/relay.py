@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamweld.errors import LimitExceeded, NotAnEventStream, TruncatedStream, UnknownDialect
 from streamweld.integrations._defaults import KEEP_ALIVE, KEEP_ALIVE_SECONDS
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 __all__ = ["Relay"]
+
+
+_ERRORS: Final = 400  # the lowest error status
+_HTML: Final = "text/html"
 
 
 class Relay:
@@ -120,7 +124,8 @@ class Relay:
                 raise Refusal(502, "upstream_cut", "the upstream's response was truncated") from None
             done.outcome, done.fault = "fault", str(error)
             return
-        done.outcome = "complete"
+        html = done.dialect is not None and plain(headers.get("content-type")) == _HTML  # an API responds with JSON
+        done.outcome = "upstream_error" if html or status >= _ERRORS else "complete"
         await self._pass(b"", more=False)
 
     def is_stalled(self) -> bool:

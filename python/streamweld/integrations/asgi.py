@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamweld.convert import StreamConverter
 from streamweld.errors import LimitExceeded
@@ -26,13 +26,15 @@ from streamweld.integrations._defaults import (
 from streamweld.integrations._inflate import SLICE, BrokenBodyError, Inflater, is_plain, is_readable, slices
 from streamweld.integrations._pace import FEED, Pace
 from streamweld.integrations._reporting import DiagnosticReporter, StreamContext, callback, plain_url, request_id
+from streamweld.integrations._tools import declared_tools, request_of
+from streamweld.options import Policy, with_text_calls
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 
     from streamweld.integrations._reporting import Callback, OnDiagnostic
-    from streamweld.options import Base, Dialect, Limits, Policy
+    from streamweld.options import Base, Dialect, Limits, TextCalls
     from streamweld.testing.recording import End, Recorder
 
     Message: TypeAlias = MutableMapping[str, Any]
@@ -41,6 +43,9 @@ if TYPE_CHECKING:
     App: TypeAlias = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 __all__ = ["RepairMiddleware", "StreamContext"]
+
+
+_MAX_REQUEST: Final = 32 * 1_048_576  # as `ProxyConfig.max_body_bytes`
 
 
 class RepairMiddleware:
@@ -63,6 +68,9 @@ class RepairMiddleware:
         app: the application.
         dialect: the dialect of the application's streams, or `auto` to detect it from the first payloads.
         policy: which faults are repaired, and which end the stream with an error.
+        text_calls: what happens to tool calls that a model wrote into its text, as in `Policy`; overrides the value in
+            `policy`. With `promote`, the middleware keeps a copy of the request's body while the application reads it,
+            because only calls of tools that the request declares are promoted. Bodies over 32 MiB are not copied.
         limits: the limits for a stream. The defaults are those of the parser, plus a limit of 256 MiB for one response.
         on_diagnostic: called with each `Diagnostic` and its `StreamContext`, in the task of the request; a function
             with one parameter receives only the diagnostic. An exception that it raises is logged, and the stream
@@ -80,6 +88,7 @@ class RepairMiddleware:
         *,
         dialect: Dialect = "auto",
         policy: Base | Policy = "standard",
+        text_calls: TextCalls | None = None,
         limits: Limits = LIMITS,
         on_diagnostic: OnDiagnostic | None = None,
         record: str | os.PathLike[str] | None = None,
@@ -87,18 +96,20 @@ class RepairMiddleware:
         self._app = app
         self._record = check_folder(record)
         self._dialect: Dialect = dialect
-        self._policy: Base | Policy = policy
+        self._policy: Base | Policy = policy if text_calls is None else with_text_calls(policy, text_calls)
+        self.promotes = isinstance(self._policy, Policy) and self._policy.text_calls == "promote"
         self.limits = limits
         self._on_diagnostic = callback(on_diagnostic)
         self.converter("")
 
-    def converter(self, content_type: str) -> StreamConverter:
-        """Create the converter that repairs one response."""
+    def converter(self, content_type: str, request: bytes | bytearray | None = None) -> StreamConverter:
+        """Create the converter that repairs one response. `request`: the body of the request, if it is known."""
         return StreamConverter(
             source=self._dialect,
             target="same",
             policy=self._policy,
             limits=self.limits,
+            tools=declared_tools(request_of(request)) if self.promotes else None,
             content_type=content_type or None,
             cut_ending="error",
         )
@@ -150,6 +161,9 @@ class _Answer:
         self._over = False
         self._left = False  # whether the client has disconnected
         self._passed = 0.0
+        # The body of the request, as far as the application has read it; None if it is not needed, or is too long.
+        self._requested: bytearray | None = bytearray() if middleware.promotes else None
+        self._is_whole = False  # whether the application has read the whole body of the request
 
     async def __call__(self, message: Message) -> None:
         kind = message["type"]
@@ -165,15 +179,23 @@ class _Answer:
             await self._send(message)
 
     def watching(self, receive: Receive) -> Receive:
-        """Return the application's `receive`, which also records that the client has disconnected."""
+        """Return the application's `receive`, which also records the request and that the client has disconnected."""
 
         async def receiving() -> Message:
             message = await receive()
             if message["type"] == "http.disconnect":
                 self._left = True
+            elif self._requested is not None and message["type"] == "http.request":
+                self._read(self._requested, message)
             return message
 
         return receiving
+
+    def _read(self, requested: bytearray, message: Message) -> None:
+        requested += message.get("body", b"")
+        self._is_whole = not message.get("more_body", False)
+        if len(requested) > _MAX_REQUEST:
+            self._requested = None
 
     async def cut(self) -> None:
         """End the response as truncated, because the application failed, was canceled or returned too early.
@@ -216,7 +238,8 @@ class _Answer:
         if message["status"] != 200 or not is_event_stream(kind) or not is_readable(encoding):
             await self._send(message)
             return
-        self._stream = self._middleware.converter(kind)
+        self._stream = self._middleware.converter(kind, self._requested if self._is_whole else None)
+        self._requested = None
         self._tell = self._reporter(self._stream, headers)
         self._recorder = self._middleware.recorder(self._scope, message["status"], kind)
         self._inflater = Inflater(encoding, self._middleware.limits.max_inflate_ratio)

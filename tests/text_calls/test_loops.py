@@ -4,6 +4,7 @@ contains it as a call.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -149,22 +150,65 @@ def test_through_the_middleware_of_an_application(reader: str, options: dict[str
     assert json.loads(call["function"]["arguments"]) == COMMAND
 
 
-def test_the_middleware_promotes_no_call_without_the_tools_of_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without tools, with the choice `none`, or if the application does not read the body, or if it is too long."""
-    for reads, most, asks in [
-        (True, 10**6, {"tool_choice": "none", "tools": FUNCTIONS}),
-        (True, 10**6, {}),
-        (False, 10**6, {"tools": FUNCTIONS}),
-        (True, 100, {"tools": FUNCTIONS}),
-    ]:
-        monkeypatch.setattr(asgi, "_MAX_REQUEST", most)
-        app, bodies = application(LEAK, reads=reads, text_calls="promote")
-        sent = json.dumps({"model": "m", "messages": [], "stream": True, **asks}).encode()
-        with running(app) as url:
-            answer = httpx2.post(f"{url}/v1/chat/completions", content=iter([sent[:50], sent[50:]]), timeout=20)
-        shown = sw.parse(answer.content)
-        assert (shown.text, shown.tool_calls) == (LEAK_TEXT, ())
-        assert bodies == [sent if reads else b""]
+@pytest.mark.parametrize("reads", [True, False])
+def test_the_application_need_not_read_the_body(reads: bool) -> None:
+    app, bodies = application(LEAK, reads=reads, text_calls="promote")
+    sent = json.dumps({"model": "m", "messages": [], "stream": True, "tools": FUNCTIONS}).encode()
+    kind = {"content-type": "application/json"}
+    with running(app) as url:
+        answer = httpx2.post(f"{url}/v1/chat/completions", content=iter([sent[:50], sent[50:]]), headers=kind)
+    [call] = sw.parse(answer.content).tool_calls
+    assert json.loads(call.arguments) == COMMAND
+    assert bodies == [sent if reads else b""]
+
+
+@pytest.mark.parametrize(
+    ("most", "kind", "asks"),
+    [
+        (10**6, "application/json", {"tool_choice": "none", "tools": FUNCTIONS}),
+        (10**6, "application/json", {}),
+        (10**6, "multipart/form-data; boundary=x", {"tools": FUNCTIONS}),
+        (100, "application/json", {"tools": FUNCTIONS}),
+    ],
+    ids=["choice none", "no tools", "not JSON", "too long"],
+)
+def test_the_middleware_promotes_no_call_without_tools(
+    most: int, kind: str, asks: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asgi, "_MAX_REQUEST", most)
+    app, bodies = application(LEAK, text_calls="promote")
+    sent = json.dumps({"model": "m", "messages": [], "stream": True, **asks}).encode()
+    pieces = iter([sent[n : n + 40] for n in range(0, len(sent), 40)])
+    with running(app) as url:
+        answer = httpx2.post(f"{url}/v1/chat/completions", content=pieces, headers={"content-type": kind}, timeout=20)
+    shown = sw.parse(answer.content)
+    assert (shown.text, shown.tool_calls) == (LEAK_TEXT, ())
+    assert bodies == [sent]
+
+
+def test_a_client_that_leaves_while_its_request_is_read() -> None:
+    """The application learns that the client has disconnected, after the part of the body that was sent."""
+    given: list[Any] = [
+        {"type": "http.request", "body": b'{"tools":', "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+    got: list[Any] = []
+
+    async def app(_scope: Any, receive: Any, _send: Any) -> None:
+        got.extend([await receive(), await receive()])
+
+    rest = iter(given)
+
+    async def receive() -> Any:
+        return next(rest)
+
+    scope: Any = {"type": "http", "method": "POST", "path": "/", "headers": []}
+
+    async def send(_: Any) -> None:
+        raise AssertionError("nothing was sent")
+
+    asyncio.run(RepairMiddleware(app, text_calls="promote")(scope, receive, send))
+    assert got == given
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ __all__ = ["declared_tools", "request_of"]
 _LISTS: Final = ("tools", "functions")
 
 
-def request_of(body: bytes | bytearray | None) -> dict[str, Any]:
+def request_of(body: bytes | None) -> dict[str, Any]:
     """Return the parsed body of a request if it may have tools or stream options, otherwise an empty object."""
     if body is None or (b'"stream' not in body and b'tools"' not in body and b'functions"' not in body):
         return {}

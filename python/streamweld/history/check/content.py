@@ -137,8 +137,8 @@ def _members(message: Message, report: Report) -> None:
                 _beyond(inner.json, inner.path, known.get(inner.kind), report)
         if block.kind != "text":
             continue
-        annotations: Any = None if kinds is None else block.json.get("annotations")
-        if is_list(annotations):
+        annotations: Any = block.json.get("annotations")
+        if kinds is not None and is_list(annotations):
             for n, one in enumerate(annotations):
                 kind = (as_json(one) or {}).get("type")
                 if kind not in kinds:

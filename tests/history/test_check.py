@@ -125,6 +125,7 @@ ONLY_FOR_CONVERTERS = {
         "reasoning.item_ids",
         "inline",
     ),  # they equal the default, or apply only with `store: false`
+    "tool_types",  # a constraint on requests: `requests.check`
 }
 
 

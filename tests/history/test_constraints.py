@@ -35,8 +35,9 @@ ALWAYS_DONE = {
     "tool_id.keep",  # only `unique` makes a converter rename ids, and it is absent
     "text_embedding.join",  # the default is two line breaks
 }
-# Constraints that need a response of a known model, or an option; see test_answers, and the vectors with `store`.
-ELSEWHERE = {"reasoning.same_model", "reasoning.item_ids"}
+# Constraints that need a response of a known model, an option, or tools; see test_answers, the vectors with `store`,
+# and tests/requests.
+ELSEWHERE = {"reasoning.same_model", "reasoning.item_ids", "tool_types"}
 
 
 def outcome(vector: dict[str, Any], profile: profiles.Profile) -> str:

@@ -251,6 +251,35 @@ def test_what_is_counted(caplog: pytest.LogCaptureFixture) -> None:
     assert f"{request} model=m outcome=complete" in lines[0]
 
 
+ERROR = b'{"error":{"message":"slow down","type":"rate_limit_error"}}'
+PAGE = b"<!doctype html><title>502</title>"
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize("path", ["chat/completions", "messages"])
+@pytest.mark.parametrize(
+    ("status", "kind", "body"),
+    [(429, "application/json", ERROR), (503, "text/html", PAGE), (200, "text/html", PAGE), (200, "text/html", b"")],
+    ids=["429", "error page", "page", "empty page"],
+)
+def test_an_error_of_the_upstream_is_not_counted_as_a_success(
+    caplog: pytest.LogCaptureFixture, path: str, status: int, kind: str, body: bytes, stream: bool
+) -> None:
+    """`/v1/messages` is converted, `/v1/chat/completions` is not."""
+    caplog.set_level(logging.INFO, "streamweld.proxy")
+    with between(Upstream(lambda talk: talk.whole(body, status, kind)), to="chat") as url:
+        answer = httpx2.post(f"{url}/v1/{path}", json={**ASK, "stream": stream}, timeout=20)
+        until(lambda: "streamweld_requests_total{" in httpx2.get(f"{url}/metrics").text)
+        metrics = httpx2.get(f"{url}/metrics").text
+    assert answer.status_code in (status, 502)
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "streamweld.proxy"]
+    assert " outcome=upstream_error " in line
+    assert "streamweld_streams_repaired_total{" not in metrics
+    outcomes = [one for one in metrics.splitlines() if one.startswith("streamweld_streams_total{")]
+    assert all('outcome="upstream_error"' in one for one in outcomes)
+    assert len(outcomes) == stream
+
+
 @pytest.mark.parametrize(
     "options",
     [

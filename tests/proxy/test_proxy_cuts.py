@@ -121,4 +121,4 @@ def test_a_whole_answer_whose_transport_fails_is_an_error(failure: str, outcome:
         answer = httpx2.post(f"{url}/v1/messages", json=BODY | {"stream": False}, headers=told)
     assert answer.status_code == 502
     assert "was truncated" in answer.json()["error"]["message"]
-    assert outcome() == ("refused", "upstream_cut")
+    assert outcome() == ("upstream_error", "upstream_cut")

@@ -72,7 +72,7 @@ def test_a_stream_that_outlives_the_grace_ends_with_an_error_of_its_api(
         next(events)
         told = time.monotonic()
         process.send_signal(signal.SIGTERM)
-        with pytest.raises(error, match="the upstream's stream was truncated") as caught:
+        with pytest.raises(error, match="the proxy was stopped before the stream ended") as caught:
             list(events)
         process.wait(10)
         assert 1.0 <= time.monotonic() - told < 5

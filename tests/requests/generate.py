@@ -123,6 +123,8 @@ def _chat(o: Options) -> dict[str, Any]:
             grammar = {"type": "grammar", "grammar": {"syntax": "lark", "definition": o.word()}}
             custom = {"name": o.word(), "description": o.word(), "format": grammar}
             made["tools"].append({"type": "custom", "custom": custom})
+        if o.chance(0.3):
+            made["tools"].append(_elsewhere(o))
         made["tool_choice"] = o.random.choice(
             ["auto", "none", "required", {"type": "function", "function": {"name": "search"}}]
         )
@@ -140,6 +142,30 @@ def _chat(o: Options) -> dict[str, Any]:
     if o.chance(0.2):
         made |= {"logprobs": True, "top_logprobs": 3}
     return made
+
+
+def _elsewhere(o: Options) -> dict[str, Any]:
+    """Return a definition that Chat Completions does not have, but that clients and gateways send to it."""
+    kind = o.random.choice(
+        [
+            *("web_search", "web_search_preview", "file_search", "code_interpreter", "image_generation"),
+            *("web_search_20250305", "bash_20250124", "browser_search", "openrouter:web_search", "retrieval"),
+            *("mcp", "custom", "function", "builtin_function", "unheard_of"),
+        ]
+    )
+    match kind:
+        case "mcp":
+            return {"type": kind, "server_label": o.word(), "server_url": f"https://{o.word()}.example"}
+        case "custom" | "function":
+            return {"type": kind, "name": o.word(), "description": o.word()}
+        case "builtin_function":
+            return {"type": kind, "function": {"name": "$web_search"}, "cache": o.word()}
+        case "web_search_20250305" | "bash_20250124":
+            return {"type": kind, "name": kind.rpartition("_")[0], "max_uses": o.count(1000, 2000)}
+        case "web_search":
+            return {"type": kind, "filters": {"allowed_domains": [o.word()]}}
+        case _:
+            return {"type": kind, "limit": o.word()}
 
 
 def _mistral(o: Options) -> dict[str, Any]:

@@ -18,13 +18,24 @@ __all__ = ["GATEWAY_MEMBERS", "complaints"]
 # https://docs.z.ai/guides/capabilities/thinking-mode;
 # https://github.com/volcengine/volcengine-go-sdk/blob/master/service/arkruntime/model/chat_completion.go;
 # https://api-docs.deepseek.com/guides/thinking_mode; https://platform.moonshot.ai/docs/api/chat;
-# https://openrouter.ai/docs/api-reference/parameters
+# https://openrouter.ai/docs/api-reference/parameters;
+# https://console.groq.com/docs/service-tiers (values that OpenAI does not have)
 GATEWAY_MEMBERS: Final = {
+    "groq": {"service_tier"},
     "deepseek": {"thinking"},
     "kimi": {"thinking"},
     "zai": {"thinking"},
     "volcengine": {"thinking"},
     "openrouter": {"reasoning", "top_k"},
+}
+# Types of tools that a gateway documents in addition to OpenAI's: https://docs.z.ai/guides/tools/web-search;
+# https://console.groq.com/docs/tool-use/built-in-tools; https://openrouter.ai/docs/guides/features/server-tools;
+# https://platform.moonshot.ai/docs/guide/use-web-search
+GATEWAY_TOOLS: Final = {
+    "zai": ("web_search", "retrieval"),
+    "groq": ("browser_search", "code_interpreter"),
+    "openrouter": ("openrouter:web_search", "web_search", "web_search_preview"),
+    "kimi": ("builtin_function",),
 }
 # All members in a gateway's own package or reference, except messages and stream options: (target, gateway) -> members.
 # xAI: xai-sdk 1.21.0, proto/v6/chat_pb2.pyi, GetCompletionsRequest, and for Responses
@@ -91,6 +102,9 @@ def complaints(target: str, gateway: str, payload: Any) -> list[str]:
         case "openai-chat" | "responses" | "anthropic":
             if target == "openai-chat":
                 rest = {name: value for name, value in rest.items() if name not in GATEWAY_MEMBERS.get(gateway, ())}
+                own = GATEWAY_TOOLS.get(gateway, ())
+                if "tools" in rest:
+                    rest["tools"] = [tool for tool in rest["tools"] if tool["type"] not in own]
             if target == "anthropic" and not re.search(
                 r"claude-(opus|sonnet|haiku|fable)-(4-[7-9]|[5-9])", str(rest.get("model"))
             ):

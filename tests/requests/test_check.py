@@ -116,6 +116,21 @@ WRONG: list[tuple[str, str, str | None, Any, Any]] = [
         {"tools": [{"type": "function", "function": {"name": "a b"}}]},
         {"tools": [GET]},
     ),
+    ("tool_unsupported", "openai-chat", None, {"tools": [{"type": "web_search"}]}, {"tools": [GET]}),
+    (
+        "tool_unsupported",
+        "openai-chat",
+        "openrouter",
+        {"tools": [{"type": "file_search"}]},
+        {"tools": [{"type": "openrouter:web_search"}]},
+    ),
+    (
+        "option_unsupported",
+        "anthropic",
+        None,
+        {"max_tokens": 9, "service_tier": "flex"},
+        {"max_tokens": 9, "service_tier": "standard_only"},
+    ),
     ("tool_repeated", "openai-chat", None, {"tools": [GET, GET]}, {"tools": [GET]}),
     (
         "tool_unsupported",

@@ -4,23 +4,33 @@ contains it as a call.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
 import anthropic
+import httpx2
 import openai
 import pytest
+import streamweld as sw
+from starlette.applications import Starlette
+from starlette.responses import StreamingResponse
+from starlette.routing import Route
 from streamweld import Policy
+from streamweld.integrations import asgi
+from streamweld.integrations.asgi import RepairMiddleware
 from streamweld.integrations.openai import repair
 
 from tests.proxy.test_proxy_convert import in_turn
 from tests.support.backends import BACKENDS, using
 from tests.support.servers.proxying import between
-from tests.support.servers.upstream import Upstream
+from tests.support.servers.upstream import Upstream, running
 from tests.text_calls.support import FAMILIES, TOOLS, events, stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from starlette.requests import Request
 
 LEAKS = {
     "a leaked Qwen call": ["I look.\n\n", *FAMILIES["families"]["qwen3_coder"]],
@@ -106,6 +116,111 @@ def test_through_the_proxy(reader: str, name: str, loop: str) -> None:
     with using(reader), between(upstream, text_calls="promote") as url:
         assert loops[loop](url) == ("Done.", [("run_shell", COMMAND)])
     check_history(upstream)
+
+
+def application(*answers: list[bytes], reads: bool = True, **options: Any) -> tuple[Any, list[bytes]]:
+    """Return an application that streams these answers in turn, and the bodies that it has read."""
+    bodies: list[bytes] = []
+    rest = iter(answers)
+
+    async def endpoint(request: Request) -> StreamingResponse:
+        bodies.append(b"".join([part async for part in request.stream()]) if reads else b"")
+        return StreamingResponse(iter(next(rest)), media_type="text/event-stream")
+
+    app = Starlette(routes=[Route("/v1/chat/completions", endpoint, methods=["POST"])])
+    app.add_middleware(RepairMiddleware, **options)  # type: ignore[arg-type]
+    return app, bodies
+
+
+LEAK = list(events(LEAKS["a leaked Qwen call"], finish="stop", reasoning=""))
+LEAK_TEXT = "".join(LEAKS["a leaked Qwen call"])
+
+
+@pytest.mark.parametrize("reader", BACKENDS)
+@pytest.mark.parametrize("options", [{"text_calls": "promote"}, {"policy": Policy(text_calls="promote")}])
+def test_through_the_middleware_of_an_application(reader: str, options: dict[str, Any]) -> None:
+    """The application reads the request unchanged, and its client gets the call."""
+    app, bodies = application(LEAK, ANSWER, **options)
+    with using(reader), running(app) as url:
+        client = openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0)
+        assert by_openai(client) == ("Done.", [("run_shell", COMMAND)])
+    first, second = [json.loads(body) for body in bodies]
+    assert first["tools"] == FUNCTIONS
+    [call] = second["messages"][1]["tool_calls"]
+    assert json.loads(call["function"]["arguments"]) == COMMAND
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_the_application_need_not_read_the_body(reads: bool) -> None:
+    app, bodies = application(LEAK, reads=reads, text_calls="promote")
+    sent = json.dumps({"model": "m", "messages": [], "stream": True, "tools": FUNCTIONS}).encode()
+    kind = {"content-type": "application/json"}
+    with running(app) as url:
+        answer = httpx2.post(f"{url}/v1/chat/completions", content=iter([sent[:50], sent[50:]]), headers=kind)
+    [call] = sw.parse(answer.content).tool_calls
+    assert json.loads(call.arguments) == COMMAND
+    assert bodies == [sent if reads else b""]
+
+
+@pytest.mark.parametrize(
+    ("most", "kind", "asks"),
+    [
+        (10**6, "application/json", {"tool_choice": "none", "tools": FUNCTIONS}),
+        (10**6, "application/json", {}),
+        (10**6, "multipart/form-data; boundary=x", {"tools": FUNCTIONS}),
+        (100, "application/json", {"tools": FUNCTIONS}),
+    ],
+    ids=["choice none", "no tools", "not JSON", "too long"],
+)
+def test_the_middleware_promotes_no_call_without_tools(
+    most: int, kind: str, asks: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asgi, "_MAX_REQUEST", most)
+    app, bodies = application(LEAK, text_calls="promote")
+    sent = json.dumps({"model": "m", "messages": [], "stream": True, **asks}).encode()
+    pieces = iter([sent[n : n + 40] for n in range(0, len(sent), 40)])
+    with running(app) as url:
+        answer = httpx2.post(f"{url}/v1/chat/completions", content=pieces, headers={"content-type": kind}, timeout=20)
+    shown = sw.parse(answer.content)
+    assert (shown.text, shown.tool_calls) == (LEAK_TEXT, ())
+    assert bodies == [sent]
+
+
+def test_a_client_that_leaves_while_its_request_is_read() -> None:
+    """The application learns that the client has disconnected, after the part of the body that was sent."""
+    given: list[Any] = [
+        {"type": "http.request", "body": b'{"tools":', "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+    got: list[Any] = []
+
+    async def app(_scope: Any, receive: Any, _send: Any) -> None:
+        got.extend([await receive(), await receive()])
+
+    rest = iter(given)
+
+    async def receive() -> Any:
+        return next(rest)
+
+    scope: Any = {"type": "http", "method": "POST", "path": "/", "headers": []}
+
+    async def send(_: Any) -> None:
+        raise AssertionError("nothing was sent")
+
+    asyncio.run(RepairMiddleware(app, text_calls="promote")(scope, receive, send))
+    assert got == given
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"tools":' + b"[" * 100_000, b'{"tools":1}', b'"tools"', b'{"tools":[1,{"name":2}]}']
+)
+def test_a_request_that_is_not_one_is_left_to_the_application(body: bytes) -> None:
+    app, bodies = application(LEAK, text_calls="promote")
+    with running(app) as url:
+        answer = httpx2.post(f"{url}/v1/chat/completions", content=body, timeout=20)
+    shown = sw.parse(answer.content)
+    assert (shown.text, shown.tool_calls) == (LEAK_TEXT, ())
+    assert bodies == [body]
 
 
 @pytest.mark.parametrize(("families", "ran"), [(("qwen3_coder",), [("run_shell", COMMAND)]), (("kimi_k2",), [])])

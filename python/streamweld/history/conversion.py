@@ -13,6 +13,7 @@ from streamweld._messages import choice_message, hinted
 from streamweld._sdk_objects import plain
 from streamweld.errors import HistoryError, UsageError
 from streamweld.history import passes, profiles
+from streamweld.history.chat_members import lists_common
 from streamweld.history.context import Context
 from streamweld.history.dialects import CONTAINERS, FAMILIES
 from streamweld.history.edits import Conversion
@@ -275,7 +276,7 @@ def _issuer(word: str | None, constraints: Mapping[str, Any]) -> str | None:
 
 
 def _constraints(family: str, constraints: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the profile's constraints together with those that follow from the format of the dialect."""
+    """Return the profile's constraints together with what follows from them and from the format of the dialect."""
     facts = dict(constraints)
     for name, value in SHAPES[family].items():
         entry = facts.get(name)
@@ -285,6 +286,8 @@ def _constraints(family: str, constraints: Mapping[str, Any]) -> Mapping[str, An
             facts[name] = {**entry, **value}  # pyright: ignore[reportUnknownVariableType]
     if "members" in facts:
         facts["members"] = {kind: frozenset(known) for kind, known in facts["members"].items()}
+        facts["common_members"] = lists_common(facts["members"])
+    facts["passes"] = passes.plan(facts)
     return facts
 
 

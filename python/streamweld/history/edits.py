@@ -36,7 +36,14 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A member or a part that the target cannot represent. `feature`: the member or kind; `removed`: its value."""
+    """A member or a part that the target cannot represent.
+
+    Attributes:
+        feature: the member or kind.
+        path: JSON pointer into the source, to the member or, if it has no place of its own, to what contains it.
+        why: the reason, in one short sentence.
+        removed: the value of the member or the part.
+    """
 
     feature: str
     path: str

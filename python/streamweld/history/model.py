@@ -76,8 +76,13 @@ class _Nothing(dict[str, Any]):
     __hash__ = object.__hash__  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
 
 
+def nothing() -> Mapping[str, Any]:
+    """Return a new empty mapping that is hashable, and that can be told from others by identity."""
+    return _Nothing()
+
+
 MISSING: Final[Any] = _Missing()
-EMPTY: Final[Mapping[str, Any]] = _Nothing()
+EMPTY: Final[Mapping[str, Any]] = nothing()
 
 
 class Inner(str):

@@ -113,15 +113,14 @@ def payload_of(
         ]
     if given is None:
         return written
-    own = {before.messages, before.system} if before.system else {before.messages}
-    rest = {name: value for name, value in given.items() if name not in own}
+    rest = {name: value for name, value in given.items() if name != before.messages and name != before.system}
     kept = _kept(rest, source, source_family, context)
     if "thinking" in kept and _lacks_thinking(kept["thinking"], new, context):
         context.lose("thinking", ("thinking",), _NO_THINKING, kept.pop("thinking"))
     unchanged = (
         same_family and len(kept) == len(rest) and all(given.get(name) is value for name, value in written.items())
     )
-    if unchanged and all(name in written for name in own if name in given):
+    if unchanged and all(name in written or name in kept for name in given):
         return given
     if same_family:  # keep the order of the members
         return {name: written.get(name, given[name]) for name in given if name in kept or name in written} | written

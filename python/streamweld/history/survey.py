@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from streamweld.history.chat_members import COMMON
 from streamweld.history.model import (
     EMPTY,
     MISSING,
@@ -44,6 +45,7 @@ class Survey:
         approvals: whether the history has approvals of calls.
         dialects: the dialects from which the parts were read.
         bare: whether the model has a field for every member of every message and block.
+        common: whether every message is one of Chat Completions with only common members (`chat_members`).
         plain: every turn has parts and does not end with reasoning; all parts are reasoning, calls, non-blank texts
             that are not refusals, or results that consist of such texts or of a non-empty value.
         paired: every call has a unique id; every turn with calls is followed by exactly its results, in the same order;
@@ -56,7 +58,7 @@ class Survey:
 
     __slots__ = (
         *("turns", "calls", "results", "instructed", "joined", "reasoned", "signed_texts", "opaque", "approvals"),
-        *("dialects", "bare", "plain", "paired", "trailing", "ascii", "values"),
+        *("dialects", "bare", "common", "plain", "paired", "trailing", "ascii", "values"),
     )
     turns: list[Turn]
     calls: list[Call]
@@ -69,6 +71,7 @@ class Survey:
     approvals: bool
     dialects: set[str]
     bare: bool
+    common: bool
     plain: bool
     paired: bool
     trailing: bool
@@ -80,7 +83,7 @@ class Survey:
         results: list[Result] = []
         values: list[Any] = []
         instructed = joined = reasoned = signed_texts = opaque = approvals = False
-        bare = plain = paired = trailing = ascii_only = True
+        bare = common = plain = paired = trailing = ascii_only = True
         dialects: set[str] = set()
         seen: Origin | None = None  # origin of the previous part
         dialect = ""  # dialect of the previous part's origin
@@ -102,8 +105,10 @@ class Survey:
                 if origin.dialect != dialect:
                     dialect = origin.dialect
                     dialects.add(dialect)
-                if origin.extra is not EMPTY and origin.extra:
-                    bare = False
+                if origin.extra is not COMMON:
+                    common = False
+                    if origin.extra is not EMPTY and origin.extra:
+                        bare = False
                 seen = origin
             for part in parts:
                 origin = part.origin
@@ -111,8 +116,10 @@ class Survey:
                     if origin.dialect != dialect:
                         dialect = origin.dialect
                         dialects.add(dialect)
-                    if origin.extra is not EMPTY and origin.extra:
-                        bare = False
+                    if origin.extra is not COMMON:
+                        common = False
+                        if origin.extra is not EMPTY and origin.extra:
+                            bare = False
                     seen = origin
                 if part.extra is not EMPTY and part.extra:
                     bare = False
@@ -181,7 +188,7 @@ class Survey:
         self.instructed, self.joined, self.reasoned, self.opaque = instructed, joined, reasoned, opaque
         self.approvals, self.signed_texts, self.values = approvals, signed_texts, values
         self.paired = paired and call_ids is None and len(ids) == len(calls) and "" not in ids
-        self.bare, self.plain, self.trailing, self.ascii = bare, plain, trailing, ascii_only
+        self.bare, self.common, self.plain, self.trailing, self.ascii = bare, common, plain, trailing, ascii_only
 
     def adopt(self, turns: list[Turn], calls: list[Call] | None = None) -> None:
         """Make this survey describe another list of turns, without walking it. Its properties must be the same.

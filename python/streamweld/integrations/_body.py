@@ -6,7 +6,6 @@ used for all HTTP clients. `Body` turns the chunks of one response into repaired
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -21,7 +20,7 @@ from streamweld.errors import LimitExceeded, UsageError
 from streamweld.integrations._defaults import LIMITS, READS_ON, check_folder, is_event_stream
 from streamweld.integrations._inflate import BrokenBodyError
 from streamweld.integrations._reporting import DiagnosticReporter, callback, plain_url, request_id
-from streamweld.integrations._tools import declared_tools
+from streamweld.integrations._tools import declared_tools, request_of
 from streamweld.options import DIALECTS, Policy, with_text_calls
 
 if TYPE_CHECKING:
@@ -156,15 +155,15 @@ class Settings:
         content_type = headers.get("content-type", "")
         if target is None or not 200 <= status < 300 or status == _NO_BODY:
             return None
-        request_body: Any = _request_of(request) if self._promotes else None
+        request_body: Any = request_of(request()) if self._promotes else None
         if not is_event_stream(content_type):
             # The content type is missing or wrong. A client that requested an event stream treats the response as one.
-            request_body = _request_of(request) if request_body is None else request_body
+            request_body = request_of(request()) if request_body is None else request_body
             if request_body.get("stream") is not True:
                 return None
         usage = True
         if target == "chat" and self._upstream not in (None, "chat"):
-            request_body = _request_of(request) if request_body is None else request_body
+            request_body = request_of(request()) if request_body is None else request_body
             wanted = request_body.get("stream_options")
             usage = isinstance(wanted, dict) and cast("dict[str, object]", wanted).get("include_usage") is True
         # Some clients decode non-text bytes in a header as surrogates, which must not reach the converter.
@@ -306,17 +305,5 @@ def _events(chunk: bytes) -> Iterator[bytes]:
 def _requested_model(request: Callable[[], bytes | None], url: str) -> str | None:
     """Return the requested model, from the path (Gemini, Vertex AI) or the body of the request."""
     in_path = _MODEL.search(unquote(urlsplit(url).path))
-    model = in_path[1] if in_path is not None else _request_of(request).get("model")
+    model = in_path[1] if in_path is not None else request_of(request()).get("model")
     return model if isinstance(model, str) else None
-
-
-def _request_of(request: Callable[[], bytes | None]) -> dict[str, Any]:
-    """Return the parsed request if it may contain the members that `body` reads, otherwise an empty object."""
-    body = request()
-    if body is None or (b'"stream' not in body and b'tools"' not in body and b'functions"' not in body):
-        return {}
-    try:
-        request_body: object = json.loads(body)
-    except ValueError:
-        return {}
-    return cast("dict[str, Any]", request_body) if isinstance(request_body, dict) else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from streamweld.options import defined_tools
@@ -9,9 +10,20 @@ from streamweld.options import defined_tools
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["declared_tools"]
+__all__ = ["declared_tools", "request_of"]
 
 _LISTS: Final = ("tools", "functions")
+
+
+def request_of(body: bytes | None) -> dict[str, Any]:
+    """Return the parsed body of a request if it may have tools or stream options, otherwise an empty object."""
+    if body is None or (b'"stream' not in body and b'tools"' not in body and b'functions"' not in body):
+        return {}
+    try:
+        request: object = json.loads(body)
+    except (ValueError, RecursionError):  # a server does not know its clients
+        return {}
+    return cast("dict[str, Any]", request) if isinstance(request, dict) else {}
 
 
 def declared_tools(request: Mapping[str, Any]) -> dict[str, Mapping[str, Any] | None]:

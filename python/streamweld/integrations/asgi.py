@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamweld.convert import StreamConverter
 from streamweld.errors import LimitExceeded
@@ -26,13 +27,15 @@ from streamweld.integrations._defaults import (
 from streamweld.integrations._inflate import SLICE, BrokenBodyError, Inflater, is_plain, is_readable, slices
 from streamweld.integrations._pace import FEED, Pace
 from streamweld.integrations._reporting import DiagnosticReporter, StreamContext, callback, plain_url, request_id
+from streamweld.integrations._tools import declared_tools, request_of
+from streamweld.options import Policy, with_text_calls
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 
     from streamweld.integrations._reporting import Callback, OnDiagnostic
-    from streamweld.options import Base, Dialect, Limits, Policy
+    from streamweld.options import Base, Dialect, Limits, TextCalls
     from streamweld.testing.recording import End, Recorder
 
     Message: TypeAlias = MutableMapping[str, Any]
@@ -41,6 +44,9 @@ if TYPE_CHECKING:
     App: TypeAlias = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 __all__ = ["RepairMiddleware", "StreamContext"]
+
+
+_MAX_REQUEST: Final = 32 * 1_048_576  # as `ProxyConfig.max_body_bytes`
 
 
 class RepairMiddleware:
@@ -63,6 +69,10 @@ class RepairMiddleware:
         app: the application.
         dialect: the dialect of the application's streams, or `auto` to detect it from the first payloads.
         policy: which faults are repaired, and which end the stream with an error.
+        text_calls: what happens to tool calls that a model wrote into its text, as in `Policy`; overrides the value in
+            `policy`. With `promote`, the middleware reads the JSON body of a POST request before it calls the
+            application, because only calls of tools that the request declares are promoted. The application gets the
+            same body. Of a body over 32 MiB, the rest is not read in advance, and no call is promoted.
         limits: the limits for a stream. The defaults are those of the parser, plus a limit of 256 MiB for one response.
         on_diagnostic: called with each `Diagnostic` and its `StreamContext`, in the task of the request; a function
             with one parameter receives only the diagnostic. An exception that it raises is logged, and the stream
@@ -80,6 +90,7 @@ class RepairMiddleware:
         *,
         dialect: Dialect = "auto",
         policy: Base | Policy = "standard",
+        text_calls: TextCalls | None = None,
         limits: Limits = LIMITS,
         on_diagnostic: OnDiagnostic | None = None,
         record: str | os.PathLike[str] | None = None,
@@ -87,18 +98,20 @@ class RepairMiddleware:
         self._app = app
         self._record = check_folder(record)
         self._dialect: Dialect = dialect
-        self._policy: Base | Policy = policy
+        self._policy: Base | Policy = policy if text_calls is None else with_text_calls(policy, text_calls)
+        self._promotes = isinstance(self._policy, Policy) and self._policy.text_calls == "promote"
         self.limits = limits
         self._on_diagnostic = callback(on_diagnostic)
         self.converter("")
 
-    def converter(self, content_type: str) -> StreamConverter:
-        """Create the converter that repairs one response."""
+    def converter(self, content_type: str, request: bytes | None = None) -> StreamConverter:
+        """Create the converter that repairs one response. `request`: the body of the request, if it is known."""
         return StreamConverter(
             source=self._dialect,
             target="same",
             policy=self._policy,
             limits=self.limits,
+            tools=declared_tools(request_of(request)) if self._promotes else None,
             content_type=content_type or None,
             cut_ending="error",
         )
@@ -117,7 +130,10 @@ class RepairMiddleware:
         if scope["type"] != "http" or scope["method"] == "HEAD":
             await self._app(scope, receive, send)
             return
-        answer = _Answer(self, send, self._on_diagnostic, scope)
+        requested: bytes | None = None
+        if self._promotes and scope["method"] == "POST" and _is_json(_names(scope.get("headers", ()))):
+            requested, receive = await _read_ahead(receive)
+        answer = _Answer(self, send, self._on_diagnostic, scope, requested)
         try:
             await self._app(scope, answer.watching(receive), answer)
             await answer.cut()  # does nothing if the response has ended
@@ -135,7 +151,12 @@ class _Answer:
     _tell: DiagnosticReporter
 
     def __init__(
-        self, middleware: RepairMiddleware, send: Send, on_diagnostic: Callback | None, scope: MutableMapping[str, Any]
+        self,
+        middleware: RepairMiddleware,
+        send: Send,
+        on_diagnostic: Callback | None,
+        scope: MutableMapping[str, Any],
+        requested: bytes | None,
     ) -> None:
         self._scope = scope
         self._middleware = middleware
@@ -150,6 +171,7 @@ class _Answer:
         self._over = False
         self._left = False  # whether the client has disconnected
         self._passed = 0.0
+        self._requested = requested
 
     async def __call__(self, message: Message) -> None:
         kind = message["type"]
@@ -216,7 +238,8 @@ class _Answer:
         if message["status"] != 200 or not is_event_stream(kind) or not is_readable(encoding):
             await self._send(message)
             return
-        self._stream = self._middleware.converter(kind)
+        self._stream = self._middleware.converter(kind, self._requested)
+        self._requested = None
         self._tell = self._reporter(self._stream, headers)
         self._recorder = self._middleware.recorder(self._scope, message["status"], kind)
         self._inflater = Inflater(encoding, self._middleware.limits.max_inflate_ratio)
@@ -290,6 +313,35 @@ class _Answer:
         except OSError:  # how a server reports that the client has disconnected
             self._left = True
             raise
+
+
+def _is_json(headers: dict[str, str]) -> bool:
+    """Return whether the body of a request may be JSON. Some clients do not send its type."""
+    kind = headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    return kind == "application/json" or kind.endswith("+json")
+
+
+async def _read_ahead(receive: Receive) -> tuple[bytes | None, Receive]:
+    """Read the body of a request, and return it with a `receive` that begins with the messages that were read.
+
+    The body is None if it is too long, or if the client disconnects.
+    """
+    read: deque[Message] = deque()
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        read.append(message)
+        pieces.append(message.get("body", b""))
+        size += len(pieces[-1])
+        whole = message["type"] == "http.request" and not message.get("more_body", False)
+        if whole or message["type"] != "http.request" or size > _MAX_REQUEST:
+            break
+
+    async def receiving() -> Message:
+        return read.popleft() if read else await receive()
+
+    return b"".join(pieces) if whole and size <= _MAX_REQUEST else None, receiving
 
 
 def _names(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:

@@ -42,11 +42,12 @@ _UNNAMED = {
 
 @dataclass(frozen=True, slots=True)
 class AnswerFormat:
-    """The response format that the request asks for."""
+    """The response format that the request asks for. `inner`: the path below `path` of the object with its members."""
 
     kind: Kind
     path: str
     raw: Any
+    inner: tuple[str, ...] = ()
     name: str | None = None
     description: str | None = None
     schema: Any = None
@@ -68,7 +69,7 @@ def read(context: RequestContext) -> AnswerFormat | None:
             return _of_gemini(context, path, raw)
         case "bedrock-converse":
             inner = object_of(object_of(given.get("structure")).get("jsonSchema"))
-            return _of_schema(path, raw, inner, _parsed(inner.get("schema")))
+            return _of_schema(path, raw, inner, _parsed(inner.get("schema")), ("structure", "jsonSchema"))
         case "ai-sdk-model":
             if kind == "json":
                 schema = given.get("schema")
@@ -76,7 +77,8 @@ def read(context: RequestContext) -> AnswerFormat | None:
         case _:
             if kind == "json_schema":
                 inner = object_of(given.get("json_schema")) or given
-                return _of_schema(path, raw, inner, inner.get("schema", inner.get("schema_definition")))
+                schema = inner.get("schema", inner.get("schema_definition"))
+                return _of_schema(path, raw, inner, schema, () if inner is given else ("json_schema",))
             if kind == "json_object":
                 return AnswerFormat("json_object", path, raw)
     return AnswerFormat("text" if kind == "text" else "other", path, raw)
@@ -90,12 +92,13 @@ def _of_gemini(context: RequestContext, path: str, raw: Any) -> AnswerFormat:
     return AnswerFormat("json_schema", path, raw, schema=schemas.from_gemini(raw) if path.endswith("eSchema") else raw)
 
 
-def _of_schema(path: str, raw: Any, inner: Mapping[str, Any], schema: Any) -> AnswerFormat:
+def _of_schema(path: str, raw: Any, inner: Mapping[str, Any], schema: Any, place: tuple[str, ...] = ()) -> AnswerFormat:
     name, description, strict = (inner.get(member) for member in ("name", "description", "strict"))
     return AnswerFormat(
         "json_schema",
         path,
         raw,
+        place,
         name if isinstance(name, str) else None,
         description if isinstance(description, str) else None,
         schema,
@@ -151,7 +154,7 @@ def translate(found: AnswerFormat | None, context: RequestContext, made: dict[st
         if getattr(found, name):
             context.lose(
                 name,
-                (*path, name),
+                (*path, *found.inner, name),
                 f"{context.target} does not have this member in an answer format",
                 getattr(found, name),
             )

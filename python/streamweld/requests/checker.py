@@ -21,6 +21,7 @@ from streamweld.history.profiles import resolve
 from streamweld.requests.tables import (
     at,
     gateway_facts,
+    is_accepted,
     is_list,
     listed,
     model_facts,
@@ -46,7 +47,6 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "text": (str,),
     "object": (Mapping,),
 }
-_HOSTED_PREFIXES: Final = {"anthropic": ("custom",), "responses": ("function", "custom", "mcp")}
 
 
 @hinted(to="target")
@@ -129,10 +129,19 @@ class _Checker:
                     self.add("option_unsupported", steps(path), option.word)
                 elif not _is_kind(option, value):
                     self.add("option_shape", steps(path), f"{option.word} has type {type(value).__name__}")
+                elif self._is_foreign(option, value):
+                    self.add("option_unsupported", steps(path), f"{option.word} {value}")
                 else:
                     self._bounds(option, path, value)
             if option.required.get(self.target) is not None and not present:
                 self.add("option_required", steps(paths[0]), paths[0])
+
+    def _is_foreign(self, option: Option, value: Any) -> bool:
+        """Return whether only other APIs have this value of the option."""
+        words = spec("words").get(option.word)
+        if words is None or value in words[self.target].values():
+            return False
+        return any(value in own for own in words.values())
 
     def efforts(self) -> None:
         """Check that the gateway accepts the reasoning effort."""
@@ -160,8 +169,7 @@ class _Checker:
         count = 0
         for path, kind, name, schema in self._definitions():
             count += 1
-            kinds = self.facts.get("tools")
-            if kinds is not None and kind not in kinds:
+            if not is_accepted(kind, self.profile.constraints):
                 self.add("tool_unsupported", path, kind)
             if kind not in ("function", "custom"):
                 continue
@@ -231,12 +239,10 @@ class _Checker:
                     found.append((path, kind, entry.get("name"), entry.get("inputSchema")))
                 case "responses":
                     kind = str(entry.get("type"))
-                    kind = kind if kind in _HOSTED_PREFIXES["responses"] else "hosted"
                     found.append((path, kind, entry.get("name"), entry.get("parameters")))
                 case _:
                     kind = str(entry.get("type"))
                     inner = object_of(entry.get(kind))
-                    kind = kind if kind in ("function", "custom") else "hosted"
                     found.append((path, kind, inner.get("name"), inner.get("parameters")))
         return found
 

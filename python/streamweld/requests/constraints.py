@@ -87,7 +87,7 @@ def _anthropic(context: RequestContext, made: dict[str, Any]) -> None:
     if facts.get("off_limits_effort") and off and effort in ("xhigh", "max"):
         context.edit(
             "option_conflict",
-            ("output_config", "effort"),
+            context.origin("output_config.effort"),
             f"lowered the effort from {effort} to high, because thinking is disabled",
             effort,
         )
@@ -99,11 +99,11 @@ def _always_thinking(context: RequestContext, made: dict[str, Any]) -> None:
     config, choice = object_of(made.get("thinking")), object_of(made.get("tool_choice"))
     if config.get("type") == "disabled":
         context.lose(
-            "thinking", _origin(context, "thinking"), "thinking cannot be disabled for this model", made.pop("thinking")
+            "thinking", context.origin("thinking"), "thinking cannot be disabled for this model", made.pop("thinking")
         )
     if choice.get("type") in ("any", "tool"):
         why = "thinking is always enabled for this model, and it excludes forced tool calls"
-        context.lose("tool_choice", _origin(context, "tool_choice"), why, dict(choice), vital=True)
+        context.lose("tool_choice", context.origin("tool_choice"), why, dict(choice), vital=True)
         made["tool_choice"] = {"type": "auto", **{k: v for k, v in choice.items() if k == "disable_parallel_tool_use"}}
 
 
@@ -111,28 +111,20 @@ def _drop(context: RequestContext, made: dict[str, Any], name: str, why: str, im
     value = made.pop(name, None)
     if value is None:
         return
-    path = _origin(context, name)
+    path = context.origin(name)
     if implied is not None and value == implied:
         context.edit("option_implied", path, f"dropped: {why}", value)
     else:
         context.lose(name, path, why, value)
 
 
-def _origin(context: RequestContext, word: str) -> tuple[str, ...]:
-    """Return the path of the option in the source request, or only its name if the request does not contain it."""
-    for option in options():
-        if option.word == word:
-            for path in option.paths.get(context.source, ()):
-                if at(context.request, path) is not None:
-                    return tuple(path.split("."))
-    return (word,)
-
-
 def _thinking(context: RequestContext, made: dict[str, Any], facts: Any) -> None:
     config = made["thinking"]
     choice = object_of(made.get("tool_choice")).get("type")
     if choice in ("any", "tool"):
-        context.lose("thinking", ("thinking",), "thinking cannot be combined with a forced tool call", dict(config))
+        context.lose(
+            "thinking", context.origin("thinking"), "thinking cannot be combined with a forced tool call", dict(config)
+        )
         _without_thinking(made, facts)
         return
     if config["type"] == "adaptive" and facts["thinking"] and "adaptive" not in facts["thinking"]:
@@ -140,7 +132,7 @@ def _thinking(context: RequestContext, made: dict[str, Any], facts: Any) -> None
         budget = budgets.get(at(made, "output_config.effort"), budgets["medium"])
         context.edit(
             "option_approximated",
-            ("thinking",),
+            context.origin("thinking"),
             "changed thinking from adaptive to a budget, because the model requires a budget",
             dict(config),
         )
@@ -152,7 +144,7 @@ def _thinking(context: RequestContext, made: dict[str, Any], facts: Any) -> None
         else:
             context.edit(
                 "option_approximated",
-                ("thinking",),
+                context.origin("thinking"),
                 "changed thinking from a budget to adaptive, because the model does not accept a budget",
                 dict(config),
             )
@@ -162,13 +154,15 @@ def _thinking(context: RequestContext, made: dict[str, Any], facts: Any) -> None
         if "adaptive" in facts["thinking"]:
             context.edit(
                 "thinking_unsigned",
-                ("thinking",),
+                context.origin("thinking"),
                 "changed thinking from a budget to adaptive, which accepts turns without a thinking block",
                 dict(config),
             )
             made["thinking"] = {"type": "adaptive", **{k: v for k, v in config.items() if k == "display"}}
         else:
-            context.lose("thinking", ("thinking",), spec("rules")["thinking_unsigned"]["text"], dict(config))
+            context.lose(
+                "thinking", context.origin("thinking"), spec("rules")["thinking_unsigned"]["text"], dict(config)
+            )
             _without_thinking(made, facts)
 
 
@@ -179,12 +173,15 @@ def _budget(context: RequestContext, made: dict[str, Any], facts: Any) -> None:
         return
     if most <= smallest:
         why = f"thinking needs at least {smallest} tokens, and max_tokens leaves fewer"
-        context.lose("thinking", ("thinking",), why, dict(config))
+        context.lose("thinking", context.origin("thinking"), why, dict(config))
         _without_thinking(made, facts)
         return
     new = max(smallest, min(budget, most - 1))
     context.edit(
-        "option_bounds", ("thinking", "budget_tokens"), f"changed the budget from {budget} to {new} tokens", budget
+        "option_bounds",
+        context.origin("thinking.budget_tokens"),
+        f"changed the budget from {budget} to {new} tokens",
+        budget,
     )
     made["thinking"] = {**config, "budget_tokens": new}
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from streamweld.errors import HistoryError
 from streamweld.history import Edit, Loss
-from streamweld.requests.tables import gateway_facts, object_of, pointer, spec
+from streamweld.requests.spelling import before
+from streamweld.requests.tables import existing, gateway_facts, object_of, parsed, pointer, spec, steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streamweld import history
     from streamweld.history import Profile
     from streamweld.requests.policy import RequestPolicy
-    from streamweld.requests.tables import Json
+    from streamweld.requests.spelling import Moved
+    from streamweld.requests.tables import Json, Path
 
 __all__ = ["RequestContext"]
 
@@ -24,15 +27,20 @@ class RequestContext:
     """One conversion in progress.
 
     `source` and `target` are target names. `used`: the request paths that have been handled; `unused()` records all
-    other paths as losses. `done`: options that were translated together with another option.
+    other paths as losses. `done`: options that were translated together with another option. `written`: the dotted path
+    of an option in the target -> its path in `request`. `moved`: paths in `request` -> paths in the caller's request,
+    for members that were renamed or moved before the conversion; `given` is the caller's request.
     """
 
     request: Json
+    given: Json
     source: str
     profile: Profile
     policy: RequestPolicy
     used: set[tuple[str, ...]] = field(default_factory=set[tuple[str, ...]])
     done: set[str] = field(default_factory=set[str])
+    written: dict[str, Path] = field(default_factory=dict[str, "Path"])
+    moved: Moved = field(default_factory=dict["tuple[str, ...]", "Path"])
     edits: list[Edit] = field(default_factory=list[Edit])
     losses: list[Loss] = field(default_factory=list[Loss])
 
@@ -51,22 +59,51 @@ class RequestContext:
         """The differences between the gateway's API and the target's own API."""
         return gateway_facts(self.profile.name, self.target)
 
-    def edit(self, rule: str, path: Sequence[str | int], what: str, removed: Any = None) -> None:
+    def origin(self, path: str) -> Path:
+        """Return the path in `request` of the option that was written at this dotted path of the target.
+
+        An option that was added by the conversion has no such path; the result is its path in the target.
+        """
+        found = steps(path)
+        for end in range(len(found), 0, -1):
+            if source := self.written.get(".".join(found[:end])):
+                return source
+        return found
+
+    def place(self, path: Path) -> str:
+        """Return the JSON pointer in the caller's request of a member of `request`."""
+        return pointer(before(path, self.moved))
+
+    def existing_place(self, path: Path) -> str:
+        """Return the pointer like `place`, shortened to the nearest member that exists in the caller's request."""
+        return pointer(existing(self.given, before(path, self.moved)))
+
+    def placed(self, done: history.Conversion) -> tuple[Sequence[Edit], Sequence[Loss]]:
+        """Return the edits and losses of the history, with paths in the caller's request."""
+        if not self.moved:
+            return done.edits, done.losses
+        return (
+            [replace(edit, path=self.place(parsed(edit.path))) for edit in done.edits],
+            [replace(loss, path=self.existing_place(parsed(loss.path))) for loss in done.losses],
+        )
+
+    def edit(self, rule: str, path: Path, what: str, removed: Any = None) -> None:
         """Record a change. `rule`: a key of `rules` in `_spec/requests.json`."""
         row = spec("rules")[rule]
-        self.edits.append(Edit(rule, pointer(path), what, f"{row['text']} ({row['source']})", removed))
+        self.edits.append(Edit(rule, self.place(path), what, f"{row['text']} ({row['source']})", removed))
 
-    def lose(
-        self, feature: str, path: Sequence[str | int], why: str, removed: Any = None, *, vital: bool = False
-    ) -> None:
+    def lose(self, feature: str, path: Path, why: str, removed: Any = None, *, vital: bool = False) -> None:
         """Record a member that the target cannot represent. `vital`: whether the loss changes the response.
+
+        The loss points to the nearest member that exists in the caller's request.
 
         Raises:
             HistoryError: if the loss is vital and the policy has `vital="raise"`.
         """
+        place = self.existing_place(path)
         if vital and self.policy.vital == "raise":
-            raise HistoryError("unsupported_option", pointer(path), detail=f"{feature}: {why}")
-        self.losses.append(Loss(feature, pointer(path), why, removed))
+            raise HistoryError("unsupported_option", place, detail=f"{feature}: {why}")
+        self.losses.append(Loss(feature, place, why, removed))
 
     def unused(self) -> None:
         """Record a loss for every request member that has not been handled."""

@@ -94,8 +94,8 @@ def convert(
         policy = RequestPolicy(history=policy)
     given = _plain(request)
     known = spelling.detect(given, profile.target) if source == "auto" else target_name(source, "source")
-    given = spelling.normal(given, known, profile.target)
-    context = RequestContext(given, known, profile, policy or RequestPolicy())
+    normal, moved = spelling.normal(given, known, profile.target)
+    context = RequestContext(normal, given, known, profile, policy or RequestPolicy(), moved=moved)
     legacy.modernize(context)
     done = _history(context, provider)
     names = Names(context)
@@ -111,9 +111,10 @@ def convert(
     constraints.apply(context, made)
     if context.same and made.keys() == given.keys() and all(made[name] is given[name] for name in made):
         made = cast("dict[str, Any]", given)
-    entry = {(loss.feature, loss.path) for loss in done.losses}
-    losses = (*done.losses, *[loss for loss in context.losses if (loss.feature, loss.path) not in entry])
-    return Conversion(made, (*done.edits, *context.edits), done.ids, losses, tool_names=names.renamed)
+    edits, losses = context.placed(done)
+    entry = {(loss.feature, loss.path) for loss in losses}
+    losses = (*losses, *[loss for loss in context.losses if (loss.feature, loss.path) not in entry])
+    return Conversion(made, (*edits, *context.edits), done.ids, losses, tool_names=names.renamed)
 
 
 def _plain(request: Any) -> Json:

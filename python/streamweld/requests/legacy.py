@@ -29,12 +29,17 @@ def modernize(context: RequestContext) -> None:
     for name, value in request.items():
         if name == "functions":
             tools = [{"type": "function", "function": function} for function in listed(functions)]
+            first = len(listed(request.get("tools")))
             made["tools"] = [*listed(request.get("tools")), *tools]
+            for n in range(len(tools)):
+                at_tool = ("tools", str(first + n))
+                context.moved |= {at_tool: (name, n), (*at_tool, "function"): (name, n)}
             context.edit("legacy_functions", ("functions",), "replaced functions with tools")
         elif name == "function_call" and value is not None:
             if request.get("tool_choice") is None:
                 choice: Any = object_of(value)
                 made["tool_choice"] = {"type": "function", "function": dict(choice)} if choice else value
+                context.moved["tool_choice",] = (name,)
             context.edit("legacy_functions", ("function_call",), "replaced function_call with tool_choice", value)
         elif name not in made:
             made[name] = value
@@ -43,7 +48,7 @@ def modernize(context: RequestContext) -> None:
 
 def _must(context: RequestContext) -> bool:
     facts = context.facts
-    if "tools" in facts or "functions" in facts.get("lacks", ()):
+    if "functions" in facts.get("lacks", ()):
         return True
     messages = [object_of(message) for message in listed(context.request.get("messages"))]
     return any(message.get(name) for message in messages for name in _CALLS)

@@ -41,6 +41,7 @@ def translate(context: RequestContext, made: dict[str, Any], *, tools: bool) -> 
         written = not new if context.target in option.negated else new
         if new is not None and not (context.same and at(made, target_path) == written):
             put(made, target_path, written)
+            context.written[target_path] = steps(path)
 
 
 def _path_in(option: Option, context: RequestContext, path: str) -> str | None:
@@ -151,11 +152,15 @@ def _worded(option: Option, context: RequestContext, path: str, value: Any) -> A
             return value
         value = [value]
     words = spec("words").get(option.word)
-    if words is None or context.same or not isinstance(value, str):
+    if words is None or not isinstance(value, str):
         return value
     word = words[context.target].get(value)
+    if context.same and (word == value or not any(value in own for own in words.values())):
+        return value  # a value that no API has may be new
     if word is None:
         context.lose(option.word, steps(path), f"{context.target} does not have this value", value)
+    elif context.same:
+        context.edit("option_approximated", steps(path), f"changed {value} to {word}", value)
     return word
 
 

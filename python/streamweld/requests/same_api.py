@@ -34,10 +34,12 @@ _SCHEMAS: Final = {
 def translate(context: RequestContext, made: dict[str, Any], names: Names) -> dict[str, Any]:
     """Return the request, omitting or replacing members that the gateway rejects."""
     had = _has_tools(made)
-    _tools(context, made, names)
+    kept = _tools(context, made, names)
     left = _has_tools(made)
     if had and not left:
         _choice_alone(context, made)
+    else:
+        _choice(context, made, kept, names)
     options.translate(context, made, tools=left or not had)
     facts = context.facts
     if "formats" in facts:
@@ -58,8 +60,6 @@ def translate(context: RequestContext, made: dict[str, Any], names: Names) -> di
             for path in note.raw:
                 made.pop(path.partition(".")[0], None)
             thinking.translate(note, context, made)
-    if "choices" in facts:
-        _choice(context, made, names)
     return made
 
 
@@ -74,25 +74,47 @@ def _choice_alone(context: RequestContext, made: dict[str, Any]) -> None:
         made.pop("tool_choice", None)
 
 
-def _choice(context: RequestContext, made: dict[str, Any], names: Names) -> None:
+def _choice(context: RequestContext, made: dict[str, Any], kept: Sequence[tooling.Tool] | None, names: Names) -> None:
+    """Translate a choice that the gateway does not accept, or of a tool that was dropped or converted."""
     choice = tool_choice.read(context)
-    if choice is not None and choice.mode not in context.facts["choices"]:
+    if choice is None:
+        return
+    gone = kept is not None and (choice.names or _type(choice.raw) in _dropped_types(kept, context))
+    if gone or choice.mode not in context.facts.get("choices", (choice.mode,)):
         for member in ("tool_choice", "function_call"):
             made.pop(member, None)
-        tool_choice.translate(choice, tooling.read(context), context, names, made)
+        tool_choice.translate(choice, tooling.read(context) if kept is None else kept, context, names, made)
 
 
-def _tools(context: RequestContext, made: dict[str, Any], names: Names) -> None:
-    """Drop tools of kinds that the gateway does not accept, and rename tools whose names the target rejects."""
+def _dropped_types(kept: Sequence[tooling.Tool], context: RequestContext) -> set[str]:
+    """Return the types of the dropped tools, except of those that a choice refers to by name."""
+    paths = {tool.path for tool in kept}
+    return {_type(tool.raw) for tool in tooling.read(context) if tool.path not in paths} - {"function", "custom"}
+
+
+def _type(raw: Any) -> str:
+    return str(object_of(raw).get("type"))
+
+
+def _tools(context: RequestContext, made: dict[str, Any], names: Names) -> Sequence[tooling.Tool] | None:
+    """Drop tools of types that the gateway does not accept, and rename tools whose names the target rejects.
+
+    Returns the tools that are left, or None if none was dropped or converted to another type.
+    """
     found = tooling.read(context)
+    kept: dict[tuple[str | int, ...], tooling.Tool] = {}
     dropped: set[tuple[str | int, ...]] = set()
     replaced: dict[tuple[str | int, ...], Any] = {}
+    changed = False
     for tool in found:
+        kept[tool.path] = tool
         if not tooling.takes(tool, context):
             (fit,) = tooling.accepted([tool], context) or (None,)
+            changed = True
             if fit is None:
-                dropped.add(tool.path)
+                dropped.add(kept.pop(tool.path).path)
             else:
+                kept[tool.path] = fit
                 alone: dict[str, Any] = {}
                 tooling.write([fit], context, names, alone)
                 replaced[tool.path] = alone["tools"][0]
@@ -103,8 +125,9 @@ def _tools(context: RequestContext, made: dict[str, Any], names: Names) -> None:
             sound = _with_schema(raw, tool, context)
             if sound is not raw:
                 replaced[tool.path] = sound
+    left = list(kept.values()) if changed else None
     if not dropped and not replaced:
-        return
+        return left
     if ("web_search_options",) in dropped:
         made.pop("web_search_options", None)
     for member, listed in (
@@ -113,15 +136,16 @@ def _tools(context: RequestContext, made: dict[str, Any], names: Names) -> None:
     ):
         if is_list(listed):
             path = tuple(member.split("."))
-            kept = [
+            entries = [
                 replaced.get((*path, n), raw)
                 for n, raw in enumerate(cast("Sequence[Any]", listed))
                 if (*path, n) not in dropped
             ]
-            if kept:
-                put(made, member, kept)
+            if entries:
+                put(made, member, entries)
             else:
                 made.pop(path[0])
+    return left
 
 
 def _with_schema(raw: Any, tool: tooling.Tool, context: RequestContext) -> Any:

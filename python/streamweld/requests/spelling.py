@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from streamweld.history.read.detect import api_of_members, has_mark
 from streamweld.history.read.detect import detect as detect_messages
-from streamweld.requests.tables import is_list, object_of
+from streamweld.requests.tables import is_list, object_of, spec
 
 if TYPE_CHECKING:
-    from streamweld.requests.tables import Json
+    from streamweld.requests.tables import Json, Path
 
-__all__ = ["detect", "normal"]
+__all__ = ["before", "detect", "normal"]
+
+# The path of a member that was renamed or moved (list indexes as strings) -> its path before.
+Moved: TypeAlias = "dict[tuple[str, ...], Path]"
 
 _CONTAINERS: Final = {"input": "responses", "contents": "gemini"}
 # Names of Gemini's request members in its Python SDK -> their names in the API.
@@ -45,21 +48,31 @@ def detect(request: Json, target: str) -> str:
     if (named := api_of_members(request)) is not None:
         return named
     plain = ("openai-chat", "mistral", "anthropic", "ai-sdk-model")
-    return target if target in plain else "openai-chat"
+    return target if target in plain and not _only_of_chat(request, target) else "openai-chat"
 
 
-def normal(request: Json, source: str, target: str) -> Json:
-    """Return the request with SDK member names replaced by API names, or the request itself if there are none."""
+def _only_of_chat(request: Json, target: str) -> bool:
+    """Return whether the request has members of Chat Completions that the target's API does not have."""
+    known = spec("known")
+    return not request.keys().isdisjoint({*known["openai-chat"]}.difference(known[target], spec("history")[target]))
+
+
+def normal(request: Json, source: str, target: str) -> tuple[Json, Moved]:
+    """Return the request with SDK member names replaced by API names, or the request itself if there are none.
+
+    Also returns the new paths of the members that were renamed or moved, with their paths in the request.
+    """
+    moved: Moved = {}
     if source == target:
-        return request
+        return request, moved
     if source == "gemini":
-        return _gemini(request)
+        return _gemini(request, moved), moved
     if source == "ai-sdk-model":
-        return _ai_sdk(request)
-    return request
+        return _ai_sdk(request, moved), moved
+    return request, moved
 
 
-def _gemini(request: Json) -> Json:
+def _gemini(request: Json, moved: Moved) -> Json:
     """Replace the Python SDK's `config` with the members of the API, and snake case with camel case."""
     made: dict[str, Any] = {}
     for name, value in request.items():
@@ -67,16 +80,23 @@ def _gemini(request: Json) -> Json:
             generation: dict[str, Any] = {}
             for inner, member in cast("Json", value).items():
                 camel = _camel(inner)
-                (made if camel in _OF_CONFIG else generation)[camel] = member
+                top = camel in _OF_CONFIG
+                (made if top else generation)[camel] = member
+                moved[(camel,) if top else ("generationConfig", camel)] = (name, inner)
             made["generationConfig"] = {**generation, **object_of(made.get("generationConfig"))}
         else:
-            made[_SNAKE.get(name, name)] = value
+            camel = _SNAKE.get(name, name)
+            made[camel] = value
+            if camel != name:
+                moved[(camel,)] = (name,)
     for name in ("generationConfig", "toolConfig"):
         if name in made:
-            made[name] = _camel_keys(made[name], deep=name == "toolConfig")
+            made[name] = _camel_keys(made[name], (name,), moved, deep=name == "toolConfig")
     config = object_of(made.get("generationConfig"))
     if "thinkingConfig" in config:
-        made["generationConfig"] = {**config, "thinkingConfig": _camel_keys(config["thinkingConfig"], deep=False)}
+        path = ("generationConfig", "thinkingConfig")
+        thinking = _camel_keys(config["thinkingConfig"], path, moved, deep=False)
+        made["generationConfig"] = {**config, "thinkingConfig": thinking}
     system = made.get("systemInstruction")
     if isinstance(system, str):
         made["systemInstruction"] = {"parts": [{"text": system}]}
@@ -88,14 +108,28 @@ def _camel(name: str) -> str:
     return first + "".join([word.capitalize() for word in rest])
 
 
-def _camel_keys(value: Any, *, deep: bool) -> Any:
+def _camel_keys(value: Any, path: tuple[str, ...], moved: Moved, *, deep: bool) -> Any:
     if not isinstance(value, Mapping):
         return value
-    given = cast("Json", value)
-    return {_camel(name): _camel_keys(member, deep=True) if deep else member for name, member in given.items()}
+    made: dict[str, Any] = {}
+    for name, member in cast("Json", value).items():
+        camel = _camel(name)
+        if camel != name:
+            moved[(*path, camel)] = (*before(path, moved), name)
+        made[camel] = _camel_keys(member, (*path, camel), moved, deep=True) if deep else member
+    return made
 
 
-def _ai_sdk(request: Json) -> Json:
+def before(path: Path, moved: Moved) -> Path:
+    """Return the path that a member had before it was moved."""
+    for end in range(len(path), 0, -1) if moved else ():
+        found = moved.get(tuple(map(str, path[:end])))
+        if found is not None:
+            return (*found, *path[end:])
+    return path
+
+
+def _ai_sdk(request: Json, moved: Moved) -> Json:
     """Convert the `system` and `prompt` options of `generateText` to messages."""
     system, prompt = request.get("system"), request.get("prompt")
     if not isinstance(system, str) and not isinstance(prompt, str):
@@ -103,7 +137,10 @@ def _ai_sdk(request: Json) -> Json:
     made = {name: value for name, value in request.items() if name not in ("system", "prompt")}
     messages = list(cast("Sequence[Any]", request.get("messages") or ()))
     if isinstance(system, str):
+        moved |= {("messages", str(n + 1)): ("messages", n) for n in range(len(messages))}
         messages.insert(0, {"role": "system", "content": system})
+        moved["messages", "0"] = ("system",)
     if isinstance(prompt, str):
+        moved["messages", str(len(messages))] = ("prompt",)
         messages.append({"role": "user", "content": prompt})
     return {**made, "messages": messages}

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from streamweld._spec import load_requests
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = [
     "Json",
     "Option",
+    "Path",
     "at",
+    "existing",
     "gateway_facts",
+    "is_accepted",
     "is_list",
     "listed",
     "model_facts",
     "object_of",
     "options",
+    "parsed",
     "pointer",
     "put",
     "reasons_by_default",
@@ -31,6 +32,7 @@ __all__ = [
 ]
 
 Json = Mapping[str, Any]
+Path: TypeAlias = Sequence[str | int]
 _NOTHING: Final[Json] = {}
 
 
@@ -125,6 +127,14 @@ def _pattern(family: str) -> re.Pattern[str]:
     return re.compile(spec("models")[family]["pattern"])
 
 
+def is_accepted(kind: str, constraints: Json) -> bool:
+    """Return whether the gateway accepts tools with this `type`. A type of its list may end with `*`."""
+    types = constraints.get("tool_types")
+    return types is None or any(
+        kind.startswith(entry[:-1]) if entry.endswith("*") else kind == entry for entry in types
+    )
+
+
 def reasons_by_default(model: object) -> bool:
     """Return whether a Responses API model reasons even if the request has no reasoning options."""
     return isinstance(model, str) and _by_default().search(model) is not None
@@ -180,6 +190,22 @@ def put(made: dict[str, Any], path: str, value: Any) -> None:
     made[last] = value
 
 
-def pointer(path: Sequence[str | int]) -> str:
+def existing(request: Json, path: Path) -> Path:
+    """Return the path, shortened to the nearest member that the request contains."""
+    value: Any = request
+    for n, step in enumerate(path):
+        key = int(step) if is_list(value) and str(step).isdecimal() else step
+        if key not in (range(len(value)) if is_list(value) else object_of(value)):
+            return path[:n]
+        value = value[key]
+    return path
+
+
+def parsed(place: str) -> Path:
+    """Return the steps of a JSON pointer."""
+    return [step.replace("~1", "/").replace("~0", "~") for step in place.split("/")[1:]]
+
+
+def pointer(path: Path) -> str:
     """Return the path as a JSON pointer."""
     return "".join(["/" + str(step).replace("~", "~0").replace("/", "~1") for step in path])

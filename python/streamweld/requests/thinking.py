@@ -113,6 +113,7 @@ def translate(found: Thinking | None, context: RequestContext, made: dict[str, A
     """
     if found is None:
         return
+    context.written |= dict.fromkeys(_PLACES.get(context.target, ()), found.path)
     gateway = context.facts.get("thinking")
     if gateway is not None:
         _to_gateway(found, context, gateway, made)

@@ -166,6 +166,7 @@ def translate(
         context.lose("tool_choice", path, f"{context.target} does not support this tool choice", choice.raw, vital=True)
         return None
     put(made, _PLACES[context.target], value)
+    context.written[_PLACES[context.target]] = path
     return choice
 
 

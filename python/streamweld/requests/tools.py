@@ -5,12 +5,13 @@ A tool that the provider runs rarely has an equivalent in other APIs. A tool tha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from streamweld.requests import schemas
-from streamweld.requests.tables import at, is_list, object_of, put, spec
+from streamweld.requests.tables import at, is_accepted, is_list, object_of, put, spec, steps
 
 if TYPE_CHECKING:
     from streamweld.requests.context import RequestContext
@@ -30,6 +31,8 @@ _ANTHROPIC: Final = frozenset({"type", "name", "description", "input_schema", "s
 _GEMINI: Final = frozenset({"name", "description", "parameters", "parametersJsonSchema", "parameters_json_schema"})
 _BEDROCK: Final = frozenset({"name", "description", "inputSchema", "strict"})
 _AI_SDK: Final = frozenset({"type", "name", "description", "inputSchema", "parameters", "strict"})
+_DATED: Final = re.compile(r"_\d{8}$")  # types of Anthropic's own tools end with a date
+_HOLDERS: Final = ("function", "custom", "toolSpec")  # members in which APIs nest a definition
 _MCP: Final = frozenset({"type", "server_label", "server_url", "authorization", "allowed_tools", "require_approval"})
 
 
@@ -39,7 +42,8 @@ class Tool:
 
     `hosted`: streamweld's name for a tool that the provider runs, or `client` for a predefined tool that the client
     runs. `carried`: members that have an equivalent in other APIs. `extra`: members that exist only in the source API.
-    `format`: the grammar of a free-form tool, as (syntax, definition).
+    `format`: the grammar of a free-form tool, as (syntax, definition). `places`: the paths of members that the source
+    API writes outside of the definition.
     """
 
     kind: Kind
@@ -53,6 +57,13 @@ class Tool:
     hosted: str = ""
     carried: Json = field(default_factory=dict[str, Any])
     extra: Json = field(default_factory=dict[str, Any])
+    places: Mapping[str, Path] = field(default_factory=dict[str, Path])
+
+    def place(self, name: str) -> Path:
+        """Return the path of a member of the definition, which some APIs nest in another object."""
+        raw = object_of(self.raw)
+        inner = next((holder for holder in _HOLDERS if name in object_of(raw.get(holder))), None)
+        return self.places.get(name) or ((*self.path, name) if inner is None else (*self.path, inner, name))
 
 
 def read(context: RequestContext) -> list[Tool]:
@@ -83,7 +94,7 @@ def read(context: RequestContext) -> list[Tool]:
                     found.append(_of_bedrock(raw, ("toolConfig", "tools", n)))
                 elif found:
                     extra = {**found[-1].extra, "cache_control": _cache_control(object_of(mark))}
-                    found[-1] = replace(found[-1], extra=extra)
+                    found[-1] = replace(found[-1], extra=extra, places={"cache_control": ("toolConfig", "tools", n)})
         case "ai-sdk-model":
             found = _of_ai_sdk(context)
         case _:
@@ -113,11 +124,14 @@ def accepted(tools: Sequence[Tool], context: RequestContext) -> list[Tool]:
 
 def takes(tool: Tool, context: RequestContext) -> bool:
     """Return whether the gateway accepts the tool unchanged, if source and target are the same API."""
-    kinds = context.facts.get("tools")
     if tool.kind == "custom" and not _free_form(context):
         return False
-    if kinds is not None and (tool.kind not in kinds or tool.hosted):
+    sent = _sent_type(tool)
+    if not is_accepted(sent, context.profile.constraints):
         return False
+    nests = context.target in ("openai-chat", "mistral") and tool.path[0] == "tools"
+    if nests and tool.kind == sent and sent not in tool.raw:
+        return False  # the definition is not nested, as in the Responses API
     items = context.profile.constraints.get("items")
     if (
         context.target != "responses"
@@ -128,6 +142,14 @@ def takes(tool: Tool, context: RequestContext) -> bool:
         return True
     kind = str(object_of(tool.raw).get("type"))
     return any(f"{name}_call" in items for name in (kind, kind.partition("_preview")[0]))
+
+
+def _sent_type(tool: Tool) -> str:
+    """Return the `type` of the tool in the request, or the name of the member that stands for a tool."""
+    if tool.path == ("web_search_options",):
+        return "web_search_options"
+    kind = object_of(tool.raw).get("type")
+    return kind if isinstance(kind, str) else tool.kind
 
 
 def write(tools: Sequence[Tool], context: RequestContext, names: Names, made: dict[str, Any]) -> None:
@@ -209,14 +231,24 @@ def _custom(raw: Any, path: Path, grammar: Json, extra: Json | None = None) -> T
 
 
 def _of_chat(raw: Any, path: Path) -> Tool:
+    """Read a tool of Chat Completions. Clients and gateways also use the definitions of other APIs."""
     given = object_of(raw)
+    kind = given.get("type")
     outer = _extra(given, frozenset({"type", "function", "custom"}))
-    if given.get("type") == "custom":
-        inner = object_of(given.get("custom"))
+    if kind == "custom" and "custom" in given:
+        inner = object_of(given["custom"])
         return replace(_custom(inner, path, object_of(object_of(inner.get("format")).get("grammar")), outer), raw=raw)
-    if "function" in given:
+    if kind in (None, "function") and "function" in given:
         return replace(_function(given["function"], path, _CHAT, "parameters", outer), raw=raw)
-    return Tool("other", path, raw)
+    if kind is None:
+        return _function(raw, path, _ANTHROPIC, "input_schema") if "input_schema" in given else Tool("other", path, raw)
+    word = object_of(given.get("function")).get("name", kind)
+    own = spec("hosted")["chat"].get(word) if isinstance(word, str) else None
+    if own is not None:
+        return Tool("hosted", path, raw, hosted=own, extra=_extra(given, frozenset({"type", "function"})))
+    if isinstance(kind, str) and _DATED.search(kind):
+        return _of_client(raw, path) or _of_provider(raw, path, "anthropic")
+    return _of_responses(raw, path)
 
 
 def _search_of_chat(value: Any) -> Tool:
@@ -340,6 +372,7 @@ def _of_provider(raw: Any, path: Path, source: str) -> Tool:
             fits, inner_members = isinstance(kind, str) and kind.startswith(row["match"]), given
         if fits:
             carried: dict[str, Any] = {}
+            places: dict[str, Path] = {}
             known = {"type", "name"} if source != "responses" else {"type", *row["write"]}
             for name, target_paths in spec("hosted")["carried"].get(word, {}).items():
                 path_in_target = target_paths.get(source)
@@ -348,8 +381,9 @@ def _of_provider(raw: Any, path: Path, source: str) -> Tool:
                     value = at(inner_members, path_in_target)
                     if value is not None:
                         carried[name] = value
+                        places[name] = (*path, *steps(path_in_target))
             extra = _extra(inner_members, frozenset(known))
-            return Tool("hosted", path, raw, hosted=word, carried=carried, extra=extra)
+            return Tool("hosted", path, raw, hosted=word, carried=carried, extra=extra, places=places)
     return Tool("other", path, raw)
 
 
@@ -358,7 +392,6 @@ def _of_provider(raw: Any, path: Path, source: str) -> Tool:
 
 def _fit(tool: Tool, context: RequestContext) -> Tool | None:
     """Return the tool in a form that the target accepts, or None if it was recorded as a loss."""
-    kinds = context.facts.get("tools")
     target = context.target
     if tool.kind == "function":
         if target == "ai-sdk-ui":
@@ -374,14 +407,15 @@ def _fit(tool: Tool, context: RequestContext) -> Tool | None:
             return _lost(tool, context, "its schema does not describe an object")
         return tool
     if tool.kind == "custom":
-        if target in ("openai-chat", "responses") and (kinds is None or "custom" in kinds) and _free_form(context):
+        free_form = _free_form(context) and is_accepted("custom", context.profile.constraints)
+        if target in ("openai-chat", "responses") and free_form:
             return tool
         if target == "ai-sdk-ui":
             return _lost(tool, context, "UI messages cannot contain tool definitions")
         why = "the target has no free-form tools; the tool is declared as a function with the text in `input`"
         context.lose("custom", (*tool.path, "type"), why, "custom")
         if tool.format is not None:
-            context.lose("format", (*tool.path, "format"), why, tool.format[1])
+            context.lose("format", tool.place("format"), why, tool.format[1])
         return replace(tool, kind="function", schema=_FREE_FORM, format=None)
     if tool.kind == "mcp":
         return _fit_mcp(tool, context)
@@ -395,9 +429,9 @@ def _fit(tool: Tool, context: RequestContext) -> Tool | None:
 def _fit_mcp(tool: Tool, context: RequestContext) -> Tool | None:
     if context.target not in ("responses", "anthropic") or not _runs_tools(context):
         return _lost(tool, context, f"{_target_name(context)} cannot call MCP servers")
-    if context.source != "responses":
-        return tool
     raw = object_of(tool.raw)
+    if "toolset" in raw or context.target == "responses":
+        return tool
     if raw.get("require_approval") != "never":
         return _lost(tool, context, "the tool requires approval, and the target runs MCP tools without approval")
     if not isinstance(raw.get("server_url"), str):
@@ -435,7 +469,8 @@ def _carried(tool: Tool, target: str, made: dict[str, Any], context: RequestCont
     for name, value in tool.carried.items():
         path_in_target = target_paths.get(name, {}).get(target)
         if path_in_target is None:
-            context.lose(name, (*tool.path, name), f"{target} does not have this limit for the tool", value, vital=True)
+            why = f"{target} does not have this limit for the tool"
+            context.lose(name, tool.place(name), why, value, vital=True)
         else:
             put(made, path_in_target, value)
     _lose_extra(tool, context)
@@ -446,7 +481,7 @@ def _lose_extra(tool: Tool, context: RequestContext, *kept: str) -> None:
     for name, value in tool.extra.items():
         if name not in kept:
             context.lose(
-                name, (*tool.path, name), f"{context.target} does not have this member in a tool definition", value
+                name, tool.place(name), f"{context.target} does not have this member in a tool definition", value
             )
 
 
@@ -520,7 +555,7 @@ def _to_anthropic(tool: Tool, context: RequestContext) -> dict[str, Any]:
 def _to_gemini(tool: Tool, context: RequestContext) -> dict[str, Any]:
     _lose_extra(tool, context)
     if tool.strict:
-        context.lose("strict", (*tool.path, "strict"), "gemini does not have a strict mode for functions", True)
+        context.lose("strict", tool.place("strict"), "gemini does not have a strict mode for functions", True)
     made = _common(tool)
     schema = _schema(tool, context)
     if not schemas.is_empty(schema):
@@ -552,6 +587,8 @@ def _to_ai_sdk(tool: Tool, context: RequestContext) -> dict[str, Any]:
 
 def _mcp_to_responses(tool: Tool, context: RequestContext) -> dict[str, Any]:
     given = object_of(tool.raw)
+    if "toolset" not in given:
+        return dict(given)
     server = object_of(given.get("server"))
     made: dict[str, Any] = {"type": "mcp", "server_label": server.get("name"), "server_url": server.get("url")}
     if server.get("authorization_token") is not None:

@@ -26,6 +26,7 @@ __all__ = ["check_content"]
 # Kinds of blocks that the content rules skip, because they have their own rules or no rules at all.
 _NO_CONTENT: Final[tuple[Kind, ...]] = ("reasoning", "call", "result", "reference", "other")
 _MEDIA: Final[tuple[Kind, ...]] = ("image", "audio", "video", "file")
+_CONTENT: Final[frozenset[Kind]] = frozenset({"text", *_MEDIA})
 _REASONING: Final = ("reasoning_content", "reasoning")  # members with their own rules
 _LONE: Final = re.compile("[\ud800-\udfff]")
 _ROLES: Final[Mapping[str, str]] = {"developer": "system"}
@@ -124,22 +125,25 @@ def _members(message: Message, report: Report) -> None:
     known = report.facts("members")
     if message.wire != "function":  # a function message must have a name
         _beyond(message.raw, message.path, known.get(message.role), report)
+    kinds, file_types, texts = report.fact("annotations"), report.fact("file_types"), strip.get("text", ())
     for block in message.blocks:
         if block.kind == "call" and block.type != "custom":
-            _beyond(block.json, block.path, known.get("call"), report)
-            _beyond(as_json(block.json.get("function")) or {}, (*block.path, "function"), known.get("function"), report)
+            raw = block.json
+            _beyond(raw, block.path, known.get("call"), report)
+            _beyond(as_json(raw.get("function")) or {}, (*block.path, "function"), known.get("function"), report)
         for inner in (block, *block.inner):
-            foreign = inner.kind == "file" and inner.type not in (report.fact("file_types") or (inner.type,))
-            if inner.kind in ("text", "image", "audio", "video", "file") and not foreign:
+            foreign = inner.kind == "file" and inner.type not in (file_types or (inner.type,))
+            if inner.kind in known and inner.kind in _CONTENT and not foreign:
                 _beyond(inner.json, inner.path, known.get(inner.kind), report)
+        if block.kind != "text":
+            continue
         annotations: Any = block.json.get("annotations")
-        kinds = report.fact("annotations")
-        if block.kind == "text" and kinds is not None and is_list(annotations):
+        if kinds is not None and is_list(annotations):
             for n, one in enumerate(annotations):
                 kind = (as_json(one) or {}).get("type")
                 if kind not in kinds:
                     report.add("replayed_member", (*block.path, "annotations", n), str(kind), "annotations")
-        for name in strip.get("text", ()) if block.kind == "text" else ():
+        for name in texts:
             if block.json.get(name) is not None:
                 report.add("replayed_member", (*block.path, name), name, "strip_fields")
 

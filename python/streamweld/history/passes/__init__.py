@@ -7,8 +7,9 @@ The order of roles is fixed last.
 from __future__ import annotations
 
 from operator import is_
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from streamweld.history.model import EMPTY
 from streamweld.history.passes import (
     approvals,
     arguments,
@@ -32,44 +33,62 @@ from streamweld.history.passes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from streamweld.history.context import Context
     from streamweld.history.model import Turn
 
-__all__ = ["ORDER", "run"]
+__all__ = ["ORDER", "plan", "run"]
 
-# The passes in their order, each with a property of the survey. If the property is false, the pass has nothing to do.
-# None: the pass checks this itself.
-ORDER: Final[tuple[tuple[Callable[[list[Turn], Context], list[Turn]], str | None], ...]] = (
-    (carriers.run, "reasoned"),
-    (system.run, "instructed"),
-    (hosted_items.run, None),
-    (surrogates.run, None),
-    (approvals.run, "approvals"),
-    (missing_ids.run, None),
-    (server_tools.run, "opaque"),
-    (arguments.run, None),
-    (names.run, None),
-    (pairing.run, None),
-    (reasoning.run, "reasoned"),
-    (reasoning_items.run, None),
-    (ids.run, None),
-    (signatures.run, "calls"),
-    (signatures.run_texts, "signed_texts"),
-    (content.run, None),
-    (items.run, None),
-    (order.run, "calls"),
-    (text_embedding.run, None),
-    (roles.run, None),
-    (reasoning.run_field, None),
+_Run: TypeAlias = "Callable[[list[Turn], Context], list[Turn]]"
+
+
+def _has(*names: str) -> Callable[[Mapping[str, Any]], bool]:
+    """Return a test for whether a target has any of these constraints."""
+    return lambda constraints: any(constraints.get(name) for name in names)
+
+
+def _accepts_reasoning(kind: str) -> Callable[[Mapping[str, Any]], bool]:
+    return lambda constraints: (constraints.get("reasoning") or EMPTY).get("accept") == kind
+
+
+# The passes in their order. With each: a property of the survey, and a test of the target's constraints. If either is
+# false, the pass has nothing to do. None: the pass checks this itself.
+ORDER: Final[tuple[tuple[_Run, str | None, Callable[[Mapping[str, Any]], bool] | None], ...]] = (
+    (carriers.run, "reasoned", None),
+    (system.run, "instructed", None),
+    (hosted_items.run, None, None),
+    (surrogates.run, None, None),
+    (approvals.run, "approvals", None),
+    (missing_ids.run, None, None),
+    (server_tools.run, "opaque", None),
+    (arguments.run, None, None),
+    (names.run, None, None),
+    (pairing.run, None, _has("results")),
+    (reasoning.run, "reasoned", None),
+    (reasoning_items.run, "reasoned", _accepts_reasoning("items")),
+    (ids.run, None, _has("tool_id")),
+    (signatures.run, "calls", None),
+    (signatures.run_texts, "signed_texts", None),
+    (content.run, None, None),
+    (items.run, None, _has(*items.CONSTRAINTS)),
+    (order.run, "calls", _has("call_order", "content_or_calls", "calls_together")),
+    (text_embedding.run, None, _has("text_embedding")),
+    (roles.run, None, roles.applies),
+    (reasoning.run_field, None, _accepts_reasoning("field")),
 )
 
 
+def plan(constraints: Mapping[str, Any]) -> tuple[tuple[_Run, str | None], ...]:
+    """Return the passes that may change a history for a target with these constraints. They depend on nothing else."""
+    return tuple([(one, needs) for one, needs, applies in ORDER if applies is None or applies(constraints)])
+
+
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Run all passes, and return turns that the target accepts."""
+    """Run the target's passes (`plan`), and return turns that the target accepts."""
     found = context.survey(turns)
-    for one, needs in ORDER:
+    steps: tuple[tuple[_Run, str | None], ...] = context.constraints["passes"]
+    for one, needs in steps:
         if needs is not None and not getattr(found, needs):
             continue
         made = one(turns, context)

@@ -18,9 +18,7 @@ __all__ = ["run"]
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns with ids that the target accepts. If possible, the first call with an id keeps it."""
-    fact = context.fact("tool_id")
-    if fact is None:
-        return turns
+    fact = context.facts("tool_id")
     form = IdForm() if fact.get("keep") else form_of(fact)  # kept ids may have any form, but must not be empty
     found = context.survey(turns)
     if found.paired:

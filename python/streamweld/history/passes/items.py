@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from operator import is_
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
+from streamweld.history.chat_members import COMMON
 from streamweld.history.chat_reasoning import DETAILS, EXTRA_CONTENT
 from streamweld.history.ids import form_of
 from streamweld.history.model import (
@@ -36,24 +37,24 @@ if TYPE_CHECKING:
     from streamweld.history.context import Context
     from streamweld.history.model import Part, Turn
 
-__all__ = ["run"]
+__all__ = ["CONSTRAINTS", "run"]
 
 _P = TypeVar("_P", bound="Part")
-_CONSTRAINTS: Final = ("item_id", "strip_fields", "not_null", "members", "text_types", "assistant_content")
+CONSTRAINTS: Final = ("item_id", "strip_fields", "not_null", "members", "text_types", "assistant_content")
 _NONE: Final[frozenset[str]] = frozenset()
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns without the members that the target rejects."""
-    names = [name for name in _CONSTRAINTS if context.fact(name)]
-    if not names:
-        return turns
+    names = [name for name in CONSTRAINTS if context.fact(name)]
     found = context.survey(turns)
     only_members = names == ["members"]
     if context.family not in found.dialects and (
         only_members or (not found.reasoned and not _have_ids(found.calls, found.results))
     ):
         return turns  # the neutral model has a field for every member, so there is nothing to remove
+    if only_members and found.common and context.fact("common_members"):
+        return turns
     cleaner = _Cleaner(context)
     out: list[Turn] = []
     altered = False
@@ -77,6 +78,15 @@ def _is_listed(raw: Any, listed: frozenset[str]) -> bool:
     return raw.__class__ is dict and listed.issuperset(raw)
 
 
+def _are_common(parts: Iterable[Part]) -> bool:
+    """Return whether the parts were read from messages with only common members."""
+    for part in parts:
+        origin = part.origin
+        if origin is None or origin.extra is not COMMON:
+            return False
+    return True
+
+
 class _Cleaner:
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -88,6 +98,7 @@ class _Cleaner:
         self.text_types: Mapping[str, str] = context.facts("text_types")
         self.annotations: Collection[str] | None = context.fact("annotations")
         self.typed_calls = "type" in context.facts("required_members").get("call", ())
+        self.common = bool(context.fact("common_members"))
         self.strings = context.fact("assistant_content") == "string"
         self.seen: dict[str, Origin | None] = {}  # item id -> origin of the item that has it
         self.origins: dict[int, Origin] = {}  # id() of an origin -> its replacement
@@ -97,8 +108,10 @@ class _Cleaner:
 
         This quick test accepts most turns. If it returns False, the members may still be accepted.
         """
-        listed = self.members.get(turn.role, _NONE)
         parts = turn.parts
+        if self.common and _are_common(parts):
+            return True
+        listed = self.members.get(turn.role, _NONE)
         if turn.role == "tool":
             for part in parts:
                 if type(part) is not Result or part.origin is None or not _is_listed(part.origin.raw, listed):

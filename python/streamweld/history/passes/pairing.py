@@ -50,8 +50,7 @@ class _CallRecord:
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns with calls and results paired as the target requires."""
-    facts = context.facts("results")
-    if not facts or context.survey(turns).paired:
+    if context.survey(turns).paired:
         return turns
     turns = _without_repeats(turns, context)
     call_records: dict[int, list[_CallRecord]] = {}

@@ -50,7 +50,7 @@ def run_field(turns: list[Turn], context: Context) -> list[Turn]:
     """
     fact = context.facts("reasoning")
     fill: str | None = fact.get("fill")
-    if fact.get("accept") != "field" or not (fill is not None or context.survey(turns).reasoned):
+    if fill is None and not context.survey(turns).reasoned:
         return turns
     keeper = _Keeper(context, fact)
     everywhere = fact.get("when") != "tool_turns"

@@ -19,8 +19,6 @@ __all__ = ["run"]
 def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns with each reasoning item exactly once, and always followed by the item that it led to."""
     fact = context.facts("reasoning")
-    if fact.get("accept") != "items" or not context.survey(turns).reasoned:
-        return turns
     turns = _once(turns, context)
     if fact.get("summary_only"):
         turns = _summarized(turns, context)

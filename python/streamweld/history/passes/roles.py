@@ -5,24 +5,31 @@ Constraints: `prefill`, `first_role`, `alternation`, `after_tool`, `last_assista
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.history.model import Call, Media, Text, Turn, with_parts
+from streamweld.history.model import EMPTY, Call, Media, Text, Turn, with_parts
 from streamweld.history.models import claude_version
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from streamweld.history.context import Context
     from streamweld.history.model import Part, Role
 
-__all__ = ["run"]
+__all__ = ["applies", "run"]
 
 _FIRST: Final = "(The conversation begins here.)"
 _BETWEEN: Final = "OK."
 _LAST: Final = "Continue."
 _SIDES: Final = ("user", "assistant", "tool")
 _SYSTEM: Final = ("system", "developer")
+
+
+def applies(constraints: Mapping[str, Any]) -> bool:
+    """Return whether the target has a constraint on the order of roles."""
+    results = constraints.get("results") or EMPTY
+    names = ("alternation", "calls_after", "first_role", "after_tool", "last_assistant", "prefill")
+    return any(constraints.get(name) for name in names) or bool(results.get("alone") or results.get("beside_not"))
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:

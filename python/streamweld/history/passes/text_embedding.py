@@ -17,9 +17,9 @@ _TEXT_ONLY: Final = "only the text of this part can be written"
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns with calls and results written as text."""
-    forms = context.fact("text_embedding")
-    if forms is None or context.fact("function_calls") is not False:
+    if context.fact("function_calls") is not False:
         return turns
+    forms = context.facts("text_embedding")
     join: str = forms.get("join", "\n\n")
     out: list[Turn] = []
     for turn in turns:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from streamweld.history.chat_members import COMMON
 from streamweld.history.chat_reasoning import (
     DETAILS,
     EXTRA_CONTENT,
@@ -90,7 +91,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
         raise unknown_role(role, (*_ROLES, "tool", "function"), DIALECT, path)
     content = message.get("content")
     if type(content) is str and len(message) == 2:  # most messages have only a role and text
-        origin = Origin(DIALECT, path, message, 1)
+        origin = Origin(DIALECT, path, message, 1, COMMON)
         return [Turn(role, (Text(origin, 0, path + _CONTENT, None, EMPTY, False, content),), origin)]
     calls = message.get("tool_calls")
     # Most messages with calls have exactly these members, and counting members is faster than comparing names.
@@ -116,7 +117,20 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
         common = with_inner_members(locate(origin, (*path, "function_call")), ("function_call", function, _FUNCTION))
         arguments = _arguments(function.get("arguments"))
         parts.append(Call(*common, call_id="", name=as_text(function.get("name"), path), **arguments))
+    if bare and _are_common(parts):
+        origin.extra = COMMON
     return [Turn(role, tuple(parts), origin)]
+
+
+def _are_common(parts: list[Part]) -> bool:
+    """Return whether the parts have only common members."""
+    for part in parts:
+        if type(part) is Call:
+            if part.extra is not COMMON:
+                return False
+        elif type(part) is not Text or part.refusal or part.extra is not EMPTY:
+            return False
+    return True
 
 
 def _arguments(arguments: Any) -> Any:
@@ -141,7 +155,7 @@ def _call(raw: Any, origin: Origin, path: Path, signatures: Mapping[str, str]) -
         if isinstance(name, str) and isinstance(arguments, str):  # nearly all calls have just these members
             at = origin.count
             origin.count = at + 1
-            return Call(origin, at, path, entry, EMPTY, False, call_id, name, arguments)
+            return Call(origin, at, path, entry, COMMON, False, call_id, name, arguments)
     known, signature, extra = _CALL, None, EMPTY
     if signatures or not _CALL.issuperset(entry):
         signature = call_signature(entry) or signatures.get(call_id)
@@ -174,8 +188,8 @@ def _result(message: Json, path: Path) -> Turn:
     elif content is not None:
         given = _content(content, new_origin(DIALECT, path, None, _MESSAGE), (*path, "content"))
         inner = tuple([part for part in given if isinstance(part, Text | Media | Opaque)])
-    call_id, name, extra = message.get("tool_call_id"), None, EMPTY
-    if len(message) > 3 or call_id is None or content is None:  # members other than role, id and content
+    call_id, name, extra = message.get("tool_call_id"), None, COMMON
+    if len(message) > 3 or call_id is None or type(content) is not str:  # members other than role, id and text
         name = as_text(message.get("name"), path) or None
         extra = extra_members(message, _RESULT)
     if not isinstance(call_id, str):

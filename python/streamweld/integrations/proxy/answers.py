@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from streamweld.integrations.proxy import routes
 from streamweld.integrations.proxy.access import log
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Scope, Send
 
+    from streamweld.integrations.proxy.exchange import Outcome
     from streamweld.integrations.proxy.metrics import Metrics
     from streamweld.integrations.proxy.refusals import Refusal
 
@@ -21,6 +22,7 @@ __all__ = ["CLOSE", "refuse", "send_json", "send_refusal"]
 
 CLOSE: Mapping[str, str] = {"connection": "close"}
 """Headers for a response to a request whose body was not read."""
+_OUTCOMES: Final[Mapping[int, Outcome]] = {502: "upstream_error", 503: "shutdown", 504: "upstream_error"}
 
 
 async def send_json(send: Send, done: Exchange, status: int, body: bytes, headers: Mapping[str, str]) -> None:
@@ -40,7 +42,7 @@ async def send_json(send: Send, done: Exchange, status: int, body: bytes, header
 
 async def send_refusal(send: Send, done: Exchange, refusal: Refusal, headers: Mapping[str, str]) -> None:
     """Send a refusal in the error format of the requested API."""
-    done.status, done.outcome, done.fault = refusal.status, "refused", refusal.code
+    done.status, done.outcome, done.fault = refusal.status, _OUTCOMES.get(refusal.status, "refused"), refusal.code
     body = refusal_body(done.dialect, refusal.status, refusal.code, refusal.message)
     await send_json(send, done, refusal.status, body, {**refusal.headers, **headers})
 

@@ -109,7 +109,8 @@ class Conversation:
             self._metrics.count(done)
             log(done)
             if self._span is not None:
-                fault = done.fault or (None if done.outcome in ("complete", "assumed") else done.outcome)
+                word = str(done.status) if done.outcome == "upstream_error" else done.outcome  # as HTTP's `error.type`
+                fault = done.fault or (None if done.outcome in ("complete", "assumed") else word)
                 self._span.end(status=done.status, first=done.first_byte, fault=fault, response=self._response)
 
     async def _received(self) -> bytes:
@@ -247,7 +248,7 @@ class Conversation:
             await self._relay.repaired(converter, passing.of_stream(headers), own, self._recorder(answer))
         finally:
             self._metrics.closed()
-            done.repaired = not self._converts and converter.repaired
+            done.repaired = not self._converts and done.status != 0 and converter.repaired
             self._read(converter)
 
     def _recorder(self, answer: ClientResponse) -> Recorder | None:
@@ -267,7 +268,7 @@ class Conversation:
         body = await whole_body(answer, config, done)
         dialect = cast("ProxyDialect", done.dialect)
         if not good:
-            done.outcome, done.fault = "complete", None
+            done.outcome = "upstream_error"
             given_value = await in_thread(len(body), lambda: converted_error(dialect, answer.status, body))
             await send_json(self._send, done, answer.status, given_value, headers)
             return

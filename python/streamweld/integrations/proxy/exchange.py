@@ -14,9 +14,23 @@ __all__ = ["Exchange", "Mode", "Outcome"]
 
 Mode: TypeAlias = Literal["pass", "repair", "convert"]
 Outcome: TypeAlias = Literal[
-    "complete", "assumed", "fault", "refused", "client_gone", "client_stalled", "shutdown", "aborted"
+    "complete",
+    "assumed",
+    "fault",
+    "upstream_error",
+    "refused",
+    "client_gone",
+    "client_stalled",
+    "shutdown",
+    "aborted",
 ]
-"""How an exchange ended. `assumed`: the policy accepted a stream without a terminal marker as complete."""
+"""How an exchange ended.
+
+`complete`: the upstream's response was sent to its end. `assumed`: the policy accepted a stream without a terminal
+marker as complete. `fault`: a response that had begun was truncated, broken or too long. `upstream_error`: the upstream
+did not answer, answered with an error status, or sent something else than a response of its API, such as an HTML page.
+`refused`: the proxy rejected the request. `shutdown`: the proxy was stopped. `aborted`: an exception in the proxy.
+"""
 
 
 @dataclass(slots=True)

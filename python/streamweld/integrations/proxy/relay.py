@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from streamweld._spec import load_conversions, load_proxy
 from streamweld.errors import LimitExceeded, NotAnEventStream, TruncatedStream, UnknownDialect
 from streamweld.integrations._defaults import KEEP_ALIVE, KEEP_ALIVE_SECONDS
 from streamweld.integrations._inflate import slices
@@ -33,6 +34,12 @@ if TYPE_CHECKING:
     Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 __all__ = ["Relay"]
+
+
+_ERRORS: Final = 400  # the lowest error status
+_HTML: Final = "text/html"
+_TRUNCATED: Final = b'"message":"%s"' % load_conversions()["faults"][TruncatedStream.__name__][1].encode()
+_STOPPED: Final = b'"message":"%s"' % load_proxy()["stopped"].encode()
 
 
 class Relay:
@@ -90,6 +97,8 @@ class Relay:
             rest += await work.close()
         except UpstreamCutError:
             rest = await work.close(broken=True)
+            if self._stopping:
+                rest = _told_of_stop(rest)
         except LimitExceeded as limit:
             self._answer.close()
             rest = await work.exceed(limit)
@@ -120,7 +129,8 @@ class Relay:
                 raise Refusal(502, "upstream_cut", "the upstream's response was truncated") from None
             done.outcome, done.fault = "fault", str(error)
             return
-        done.outcome = "complete"
+        html = done.dialect is not None and plain(headers.get("content-type")) == _HTML  # an API responds with JSON
+        done.outcome = "upstream_error" if html or status >= _ERRORS else "complete"
         await self._pass(b"", more=False)
 
     def is_stalled(self) -> bool:
@@ -204,6 +214,14 @@ class Relay:
                 " event stream of a known dialect"
             )
             raise Refusal(502, kind, message)
+
+
+def _told_of_stop(rest: bytes) -> bytes:
+    """Return the last bytes of a truncated stream, with an error that gives the stop of the proxy as the reason.
+
+    Only the error contains this member outside of a string, where quotes are escaped, so the model's output stays.
+    """
+    return rest.replace(_TRUNCATED, _STOPPED)
 
 
 async def _converted(pieces: AsyncGenerator[bytes], work: ConverterTask, pace: Pace) -> AsyncGenerator[bytes]:

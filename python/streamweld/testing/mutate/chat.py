@@ -601,9 +601,7 @@ _finish(
     calls=True,
 )
 _finish("finish_empty_elsewhere", "The finish reason is an empty string in all other chunks.", _empty_elsewhere)
-_finish(
-    "finish_null_elsewhere", "The finish reason is the string `null` in all earlier chunks.", _null_elsewhere
-)
+_finish("finish_null_elsewhere", "The finish reason is the string `null` in all earlier chunks.", _null_elsewhere)
 _finish(
     "no_finish_reason",
     "There is no finish reason, only `[DONE]`.",

@@ -57,7 +57,8 @@ further blocks may follow it. Anything else is text, including a refused block. 
 refused (`text_follows`):
 
 - with `after="end"`, all of them; the rest of the choice is text, because the response quotes calls;
-- with `anywhere`, only those that follow prose on their line, and all that began on the line on which the text follows.
+- with `anywhere`, only those that follow prose on their line, those without a marker, and all that began on the line on
+  which the text follows.
 
 If there are more calls than `max_tool_calls`, or if a block is longer than `max_arguments_bytes`, the block is refused
 as `limit`, and everything up to the end of the choice is text.

@@ -411,7 +411,8 @@ class Scanner:
             line = self._layout.line if self._layout.is_line_open else None
             kept: list[Block] = []
             for block in self.pending:
-                if block.after_prose or block.line == line:
+                # A block without a marker counts only if it is the complete response.
+                if block.after_prose or block.family.tier == "markerless" or block.line == line:
                     self._refuse(block, "text_follows")
                 else:
                     kept.append(block)

@@ -54,6 +54,8 @@ pub(crate) struct Block {
     /// Text of the block, as written.
     pub raw: String,
     after_prose: bool,
+    /// True if the block has no marker. Such a block counts only if it is the complete response.
+    is_bare: bool,
     /// Number of the line on which the block begins.
     line: usize,
     /// Optional closing literal that may still follow.
@@ -461,12 +463,11 @@ impl Scanner {
         let line = self.layout.line;
         let had_pending = !self.pending.is_empty();
         for block in std::mem::take(&mut self.pending) {
-            let is_kept = settings.after == After::Anywhere
-                && !block.after_prose
-                && !(is_on_line && block.line == line);
-            if is_kept {
-                self.pending.push(block);
-            } else {
+            let is_refused = settings.after == After::End
+                || block.after_prose
+                || block.is_bare
+                || (is_on_line && block.line == line);
+            if is_refused {
                 let refused = (block.span, block.part, Refusal::TextFollows);
                 self.refused.push(refused);
             }
@@ -491,6 +492,8 @@ impl Scanner {
             let Some(family) = settings.families.get(*at) else {
                 return false;
             };
+            } else {
+                self.pending.push(block);
             match family.read_block(reading, &self.text) {
                 Ok(end) => {
                     if whole.as_ref().is_none_or(|(known, ..)| end < *known) {
@@ -645,6 +648,7 @@ impl Pieces<'_> {
     }
 
     /// Returns true if the rest of the piece allows a marker to begin at the offset. The piece is then held, regardless
+            is_bare,
     /// of the text after it.
     fn may_begin_at(&self, offset: usize, settings: &Settings) -> bool {
         let end = self.ends.get(self.before(offset)).copied();

@@ -81,6 +81,7 @@ class Settings:
         "nesting",
         "quoting",
         "reasoning",
+        "next_turn",
         "reasoning_tags",
         "trailing",
     )
@@ -106,7 +107,8 @@ class Settings:
             if family.allows_consecutive_blocks and not silent.isdisjoint(family.openers):
                 family.following_markers = Markers([*loud, *family.openers])
         self.nesting = frozenset(one for one in loud for other in loud if other in one[1:])
-        self.trailing = Markers(raw["end_of_turn"])
+        self.next_turn = frozenset[str](raw["next_turn"])
+        self.trailing = Markers([*raw["end_of_turn"], *self.next_turn])
         self.reasoning_tags: list[tuple[str, str]] = [(opener, closer) for opener, closer in raw["reasoning_tags"]]
         self.quoting: list[str] = list(raw["quoting"])
 

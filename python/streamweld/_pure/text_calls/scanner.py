@@ -26,6 +26,7 @@ class _State(Enum):
     TEXT = "text"  # the scanner is outside blocks
     BLOCK = "block"  # the scanner is inside a block
     AFTER = "after"  # only whitespace and end-of-turn literals have followed the last block
+    NEXT_TURN = "next_turn"  # only whitespace has followed the token that begins another turn after the last block
     REST = "rest"  # all remaining content of the choice is text
 
 
@@ -176,6 +177,8 @@ class Scanner:
             return self._in_block(self._block, work, at)
         if self._state is _State.AFTER:
             return self._after_block(work, at)
+        if self._state is _State.NEXT_TURN:
+            return self._after_turn(work, at)
         return None if self._state is _State.REST else self._in_text(work, at)
 
     def end_part(self) -> None:
@@ -397,6 +400,21 @@ class Scanner:
                 self._follow()
                 return work, at
             at = token.end()
+            if token[0] in settings.next_turn:
+                self._state = _State.NEXT_TURN
+                return work, at
+
+    def _after_turn(self, work: str, at: int) -> tuple[str, int] | None:
+        """Read whitespace after the end of the model's turn.
+
+        All other text is not the model's, so no call in it counts.
+        """
+        found = _NOT_WHITE.search(work, at)
+        self._layout.feed(work[at : len(work) if found is None else found.start()])
+        if found is not None:
+            self._follow()
+            self._state = _State.REST
+        return None
 
     def _follow(self) -> None:
         """Handle text that is not a call and follows the pending blocks."""

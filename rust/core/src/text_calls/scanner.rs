@@ -87,6 +87,8 @@ enum State {
     Block(OpenBlock),
     /// Only whitespace and end-of-turn literals have followed the last block.
     After,
+    /// Only whitespace has followed the token that begins a turn of the user or a tool after the last block.
+    NextTurn,
     /// All remaining content of the choice is text.
     Off,
 }
@@ -138,6 +140,7 @@ impl Scanner {
                 }
                 State::Block(open) => self.read(open, context, over),
                 State::After => self.follow(context, over),
+                State::NextTurn => self.follow_turn(context.settings),
                 State::Text => self.search(context, over),
             };
             if let Some(held) = held {
@@ -157,7 +160,7 @@ impl Scanner {
                 let is_free = self.pending.is_empty() && self.searched == self.text.len();
                 is_free && !self.is_fresh(settings)
             }
-            State::Block(_) | State::After => false,
+            State::Block(_) | State::After | State::NextTurn => false,
         }
     }
 
@@ -438,7 +441,26 @@ impl Scanner {
             self.searched = position + end.len();
             self.layout
                 .skip(&self.text, position, self.searched, &settings.words);
+            if settings.next_turn.iter().any(|token| token == end) {
+                self.state = State::NextTurn;
+                return None;
+            }
         }
+    }
+
+    /// Reads whitespace after the end of the model's turn. All other text is not the model's, so no call in it counts.
+    fn follow_turn(&mut self, settings: &Settings) -> Option<usize> {
+        let remaining = self.text.get(self.searched..).unwrap_or_default();
+        let text = remaining.trim_start_matches(is_blank);
+        let position = self.searched + remaining.len() - text.len();
+        self.searched = position;
+        if text.is_empty() {
+            self.state = State::NextTurn;
+            return Some(position);
+        }
+        self.text_follows(position, settings);
+        self.state = State::Off;
+        None
     }
 
     /// Adds the optional closing literal to the last block.

@@ -71,6 +71,8 @@ pub(crate) struct Settings {
     pub tree: MarkerTree,
     /// Literals that may follow a block, longest first.
     pub end_of_turn: Vec<String>,
+    /// The literals of `end_of_turn` that begin a turn of the user or a tool.
+    pub next_turn: Vec<String>,
     pub words: Words,
     /// True if reasoning is also scanned.
     pub reads_reasoning: bool,
@@ -124,7 +126,9 @@ impl Settings {
         let firsts = firsts_of(&[Tier::Token]);
         let mut line_firsts = firsts_of(&[Tier::Tag]);
         line_firsts.retain(|byte| !firsts.contains(byte));
+        let next_turn = entry.words("next_turn");
         let mut end_of_turn = entry.words("end_of_turn");
+        end_of_turn.extend(next_turn.iter().cloned());
         end_of_turn.sort_by_key(|literal| std::cmp::Reverse(literal.len()));
         let pairs = members.get("reasoning_tags").and_then(Value::as_array);
         let pairs = pairs.into_iter().flatten().filter_map(|pair| {
@@ -181,6 +185,7 @@ impl Settings {
         })
     }
 
+            next_turn,
     /// Returns the first offset at which a marker may begin. Bare markers are considered only if `is_fresh` is set.
     pub fn next_start(&self, text: &[u8], is_fresh: bool) -> Option<usize> {
         let mut bytes = text.iter().enumerate();

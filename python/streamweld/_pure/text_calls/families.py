@@ -48,10 +48,11 @@ class Family:
 class Markers:
     """Literals that begin a block, and the proper prefixes of these literals."""
 
-    __slots__ = ("find", "firsts", "longest", "prefixes")
+    __slots__ = ("find", "firsts", "literals", "longest", "prefixes")
 
     def __init__(self, literals: Iterable[str]) -> None:
         words = sorted(set(literals), key=lambda word: (-len(word), word))
+        self.literals = tuple(words)
         self.find = re.compile("|".join([re.escape(word) for word in words])) if words else _NEVER
         self.prefixes = frozenset(word[:end] for word in words for end in range(1, len(word)))
         self.longest = max((len(word) for word in words), default=0)
@@ -77,11 +78,12 @@ class Settings:
         "by_marker",
         "fresh",
         "markers",
+        "messages",
         "mode",
         "nesting",
+        "next_turn",
         "quoting",
         "reasoning",
-        "next_turn",
         "reasoning_tags",
         "trailing",
     )
@@ -110,6 +112,7 @@ class Settings:
         self.next_turn = frozenset[str](raw["next_turn"])
         self.trailing = Markers([*raw["end_of_turn"], *self.next_turn])
         self.reasoning_tags: list[tuple[str, str]] = [(opener, closer) for opener, closer in raw["reasoning_tags"]]
+        self.messages: list[tuple[str, str, str]] = [(opener, role, closer) for opener, role, closer in raw["messages"]]
         self.quoting: list[str] = list(raw["quoting"])
 
 

@@ -242,7 +242,7 @@ class Scanner:
 
     def _may_begin(self, text: str) -> bool:
         """Return True if a marker that begins with this text is allowed here or contains another marker."""
-        marker_position = self._read_layout().marker_position()
+        marker_position = self._read_layout().marker_position(text[0])
         return any(
             marker in self._settings.nesting or self._allowed(family, marker_position)
             for marker, families in self._settings.by_marker.items()
@@ -264,7 +264,7 @@ class Scanner:
         `repeatable_family`: a family without a marker, one of whose blocks may directly follow the previous block.
         """
         layout = self._read_layout()
-        marker_position = layout.marker_position()
+        marker_position = layout.marker_position(marker[0])
         families = [
             family
             for family in self._settings.by_marker[marker]

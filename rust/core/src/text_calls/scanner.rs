@@ -492,6 +492,8 @@ impl Scanner {
             if is_refused {
                 let refused = (block.span, block.part, Refusal::TextFollows);
                 self.refused.push(refused);
+            } else {
+                self.pending.push(block);
             }
         }
         if settings.after == After::End && had_pending {
@@ -514,8 +516,6 @@ impl Scanner {
             let Some(family) = settings.families.get(*at) else {
                 return false;
             };
-            } else {
-                self.pending.push(block);
             match family.read_block(reading, &self.text) {
                 Ok(end) => {
                     if whole.as_ref().is_none_or(|(known, ..)| end < *known) {
@@ -648,6 +648,7 @@ impl Scanner {
             part: self.part,
             calls,
             after_prose: open.after_prose,
+            is_bare,
             line: open.line,
             closer,
             repeatable_family,
@@ -670,7 +671,6 @@ impl Pieces<'_> {
     }
 
     /// Returns true if the rest of the piece allows a marker to begin at the offset. The piece is then held, regardless
-            is_bare,
     /// of the text after it.
     fn may_begin_at(&self, offset: usize, settings: &Settings) -> bool {
         let end = self.ends.get(self.before(offset)).copied();

@@ -136,6 +136,12 @@ impl Settings {
             Some([word(0)?, word(1)?])
         });
         let pairs: Vec<[String; 2]> = pairs.collect();
+        let messages = members.get("messages").and_then(Value::as_array);
+        let messages = messages.into_iter().flatten().filter_map(|message| {
+            let word = |at: usize| Some(message.get(at)?.as_str()?.to_owned());
+            Some([word(0)?, word(1)?, word(2)?])
+        });
+        let messages: Vec<[String; 3]> = messages.collect();
         let mut line_ends = vec![b'\n'];
         line_ends.extend(pairs.iter().filter_map(|[_, close]| close.bytes().last()));
         line_ends.sort_unstable();
@@ -170,7 +176,7 @@ impl Settings {
                 "anywhere" => After::Anywhere,
                 _ => After::End,
             },
-            words: Words::new(&pairs, &entry.words("quoting"), loud),
+            words: Words::new(&pairs, &messages, &entry.words("quoting"), loud),
             reads_reasoning: entry.flag("reasoning"),
             has_bare: markers.iter().any(|marker| marker.is_bare),
             marks: ByteSet::new(marks),
@@ -179,13 +185,13 @@ impl Settings {
             line_ends: ByteSet::new(line_ends),
             line_firsts: ByteSet::new(line_firsts),
             end_of_turn,
+            next_turn,
             families,
             markers,
             firsts: ByteSet::new(firsts),
         })
     }
 
-            next_turn,
     /// Returns the first offset at which a marker may begin. Bare markers are considered only if `is_fresh` is set.
     pub fn next_start(&self, text: &[u8], is_fresh: bool) -> Option<usize> {
         let mut bytes = text.iter().enumerate();

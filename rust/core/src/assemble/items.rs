@@ -182,22 +182,18 @@ impl Assembler {
         let repeated = choice
             .item_part_mut(part_position)
             .filter(|(one, _)| one.repeated.is_some());
-        if let Some((one, _)) = repeated {
-            let (text, _) = one.joiner.join(text);
-            if is_repetition(&mut ctx, choice, part_position, &text)? {
-                return Ok(());
+        let joined;
+        let (part_position, text) = match repeated {
+            Some((one, _)) => {
+                (joined, _) = one.joiner.join(text);
+                if is_repetition(&mut ctx, choice, part_position, &joined)? {
+                    return Ok(());
+                }
+                let new = diverged(&mut ctx, choice, part_position, &at.address)?;
+                (new, Text::plain(&joined))
             }
-            let part_position = diverged(&mut ctx, choice, part_position, &at.address)?;
-            let text = Text::plain(&text);
-            return add_text(
-                &mut ctx,
-                choice,
-                part_position,
-                text,
-                at.address.sub,
-                metadata,
-            );
-        }
+            None => (part_position, text),
+        };
         add_text(
             &mut ctx,
             choice,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from streamweld._messages import HEAD_BYTES, help_url, input_hint, label_text
+from streamweld._messages import HEAD_BYTES, help_url, input_hint, is_readable, label_text
 from streamweld._show import printable
 from streamweld.check import Checker
 from streamweld.cli.console import (
@@ -221,7 +221,9 @@ def _report(policy: Base, dialect: Dialect, selection: Selection, file: str, sou
     if raised is not None and selection.keeps(raised.rule) and all(raised.rule != one.code for one in findings):
         findings.append(Finding.of_error(raised, positions))
     verdict = (selection.codes(findings), selection.fails(findings))
-    effect = (repair.changed, [one for one in repair.reasons if selection.keeps(one.partition("(")[0])])
+    effect: tuple[bool, list[str]] = (False, [])
+    if not isinstance(raised, NotAnEventStream):
+        effect = (repair.changed, [one for one in repair.reasons if selection.keeps(one.partition("(")[0])])
     seen = (diagnostics, violations, positions, findings)
     return Report(file, size, parser.dialect, response, raised, *seen, *verdict, *effect)
 
@@ -348,7 +350,9 @@ def _show(out: Console, report: Report) -> None:
         out.print("streamweld explain CODE explains a code")
     if not report.findings and report.raised is None:
         out.print("clean: no finding")
-    if report.repaired:
+    if isinstance(report.raised, NotAnEventStream):
+        out.print("`repair` does not apply, because this is not a stream")
+    elif report.repaired:
         out.print("`repair` changes the bytes of this stream" + (" for these reasons:" if report.repairs else ""))
         for reason in report.repairs:
             out.print(f"  {reason}: {label_text(reason)}", soft_wrap=True)
@@ -357,8 +361,10 @@ def _show(out: Console, report: Report) -> None:
 
 
 def _body(raised: StreamError | None) -> str | None:
-    """Return the beginning of a body that is not an event stream, which usually shows what the body is."""
-    return lines(raised.body_head.decode("utf-8", "replace"), _HEAD) if isinstance(raised, NotAnEventStream) else None
+    """Return the beginning of a body that is text but not an event stream. It usually shows what the body is."""
+    if not isinstance(raised, NotAnEventStream) or not is_readable(raised.body_head):
+        return None
+    return lines(raised.body_head.decode("utf-8", "replace"), _HEAD)
 
 
 def _finish(response: Response) -> str:

@@ -98,7 +98,7 @@ def operator(
         known = name or run.__name__
         text = about or (run.__doc__ or "").strip().split("\n")[0]
         if known in OPERATORS or not text:
-            raise ValueError(f"operator {known!r} exists already, or has no description")
+            raise ValueError(f"operator {known!r} already exists, or has no description")
         OPERATORS[known] = Operator(known, text, dialects or ALL, aspect, effect, certain, opaque, run)
         return run
 

@@ -96,6 +96,9 @@ _PASSING: Final = frozenset(
     "408 409 425 429 500 502 503 504 520 522 524 529".split()
 )
 
+# Members that requests have and responses do not.
+_REQUEST_MEMBERS: Final = frozenset({"messages", "contents"})
+
 _E = TypeVar("_E", bound="StreamError")
 
 
@@ -433,6 +436,8 @@ class UnknownDialect(StreamError):
         super().__init__(**common)
         if self.detail in DIALECTS:
             self.advise(f"use the dialect {self.detail} or auto")
+        elif _REQUEST_MEMBERS & set(self.seen):
+            self.advise("this looks like the body of a request; pass the body of its response")
 
     def _message_detail(self) -> str:
         seen = [f"saw {', '.join(self.seen)}"] if self.seen else []

@@ -264,7 +264,8 @@ def inspect(
     Each FILE contains one stream; - is standard input.
 
     A stream is an event stream, JSON lines, a JSON array of events, or a single JSON response, in any of the dialects.
-    The rules of `check` that a stream breaks are also shown, and why `repair` would change the bytes of the stream.
+    The rules of `check` that a stream breaks are also shown, and why a repair (`convert --to same`, or a repaired
+    client) would change the bytes of the stream.
 
     Exit codes: 0 no findings, 1 findings (a diagnostic or a broken rule with severity warning or error), 2 usage error,
     3 a file could not be read. --fail-on sets the lowest severity for exit code 1. Codes excluded with --ignore do not
@@ -314,11 +315,12 @@ def _show(out: Console, report: Report) -> None:
     out.print(printable(report.file), style="bold", soft_wrap=True)
     facts = table("", "")
     facts.show_header = False
+    is_unknown = isinstance(report.raised, NotAnEventStream | UnknownDialect)
     rows = {
         "dialect": report.dialect or "unknown",
         "model": response.model,
-        "completeness": response.completeness,
-        "finish": _finish(response),
+        "completeness": None if is_unknown else response.completeness,
+        "finish": None if is_unknown else _finish(response),
         "usage": _usage(response),
         "reasoning": lines(response.reasoning, _TEXT),
         "text": lines(response.text, _TEXT),
@@ -347,7 +349,7 @@ def _show(out: Console, report: Report) -> None:
         found = [Finding.of_violation(violation, report.lines) for violation in report.violations]
         out.print(finding_table(found, title="rules that the stream breaks (streamweld check)", most=_ROWS))
     if report.diagnostics or report.violations:
-        out.print("streamweld explain CODE explains a code")
+        out.print("`streamweld explain CODE` shows what a code means and what to do")
     if not report.findings and report.raised is None:
         out.print("clean: no finding")
     if isinstance(report.raised, NotAnEventStream):
@@ -357,7 +359,7 @@ def _show(out: Console, report: Report) -> None:
         for reason in report.repairs:
             out.print(f"  {reason}: {label_text(reason)}", soft_wrap=True)
     elif report.dialect is not None:
-        out.print("`repair` passes it through unchanged")
+        out.print("`repair` passes this stream through unchanged")
 
 
 def _body(raised: StreamError | None) -> str | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
+from streamweld._messages import HEAD_BYTES, input_hint
 from streamweld._show import printable
 from streamweld.cli.console import FINDINGS, FINE, UNREADABLE, console, emit, read_each, table
 from streamweld.cli.findings import fails
@@ -144,7 +145,11 @@ def load(file: str) -> Any:
     try:
         return json.loads(texts[0])
     except (ValueError, RecursionError) as error:
-        click.echo(f"streamweld: {printable(file)}: not JSON: {error}", err=True)
+        is_stream = texts[0].lstrip().startswith((b"data:", b"event:", b"id:", b":"))
+        hint = input_hint(texts[0][:HEAD_BYTES])
+        if is_stream:
+            hint = "this is an event stream; `inspect`, `check` and `convert` read streams"
+        click.echo(f"streamweld: {printable(file)}: not JSON: {hint or error}", err=True)
         sys.exit(UNREADABLE)
 
 
@@ -235,7 +240,7 @@ def show_edits(out: Console, edits: Iterable[Edit]) -> None:
             out.print(f"- {_short(edit.removed)}", style="red", soft_wrap=True)
         out.print(f"+ {printable(edit.what)}", style="green", soft_wrap=True)
         out.print(f"  {printable(edit.why)}", style="dim", soft_wrap=True)
-    out.print(f"{len(edits)} edits")
+    out.print(f"{len(edits)} {'edit' if len(edits) == 1 else 'edits'}")
 
 
 def _show_losses(out: Console, losses: Iterable[Loss]) -> None:

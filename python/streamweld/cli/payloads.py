@@ -102,8 +102,11 @@ def json_option(members: str) -> Callable[[Any], Any]:
 
 def gateway_options(kind: str) -> Callable[[Any], Any]:
     """Return the options `--gateway` and `--profile`; `kind` is `history` or `request`."""
-    names = ", ".join(profiles.names())
-    text = f"The gateway that gets the {kind}: {names}. A name without a date selects the newest profile."
+    names = ", ".join(dict.fromkeys([name.partition("@")[0] for name in profiles.names()]))
+    text = (
+        f"The gateway that gets the {kind}: {names}. The newest profile is used; NAME@DATE selects another, and "
+        "`history profiles` lists all of them."
+    )
 
     def add(command: Any) -> Any:
         command = click.option("--profile", metavar="FILE", help="Your own gateway profile, as a JSON file.")(command)

@@ -107,7 +107,7 @@ def _of_model(value: Any) -> dict[str, Any]:
 
 
 def _as_text(value: Any) -> Any:
-    """Return bytes in the base64 form that the API uses."""
+    """Encode bytes as base64 text, as the API does. Other values are returned unchanged."""
     return b64encode(value).decode() if isinstance(value, bytes) else value
 
 

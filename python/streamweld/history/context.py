@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.history.edits import Edit, IdMap, Loss
-from streamweld.history.model import EMPTY, Inner, pointer
+from streamweld.history.model import EMPTY, NestedPath, pointer
 from streamweld.history.rules import edits as edit_rules
 from streamweld.history.survey import Survey
 
@@ -72,7 +72,7 @@ class Context:
         """Record members of a message or block that the target cannot represent, except empty ones."""
         for name, value in members.items():
             if value not in _INSIGNIFICANT:
-                steps = name.split("/") if isinstance(name, Inner) else (name,)
+                steps = name.split("/") if isinstance(name, NestedPath) else (name,)
                 self.lose(steps[-1], (*path, *steps), why, value)
 
     def fact(self, name: str, member: str | None = None) -> Any:

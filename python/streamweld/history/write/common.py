@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.history.model import (
     MISSING,
-    Inner,
     Media,
+    NestedPath,
     Opaque,
     Text,
     arguments_object,
@@ -101,7 +101,7 @@ class Writer:
         """
         if not part.extra:
             return {}
-        own = {name: value for name, value in part.extra.items() if self.own(part) and not isinstance(name, Inner)}
+        own = {name: value for name, value in part.extra.items() if self.own(part) and not isinstance(name, NestedPath)}
         if id(part) not in self._lost:
             self._lost.add(id(part))
             why = (
@@ -138,7 +138,7 @@ class Writer:
             if not origin.extra:
                 continue
             own = origin.dialect == self.dialect
-            kept = {name: value for name, value in origin.extra.items() if own and not isinstance(name, Inner)}
+            kept = {name: value for name, value in origin.extra.items() if own and not isinstance(name, NestedPath)}
             left = {name: value for name, value in origin.extra.items() if name not in kept or name in out}
             self.context.lose_members(
                 left,

@@ -134,7 +134,7 @@ class _Part:
 
     `at`: index of the part in its origin. `raw`: the source object. `touched`: whether a pass changed the part, which
     makes `raw` stale. `extra`: members of `raw` for which the model has no field. They are kept when writing the same
-    dialect and lost in others. Members of nested objects have an `NestedPath` key and are lost whenever the block is
+    dialect and lost in others. Members of nested objects have a `NestedPath` key and are lost whenever the block is
     rewritten.
     """
 

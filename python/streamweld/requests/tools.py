@@ -41,9 +41,10 @@ class Tool:
     """One tool of a request.
 
     `hosted`: streamweld's name for a tool that the provider runs, or `client` for a predefined tool that the client
-    runs. `carried`: members that have an equivalent in other APIs. `extra`: members that exist only in the source API.
-    `format`: the grammar of a free-form tool, as (syntax, definition). `places`: the paths of members that the source
-    API writes outside of the definition.
+    runs. `form`: the API in whose form a hosted tool is defined, because clients of Chat Completions also send the
+    definitions of other APIs. `carried`: members that have an equivalent in other APIs. `extra`: members that exist
+    only in the source API. `format`: the grammar of a free-form tool, as (syntax, definition). `places`: the paths of
+    members that the source API writes outside of the definition.
     """
 
     kind: Kind
@@ -55,6 +56,7 @@ class Tool:
     strict: bool | None = None
     format: tuple[Any, Any] | None = None
     hosted: str = ""
+    form: str = ""
     carried: Json = field(default_factory=dict[str, Any])
     extra: Json = field(default_factory=dict[str, Any])
     places: Mapping[str, Path] = field(default_factory=dict[str, Path])
@@ -383,7 +385,7 @@ def _of_provider(raw: Any, path: Path, source: str) -> Tool:
                         carried[name] = value
                         places[name] = (*path, *steps(path_in_source))
             extra = _extra(inner_members, frozenset(known))
-            return Tool("hosted", path, raw, hosted=word, carried=carried, extra=extra, places=places)
+            return Tool("hosted", path, raw, hosted=word, form=source, carried=carried, extra=extra, places=places)
     return Tool("other", path, raw)
 
 
@@ -463,6 +465,11 @@ def _hosted(tool: Tool, target: str) -> Any:
     return spec("hosted")["each"].get(tool.hosted, {}).get(target)
 
 
+def _has_form_of_target(tool: Tool, context: RequestContext) -> bool:
+    """Return whether a hosted tool is defined as in the target's API. If so, the definition is kept."""
+    return tool.form == context.target and is_accepted(_sent_type(tool), context.profile.constraints)
+
+
 def _carried(tool: Tool, target: str, made: dict[str, Any], context: RequestContext) -> dict[str, Any]:
     """Add the members that have an equivalent in the target, and record all others as losses."""
     target_paths = spec("hosted")["carried"].get(tool.hosted, {})
@@ -524,6 +531,8 @@ def _to_chat(tool: Tool, context: RequestContext) -> dict[str, Any]:
 
 
 def _to_responses(tool: Tool, context: RequestContext) -> dict[str, Any]:
+    if _has_form_of_target(tool, context):
+        return dict(tool.raw)
     if tool.kind == "hosted":
         return _carried(tool, "responses", dict(_plain(_hosted(tool, "responses")["write"])), context)
     if tool.kind == "mcp":
@@ -539,6 +548,8 @@ def _to_responses(tool: Tool, context: RequestContext) -> dict[str, Any]:
 
 
 def _to_anthropic(tool: Tool, context: RequestContext) -> dict[str, Any]:
+    if _has_form_of_target(tool, context):
+        return dict(tool.raw)
     if tool.kind == "hosted":
         return _carried(tool, "anthropic", dict(_plain(_hosted(tool, "anthropic")["write"])), context)
     if tool.kind == "mcp":

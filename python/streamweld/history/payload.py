@@ -10,7 +10,7 @@ from functools import cache
 from operator import is_
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
-from streamweld._sdk_objects import plain, plain_messages
+from streamweld._sdk_objects import messages_in, plain
 from streamweld._spec import load_requests
 from streamweld.errors import UsageError
 from streamweld.history.dialects import CONTAINERS
@@ -21,6 +21,7 @@ from streamweld.response import Response
 if TYPE_CHECKING:
     from streamweld.history.context import Context
     from streamweld.history.model import Path
+    from streamweld.history.places import Moved
 
 __all__ = ["STORED", "items_of", "payload_of", "plain_items"]
 
@@ -55,35 +56,43 @@ def items_of(messages: Any) -> tuple[Sequence[Any] | str | Response, Path]:
     return cast("Sequence[Any]", messages), ()  # type: ignore[redundant-cast]
 
 
-def plain_items(messages: Any) -> Any:
+def plain_items(messages: Any) -> tuple[Any, Moved]:
     """Return the argument with SDK objects converted to plain data, or the argument itself if it contains none.
 
-    A value that contains itself or is nested too deeply is returned unchanged.
+    Also returns the new paths of the messages for which an object stood, and of those after it, with their paths in the
+    argument. A value that contains itself or is nested too deeply is returned unchanged.
     """
+    moved: Moved = {}
     try:
-        return _plain(messages)
+        return _plain(messages, moved), moved
     except RecursionError:
-        return messages
+        return messages, {}
 
 
-def _plain(messages: Any) -> Any:
+def _plain(messages: Any, moved: Moved) -> Any:
     if isinstance(messages, Mapping):
         entry = cast("Mapping[str, Any]", messages)
         made = {
-            name: _plain_list(value) if name in _NAMES and isinstance(value, list | tuple) else plain(value)
+            name: _plain_list(value, (name,), moved)
+            if name in _NAMES and isinstance(value, list | tuple)
+            else plain(value)
             for name, value in entry.items()
         }
         return messages if all(made[name] is value for name, value in entry.items()) else made
-    return _plain_list(messages) if isinstance(messages, list | tuple) else messages
+    return _plain_list(messages, (), moved) if isinstance(messages, list | tuple) else messages
 
 
-def _plain_list(items: Any) -> Any:
+def _plain_list(items: Any, base: tuple[str, ...], moved: Moved) -> Any:
     made: list[Any] = []
-    for item in items:
+    for n, item in enumerate(items):
         if item.__class__ is dict:  # a dict is a message, never a response object
-            made.append(plain(item))
+            found: list[tuple[Path, Any]] = [((), plain(item))]
         else:
-            made += [item] if isinstance(item, Response) else plain_messages([item])
+            found = [((), item)] if isinstance(item, Response) else messages_in(item)
+        for inner, message in found:
+            if inner or len(made) != n:
+                moved[(*base, str(len(made)))] = (*base, n, *inner)
+            made.append(message)
     return items if len(made) == len(items) and all(map(is_, made, items)) else made
 
 

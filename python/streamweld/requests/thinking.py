@@ -314,6 +314,7 @@ def _to_bedrock(found: Thinking, context: RequestContext, made: dict[str, Any]) 
         word = _word(found, context, spec("thinking")["sent"]["openai-chat"])
         if word is not None:
             put(made, "additionalModelRequestFields.reasoning_effort", word)
+            _hidden(found, context)
             return
     context.lose("reasoning", found.path, "streamweld does not know this model's reasoning options", dict(found.raw))
 

@@ -375,7 +375,8 @@ def _of_provider(raw: Any, path: Path, source: str) -> Tool:
         if fits:
             carried: dict[str, Any] = {}
             places: dict[str, Path] = {}
-            known = {"type", "name"} if source != "responses" else {"type", *row["write"]}
+            known = {"type", "name"} if source != "responses" else {"type"}
+            known |= {name for name, value in row["write"].items() if inner_members.get(name) == value}
             for name, paths in spec("hosted")["carried"].get(word, {}).items():
                 path_in_source = paths.get(source)
                 if path_in_source is not None:
@@ -417,7 +418,8 @@ def _fit(tool: Tool, context: RequestContext) -> Tool | None:
         why = "the target has no free-form tools; the tool is declared as a function with the text in `input`"
         context.lose("custom", (*tool.path, "type"), why, "custom")
         if tool.format is not None:
-            context.lose("format", tool.place("format"), why, tool.format[1])
+            syntax, definition = tool.format
+            context.lose("format", tool.place("format"), why, {"syntax": syntax, "definition": definition})
         return replace(tool, kind="function", schema=_FREE_FORM, format=None)
     if tool.kind == "mcp":
         return _fit_mcp(tool, context)

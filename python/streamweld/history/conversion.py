@@ -307,7 +307,7 @@ def tool_names(tools: Any) -> dict[str, Any]:
     for tool in tools:
         if isinstance(tool, str):
             found[tool] = None
-        elif isinstance(tool, Mapping):
+        elif tool.__class__ is dict or isinstance(tool, Mapping):  # nearly every definition is a dict
             entry = cast("Mapping[str, Any]", tool)
             declared: Any = entry.get("functionDeclarations")
             several: list[Any] = declared if declared.__class__ is list else []

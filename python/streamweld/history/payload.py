@@ -129,7 +129,7 @@ def payload_of(
     unchanged = (
         same_family and len(kept) == len(rest) and all(given.get(name) is value for name, value in written.items())
     )
-    if unchanged and all(name in written or name in kept for name in given):
+    if unchanged and len(given) == len(rest) + len(written):  # no system prompt that is null
         return given
     if same_family:  # keep the order of the members
         return {name: written.get(name, given[name]) for name in given if name in kept or name in written} | written
@@ -162,19 +162,24 @@ def _kept(rest: Mapping[str, Any], source: str, source_family: str, context: Con
         return {}
     target = target_name(context.target)
     kept: dict[str, Any] = {}
+    left: dict[str, Any] = {}
     if source_family == context.family:
         foreign = _foreign(target_name(source) if source != "auto" else source_family, target)
         if context.fact("stored_responses") is False:
             foreign |= frozenset(STORED)
-        kept = {name: value for name, value in rest.items() if name not in foreign}
+        if foreign.isdisjoint(rest):
+            return dict(rest)
+        for name, value in rest.items():
+            (left if name in foreign else kept)[name] = value
     else:
         common = _common(source_family, target)
         model = _MODEL.get(source_family, "model")
         for name, value in rest.items():
-            new = _MODEL.get(target, "model") if name == model else name if name in common else None
-            if new is not None:
+            new = _MODEL.get(target, "model") if name == model else name
+            if new is None or (name != model and name not in common):
+                left[name] = value
+            else:
                 kept[new] = value
-    left = {name: value for name, value in rest.items() if not any(value is held for held in kept.values())}
     context.lose_members(left, (), _NOT_CONVERTED)
     return kept
 

@@ -13,7 +13,7 @@ from streamweld.history.survey import Survey
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamweld.history.model import Path, Turn
+    from streamweld.history.model import Path, Result, Turn
     from streamweld.history.policy import HistoryPolicy
 
 __all__ = ["Context"]
@@ -74,6 +74,11 @@ class Context:
             if value not in _INSIGNIFICANT:
                 steps = name.split("/") if isinstance(name, NestedPath) else (name,)
                 self.lose(steps[-1], (*path, *steps), why, value)
+
+    def lose_error_flag(self, result: Result) -> None:
+        """Record as a loss that the target cannot mark a result as an error."""
+        if result.origin is not None:
+            self.lose("is_error", result.path, "the target cannot mark a tool result as an error", True)
 
     def fact(self, name: str, member: str | None = None) -> Any:
         """Return a constraint of the target, or one of its members, or None if it does not exist."""

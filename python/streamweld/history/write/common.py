@@ -154,11 +154,6 @@ class Writer:
             self._recorded = {edit.path for edit in self.context.edits if edit.rule == "roles_merged"}
         return self._recorded
 
-    def lose_error_flag(self, result: Result) -> None:
-        """Record as a loss that the dialect cannot mark a result as an error."""
-        if result.origin is not None:
-            self.context.lose("is_error", result.path, "the target cannot mark a tool result as an error", True)
-
     def arguments_object(self, call: Call) -> dict[str, Any] | None:
         """Return the arguments as an object, or None if they are not a JSON object. Records repeated keys as a loss."""
         value, text = arguments_object(call), call.arguments

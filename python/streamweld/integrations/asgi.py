@@ -117,7 +117,7 @@ class RepairMiddleware:
         )
 
     def recorder(
-        self, scope: MutableMapping[str, Any], status: int, content_type: str, request_id: str | None
+        self, scope: MutableMapping[str, Any], status: int, content_type: str, request_id: str | None = None
     ) -> Recorder | None:
         """Create the recorder for one response, or return None without the `record` option."""
         if self._record is None:

@@ -325,8 +325,8 @@ def effect(name: str, code: dict[str, Any]) -> str:
         return "A repair or conversion emits this diagnostic about its own output."
     if name == "finish_contradicts":
         return (
-            "This alone does not cause a repair: the reason passes as it was sent. If the choice is rewritten for another "
-            "reason, the corrected finish reason is written."
+            "This alone does not cause a repair: the reason passes as it was sent. If the choice is rewritten for "
+            "another reason, the corrected finish reason is written."
         )
     return {
         "payload": "Repair omits the payload in which it occurs.",

@@ -222,11 +222,11 @@ def _report(policy: Base, dialect: Dialect, selection: Selection, file: str, sou
     if raised is not None and selection.keeps(raised.rule) and all(raised.rule != one.code for one in findings):
         findings.append(Finding.of_error(raised, positions))
     verdict = (selection.codes(findings), selection.fails(findings))
-    effect: tuple[bool, bool, list[str]] = (False, False, [])
-    if is_stream and not isinstance(raised, NotAnEventStream):
-        effect = (True, repair.changed, [one for one in repair.reasons if selection.keeps(one.partition("(")[0])])
+    applies = is_stream and not isinstance(raised, NotAnEventStream)
+    reasons = [one for one in repair.reasons if selection.keeps(one.partition("(")[0])] if applies else []
+    effect = (applies, applies and repair.changed)
     seen = (diagnostics, violations, positions, findings)
-    return Report(file, size, parser.dialect, response, raised, *seen, *verdict, *effect)
+    return Report(file, size, parser.dialect, response, raised, *seen, *verdict, *effect, reasons)
 
 
 @click.command(short_help="Show what recorded streams contain, and what had to be repaired.")

@@ -76,7 +76,7 @@ def _members(name: str, value: Any) -> Iterator[tuple[str, str]]:
         return
     described = _described(value)
     if inspect.isclass(value):
-        yield name, _first_line(value)
+        yield _reachable(name), _first_line(value)
         listed = set()
         for parameter in _parameters(value):
             listed.add(parameter.name)
@@ -89,10 +89,24 @@ def _members(name: str, value: Any) -> Iterator[tuple[str, str]]:
                 call = "" if isinstance(member, property) else _signature(getattr(value, attribute))
                 yield f"{value.__name__}.{attribute}{call}", _first_line(member)
         return
-    yield f"{name}{_signature(value)}", _first_line(value)
+    yield f"{_reachable(name)}{_signature(value)}", _first_line(value)
     for parameter in _parameters(value):
         if parameter.name in described:
             yield f"{value.__name__}({_written(parameter)})", described[parameter.name]
+
+
+def _reachable(name: str) -> str:
+    """Return how to write the object with this dotted name in a program.
+
+    A package may have a function with the name of its module, such as `streamweld.check`. Python then finds the
+    function under that name, and the other members of the module only in an import.
+    """
+    parent, _, last = name.rpartition(".")
+    outer, _, module = parent.rpartition(".")
+    hiding = getattr(import_module(outer), module, None) if outer else None
+    if not inspect.isroutine(hiding):
+        return name
+    return parent if hiding is getattr(import_module(parent), last) else f"from {parent} import {last}"
 
 
 def _parameters(value: Any) -> list[inspect.Parameter]:

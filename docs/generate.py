@@ -323,6 +323,11 @@ def effect(name: str, code: dict[str, Any]) -> str:
     """Describe what a repair does about a code."""
     if name in OUTPUT_CODES:
         return "A repair or conversion emits this diagnostic about its own output."
+    if name == "finish_contradicts":
+        return (
+            "This alone does not cause a repair: the reason passes as it was sent. If the choice is rewritten for "
+            "another reason, the corrected finish reason is written."
+        )
     return {
         "payload": "Repair omits the payload in which it occurs.",
         "stream": "Repair rewrites the stream from this event on.",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HEAD_BYTES",
+    "RECORDING_MARK",
     "RULES_PAGE",
     "choice_message",
     "code_label",
@@ -31,9 +32,11 @@ __all__ = [
     "input_hint",
     "is_markup",
     "is_readable",
+    "is_scan_result",
     "label_text",
     "reject_keywords",
     "reject_text",
+    "rows_hint",
 ]
 
 _Parameters = ParamSpec("_Parameters")
@@ -141,6 +144,19 @@ _FILES: Final = (
     (b"ARROW1", "an Arrow file (`streamweld scan` reads it)"),
     (b"SQLite format 3\x00", "an SQLite database"),
 )
+RECORDING_MARK: Final = b'{"streamweld_recording"'
+"""The first bytes of a recording's file."""
+
+# The first line of JSON Lines that `streamweld scan` wrote, and of lines with a member `body` after simple members.
+# All quantifiers are possessive, so the time is proportional to the length of the text.
+_STRING: Final = rb'"(?:[^"\\]|\\.)*+"'
+_SCANNED: Final = re.compile(
+    rb'\s*+\{\s*+"path"\s*+:\s*+%s\s*+,\s*+"row"\s*+:\s*+\d++\s*+,\s*+"bytes"' % _STRING, re.DOTALL
+)
+_SIMPLE: Final = rb"(?:%s|[-+.\w]++)" % _STRING
+_BODIES: Final = re.compile(
+    rb'\s*+\{\s*+(?:(?!"body")%s\s*+:\s*+%s\s*+,\s*+)*+"body"\s*+:\s*+"' % (_STRING, _SIMPLE), re.DOTALL
+)
 _BOM: Final = b"\xef\xbb\xbf"
 # The atomic group ends each comment at its first `-->`; otherwise, the number of attempts would double per comment.
 _HTML: Final = re.compile(
@@ -171,10 +187,33 @@ def input_hint(head: bytes) -> str:
     for pattern, name in ((_HTML, "an HTML page"), (_XML, "an XML document")):
         if pattern.match(text):
             return f"the body is {name}: check the URL, the credentials, and proxies on the way to the gateway"
+    rows = rows_hint(head)
+    if rows:
+        return f"the body is {rows}"
+    if head.startswith(RECORDING_MARK):
+        return "the body is a recording of streamweld: pass `streamweld.testing.read_recording(file).body`"
     if _REPR.match(head):
         return "the body is the repr of a bytes object: pass the bytes themselves, not str() of them"
     if _is_binary(head):
         return f"the body is not text, and may be compressed (for example, with br): {_DECOMPRESS}"
+    return ""
+
+
+def is_scan_result(head: bytes) -> bool:
+    """Return whether a file is JSON Lines that `streamweld scan` wrote. `head`: its first `HEAD_BYTES` bytes."""
+    return _SCANNED.match(head) is not None
+
+
+def rows_hint(head: bytes) -> str:
+    """Describe JSON Lines of which each line is about a response of its own, and what to do about them.
+
+    Returns an empty string if the first bytes do not identify them as such.
+    """
+    if is_scan_result(head):
+        return "a result of `streamweld scan`, not a stream: read the files that its column `path` names"
+    if _BODIES.match(head):
+        only = "which reads files that are named .jsonl or .ndjson"
+        return f"JSON Lines with a response in the member `body` of each line: use `streamweld scan`, {only}"
     return ""
 
 

@@ -527,3 +527,14 @@ def test_long_file_names_stay_on_one_line(tmp_path: Path) -> None:
     file.parent.mkdir()
     file.write_bytes(cut_chat())
     assert str(file) in [cell for line in run(file).stdout.splitlines() for cell in line.split()]
+
+
+def test_a_result_of_scan_is_not_read_as_a_stream(folder: Path, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
+    run(folder, "-o", first)
+    done = run(first, "-o", second)
+    assert done.exit_code == 3
+    assert "first.jsonl: this is a result of `streamweld scan`, not a stream" in done.output
+    (row,) = rows(second)
+    assert (row["error"]["rule"], row["dialect"]) == ("wrong_type", None)
+    assert run(first, "--column", "text").exit_code != 2  # a member that the user names is read

@@ -7,12 +7,15 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import click
 import pytest
+import streamweld as sw
+from streamweld._messages import rows_hint
 from streamweld._spec import CODES
 from streamweld.cli.sample import ARGUMENTS, CALL_ID, DELTAS, NAME, TEXT, sample
 
@@ -430,3 +433,76 @@ def test_without_the_extra(missing: list[str]) -> None:
     assert done.stderr.splitlines() == [
         f"streamweld: the command line needs {' and '.join(missing)}: pip install 'streamweld[cli]'"
     ]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGPIPE"), reason="no SIGPIPE")
+@pytest.mark.parametrize(
+    "args", [["inspect"], ["inspect", "--json"], ["check"], ["convert", "--to", "anthropic"], ["demo", "--raw"]]
+)
+def test_a_closed_pipe_ends_a_command_by_its_signal(files: dict[str, Path], args: list[str]) -> None:
+    given = [] if args[0] == "demo" else [str(files["finding"])]
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "streamweld", *args, *given],
+            stdout=write,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    finally:
+        os.close(write)
+    assert (done.returncode, done.stderr) == (-signal.SIGPIPE, "")
+
+
+SCANNED = {"path": 'a "b.sse', "row": 0, "bytes": 7, "dialect": "chat", "error": {"type": "X", "message": "x"}}
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (SCANNED, "is a result of `streamweld scan`, not a stream: read the files that its column `path` names"),
+        ({"body": "data: {}\n\n"}, "use `streamweld scan`"),
+        ({"id": 'a"', "n": 1.5, "x": None, "body": "data: {}\n\n" * 999}, "use `streamweld scan`"),
+    ],
+)
+@pytest.mark.parametrize("args", [["inspect"], ["check"], ["convert", "--to", "anthropic"], ["report", "-o", "r.html"]])
+def test_json_lines_about_many_responses_are_named(
+    tmp_path: Path, args: list[str], line: dict[str, object], said: str
+) -> None:
+    file = tmp_path / "many.jsonl"
+    file.write_text(f"{json.dumps(line)}\n" * 2, "ascii")
+    if args[0] == "report":
+        args = ["report", "-o", str(tmp_path / "r.html")]
+    done = streamweld("auto", *args, str(file))
+    assert done.returncode == 3
+    assert said in done.stderr
+    assert "many.jsonl" in done.stderr
+    with pytest.raises(sw.StreamError, match=re.escape(said)):
+        sw.parse(file.read_bytes())
+
+
+def test_a_recording_that_is_parsed_as_a_body_is_named() -> None:
+    with pytest.raises(
+        sw.StreamError, match=r"is a recording of streamweld: pass `streamweld\.testing\.read_recording"
+    ):
+        sw.parse(b'{"streamweld_recording": 1, "method": "POST", "path": "/"}\n{"at": 0.1, "text": "data: {}"}\n')
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"path":1}', b'{"id":"x","choices":[{"body":"y"}]}', b'{"x":"\\"body\\":"}', b'{"body":{}}']
+)
+def test_other_json_is_not_taken_for_rows(body: bytes) -> None:
+    assert rows_hint(body) == ""
+
+
+def test_a_file_that_is_no_stream_is_not_said_to_be_repaired(tmp_path: Path) -> None:
+    file = tmp_path / "calls.parquet"
+    file.write_bytes(b"PAR1" + bytes(range(256)) * 40 + b'{"a":\n' * 9 + b"PAR1")
+    done = streamweld("auto", "inspect", str(file))
+    assert done.returncode == 1
+    assert "a Parquet file (`streamweld scan` reads it)" in " ".join(done.stdout.split())
+    assert "`repair` does not apply, because this is not a stream" in done.stdout
+    assert "for these reasons" not in done.stdout

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.servers.command import EVIL, in_lines, streamweld
-from tests.support.servers.wire import DONE, event
+from tests.support.servers.wire import DONE, end, event, text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -148,3 +148,11 @@ def test_check_moves_no_terminal(tmp_path: Path) -> None:
         done = streamweld("pure", "check", *args)
         assert done.returncode == 1
         assert [char for char in done.stdout if not char.isprintable() and char != "\n"] == []
+
+
+def test_a_dialect_that_is_not_that_of_the_stream_is_a_finding(tmp_path: Path) -> None:
+    file = tmp_path / "a.sse"
+    file.write_bytes(text("Hello") + end("stop"))
+    done = streamweld("auto", "check", "--dialect", "anthropic", str(file))
+    assert done.returncode == 1
+    assert "the specified dialect is not that of the payloads: chat" in " ".join(done.stdout.split())

@@ -16,6 +16,7 @@ from streamweld.cli import main
 from streamweld.cli.sample import ARGUMENTS, CALL_ID, sample
 from streamweld.errors import UsageError
 from streamweld.report import Recorded
+from streamweld.report.changes import changed_pairs, compact
 from streamweld.report.facts import describe
 
 from tests.support.servers.wire import call, chunk, end, text
@@ -79,7 +80,7 @@ def test_one_stream() -> None:
         "Arguments that were already received were sent again; the copy was dropped.",
         "byte 95,313, line 519, event 253",
         "byte 7,027, line 55, event 24",
-        "Before and after repair: 230 changes",
+        "Before and after repair: 233 events differ",
     ):
         assert reported in page.text, reported
     pieces = [attrs for tag, attrs in page.tags if tag == "span" and attrs.get("class") == "piece"]
@@ -190,14 +191,13 @@ def test_repairs_are_shown_with_what_was_sent() -> None:
     head = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
     unnumbered = chunk({"tool_calls": [{"id": "c", "function": {"name": "f", "arguments": "{}"}}]}, **head)
     facts = describe(Recorded("a", "", unnumbered + chunk({}, "tool_calls", **head) + b"data: [DONE]\n\n"))
-    # The repairer holds the arguments until it is known that no more text follows, so they are emitted with the second
-    # event.
-    assert facts.repair_count == len(facts.repairs) == 2
-    assert [repair.start for repair in facts.repairs] == [0, len(unnumbered)]
+    # Two events become four: the role, the head of the call, its arguments and the finish reason.
+    assert facts.repair_count == len(facts.repairs) == 4
+    assert [repair.start for repair in facts.repairs[:2]] == [0, len(unnumbered)]
+    assert [bool(repair.before) for repair in facts.repairs] == [True, True, False, False]
     assert b'"tool_calls":[{"id":"c"' in facts.repairs[0].before
-    assert b'"tool_calls":[{"index":0,"id":"c"' in facts.repairs[0].after
-    assert b'"arguments":"{}"' in facts.repairs[1].after
-    assert b'"arguments"' not in facts.repairs[1].before
+    assert b'"tool_calls":[{"index":0,"id":"c"' in facts.repairs[1].after
+    assert b'"arguments":"{}"' in facts.repairs[2].after
     clean = describe(Recorded("a", "", CLEAN))
     assert (clean.repair_count, clean.repairs, clean.codes) == (0, [], [])
     assert "The stream passes through repair byte for byte." in render(CLEAN).text
@@ -267,3 +267,65 @@ def test_a_comparison_has_a_title_and_no_table_by_gateway(tmp_path: Path) -> Non
     assert "by gateway" not in page
     assert "by gateway" in report.render(read)
     assert "<title>Before &amp; after</title>" in report.render(read, diff=True, title="Before & after")
+
+
+SPACED = b'data: {"id": "a", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [%s]}\n\n'
+
+
+def test_only_the_events_whose_content_differs_are_counted_and_their_difference_is_marked() -> None:
+    """The repairer writes JSON without spaces. The third event repeats the id before a long text."""
+    padding = b"x" * 3_000
+    role = b'{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": null}'
+    first = (
+        b'{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": "c", "type": "function",'
+        b' "function": {"name": "f", "arguments": ""}}]}, "finish_reason": null}'
+    )
+    again = (
+        b'{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": "c",'
+        b' "function": {"arguments": "{\\"a\\":\\"%s\\"}"}}]}, "finish_reason": null}' % padding
+    )
+    last = b'{"index": 0, "delta": {}, "finish_reason": "tool_calls"}'
+    body = b"".join(SPACED % choice for choice in (role, first, again, last)) + b"data: [DONE]\n\n"
+    facts = describe(Recorded("a", "", body))
+    assert facts.reasons == ["rewritten(header_again)"]
+    assert [one.start for one in facts.repairs] == [len(SPACED % role + SPACED % first)]
+    assert facts.repair_count == 1
+    html = report.render([Recorded("a", "", body)])
+    assert "Before and after repair: 1 event differs" in html
+    assert "<mark>id&quot;:&quot;c&quot;,&quot;</mark>function" in html
+    (table,) = re.findall(r'<pre class="removed">.*?</table>', html, re.DOTALL)
+    assert "xxx" in table
+    assert len(table) < 1_000
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (b'data: {"a": [1, "b c"]}\r\n\r\n', b'data:{"a":[1,"b c"]}\n\n'),
+        (b'{"a": 1}\n', b'{ "a":1 }\n'),
+        (b"event: x\ndata: {}\n\n", b"event:x\ndata:{ }\n\n"),
+    ],
+)
+def test_spaces_are_not_content(one: bytes, other: bytes) -> None:
+    assert compact(one) == compact(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (b'data: {"a":"b c"}\n\n', b'data: {"a":"bc"}\n\n'),
+        (b'data: {"a":"\\" b"}\n\n', b'data: {"a":"\\"b"}\n\n'),
+        (b"data: a b\n\n", b"data: ab\n\n"),
+        (b'data: {"a": "b c\n\n', b'data: {"a": "bc\n\n'),
+    ],
+)
+def test_spaces_in_text_are_content(one: bytes, other: bytes) -> None:
+    assert compact(one) != compact(other)
+
+
+def test_events_are_paired_in_linear_time() -> None:
+    many = [b"%d" % number for number in range(20_000)]
+    other = [b"%d" % -number for number in range(1, 20_002)]
+    assert sum(1 for _ in changed_pairs(many, other)) == 20_001
+    assert list(changed_pairs(many, many)) == []
+    assert list(changed_pairs([b"a", b"b", b"d"], [b"a", b"c", b"d", b"e"])) == [(1, 1, 1), (3, None, 3)]

@@ -249,6 +249,7 @@ def test_what_is_counted(caplog: pytest.LogCaptureFixture) -> None:
     assert [line.split(" outcome=")[1].split(" ")[0] for line in lines] == ["complete", "complete", "refused"]
     request = "method=POST path=/v1/chat/completions status=200 mode=repair dialect=chat"
     assert f"{request} model=m outcome=complete" in lines[0]
+    assert " diagnostics=rewritten(header_again):1" in lines[0]
 
 
 ERROR = b'{"error":{"message":"slow down","type":"rate_limit_error"}}'
@@ -399,3 +400,51 @@ def test_an_error_in_the_stream_passes_as_it_was_sent() -> None:
     with between(Upstream(sse(said, error)), to=None) as url:
         answer = chatted(url)
     assert answer.content == said + error
+
+
+def outcomes(caplog: pytest.LogCaptureFixture) -> list[str]:
+    lines = [record.getMessage() for record in caplog.records if record.name == "streamweld.proxy"]
+    return [line.split(" outcome=")[1].split(" ")[0] for line in lines]
+
+
+@pytest.mark.parametrize("body", [GOOD, TOLD_AGAIN], ids=["passed", "rewritten"])
+def test_a_client_that_disconnects_at_the_terminal_marker_has_the_whole_stream(
+    body: list[bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    """openai-python closes the connection at `[DONE]`, before the gateway ends its body."""
+
+    async def script(talk: Talk) -> None:
+        await talk.head()
+        await talk.send(*body)
+        await asyncio.sleep(0.05)
+        await talk.end()
+
+    caplog.set_level(logging.INFO, "streamweld.proxy")
+    assert body[-1].endswith(DONE)
+    with between(Upstream(script), to=None) as url, openai.OpenAI(base_url=f"{url}/v1", api_key="k") as client:
+        for _ in client.chat.completions.create(model="m", messages=[], stream=True):
+            pass
+        until(lambda: outcomes(caplog))
+        metrics = httpx2.get(f"{url}/metrics").text
+    assert outcomes(caplog) == ["complete"]
+    assert 'outcome="complete"' in metrics
+    assert "client_gone" not in metrics
+
+
+@pytest.mark.parametrize("policy", ["standard", "salvage", sw.Policy(missing_terminal="assume")])
+def test_a_client_that_disconnects_before_the_terminal_marker_is_gone(
+    policy: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def script(talk: Talk) -> None:
+        await talk.head()
+        await talk.send(b"".join(GOOD).removesuffix(DONE))
+        await talk.wait_for_leave()
+
+    caplog.set_level(logging.INFO, "streamweld.proxy")
+    with between(Upstream(script), to=None, policy=policy) as url:
+        with httpx2.stream("POST", f"{url}/v1/chat/completions", json=CHAT) as answer:
+            next(answer.iter_raw())
+        until(lambda: outcomes(caplog))
+    (record,) = [one for one in caplog.records if one.name == "streamweld.proxy"]
+    assert outcomes(caplog) == ["client_gone"]
+    assert "truncated" not in record.getMessage()

@@ -317,10 +317,10 @@ def test_every_request_carries_a_via_and_keeps_the_one_it_came_with() -> None:
 
 
 REFUSED = [
-    (["--host", "0.0.0.0"], "give a token"),
-    (["--host", "::"], "give a token"),
-    (["--host", "192.0.2.1"], "give a token"),
-    (["--host", "0"], "give a token"),
+    (["--host", "0.0.0.0"], "set a token"),
+    (["--host", "::"], "set a token"),
+    (["--host", "192.0.2.1"], "set a token"),
+    (["--host", "0"], "set a token"),
     (["--host", ""], "host must not be empty"),
     (["--host", "no-such-host.invalid"], "cannot be resolved"),
     (["--host", "a b"], "cannot be resolved"),

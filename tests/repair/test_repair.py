@@ -274,3 +274,30 @@ def test_where_a_name_that_is_put_in_is_a_fault() -> None:
     assert b"event: error\n" in made
     assert converter.error is not None
     assert (converter.error.rule, converter.error.detail, converter.is_over) == ("rewritten", "event_name", True)
+
+
+def test_a_contradicting_finish_reason_passes_and_is_corrected_in_a_rewritten_stream() -> None:
+    """The texts of `finish_contradicts` and of the reason `finish_missing` describe this."""
+
+    def finish(made: bytes) -> str | None:
+        return sw.parse(made).raw_finish_reason
+
+    for body, corrected in ((CLEAN, "tool_calls"), (text("Hello") + end(), "stop")):
+        wrong = "stop" if corrected == "tool_calls" else "tool_calls"
+        sent = body.replace(f'"finish_reason":"{corrected}"'.encode(), f'"finish_reason":"{wrong}"'.encode())
+        sent = sent if finish(sent) == wrong else text("Hello") + chunk({}, wrong) + DONE
+        made, converter = repair(sent)
+        assert (sw.parse(sent).finish_reason, [found.code for found in converter.diagnostics]) == (
+            corrected,
+            ["finish_contradicts"],
+        )
+        assert (made == sent, converter.repaired, finish(made)) == (True, False, wrong)
+    rewritten, converter = repair(SICK.replace(b'"tool_calls"}', b'"stop"}'))
+    assert converter.repaired
+    assert finish(rewritten) == "tool_calls"
+    assert converter.diagnostics[-1].message.endswith("does not change the one that was sent: stop")
+    without = repair(CLEAN.replace(b'"finish_reason":"tool_calls"', b'"finish_reason":null'))
+    assert finish(without[0]) == "tool_calls"
+    assert [(found.code, found.detail) for found in without[1].diagnostics if found.code == "rewritten"] == [
+        ("rewritten", "finish_missing")
+    ]

@@ -131,3 +131,43 @@ def test_the_test_of_the_guide_passes(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
     assert " passed" in done.stdout
+
+
+NOT_REPLIES = [
+    (None, "is None: an operator returns None if it does not apply to the stream"),
+    ("mine.sse", "is of type str: pass read_recording(file) for a recording"),
+    (REPOSITORY / "mine.sse", "Path: pass read_recording(file) for a recording"),
+    (7, "is of type int: pass a stream of `build`, a Recording, a Reply, or the bytes of a body"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), NOT_REPLIES)
+def test_a_script_that_contains_something_else_is_rejected(given: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(message)) as caught:
+        BrokenGateway([STREAM, given])
+    assert str(caught.value).startswith("script[1] is ")
+    with pytest.raises(TypeError, match=re.escape(message)):
+        Reply.of(given)
+
+
+@pytest.mark.parametrize(("given", "message"), NOT_REPLIES)
+def test_a_function_that_does_not_return_a_reply_fails_the_test(given: Any, message: str) -> None:
+    def script(_: Request) -> Any:
+        return given
+
+    gateway = BrokenGateway(script)
+    answer = post(gateway.url)
+    assert (answer.status_code, message in answer.text) == (500, True)
+    with pytest.raises(TypeError, match=re.escape(message)):
+        gateway.close()
+
+
+def test_an_exception_of_a_function_is_raised_when_the_gateway_closes() -> None:
+    def script(request: Request) -> bytes:
+        raise KeyError(request.path)
+
+    gateway = BrokenGateway(script)
+    answer = post(gateway.url)
+    assert (answer.status_code, "KeyError" in answer.text) == (500, True)
+    with pytest.raises(KeyError, match="/v1/chat/completions"):
+        gateway.close()

@@ -18,12 +18,14 @@ SECRET = "sk-this-must-not-be-recorded"
 
 def test_the_stream_of_the_upstream_is_recorded(tmp_path: Path) -> None:
     packed = gzip.compress(b"".join(GOOD))
-    with between(Upstream(sse(packed, content_encoding="gzip")), record=str(tmp_path)) as url:
+    named = {"x_request_id": "req-42"}
+    with between(Upstream(sse(packed, content_encoding="gzip", **named)), record=str(tmp_path)) as url:
         answer = converse(url, headers={"x-api-key": SECRET})
     assert "event: message_stop" in answer.text
     (file,) = tmp_path.iterdir()
     found = read_recording(file)
     assert (found.body, found.end, found.path, found.status) == (b"".join(GOOD), "complete", "/v1/messages", 200)
+    assert found.request_id == "req-42"
     assert SECRET not in file.read_text("utf-8")
 
 

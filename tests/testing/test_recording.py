@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from streamweld.integrations.asgi import RepairMiddleware
 from streamweld.integrations.httpx import repair
 from streamweld.integrations.openai import repair as repair_openai
 from streamweld.testing import (
+    OPERATORS,
     BrokenGateway,
     Call,
     Piece,
@@ -34,6 +36,8 @@ from streamweld.testing import (
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from streamweld.integrations._reporting import StreamContext
 
 STREAM = build("chat", [Text("Let me look: Zürich\u2028."), Call("get_weather", '{"city":"Oslo"}')])
 ASKED = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": True}
@@ -218,7 +222,8 @@ def serve(app: Any, *, leave: bool = False) -> bytes:
 
 def application(*pieces: bytes, kind: str = "text/event-stream", stall: bool = False) -> Any:
     async def app(_: Any, __: Any, send: Any) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", kind.encode())]})
+        headers = [(b"content-type", kind.encode()), (b"x-request-id", b"req-7")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
         for piece in pieces:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
         if stall:
@@ -233,6 +238,7 @@ def test_the_middleware_records_what_the_application_sent(tmp_path: Path) -> Non
     assert serve(RepairMiddleware(application(*pieces), record=tmp_path)) == b"".join(pieces)
     found = read_recording(only(tmp_path))
     assert [piece.data for piece in found.pieces] == pieces
+    assert found.request_id == "req-7"
     assert (found.end, found.method, found.path, found.status) == ("complete", "POST", "/v1/chat/completions", 200)
 
 
@@ -248,3 +254,42 @@ def test_the_middleware_records_streams_only(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(UsageError, match="record=3"):
         RepairMiddleware(application(), record=3)  # type: ignore[arg-type]
+
+
+def test_the_request_id_leads_from_the_log_to_the_recording(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    headers = {"content-type": "text/event-stream", "x-request-id": "req-42"}
+    caplog.set_level("INFO", "streamweld")
+    broken = OPERATORS["no_index"](STREAM)
+    assert broken is not None
+    contexts: list[StreamContext] = []
+
+    def named(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, headers=headers, content=broken.body)
+
+    def report(_: object, context: StreamContext) -> None:
+        contexts.append(context)
+
+    with repair(httpx.Client(transport=httpx.MockTransport(named)), record=tmp_path, on_diagnostic=report) as client:
+        client.post("http://gateway/v1/chat/completions", json=ASKED)
+    found = read_recording(only(tmp_path))
+    assert found.request_id == "req-42"
+    assert {context.request_id for context in contexts} == {"req-42"}
+    assert "request_id=req-42 " in caplog.text
+    write_recording(found, tmp_path / "copy.jsonl")
+    assert read_recording(tmp_path / "copy.jsonl") == found
+
+
+def test_a_request_id_that_is_not_text_is_escaped(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path, method="POST", path="/", status=200, content_type="", request_id="a\udcff")
+    recorder.end("complete")
+    assert read_recording(recorder.file).request_id == "a\\udcff"
+
+
+def test_a_file_that_is_not_a_recording_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "mine.sse"
+    file.write_bytes(STREAM.body)
+    with pytest.raises(ValueError, match="this is not a JSON object; if it is the body of a response, pass its bytes"):
+        read_recording(file)
+    file.write_bytes(b'{"streamweld_recording": 1}\n[1]\n')
+    with pytest.raises(ValueError, match=re.escape(f"{file}: line 2: this is not a JSON object")):
+        read_recording(file)

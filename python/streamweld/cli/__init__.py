@@ -6,8 +6,10 @@ It uses only the public API of the package, and is imported only by the entry po
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from io import TextIOWrapper
+from typing import Any
 
 import click
 
@@ -16,7 +18,7 @@ from streamweld._extension import extension
 from streamweld.cli.bench import bench
 from streamweld.cli.check import check
 from streamweld.cli.completion import completion
-from streamweld.cli.console import UNREADABLE, USAGE, UnwritableError
+from streamweld.cli.console import UNREADABLE, USAGE, ClosedPipeError, UnwritableError
 from streamweld.cli.convert import convert
 from streamweld.cli.demo import demo
 from streamweld.cli.explain import explain
@@ -46,6 +48,23 @@ class _Commands(click.Group):
         if args and args[0] == "repair":
             ctx.fail("No such command 'repair'. `convert --to same` repairs a stream; `inspect` shows what it repairs.")
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command.
+
+        Raises:
+            ClosedPipeError: if the output was written to a closed pipe. click would exit with 1, the code for findings.
+        """
+        try:
+            try:
+                return super().invoke(ctx)
+            finally:
+                sys.stdout.flush()
+        except (BrokenPipeError, UnwritableError) as error:
+            is_pipe = isinstance(error, BrokenPipeError) or isinstance(error.__cause__, BrokenPipeError)
+            if not is_pipe or ctx.invoked_subcommand == "proxy" or sys.platform == "win32":
+                raise
+            raise ClosedPipeError from error
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -83,6 +102,10 @@ def run() -> None:
     except UsageError as error:
         click.echo(f"streamweld: {error}", err=True)
         sys.exit(USAGE)
+    except ClosedPipeError:
+        # End as other Unix tools do, by the signal. The shell reports this as exit code 141.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGPIPE)
     except (OSError, UnwritableError) as error:
         # Errors in input files are handled elsewhere, so this is an output error. Discard the buffered output;
         # otherwise, Python would try to flush it at exit and fail again.

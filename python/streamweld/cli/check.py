@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 __all__ = ["check"]
 
 _READ = 65_536
+_LEAKS = ("text_call_seen", "other_dialect")
 _ROWS = 3  # maximum number of violations shown per rule and stream, without --verbose
 
 
@@ -111,7 +112,10 @@ class Report:
 
 
 class _Leaks:
-    """Finds tool calls that a model wrote into its text. No dialect rule forbids them, but clients do not run them."""
+    """Finds what no rule of the dialect forbids, but clients do not read.
+
+    This is tool calls that a model wrote into its text, and payloads of a dialect other than the specified one.
+    """
 
     def __init__(self, dialect: CheckDialect) -> None:
         self._parser = StreamParser(policy=Policy("salvage", text_calls="report"), dialect=dialect)
@@ -130,7 +134,7 @@ class _Leaks:
                 self._parser.close()
             except StreamError as error:
                 self.error = error
-        return [one for one in self._parser.response.diagnostics if one.code == "text_call_seen"]
+        return [one for one in self._parser.response.diagnostics if one.code in _LEAKS]
 
 
 def _report(dialect: CheckDialect, selection: Selection, file: str, source: BinaryIO) -> Report:
@@ -194,7 +198,8 @@ def check(
     checked as sent. Faults that inspect repairs or tolerates are also reported, and so is a body of JSON lines or a
     JSON array instead of an event stream.
 
-    Tool calls that a model wrote into its text are reported as text_call_seen.
+    Tool calls that a model wrote into its text are reported as text_call_seen, and a stream in another dialect than
+    --dialect as other_dialect.
 
     Exit codes: 0 no findings, 1 findings (a violation with severity warning or error, a tool call in the text, or an
     unknown dialect), 2 usage error, 3 a file could not be read. --fail-on sets the lowest severity for exit code 1.

@@ -4,6 +4,7 @@ rich is imported only if a table or a progress bar is drawn."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 
+from streamweld._messages import HEAD_BYTES, rows_hint
 from streamweld._show import printable
 from streamweld.testing.recording import MARK, parse_recording
 
@@ -30,6 +32,7 @@ __all__ = [
     "FINE",
     "UNREADABLE",
     "USAGE",
+    "ClosedPipeError",
     "UnwritableError",
     "console",
     "count_streams",
@@ -57,7 +60,14 @@ def console(*, stderr: bool = False, file: TextIO | None = None) -> Console:
     """Create a console without markup or highlighting, because its output contains text from streams."""
     from rich.console import Console
 
-    made = Console(file=file, stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=False)
+    class Piped(Console):
+        def on_broken_pipe(self) -> None:
+            """Raise the error, which `run` handles. On Windows, exit with 1, as rich does."""
+            if sys.platform == "win32":
+                super().on_broken_pipe()
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+    made = Piped(file=file, stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=False)
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = 120  # a file or a pipe has no width, and the default of 80 would wrap lines unnecessarily
     return made
@@ -110,6 +120,10 @@ def emit(line: dict[str, Any], file: TextIO | None = None) -> None:
     click.echo(json.dumps(line), file=file)
 
 
+class ClosedPipeError(Exception):
+    """The program that reads the output has ended, as `head` does after its last line."""
+
+
 class UnwritableError(Exception):
     """The output could not be written while an input file was being read. This is not an error in the input file."""
 
@@ -148,8 +162,16 @@ def _source(file: str) -> Generator[BinaryIO]:
 
 
 def _body(source: Any) -> BinaryIO:
-    """Return the source; if it is a streamweld recording, return the recorded body instead."""
-    if source.peek(len(MARK)).startswith(MARK):
+    """Return the source; if it is a streamweld recording, return the recorded body instead.
+
+    Raises:
+        OSError: if the recording is invalid, or if each line of the file is about a response of its own.
+    """
+    head = source.peek(HEAD_BYTES)
+    rows = rows_hint(head)
+    if rows:
+        raise OSError(f"this is {rows}")
+    if head.startswith(MARK):
         try:
             return BytesIO(parse_recording(source.read().decode("utf-8")).body)
         except ValueError as error:

@@ -81,6 +81,7 @@ class Report:
     findings: list[Finding]  # diagnostics and violations in byte order, then the error
     codes: list[str]  # codes and rules of the findings that summaries list
     fails: bool  # whether a finding is severe enough for exit code 1
+    is_stream: bool  # whether `repair` applies to the body
     repaired: bool  # whether `repair` changes the bytes of the stream
     repairs: list[str]  # why it does: codes, with a detail in parentheses
 
@@ -221,11 +222,11 @@ def _report(policy: Base, dialect: Dialect, selection: Selection, file: str, sou
     if raised is not None and selection.keeps(raised.rule) and all(raised.rule != one.code for one in findings):
         findings.append(Finding.of_error(raised, positions))
     verdict = (selection.codes(findings), selection.fails(findings))
-    effect: tuple[bool, list[str]] = (False, [])
-    if not isinstance(raised, NotAnEventStream):
-        effect = (repair.changed, [one for one in repair.reasons if selection.keeps(one.partition("(")[0])])
+    applies = is_stream and not isinstance(raised, NotAnEventStream)
+    reasons = [one for one in repair.reasons if selection.keeps(one.partition("(")[0])] if applies else []
+    effect = (applies, applies and repair.changed)
     seen = (diagnostics, violations, positions, findings)
-    return Report(file, size, parser.dialect, response, raised, *seen, *verdict, *effect)
+    return Report(file, size, parser.dialect, response, raised, *seen, *verdict, *effect, reasons)
 
 
 @click.command(short_help="Show what recorded streams contain, and what had to be repaired.")
@@ -352,7 +353,7 @@ def _show(out: Console, report: Report) -> None:
         out.print("`streamweld explain CODE` shows what a code means and what to do")
     if not report.findings and report.raised is None:
         out.print("clean: no finding")
-    if isinstance(report.raised, NotAnEventStream):
+    if not report.is_stream:
         out.print("`repair` does not apply, because this is not a stream")
     elif report.repaired:
         out.print("`repair` changes the bytes of this stream" + (" for these reasons:" if report.repairs else ""))

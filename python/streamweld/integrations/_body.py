@@ -170,14 +170,22 @@ class Settings:
         given_value = content_type if content_type.isprintable() else ""
         converter = self._converter(target, given_value, request_body, include_usage=usage)
         named = cache(lambda: _requested_model(request, url))
-        stream = (plain_url(url), request_id(headers), named)
+        identity = request_id(headers)
+        stream = (plain_url(url), identity, named)
         reporter = DiagnosticReporter(converter, self._on_diagnostic, *stream, target=target, raises=self._raises)
         recorder = None
         if self._record is not None:
             from streamweld.testing.recording import Recorder
 
             path = unquote(urlsplit(url).path)
-            recorder = Recorder(self._record, method=method, path=path, status=status, content_type=given_value)
+            recorder = Recorder(
+                self._record,
+                method=method,
+                path=path,
+                status=status,
+                content_type=given_value,
+                request_id=identity,
+            )
         return Body(converter, reporter, self._limits.max_inflate_ratio, recorder, raises=self._raises)
 
     def _target(self, path: str) -> Target | None:

@@ -117,14 +117,23 @@ class RepairMiddleware:
             cut_ending="error",
         )
 
-    def recorder(self, scope: MutableMapping[str, Any], status: int, content_type: str) -> Recorder | None:
+    def recorder(
+        self, scope: MutableMapping[str, Any], status: int, content_type: str, request_id: str | None = None
+    ) -> Recorder | None:
         """Create the recorder for one response, or return None without the `record` option."""
         if self._record is None:
             return None
         from streamweld.testing.recording import Recorder
 
         path = scope.get("path", "")
-        return Recorder(self._record, method=scope["method"], path=path, status=status, content_type=content_type)
+        return Recorder(
+            self._record,
+            method=scope["method"],
+            path=path,
+            status=status,
+            content_type=content_type,
+            request_id=request_id,
+        )
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Handle one ASGI connection."""
@@ -225,13 +234,11 @@ class _Answer:
             self._recorder.end(how)
             self._recorder = None
 
-    def _reporter(self, stream: StreamConverter, headers: list[tuple[bytes, bytes]]) -> DiagnosticReporter:
+    def _reporter(self, stream: StreamConverter, identity: str | None) -> DiagnosticReporter:
         requested = _names(self._scope.get("headers", ()))
         scheme, path = self._scope.get("scheme", "http"), self._scope.get("path", "")
         url = plain_url(f"{scheme}://{requested['host']}{path}") if "host" in requested else path
-        return DiagnosticReporter(
-            stream, self._on_diagnostic, url, request_id(_names(headers)) or request_id(requested)
-        )
+        return DiagnosticReporter(stream, self._on_diagnostic, url, identity)
 
     async def _begin(self, message: Message) -> None:
         headers = [(bytes(name).lower(), bytes(value)) for name, value in message.get("headers", ())]
@@ -241,8 +248,9 @@ class _Answer:
             return
         self._stream = self._middleware.converter(kind, self._requested)
         self._requested = None
-        self._tell = self._reporter(self._stream, headers)
-        self._recorder = self._middleware.recorder(self._scope, message["status"], kind)
+        identity = request_id(_names(headers)) or request_id(_names(self._scope.get("headers", ())))
+        self._tell = self._reporter(self._stream, identity)
+        self._recorder = self._middleware.recorder(self._scope, message["status"], kind, identity)
         self._inflater = Inflater(encoding, self._middleware.limits.max_inflate_ratio)
         gone = (b"content-length",) if is_plain(encoding) else (b"content-length", b"content-encoding")
         self._kept = [header for header in headers if header[0] not in gone]

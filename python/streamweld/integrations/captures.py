@@ -26,6 +26,7 @@ from glob import glob, has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from streamweld._messages import is_scan_result, rows_hint
 from streamweld.errors import StreamweldError
 from streamweld.integrations._pyarrow import load_pyarrow
 from streamweld.testing.recording import MARK, parse_recording
@@ -141,6 +142,9 @@ def _captures(path: str, column: str | None, start: int) -> Iterator[Capture]:
         name = path.removesuffix(".gz").lower()
         if head.startswith((b"PAR1", b"ARROW1")) or name.endswith((".parquet", ".arrow", ".feather")):
             rows = _table_rows(path, file, head, column or COLUMN)
+        elif column is None and is_scan_result(head):
+            problem = f"this is {rows_hint(head)}"
+            rows = iter([_failed(path, 0, "wrong_type", problem, whole=True)])
         elif name.endswith(".har"):
             rows = _har_rows(path, file.read())
         elif name.endswith((".jsonl", ".ndjson")) and (column is not None or _has_bodies(head)):

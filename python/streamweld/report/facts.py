@@ -13,6 +13,7 @@ from streamweld.check import Checker
 from streamweld.convert import StreamConverter
 from streamweld.errors import StreamError, UnknownDialect
 from streamweld.events import Diagnostic, ToolCall, ToolCallDelta, ToolCallReset
+from streamweld.report.changes import changed_pairs, compact
 from streamweld.report.finding import Finding, Lines
 from streamweld.report.repairs import repair_reasons
 from streamweld.stream import StreamParser
@@ -30,7 +31,6 @@ __all__ = ["Assembly", "Block", "Facts", "Lane", "Repair", "Timing", "describe"]
 # The lines of an event and the blank lines after it, or one line of JSON.
 _BLOCK: Final = re.compile(rb"(?:[A-Za-z:][^\r\n]*(?:\r\n|\r|\n))*+[^\r\n]*+[\r\n]*+")
 _REPAIRS: Final = 60  # maximum number of repairs kept
-_HELD: Final = 64  # maximum number of blocks that a converter may hold back before they count as changed
 _PERCENTILES: Final[dict[str, float]] = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
 _LABELS: Final = {"text": "text", "reasoning": "reasoning", "refusal": "refusal", "tool": "call"}
 
@@ -67,7 +67,10 @@ class Assembly:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """Received bytes, and the bytes into which `repair` turns them."""
+    """A received event, and the event that `repair` sends in its place. Both are without the spaces in their JSON.
+
+    One of them is empty if `repair` removes or adds an event.
+    """
 
     start: int
     before: bytes
@@ -96,7 +99,8 @@ class Facts:
     calls: list[Assembly]
     findings: list[Finding]
     repairs: list[Repair]
-    repair_count: int
+    repair_count: int  # number of events that differ in more than spaces
+    is_rewritten: bool  # whether `repair` changes any byte
     reasons: list[str]  # why `repair` changes the stream
     timing: Timing | None
 
@@ -123,7 +127,7 @@ def describe(recorded: Recorded, *, policy: Base = "standard", dialect: Dialect 
     for start, end in spans:
         reader.feed(start, end, recorded.body[start:end])
     reader.close(len(recorded.body))
-    repairs, count, reasons = _repaired(recorded.body, spans, policy, reader.parser.dialect)
+    repaired = _repaired(recorded.body, spans, policy, reader.parser.dialect)
     response = reader.parser.response
     return Facts(
         recorded,
@@ -134,9 +138,7 @@ def describe(recorded: Recorded, *, policy: Base = "standard", dialect: Dialect 
         [lane for lane in reader.lanes.values() if lane.blocks],
         [one for one in reader.calls.values() if one.call is not None or one.pieces],
         _findings(recorded.body, dialect, response, reader.error),
-        repairs,
-        count,
-        reasons,
+        *repaired,
         _timing(recorded, reader),
     )
 
@@ -237,38 +239,32 @@ def _findings(body: bytes, dialect: Dialect, response: Response, error: StreamEr
 
 def _repaired(
     body: bytes, spans: list[tuple[int, int]], policy: Base, dialect: str | None
-) -> tuple[list[Repair], int, list[str]]:
-    """Return the changes that `repair` makes, block by block (at most `_REPAIRS`), their total number, and the reasons
-    for them."""
+) -> tuple[list[Repair], int, bool, list[str]]:
+    """Return the events that `repair` changes (at most `_REPAIRS`), their total number, whether any byte changes, and
+    the reasons."""
     if dialect is None:
-        return [], 0, []
+        return [], 0, False, []
     source = cast("Dialect", dialect)
     converter = StreamConverter(source=source, target="same", policy=policy, seed="report", cut_ending="error")
+    out = converter.feed(body) + converter.close()
+    if out == body:
+        return [], 0, False, repair_reasons(converter)
+    before = _contents(body, spans)
+    after = _contents(out, list(_blocks(out)))
     kept: list[Repair] = []
     count = 0
-    start, before, after, held = 0, b"", b"", 0
+    for at, old, new in changed_pairs([event for _, event in before], [event for _, event in after]):
+        count += 1
+        if len(kept) < _REPAIRS:
+            start = before[at][0] if at < len(before) else len(body)
+            kept.append(Repair(start, b"" if old is None else before[old][1], b"" if new is None else after[new][1]))
+    return kept, count, True, repair_reasons(converter)
 
-    def flush() -> None:
-        nonlocal count, before, after, held
-        if before != after:
-            count += 1
-            if len(kept) < _REPAIRS:
-                kept.append(Repair(start, before, after))
-        before, after, held = b"", b"", 0
 
-    for at, end in spans:
-        if not before:
-            start = at
-        before += body[at:end]
-        after += converter.feed(body[at:end])
-        held += 1
-        if before == after or held > _HELD or not before.startswith(after):
-            flush()
-    if not before:
-        start = len(body)
-    after += converter.close()
-    flush()
-    return kept, count, repair_reasons(converter)
+def _contents(body: bytes, spans: list[tuple[int, int]]) -> list[tuple[int, bytes]]:
+    """Return the offset and the content of each event, without blocks that contain only blank lines."""
+    made = [(start, compact(body[start:end])) for start, end in spans]
+    return [(start, content) for start, content in made if content]
 
 
 def _timing(recorded: Recorded, reader: _Reader) -> Timing | None:

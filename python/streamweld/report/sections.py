@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from streamweld.events import ReasoningDone, RefusalDone, TextDone, ToolCall, ToolResult
+from streamweld.report.changes import excerpts
 from streamweld.report.lanes import drawing
 from streamweld.report.markup import cut, inline, pre, raw, table
 
 if TYPE_CHECKING:
+    from streamweld.report.changes import Excerpt
     from streamweld.report.facts import Assembly, Facts
     from streamweld.report.finding import Finding
     from streamweld.response import Response
@@ -32,6 +34,7 @@ class DisplayLimits:
     rows: int = 400
     row: int = 400
     repairs: int = 30
+    difference: int = 2_000
 
     def half(self) -> DisplayLimits:
         """Return a copy with every limit halved."""
@@ -242,27 +245,32 @@ def _events(facts: Facts, prefix: str, room: DisplayLimits, shown: list[int]) ->
 
 
 def _repairs(facts: Facts, prefix: str, room: DisplayLimits) -> str:
-    if not facts.repair_count:
-        return (
-            f'<h3 id="{prefix}-repair">Repair</h3><p>The stream passes through <code>repair</code> byte for byte.</p>'
-        )
-    rows = [
-        f'<tr><td class="n">{one.start:,}</td>'
-        f'<td><pre class="removed">{_piece(one.before, room.row)}</pre></td>'
-        f'<td><pre class="added">{_piece(one.after, room.row)}</pre></td></tr>'
-        for one in facts.repairs[: room.repairs]
-    ]
-    more = facts.repair_count - len(rows)
-    note = f'<p class="dim">{more:,} more changes are not shown.</p>' if more > 0 else ""
-    shown = table(("byte", "before", "after"), rows, numbers=("byte",))
+    head = f'<h3 id="{prefix}-repair">'
+    if not facts.is_rewritten:
+        return f"{head}Repair</h3><p>The stream passes through <code>repair</code> byte for byte.</p>"
     because = f"<p>Reasons: {inline(', '.join(facts.reasons))}</p>" if facts.reasons else ""
-    return (
-        f'<h3 id="{prefix}-repair">Before and after repair: {facts.repair_count:,} changes</h3>{because}{shown}{note}'
+    if not facts.repair_count:
+        return f"{head}Repair</h3>{because}<p>Only spaces and line ends change, and no event does.</p>"
+    rows: list[str] = []
+    for one in facts.repairs[: room.repairs]:
+        before, after = excerpts(one.before, one.after, room.difference)
+        rows.append(
+            f'<tr><td class="n">{one.start:,}</td>'
+            f'<td><pre class="removed">{_marked(one.before, before)}</pre></td>'
+            f'<td><pre class="added">{_marked(one.after, after)}</pre></td></tr>'
+        )
+    more = facts.repair_count - len(rows)
+    note = f'<p class="dim">{more:,} more events are not shown.</p>' if more > 0 else ""
+    shown = table(("byte", "before", "after"), rows, numbers=("byte",))
+    title = (
+        f"Before and after repair: {facts.repair_count:,} event{' differs' if facts.repair_count == 1 else 's differ'}"
     )
+    spaces = '<p class="dim">The part that differs is marked. Spaces in the JSON are not compared.</p>'
+    return f"{head}{title}</h3>{because}{spaces}{shown}{note}"
 
 
-def _piece(data: bytes, limit: int) -> str:
-    data = data.rstrip(b"\r\n")
-    if not data:
+def _marked(event: bytes, excerpt: Excerpt) -> str:
+    if not event:
         return "(nothing)"
-    return raw(data[:limit]) + (f" … ({len(data) - limit:,} more bytes)" if len(data) > limit else "")
+    changed = f"<mark>{pre(excerpt.changed)}</mark>" if excerpt.changed else ""
+    return f"{pre(excerpt.before)}{changed}{pre(excerpt.after)}"

@@ -9,6 +9,7 @@ The server responds to each request with the next stream, and stops at the end o
 from __future__ import annotations
 
 import json
+import os
 import socket
 import struct
 import threading
@@ -92,7 +93,11 @@ class Reply:
             speed: the replay speed of a recording: 1 is as recorded, 10 is ten times as fast. None sends everything
                 without waiting.
             end: how the body ends; None ends it as recorded.
+
+        Raises:
+            TypeError: if `given` is anything else, such as None from an operator that does not apply.
         """
+        _check(given, "the reply")
         if isinstance(given, Reply):
             return given
         if isinstance(given, bytes):
@@ -101,6 +106,18 @@ class Reply:
         pieces = tuple(Piece(piece.at / speed if speed else 0.0, piece.data) for piece in recording.pieces)
         ended: How = "cut" if recording.end == "failed" else "complete"
         return cls(pieces, recording.status, recording.content_type, end or ended)
+
+
+def _check(given: object, name: str) -> None:
+    """Raise a TypeError if this cannot be a reply. `name` is the name of the value in the message."""
+    if isinstance(given, Reply | Stream | Recording | bytes):
+        return
+    if given is None:
+        raise TypeError(f"{name} is None: an operator returns None if it does not apply to the stream")
+    accepted = "pass a stream of `build`, a Recording, a Reply, or the bytes of a body"
+    if isinstance(given, str | os.PathLike):
+        accepted = "pass read_recording(file) for a recording, or the bytes of a body: Path(file).read_bytes()"
+    raise TypeError(f"{name} is of type {type(given).__name__}: {accepted}")
 
 
 Script: TypeAlias = (
@@ -113,11 +130,12 @@ class BrokenGateway:
 
     Args:
         script: the replies, in order; the last one is repeated. Alternatively, a function that returns a reply for a
-            request.
+            request. If the function raises an exception or does not return a reply, the client gets status 500, and
+            `close` raises the exception.
         speed: the replay speed of recordings; None replays without waiting.
 
     Raises:
-        TypeError: if `script` is a single reply.
+        TypeError: if `script` is a single reply, or contains something else than replies.
         ValueError: if `script` is empty.
 
     Attributes:
@@ -129,6 +147,10 @@ class BrokenGateway:
             raise TypeError("script must be a list of replies: write BrokenGateway([reply])")
         if not callable(script) and not script:
             raise ValueError("script must contain at least one reply")
+        if not callable(script):
+            for number, given in enumerate(script):
+                _check(given, f"script[{number}]")
+        self._failure: Exception | None = None  # the first exception of the script's function
         self._script = script
         self._speed = speed
         self._lock = threading.Lock()
@@ -144,11 +166,19 @@ class BrokenGateway:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def close(self) -> None:
-        """Stop serving, and end stalled replies."""
+        """Stop serving, and end stalled replies.
+
+        Raises:
+            Exception: the first exception that the script's function raised, or a TypeError if it did not return a
+                reply. Further calls do not raise it again.
+        """
         self._closed.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
 
     def __enter__(self) -> Self:
         return self
@@ -162,7 +192,15 @@ class BrokenGateway:
             number = len(self.requests)
             self.requests.append(request)
         if callable(self._script):
-            return Reply.of(self._script(request), speed=self._speed)
+            try:
+                given = self._script(request)
+                _check(given, "what the script's function returned")
+            except Exception as error:  # noqa: BLE001 (of the user's function; `close` raises it)
+                with self._lock:
+                    self._failure = self._failure or error
+                message = f"the script's function failed: {type(error).__name__}: {error}"
+                return Reply((Piece(0.0, message.encode("utf-8", "replace")),), 500, "text/plain; charset=utf-8")
+            return Reply.of(given, speed=self._speed)
         return Reply.of(self._script[min(number, len(self._script) - 1)], speed=self._speed)
 
     def wait(self, seconds: float | None) -> bool:

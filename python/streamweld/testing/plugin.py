@@ -8,6 +8,7 @@ The gateways stop at the end of the test.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,12 +26,9 @@ def broken_gateway() -> Iterator[Callable[..., BrokenGateway]]:
     """Return a function that starts a `BrokenGateway` with a script. All of them are closed after the test."""
     from streamweld.testing.gateway import BrokenGateway  # imported only by tests that use the fixture
 
-    started: list[BrokenGateway] = []
+    with ExitStack() as stack:
 
-    def start(script: object, *, speed: float | None = None) -> BrokenGateway:
-        started.append(BrokenGateway(script, speed=speed))  # type: ignore[arg-type]
-        return started[-1]
+        def start(script: object, *, speed: float | None = None) -> BrokenGateway:
+            return stack.enter_context(BrokenGateway(script, speed=speed))  # type: ignore[arg-type]
 
-    yield start
-    for gateway in started:
-        gateway.close()
+        yield start

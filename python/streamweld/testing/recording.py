@@ -3,7 +3,10 @@
 A recording is one file of JSON lines in UTF-8. The first line is an object that describes the response:
 
     {"streamweld_recording": 1, "method": "POST", "path": "/v1/chat/completions", "status": 200,
-     "content_type": "text/event-stream", "started": "2026-01-02T03:04:05.678+00:00"}
+     "content_type": "text/event-stream", "started": "2026-01-02T03:04:05.678+00:00", "request_id": "req_1"}
+
+`request_id` is the id that the gateway assigned, as in `StreamContext` and in the logs. The member is missing if the id
+is unknown.
 
 Each of the following lines is one piece of the body as it was read from the connection, after decompression. It has the
 seconds since the start, and the bytes: as text if they are valid UTF-8, otherwise in base64:
@@ -15,8 +18,8 @@ The last line reports how the body ended: `complete`, `failed` (the connection f
 
     {"at": 1.5, "end": "complete"}
 
-The content type is the only header that is recorded. Queries and request bodies are never recorded, so a file does not
-contain credentials. The model's text is recorded unchanged.
+The content type and the request id are the only headers that are recorded. Queries and request bodies are never
+recorded, so a file does not contain credentials. The model's text is recorded unchanged.
 """
 
 from __future__ import annotations
@@ -33,6 +36,9 @@ from itertools import count
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
+from streamweld._messages import RECORDING_MARK
+from streamweld._show import printable
+
 if TYPE_CHECKING:
     from streamweld.testing.stream import Stream
 
@@ -40,7 +46,7 @@ __all__ = ["End", "Piece", "Recorder", "Recording", "read_recording", "write_rec
 
 End: TypeAlias = Literal["complete", "failed", "left"]
 
-MARK: Final = b'{"streamweld_recording"'
+MARK: Final = RECORDING_MARK
 """The first bytes of a recording's file."""
 _FORMAT: Final = 1
 _ENDS: Final = ("complete", "failed", "left")
@@ -66,6 +72,8 @@ class Recording:
     path: str = "/"
     status: int = 200
     content_type: str = "text/event-stream"
+    request_id: str | None = None
+    """Request id of the response, as in `StreamContext` and in the logs; None if it is unknown."""
 
     @property
     def body(self) -> bytes:
@@ -91,10 +99,18 @@ class Recorder:
         path: the path of the request, without the query.
         status: the status of the response.
         content_type: the content type of the response.
+        request_id: the request id of the response; None if it is unknown.
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str], *, method: str, path: str, status: int, content_type: str
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        method: str,
+        path: str,
+        status: int,
+        content_type: str,
+        request_id: str | None = None,
     ) -> None:
         started = datetime.now(UTC)
         kind = re.sub(r"[^A-Za-z0-9]+", "-", path).strip("-")[-40:] or "stream"
@@ -104,6 +120,7 @@ class Recorder:
         self._out: IO[str] | None = None
         head = {"streamweld_recording": _FORMAT, "method": method, "path": path, "status": status}
         head |= {"content_type": content_type, "started": started.isoformat(timespec="milliseconds")}
+        head |= _identified(request_id)
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             # Only the owner can read the file, because the model's text may be confidential.
@@ -146,6 +163,14 @@ class Recorder:
         _LOGGER.warning("the recording %s cannot be written (%s); the stream goes on unrecorded", self.file, error)
 
 
+def _identified(request_id: str | None) -> dict[str, str]:
+    """Return the member of the first line that contains the request id; empty if the id is unknown.
+
+    A header may contain surrogates, which cannot be written as UTF-8, so they are escaped.
+    """
+    return {} if request_id is None else {"request_id": printable(request_id)}
+
+
 def _line(at: float, data: bytes) -> dict[str, Any]:
     try:
         return {"at": round(at, 6), "text": data.decode()}
@@ -157,6 +182,7 @@ def write_recording(recording: Recording, file: str | os.PathLike[str]) -> None:
     """Write a recording to a file."""
     head = {"streamweld_recording": _FORMAT, "method": recording.method, "path": recording.path}
     head |= {"status": recording.status, "content_type": recording.content_type}
+    head |= _identified(recording.request_id)
     last = recording.pieces[-1].at if recording.pieces else 0.0
     lines = [head, *(_line(piece.at, piece.data) for piece in recording.pieces), {"at": last, "end": recording.end}]
     Path(file).write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
@@ -166,10 +192,15 @@ def read_recording(file: str | os.PathLike[str]) -> Recording:
     """Read a recording. If the last line is missing, for example because the process was killed, the end is `left`.
 
     Raises:
-        ValueError: if the file is not a recording; the message contains the line number.
+        ValueError: if the file is not a recording; the message contains its name and the line number.
         OSError: if it cannot be read.
     """
-    return parse_recording(Path(file).read_text("utf-8"))
+    data = Path(file).read_bytes()
+    try:
+        return parse_recording(data.decode("utf-8"))
+    except ValueError as error:
+        hint = "" if data.startswith(MARK) else "; if it is the body of a response, pass its bytes to BrokenGateway"
+        raise ValueError(f"{os.fspath(file)}: {error}{hint}") from None
 
 
 def parse_recording(text: str) -> Recording:
@@ -204,6 +235,7 @@ def parse_recording(text: str) -> Recording:
         str(head.get("path", "/")),
         int(head.get("status", 200)),
         str(head.get("content_type", "")),
+        None if head.get("request_id") is None else str(head["request_id"]),
     )
 
 

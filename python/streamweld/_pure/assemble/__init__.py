@@ -525,7 +525,7 @@ class Assembler(ItemSurface, AttachedSurface):
         if finish.raw is None:
             self._out.diagnose("finish_missing")
             if finish.concluded == "tool_calls":
-                self._out.mark_misread("finish_missing")  # clients run calls only if the finish reason is `tool_calls`
+                self._out.mark_misread("finish_missing")  # clients that check for `tool_calls` would not run the calls
         elif finish.concluded != finish.reason and not finish.natural:
             self._out.diagnose("finish_contradicts", detail=finish.raw)
         if not self._out.silent:

@@ -9,6 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import quote
 
+from streamweld._messages import code_label
 from streamweld.convert import StreamConverter
 from streamweld.integrations._defaults import is_event_stream
 from streamweld.integrations._reporting import ending, log_diagnostic, request_id
@@ -175,6 +176,9 @@ class Conversation:
             gone.cancel()
             work.cancel()
             await asyncio.wait({work, gone})
+        if self._done.outcome == "client_gone" and self._relay is not None and self._relay.is_delivered:
+            # Some clients disconnect at the terminal marker, before the upstream ends its body.
+            self._done.outcome = "complete"
         if not work.cancelled():
             work.result()
 
@@ -259,7 +263,12 @@ class Conversation:
         kind = passing.plain(answer.headers.get("content-type"))
         done = self._done
         return Recorder(
-            self._config.record, method=done.method, path=done.path, status=answer.status, content_type=kind
+            self._config.record,
+            method=done.method,
+            path=done.path,
+            status=answer.status,
+            content_type=kind,
+            request_id=done.request_id,
         )
 
     async def _whole(self, answer: ClientResponse, requested: Prepared, headers: dict[str, str], *, good: bool) -> None:
@@ -298,7 +307,7 @@ class Conversation:
     def _read(self, converter: StreamConverter) -> None:
         """Add the diagnostics of the response to the exchange, the log and the span."""
         done = self._done
-        done.diagnostics.update(note.code for note in converter.diagnostics)
+        done.diagnostics.update(code_label(note.code, note.detail) for note in converter.diagnostics)
         last = ending(converter.error, converter.diagnostics)  # in the access log, this is `fault`
         for note in (*converter.diagnostics, *([] if last is None else [last])):
             log_diagnostic(note, done.model, done.request_id)

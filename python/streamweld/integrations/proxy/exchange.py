@@ -62,6 +62,8 @@ class Exchange:
     repaired: bool = False
     dropped: tuple[str, ...] = ()
     diagnostics: Counter[str] = field(default_factory=Counter[str])
+    """Number of diagnostics by code, with the reason in parentheses if the code has a fixed set of reasons."""
+
     started: float = field(default_factory=time.perf_counter)
     first_byte: float | None = None
     """Seconds from the request to the first byte of the response body."""

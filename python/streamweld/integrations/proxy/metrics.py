@@ -63,8 +63,8 @@ class Metrics:
         self._requests.labels(dialect, str(done.status)).inc()
         self._bytes.labels("in").inc(done.bytes_in)
         self._bytes.labels("out").inc(done.bytes_out)
-        for code, times in done.diagnostics.items():
-            self._diagnostics.labels(code).inc(times)
+        for label, times in done.diagnostics.items():
+            self._diagnostics.labels(label.partition("(")[0]).inc(times)
         if done.fault is not None:
             self._faults.labels(done.fault).inc()
         if not done.stream:

@@ -6,6 +6,7 @@ transfers.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -61,6 +62,10 @@ class Relay:
         self._event_at = self._sent_at = time.monotonic()
         self._sending = False
         self._stopping = False
+        self._is_waiting = False  # for the upstream, after the output for all of its bytes was sent
+        self.is_delivered = False
+        """Whether the transfer was canceled after the client had received the whole stream, with its terminal marker.
+        """
 
     async def repaired(
         self,
@@ -95,6 +100,9 @@ class Relay:
                     elif time.monotonic() - self._sent_at >= KEEP_ALIVE_SECONDS:
                         await self._keep_alive()
             rest += await work.close()
+        except asyncio.CancelledError:
+            self.is_delivered = self._is_waiting and await work.ends_complete()
+            raise
         except UpstreamCutError:
             rest = await work.close(broken=True)
             if self._stopping:
@@ -164,9 +172,11 @@ class Relay:
         try:
             async with aclosing(pieces):
                 async for piece in pieces:
+                    self._is_waiting = False
                     if recorder is not None:
                         recorder.piece(piece)
                     yield piece
+                    self._is_waiting = True
             how = "complete"
         except UpstreamCutError:
             how = "left" if self._stopping else "failed"

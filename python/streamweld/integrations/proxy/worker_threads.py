@@ -76,6 +76,19 @@ class ConverterTask:
         """End the input because it exceeded a limit of the transport."""
         return await self._ended(lambda: self.converter.exceed(limit.limit_name))
 
+    async def ends_complete(self) -> bool:
+        """Return True if the stream has its terminal marker and the converter has returned all of its output.
+
+        If the marker was read, the input is ended, because only the end shows whether output is missing.
+        """
+
+        def work() -> bool:
+            converter = self.converter
+            is_complete = converter.error is None and converter.response.completeness == "complete"
+            return is_complete and not converter.close()
+
+        return await in_thread(self._total, work)
+
     async def _ended(self, end: Callable[[], bytes]) -> bytes:
         def work() -> tuple[bytes, StreamError | None]:
             return end(), self.converter.error  # reading `error` builds the partial response, so read it in the thread

@@ -346,7 +346,7 @@ fn conclude(out: &mut Output<'_>, choice: &mut Choice) -> ParseResult {
         None => {
             out.diagnose(Code::FINISH_MISSING, None, "")?;
             if concluded == "tool_calls" {
-                out.mark_misread("finish_missing"); // clients run calls only if the finish reason is `tool_calls`
+                out.mark_misread("finish_missing"); // clients that check for `tool_calls` would not run the calls
             }
         }
         Some(raw) if choice.finish.reason != Some(concluded) && !choice.finish.natural => {

@@ -123,6 +123,11 @@ class Assembler(ItemSurface, AttachedSurface):
         return not self._choices and self._error is None
 
     @property
+    def is_finished(self) -> bool:
+        """True if there is a choice, and every choice has a finish reason."""
+        return bool(self._choices) and all(choice.finish.raw is not None for choice in self._choices.values())
+
+    @property
     def has_pending(self) -> bool:
         """True if input is still held back: some call or text has not been emitted yet."""
         for index in self._addressed:
@@ -180,12 +185,12 @@ class Assembler(ItemSurface, AttachedSurface):
     def refusal(self, choice: int, text: str, metadata: str | None) -> None:
         self._textual(choice, "refusal", "raw", text, metadata)
 
-    def restates(self, choice: int, text: str) -> bool:
-        """Return True if `text` equals all text of the choice so far, and this text arrived in at least two pieces
-        (AM9).
+    def restates(self, choice: int, channel: Channel, text: str) -> bool:
+        """Return True if `text` equals all text of the choice's channel so far, and this text arrived in at least two
+        pieces (AM9).
         """
         state = self._choices.get(choice)
-        return state is not None and state.textual.restates(text)
+        return state is not None and state.textual.restates(channel, text)
 
     def mirrors_call(self, choice: int, fragment: Fragment) -> bool:
         """Return True if this `function_call` fragment, which has a name, repeats a call from `tool_calls`."""

@@ -25,6 +25,8 @@ ABSENT_IDS = frozenset(DIALECTS["chat"]["absent_ids"])
 CALL_TYPES = frozenset(DIALECTS["chat"]["call_types"])
 
 _OTHER_CALLS = ("toolCalls", "tool_call")
+# Members with calls that gateways put on the choice or the chunk, instead of the delta.
+OUTER_CALLS = frozenset(("tool_calls", *_OTHER_CALLS, "function_call"))
 TOOL_USE_LISTS = ("content_list", "content", "tool_use", "tool_uses")
 _TOOL_USE_CALLS = ("tool_use", "tool_uses")  # lists in which every object is a call
 _TOOL_USE_TEXTS = ("input", "partial_json", "arguments")  # members that may contain the arguments, in order
@@ -73,7 +75,7 @@ class CallReader:
         fragments: list[Fragment] = []
         if is_object(value):
             notes.mark_misread("no_list")
-            numbered = value.items() if _is_numbered(value) else ()
+            numbered = value.items() if is_numbered(value) else ()
             fragments = [self._entry(payload, entry, (*path, key), notes) for key, entry in numbered]
             fragments = fragments or [self._entry(payload, value, path, notes)]
         elif is_array(value):
@@ -275,7 +277,12 @@ def calls_member(holder: Mapping[str, Any]) -> str:
     return "tool_calls"
 
 
-def _is_numbered(value: Mapping[str, Any]) -> bool:
+def call_members(holder: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names of the members in which a choice or a chunk contains calls, next to its deltas."""
+    return frozenset([name for name in OUTER_CALLS if holder.get(name) and (is_array(holder[name]) or is_object(holder[name]))])
+
+
+def is_numbered(value: Mapping[str, Any]) -> bool:
     """Return whether all keys of the object are numbers, which is how PHP writes some arrays."""
     return bool(value) and all(key.isascii() and key.isdigit() and is_object(value[key]) for key in value)
 

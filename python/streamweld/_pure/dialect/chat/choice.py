@@ -13,6 +13,7 @@ from streamweld._pure.assemble.part.object_merge import Growth
 from streamweld._pure.assemble.rule_context import byte_length
 from streamweld._pure.dialect.chat.calls import (
     TOOL_USE_LISTS,
+    call_members,
     calls_member,
     continues_tool_use,
     is_repeated,
@@ -71,6 +72,7 @@ class Chunk:
     notes: Anomalies
     changed_fields: Raw  # metadata of the chunk that has not been attached to any event
     recovered: bool  # follows a broken document: only text, finish reasons, usage, and errors are used
+    outer_calls: frozenset[str]  # members of the chunk itself with calls of choice 0; empty once they were considered
 
 
 @dataclass(slots=True, frozen=True)
@@ -143,14 +145,21 @@ class ChoiceReader:
     def read(self, chunk: Chunk, item: dict[str, Any], path: Path, *, new_id: bool) -> ErrorFields | None:
         """Decode one choice of a chunk. Return the error that it contains, or None."""
         payload, notes = chunk.payload, chunk.notes
-        delta = notes.an_object(item, path, "delta")
-        message = notes.an_object(item, path, "message")
+        text = item.get("delta") or item.get("message")
+        if not isinstance(text, str):
+            text = ""
+        delta = None if isinstance(item.get("delta"), str) else notes.an_object(item, path, "delta")
+        message = None if isinstance(item.get("message"), str) else notes.an_object(item, path, "message")
         reason = _finish_reason(item, path, notes)
         notes.report()
         is_typed = chunk.value.get("object", "chat.completion.chunk") == "chat.completion.chunk"
         self.readers.begin(self._tools.out, self.index, delta, is_typed=is_typed)
         legacy = is_legacy(item)
-        carry = Carry(chunk.changed_fields, leftovers(payload, path, item, CHOICE_FIELDS if legacy else _BESIDE_TEXT))
+        outer = call_members(item)
+        if not legacy and message is None and _is_content(item.get("content")):
+            outer |= {"content"}
+        modelled = (CHOICE_FIELDS if legacy else _BESIDE_TEXT) | outer
+        carry = Carry(chunk.changed_fields, leftovers(payload, path, item, modelled))
         if legacy:
             self._content(chunk, item["text"], (*path, "text"), carry, restates=reason is not None)
             notes.report()
@@ -159,7 +168,13 @@ class ChoiceReader:
             notes.shape((*path, "delta", "role"))
             notes.mark_misread("other_role")  # clients add the content to the answer
             notes.report()
-            delta = {}
+            delta, outer = {}, frozenset()
+            if self.index == 0:
+                chunk.outer_calls = frozenset()
+        if text:
+            # Some gateways send the text in place of the object that should contain it.
+            self._content(chunk, text, path, carry, restates=reason is not None)
+            notes.report()
         if delta:
             self.readers.delta(delta, notes, is_typed=is_typed)
             if new_id and self._has_text and isinstance(delta.get("role"), str):
@@ -173,12 +188,17 @@ class ChoiceReader:
             and self._continues(chunk, message, final=reason is not None)
         ):
             self._delta(chunk, message, (*path, "message"), carry, final=False)
+            self._outer(chunk, item, path, outer, carry, message, final=False)
         elif message and not chunk.recovered and _is_whole(chunk, item, path, final=reason is not None):
             if delta is None:
                 carry.members |= leftovers(payload, (*path, "message"), message, DELTA_FIELDS)
             elif self._is_new(message):
                 notes.mark_misread("not_streamed")  # clients read only deltas
-            self._message(chunk, message, (*path, "message"), carry)
+            fragments = self._outer_fragments(chunk, item, path, outer, message)
+            self._message(chunk, message, (*path, "message"), carry, fragments)
+        else:
+            inner = {"content": text} if text else delta or {}
+            self._outer(chunk, item, path, outer, carry, inner, final=reason is not None)
         left = as_object(carry.members)
         if left is not None:
             self._tools.out.keep(ChoiceMembers())
@@ -192,6 +212,57 @@ class ChoiceReader:
             self.readers.end(self._tools.out, runs=meaning("chat", reason) in RUNS_CALLS)
             self._assembler.finish(self.index, reason)
         return read_choice_error(payload, item, path)
+
+    def read_outer_calls(self, chunk: Chunk) -> None:
+        """Decode the calls that the chunk itself contains, if it does not list this choice, which is choice 0."""
+        self._emit_calls(self._outer_fragments(chunk, {}, chunk.path, frozenset(), {}))
+        chunk.notes.report()
+
+    def _outer(
+        self,
+        chunk: Chunk,
+        item: Mapping[str, Any],
+        path: Path,
+        members: frozenset[str],
+        carry: Carry,
+        inner: Mapping[str, Any],
+        *,
+        final: bool,
+    ) -> None:
+        """Decode text and calls that the gateway put on the choice or the chunk, if the delta has none.
+
+        `members`: their names on the choice. `inner`: the delta.
+        """
+        notes = chunk.notes
+        if "content" in members and not inner.get("content"):
+            notes.mark_misread("other_member")  # clients look only in the delta
+            restates = final or bool(members - {"content"})
+            self._content(chunk, item.get("content"), (*path, "content"), carry, restates=restates)
+            notes.report()
+        if not chunk.recovered:
+            self._emit_calls(self._outer_fragments(chunk, item, path, members, inner))
+            notes.report()
+
+    def _outer_fragments(
+        self,
+        chunk: Chunk,
+        item: Mapping[str, Any],
+        path: Path,
+        members: frozenset[str],
+        inner: Mapping[str, Any],
+    ) -> list[Fragment]:
+        """Return the calls on the choice, or else on the chunk, whose calls belong to choice 0.
+
+        The list is empty if the delta or message has calls, because the others only repeat them.
+        """
+        holders = [(item, path)] if members - {"content"} else []
+        if self.index == 0:
+            holders += [(chunk.value, chunk.path)] if chunk.outer_calls else []
+            chunk.outer_calls = frozenset()
+        if not holders or call_members(inner) or is_tool_use(inner):
+            return []
+        chunk.notes.mark_misread("other_member")  # clients look only in the delta
+        return self._fragments(chunk.payload, *holders[0], chunk.notes, streams=True)
 
     def _continues(self, chunk: Chunk, message: Mapping[str, Any], *, final: bool) -> bool:
         """Return whether `message` must be decoded as a delta.
@@ -232,6 +303,8 @@ class ChoiceReader:
             if uses_tool:
                 modelled |= TOOL_USE_FIELDS
             carry.members |= leftovers(payload, path, delta, modelled)
+        calls, legacy = delta.get(calls_member(delta)), delta.get("function_call")
+        restates = bool(final or calls or legacy)
         if not chunk.recovered:
             thinks = not REASONING_MEMBERS.isdisjoint(delta)
             thought = self._reasoning.read(payload, delta, path, carry.members, notes) if thinks else None
@@ -239,9 +312,12 @@ class ChoiceReader:
                 thought = replace(thought, text=self._unseen(self._messages.reasoning, thought.text))
             notes.report()
             if thought is not None:
-                self._think_of(thought, carry)
-        calls, legacy = delta.get(calls_member(delta)), delta.get("function_call")
-        self._content(chunk, delta.get("content"), (*path, "content"), carry, restates=bool(final or calls or legacy))
+                self._think_of(thought, carry, restates=restates)
+        is_thought = _is_thought(delta)
+        if is_thought:
+            notes.mark_misread("other_member")  # clients add the thought to the answer
+        here = (*path, "content")
+        self._content(chunk, delta.get("content"), here, carry, restates=restates, is_thought=is_thought)
         if chunk.recovered:
             notes.report()
             return
@@ -255,6 +331,9 @@ class ChoiceReader:
             fragments = self._tools.calls.tool_uses(payload, delta, path, notes, is_call=uses_tool)
             self._uses_tool = self._uses_tool or bool(fragments)
         notes.report()
+        self._emit_calls(fragments)
+
+    def _emit_calls(self, fragments: list[Fragment]) -> None:
         if fragments:
             self._has_text = True
             if self._think is not None:
@@ -262,17 +341,28 @@ class ChoiceReader:
             for fragment in fragments:
                 self._assembler.call(self.index, fragment)
 
-    def _content(self, chunk: Chunk, content: object, path: Path, carry: Carry, *, restates: bool) -> None:
+    def _content(
+        self,
+        chunk: Chunk,
+        content: object,
+        path: Path,
+        carry: Carry,
+        *,
+        restates: bool,
+        is_thought: bool = False,
+    ) -> None:
         """Emit the content of a delta.
 
         `restates`: whether the delta ends the choice or contains a call. The content of such a delta may repeat the
-        whole text (AM9).
+        whole text (AM9). `is_thought`: the delta has a flag that marks its text as reasoning.
         """
         pieces: list[Piece] = read_content(chunk.payload, content, path, chunk.notes)
         if self._messages is not None:
             pieces = [self._unseen_piece(piece, self._messages) for piece in pieces]
         if chunk.recovered:
-            pieces = [piece for piece in pieces if isinstance(piece, Text) and piece.kind == "text"]
+            pieces = [piece for piece in pieces if isinstance(piece, Text) and piece.kind == "text" and not is_thought]
+        if is_thought:
+            pieces = [_as_reasoning(piece) for piece in pieces]
         if pieces and not (restates and self._restated(pieces)):
             for piece in pieces:
                 if not isinstance(piece, Text) or piece.text:
@@ -291,8 +381,12 @@ class ChoiceReader:
             self._tools.out.diagnose("ambiguous_cumulative", detail="repeated")
         return new
 
-    def _think_of(self, thought: Thought, carry: Carrier) -> None:
+    def _think_of(self, thought: Thought, carry: Carrier, *, restates: bool) -> None:
         details = thought.details
+        drops = restates and self._tools.drop_restated and bool(thought.text)
+        if drops and self._assembler.restates(self.index, "reasoning", thought.text):
+            self._tools.out.mark_misread("text_again")  # clients would append the repetition
+            thought = replace(thought, text="", repeated=True)
         if thought.doubt:
             self._tools.out.diagnose("ambiguous_cumulative", detail=thought.doubt)
         self._keep_reasoning(thought, has_text=bool(thought.text))
@@ -324,8 +418,13 @@ class ChoiceReader:
         if changes or details is not None:
             out.keep(ReasoningFacts(self.index, thought.fields if changes else None, details, has_text))
 
-    def _message(self, chunk: Chunk, message: dict[str, Any], path: Path, carry: Carry) -> None:
-        """Compare a complete message with the streamed content, and emit what was not streamed."""
+    def _message(
+        self, chunk: Chunk, message: dict[str, Any], path: Path, carry: Carry, outer: list[Fragment]
+    ) -> None:
+        """Compare a complete message with the streamed content, and emit what was not streamed.
+
+        `outer`: the calls next to the message, if it has none.
+        """
         payload, notes = chunk.payload, chunk.notes
         if self._think is not None:
             self._think.flush()
@@ -336,10 +435,13 @@ class ChoiceReader:
         if self._tools.inline_reasoning and text:
             inline, text = split_whole(notes.clean(text))
             reasoning = reasoning or inline
+        if _is_thought(message):
+            reasoning, text = reasoning or text, ""
         refusal = notes.a_text(message, path, "refusal") or _joined(pieces, "refusal")
         fragments = self._fragments(payload, message, path, notes, streams=False)
         if not fragments and _has_list(message):
             fragments = self._tools.calls.tool_uses(payload, message, path, notes, is_call=False)
+        fragments = fragments or outer
         notes.report()
         if not self._has_text:
             self._keep_reasoning(thought, has_text=bool(reasoning))
@@ -421,7 +523,7 @@ class ChoiceReader:
         piece = pieces[0]
         if not self._tools.drop_restated or len(pieces) != 1 or not isinstance(piece, Text) or piece.kind != "text":
             return False
-        if not self._assembler.restates(self.index, piece.text):
+        if not self._assembler.restates(self.index, "text", piece.text):
             return False
         self._tools.out.diagnose("content_restated")
         return True
@@ -459,6 +561,23 @@ class ChoiceReader:
         self._assembler.hold(Growth(size, 1))
         self._audio_size += size
         self._audio.append(audio)
+
+
+def _is_content(value: object) -> bool:
+    """Return whether the value is text, or an object or a list that may contain text, and is not empty."""
+    return bool(value) and (isinstance(value, str) or is_object(value) or is_array(value))
+
+
+def _is_thought(holder: Mapping[str, Any]) -> bool:
+    """Return whether a delta or message has the flag with which Gemini's Chat endpoint marks its text as a thought."""
+    value: object = holder
+    for name in ("extra_content", "google", "thought"):
+        value = value.get(name) if is_object(value) else None
+    return value is True or (isinstance(value, str) and value.lower() == "true")
+
+
+def _as_reasoning(piece: Piece) -> Piece:
+    return Text("reasoning", piece.text) if isinstance(piece, Text) and piece.kind == "text" else piece
 
 
 def _has_list(holder: Mapping[str, Any]) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.dialect.chat.metadata import CALL_FIELDS, CUSTOM_FIELDS, FUNCTION_FIELDS
+from streamweld._pure.dialect.unread_arguments import may_hold_arguments
 from streamweld._pure.json.kinds import integer, is_array, is_object
 from streamweld._pure.json.members import as_object, leftovers
 from streamweld._pure.json.scanner import BigInteger
@@ -112,6 +113,9 @@ class CallReader:
                 arguments=arguments,
                 object_arguments=object_arguments,
                 legacy=True,
+                misses_arguments=arguments is None
+                and object_arguments is None
+                and may_hold_arguments(value, FUNCTION_FIELDS),
                 metadata=as_object(leftovers(payload, path, value, FUNCTION_FIELDS)),
             )
         ]
@@ -210,6 +214,12 @@ class CallReader:
             object_arguments=object_arguments,
             custom=free_form,
             metadata=as_object(extra) if extra else None,
+            misses_arguments=arguments is None
+            and object_arguments is None
+            and (
+                may_hold_arguments(entry, CALL_FIELDS)
+                or (inner is not entry and may_hold_arguments(inner, CUSTOM_FIELDS if custom else FUNCTION_FIELDS))
+            ),
         )
 
     def _index(self, payload: Payload, value: object, path: Path) -> tuple[int | None, str | None]:

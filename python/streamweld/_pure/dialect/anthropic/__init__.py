@@ -254,6 +254,7 @@ class AnthropicDecoder:
                 # The message is repeated, or calls in the earlier message may already have been executed.
                 self._out.diagnose("message_repeated", detail=identity or "")
                 if identity is not None and identity == self._id:
+                    self._blocks.repeat()
                     self._assembler.message_repeated(0)
                 return
             self._assembler.restart(0)

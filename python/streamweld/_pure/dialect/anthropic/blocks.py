@@ -184,6 +184,10 @@ class BlockReader:
         """Whether the latest block can end a turn, because it is text or a call that the client runs."""
         return self._last_kind in _RESULTS
 
+    def repeat(self) -> None:
+        """Handle a repeated message, whose blocks may be sent again even if they are open."""
+        self._open_index = None
+
     # The index
 
     def index(self, payload: Payload, value: Mapping[str, Any]) -> int | None:

@@ -77,6 +77,7 @@ class Chat:
         self._finished: dict[int, str] = {}
         self._sent: dict[int, str | None] = {}  # finish reasons as sent, if the source has this dialect
         self._written_texts: dict[int, WrittenText] = {}  # text written so far for each open part
+        self._answered: set[int] = set()  # choices of which text or a call was written
         self._carriers: dict[int, int] = {}  # number of reasoning carriers per choice
         self._citations: dict[int, list[str]] = {}
         self._pages: dict[int, list[Source]] = {}  # pages cited without a position, by choice
@@ -216,6 +217,7 @@ class Chat:
 
     def _delta(self, event: _Delta) -> None:
         if event.text:
+            self._answered.add(event.choice)
             self._choice(event.choice)
             self._written_texts.setdefault(event.part, WrittenText()).add(event.text)
             delta = self._text_delta(event, event.text)
@@ -246,6 +248,7 @@ class Chat:
         if rest is None:
             self._context.losses.note("text_corrected")
         elif rest:
+            self._answered.add(event.choice)
             self._chunk(event.choice, self._text_delta(event, rest))
 
     def _text_delta(self, event: _Delta | _Done, text: str) -> str:
@@ -381,6 +384,8 @@ class Chat:
         the provider ran are not written here.
         """
         calls, reason = self._choices[index], self._finished[index]
+        if reason == "tool_calls" and calls.has_nameless and not calls.written and index not in self._answered:
+            return None  # an answer of calls that could not be written is not a success
         if reason in SUCCESS and calls.has_empty_cut_call:
             return finish_word(_TARGET, "length")
         if reason == "tool_calls":

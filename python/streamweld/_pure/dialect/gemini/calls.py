@@ -82,8 +82,7 @@ class CallReader:
                 self._assembler.choice_metadata(self._choice, metadata)
             return
         address = Address(call_id=identity, index=position)
-        has_arguments = arguments not in (None, "{}")
-        if not goes_on and not is_array(partial) and (has_arguments or name is None or self.failed):
+        if not goes_on and not is_array(partial) and (arguments is not None or name is None or self.failed):
             self._assembler.call_opened(self._choice, address, name, arguments or "{}", False, False, metadata)
             self._close(address)
             return
@@ -105,7 +104,7 @@ class CallReader:
 
     def _continue(self, address: Address, arguments: str | None, notes: Anomalies) -> None:
         """Add the arguments that a part without a name contains to the call before it."""
-        if arguments is not None and arguments != "{}":
+        if arguments is not None:
             self._waiting = False
             notes.mark_misread("no_name")  # clients would treat the part as another call
             self._push(address, arguments, None)

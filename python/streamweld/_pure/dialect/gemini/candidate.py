@@ -103,8 +103,8 @@ class Candidate:
         if self._finish_reported:
             return
         self._finish_reported = True
-        self._calls.end_waiting()
         if self.reason is not None:
+            self._calls.end_waiting()
             if meaning("gemini", self.reason) == "natural":
                 self._calls.finish()
             self._close()

@@ -211,13 +211,12 @@ class ChatDecoder:
         Also record whether it has choices, a finish reason, or usage.
         """
         choices = chunk.value.get("choices")
-        is_known = is_array(choices) or is_object(choices)
-        listed = [choice for _, choice in _listed(choices) if is_object(choice)] if is_known else []
+        listed = [choice for _, choice in _listed(choices) if is_object(choice)]
         groq = chunk.value.get("x_groq")
         finishes = any(choice.get("finish_reason", choice.get("finishReason")) is not None for choice in listed)
         counts = any(bool(holder.get("usage")) for holder in (chunk.value, groq, *listed) if is_object(holder))
         members = leftovers(chunk.payload, chunk.path, chunk.value, CHUNK_FIELDS | call_members(chunk.value))
-        kept = list(members.items()), is_known and bool(choices)
+        kept = list(members.items()), bool(_listed(choices))
         if finishes or counts or kept != self._kept:
             self._kept = kept
             self._out.keep(ChunkFacts(members, kept[1], finishes, counts))
@@ -285,16 +284,16 @@ class ChatDecoder:
         return first
 
 
-def _listed(choices: list[Any] | dict[str, Any]) -> list[tuple[Path, Any]]:
+def _listed(choices: object) -> list[tuple[Path, Any]]:
     """Return the choices of a chunk, each with its path inside `choices`.
 
     Some gateways send a single choice without a list, or an object with numbers as keys.
     """
     if is_array(choices):
         return [((position,), item) for position, item in enumerate(choices)]
-    if is_numbered(choices):
-        return [((key,), item) for key, item in choices.items()]
-    return [((), choices)] if choices else []
+    if not is_object(choices) or not choices:
+        return []
+    return [((key,), item) for key, item in choices.items()] if is_numbered(choices) else [((), choices)]
 
 
 def _unwrapped(value: dict[str, Any], path: Path) -> tuple[Mapping[str, Any], Path]:

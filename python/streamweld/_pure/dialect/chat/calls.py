@@ -289,7 +289,8 @@ def calls_member(holder: Mapping[str, Any]) -> str:
 
 def call_members(holder: Mapping[str, Any]) -> frozenset[str]:
     """Return the names of the members in which a choice or a chunk contains calls, next to its deltas."""
-    return frozenset([name for name in OUTER_CALLS if holder.get(name) and (is_array(holder[name]) or is_object(holder[name]))])
+    sent = {name: holder.get(name) for name in OUTER_CALLS}
+    return frozenset([name for name, calls in sent.items() if (is_array(calls) or is_object(calls)) and calls])
 
 
 def is_numbered(value: Mapping[str, Any]) -> bool:

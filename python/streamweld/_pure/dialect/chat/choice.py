@@ -22,7 +22,7 @@ from streamweld._pure.dialect.chat.calls import (
 from streamweld._pure.dialect.chat.content import File, Signature, Text, Unread, image_files, read_content
 from streamweld._pure.dialect.chat.error import read_choice_error
 from streamweld._pure.dialect.chat.metadata import CHOICE_FIELDS, DELTA_FIELDS, TOOL_USE_FIELDS, Carry
-from streamweld._pure.dialect.chat.readers import RUNS_CALLS, Readers
+from streamweld._pure.dialect.chat.readers import RUNS_CALLS, Readers, is_mergeable
 from streamweld._pure.dialect.chat.reasoning import MEMBERS as REASONING_MEMBERS
 from streamweld._pure.dialect.chat.reasoning import ReasoningReader, SoFar, whole_reasoning
 from streamweld._pure.dialect.chat.usage import read_usage_member
@@ -31,7 +31,7 @@ from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import as_object, leftovers
 from streamweld._pure.json.scanner import has_lone_surrogate
 from streamweld._pure.model.finish_words import meaning
-from streamweld._pure.model.unmodelled import ChoiceMembers, ReasoningFacts
+from streamweld._pure.model.unmodelled import ChoiceEnd, ChoiceMembers, ReasoningFacts
 from streamweld._spec import DIALECTS
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 ABSENT_REASONS = frozenset(DIALECTS["chat"]["absent_reasons"])
 _BESIDE_TEXT = CHOICE_FIELDS - {"text"}  # unknown next to a delta or message
+_WRITTEN = frozenset({"logprobs", "text"})  # unknown members of a choice that an event or its text contains
 _OTHER_ROLES = ("tool", "function", "user", "system", "developer")
 _ATTACHMENTS = frozenset({"annotations", "refusal", "images", "audio"})
 
@@ -105,6 +106,7 @@ class ChoiceReader:
         "_attached",
         "_audio",
         "_audio_size",
+        "_kept_members",
         "_legacy_form",
         "_messages",
         "_reasoning",
@@ -127,6 +129,7 @@ class ChoiceReader:
         self._attached = False  # files or annotations arrived in deltas; a complete message only repeats them
         self._repetition_reported = False
         self._reasoning_fields: tuple[str, ...] = ()  # members with the last reasoning; only for repair
+        self._kept_members = False  # the last chunk had unknown members; only for repair
         self.readers = Readers()
         self._begin()
 
@@ -160,9 +163,6 @@ class ChoiceReader:
             outer |= {"content"}
         modelled = (CHOICE_FIELDS if legacy else _BESIDE_TEXT) | outer
         carry = Carry(chunk.changed_fields, leftovers(payload, path, item, modelled))
-        if legacy:
-            self._content(chunk, item["text"], (*path, "text"), carry, restates=reason is not None)
-            notes.report()
         if delta and delta.get("role") in _OTHER_ROLES:
             # Some gateways run tools themselves and stream the results, which are not part of the answer.
             notes.shape((*path, "delta", "role"))
@@ -171,6 +171,10 @@ class ChoiceReader:
             delta, outer = {}, frozenset()
             if self.index == 0:
                 chunk.outer_calls = frozenset()
+        keeps = self._keep_members(payload, carry.members, delta, (*path, "delta"), finishes=reason is not None)
+        if legacy:
+            self._content(chunk, item["text"], (*path, "text"), carry, restates=reason is not None)
+            notes.report()
         if text:
             # Some gateways send the text in place of the object that should contain it.
             self._content(chunk, text, path, carry, restates=reason is not None)
@@ -199,9 +203,10 @@ class ChoiceReader:
         else:
             inner = {"content": text} if text else delta or {}
             self._outer(chunk, item, path, outer, carry, inner, final=reason is not None)
+        if keeps:
+            self._tools.out.keep(ChoiceEnd(self.index))
         left = as_object(carry.members)
         if left is not None:
-            self._tools.out.keep(ChoiceMembers())
             self._assembler.choice_metadata(self.index, left)
         read_usage_member(payload, item, path, notes, self._assembler)
         if reason is not None:
@@ -212,6 +217,27 @@ class ChoiceReader:
             self.readers.end(self._tools.out, runs=meaning("chat", reason) in RUNS_CALLS)
             self._assembler.finish(self.index, reason)
         return read_choice_error(payload, item, path)
+
+    def _keep_members(
+        self, payload: Payload, members: Raw, delta: Mapping[str, Any] | None, path: Path, *, finishes: bool
+    ) -> bool:
+        """Record the unknown members of the choice and its delta for the repair stage. Return whether it needs them."""
+        out = self._tools.out
+        if out.on_unmodelled is None:
+            return False
+        own = {name: raw for name, raw in members.items() if name not in _WRITTEN}
+        in_delta = leftovers(payload, path, delta, self._modelled(delta)) if delta else {}
+        in_delta = {name: raw for name, raw in in_delta.items() if is_mergeable((delta or {})[name])}
+        if own or in_delta or self._kept_members:
+            out.keep(ChoiceMembers(self.index, own, in_delta, finishes))
+        self._kept_members = bool(own or in_delta)
+        return self._kept_members
+
+    def _modelled(self, delta: Mapping[str, Any]) -> frozenset[str]:
+        """Return the names of the members of a delta that are decoded."""
+        modelled: frozenset[str] = DELTA_FIELDS | {calls_member(delta)}
+        uses_tool = is_tool_use(delta) or (self._uses_tool and continues_tool_use(delta))
+        return modelled | TOOL_USE_FIELDS if uses_tool else modelled
 
     def read_outer_calls(self, chunk: Chunk) -> None:
         """Decode the calls that the chunk itself contains, if it does not list this choice, which is choice 0."""
@@ -299,10 +325,7 @@ class ChoiceReader:
         payload, notes = chunk.payload, chunk.notes
         uses_tool = is_tool_use(delta) or (self._uses_tool and continues_tool_use(delta))
         if not DELTA_FIELDS.issuperset(delta):
-            modelled: frozenset[str] = DELTA_FIELDS | {calls_member(delta)}
-            if uses_tool:
-                modelled |= TOOL_USE_FIELDS
-            carry.members |= leftovers(payload, path, delta, modelled)
+            carry.members |= leftovers(payload, path, delta, self._modelled(delta))
         calls, legacy = delta.get(calls_member(delta)), delta.get("function_call")
         restates = bool(final or calls or legacy)
         if not chunk.recovered:
@@ -418,9 +441,7 @@ class ChoiceReader:
         if changes or details is not None:
             out.keep(ReasoningFacts(self.index, thought.fields if changes else None, details, has_text))
 
-    def _message(
-        self, chunk: Chunk, message: dict[str, Any], path: Path, carry: Carry, outer: list[Fragment]
-    ) -> None:
+    def _message(self, chunk: Chunk, message: dict[str, Any], path: Path, carry: Carry, outer: list[Fragment]) -> None:
         """Compare a complete message with the streamed content, and emit what was not streamed.
 
         `outer`: the calls next to the message, if it has none.

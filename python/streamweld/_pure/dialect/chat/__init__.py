@@ -178,6 +178,13 @@ class ChatDecoder:
             self._keep(chunk)
         if not self._started:
             self._start(chunk)
+        elif self._assembler.lacks_start:
+            created = value.get("created")
+            self._assembler.complete_start(
+                None if chunk.recovered else value.get("id"),
+                value.get("model"),
+                None if isinstance(created, str) else integer(created),
+            )
         new_id = self._restarts and not chunk.recovered and self._id_changed(value)
         choices = value.get("choices")
         error: ErrorFields | None = None

@@ -331,15 +331,17 @@ class ResponsesDecoder:
         self._conclude(response, ("response",), reader, status, enclosing, is_whole=False)
 
     def _start(self, response: Mapping[str, Any], path: Path, reader: Reader) -> None:
-        """Emit the response's start event from the first event that identifies the response.
+        """Emit the response's start event from the first event that identifies the response, or add what that lacked.
 
         In a resumed stream, this may be the terminal event.
         """
+        created = response.get("created_at")
         if self._start_members is not None:
+            number = None if isinstance(created, str) else integer(created)
+            self._assembler.complete_start(response.get("id"), response.get("model"), number)
             return
         members = reader.rest(response, path, RESPONSE_FIELDS)
         model = reader.text(response, path, "model")
-        created = response.get("created_at")
         identity = reader.identity(response, path, "id")
         if identity is None and not model and created is None and not members:
             return

@@ -24,12 +24,11 @@ from streamweld._pure.dialect.chat.error import read_choice_error
 from streamweld._pure.dialect.chat.metadata import CHOICE_FIELDS, DELTA_FIELDS, TOOL_USE_FIELDS, Carry
 from streamweld._pure.dialect.chat.readers import RUNS_CALLS, Readers, is_mergeable
 from streamweld._pure.dialect.chat.reasoning import MEMBERS as REASONING_MEMBERS
-from streamweld._pure.dialect.chat.reasoning import ReasoningReader, SoFar, whole_reasoning
+from streamweld._pure.dialect.chat.reasoning import ReasoningReader, SoFar, SplitPairs, whole_reasoning
 from streamweld._pure.dialect.chat.usage import read_usage_member
 from streamweld._pure.dialect.think_tags import NOTHING, ThinkSplitter, split_whole
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import as_object, leftovers
-from streamweld._pure.json.scanner import has_lone_surrogate
 from streamweld._pure.model.finish_words import meaning
 from streamweld._pure.model.unmodelled import ChoiceEnd, ChoiceMembers, ReasoningFacts
 from streamweld._spec import DIALECTS
@@ -111,6 +110,7 @@ class ChoiceReader:
         "_messages",
         "_reasoning",
         "_reasoning_fields",
+        "_split_pairs",
         "_repetition_reported",
         "_has_text",
         "_think",
@@ -129,6 +129,7 @@ class ChoiceReader:
         self._attached = False  # files or annotations arrived in deltas; a complete message only repeats them
         self._repetition_reported = False
         self._reasoning_fields: tuple[str, ...] = ()  # members with the last reasoning; only for repair
+        self._split_pairs = SplitPairs()  # only for repair
         self._kept_members = False  # the last chunk had unknown members; only for repair
         self.readers = Readers()
         self._begin()
@@ -435,9 +436,10 @@ class ChoiceReader:
         changes = has_text and thought.fields != self._reasoning_fields
         if changes:
             self._reasoning_fields = thought.fields
-        # Only the assembler can join a surrogate pair that is split between two entries.
-        listed = thought.details
-        details = None if listed is None or has_lone_surrogate(listed.text) else listed.raw
+        details = None
+        if thought.details is not None:
+            details, is_filled = self._split_pairs.joined(thought.details)
+            has_text = has_text and is_filled  # no event follows if only half of a character has arrived
         if changes or details is not None:
             out.keep(ReasoningFacts(self.index, thought.fields if changes else None, details, has_text))
 

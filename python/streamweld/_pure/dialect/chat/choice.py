@@ -338,7 +338,7 @@ class ChoiceReader:
             if thought is not None:
                 self._think_of(thought, carry, restates=restates)
         is_thought = _is_thought(delta)
-        if is_thought:
+        if is_thought and delta.get("content"):
             notes.mark_misread("other_member")  # clients add the thought to the answer
         here = (*path, "content")
         self._content(chunk, delta.get("content"), here, carry, restates=restates, is_thought=is_thought)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast, dataclass_transform
 
 from streamweld._arguments import parsed_arguments, partial_arguments
+from streamweld._literals import DiagnosticCode, FinishReason, ReasoningKind, Severity, ToolCallState
 from streamweld._messages import diagnostic_help_url, diagnostic_message
-from streamweld._words import DiagnosticCode, FinishReason, ReasoningKind, Severity, ToolCallState
 from streamweld.usage import NormalizedUsage, normalized
 
 __all__ = [

@@ -27,7 +27,7 @@ from streamweld._events import ToolResult as ToolResult
 from streamweld._events import Unknown as Unknown
 from streamweld._events import UpstreamErrorEvent as UpstreamErrorEvent
 from streamweld._events import Usage as Usage
-from streamweld._words import Completeness, FinishReason
+from streamweld._literals import Completeness, FinishReason
 from streamweld.errors import StreamError
 from streamweld.response import Choice, Item
 

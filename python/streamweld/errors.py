@@ -33,9 +33,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, cast
 
+from streamweld._literals import DIALECTS
 from streamweld._messages import code_text, input_hint
 from streamweld._show import printable
-from streamweld._words import DIALECTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

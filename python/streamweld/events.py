@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamweld._words import DiagnosticCode, FinishReason, ReasoningKind, Severity, ToolCallState
+from streamweld._literals import DiagnosticCode, FinishReason, ReasoningKind, Severity, ToolCallState
 
 if TYPE_CHECKING:
     from streamweld._events import (

@@ -14,7 +14,7 @@ from streamweld.events import ToolCall, ToolCallDelta, ToolCallReset, ToolCallRe
 
 if TYPE_CHECKING:
     from streamweld._backend import Parser
-    from streamweld._words import ToolCallState
+    from streamweld._literals import ToolCallState
     from streamweld.events import Diagnostic, Event
     from streamweld.response import Choice, Fold
 

@@ -27,7 +27,7 @@ from streamweld.events import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from streamweld._words import Completeness, FinishReason, RetryVerdict
+    from streamweld._literals import Completeness, FinishReason, RetryVerdict
     from streamweld.events import Diagnostic, Event
 
 __all__ = ["Choice", "Item", "Response", "response_of"]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import streamweld as sw
+from streamweld._literals import DIALECTS
 from streamweld._spec import CODES
-from streamweld._words import DIALECTS
 from streamweld.check.violation import rules
 from streamweld.cli.findings import ERRORS
 

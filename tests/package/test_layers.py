@@ -36,7 +36,11 @@ STREAM_LAYERS = ("json", "model", "sse", "assemble dialect fastpath", "text_call
 RUST_LAYERS = (*STREAM_LAYERS, "lib")
 PURE_LAYERS = tuple(" ".join(f"_pure.{folder}" for folder in line.split()) for line in STREAM_LAYERS)
 # The pure backend creates the user-visible results of a stream (events, errors, usage), so they are below it.
-EVENT_LAYERS = ("_spec _words _show _extension", "_pure.json", "_json _arguments _messages _events events errors usage")
+EVENT_LAYERS = (
+    "_spec _literals _show _extension",
+    "_pure.json",
+    "_json _arguments _messages _events events errors usage",
+)
 # The rest of the package. A module that is not listed belongs to the public interface.
 PACKAGE_LAYERS = (
     *EVENT_LAYERS,

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from streamweld import errors, events
+from streamweld._literals import DIALECTS
 from streamweld._spec import CODES
-from streamweld._words import DIALECTS
 from streamweld.errors import (
     ArgumentsError,
     AssemblyError,

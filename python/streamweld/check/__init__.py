@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeGuard, cas
 
 from streamweld._json import JsonFault, loads_arguments
 from streamweld._messages import choice_message, reject_text
-from streamweld._pure.dialect import detect, seen
+from streamweld._pure.dialect import detect, payload_summary
 from streamweld._pure.json.automaton import MAX_DEPTH
 from streamweld._pure.json.scanner import has_more_values
 from streamweld._pure.pipeline.salvage import MOST_JOINS, WHITE, joined_field, split_joined_line
@@ -198,7 +198,7 @@ class Checker:
         self._report.record("framing.fields_on_one_line")
         joined = split_joined_line(line, at)
         self._text(joined.document.decode(), event, identifier, joins)
-        rest = line[joined.rest :].strip(WHITE).decode()
+        rest = line[joined.remainder :].strip(WHITE).decode()
         if rest:
             event = event if joined.event is None else joined.event.decode()
             self._text(rest, event, identifier, joins + 1)
@@ -277,7 +277,9 @@ def _is_frame(value: dict[str, Any]) -> bool:
 
 
 def _unknown(position: Place, value: dict[str, Any]) -> UnknownDialect:
-    return UnknownDialect(seen=seen(value, ""), byte_offset=position.byte_offset, event_ordinal=position.event_ordinal)
+    return UnknownDialect(
+        seen=payload_summary(value, ""), byte_offset=position.byte_offset, event_ordinal=position.event_ordinal
+    )
 
 
 def _several(text: str) -> list[dict[str, Any] | None] | None:

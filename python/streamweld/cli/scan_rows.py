@@ -13,7 +13,7 @@ from streamweld.stream import parse
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamweld._words import DiagnosticCode, Severity
+    from streamweld._literals import DiagnosticCode, Severity
     from streamweld.events import Diagnostic, ToolCall
     from streamweld.integrations.captures import Capture
     from streamweld.options import Base, Dialect

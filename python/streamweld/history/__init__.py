@@ -10,7 +10,7 @@ id. `HistoryPolicy` selects how broken histories are repaired. `check` lists the
 breaks. `dedupe_reasoning` removes items that a replayed stream added a second time.
 """
 
-from streamweld._words import Source, Target
+from streamweld._literals import Source, Target
 from streamweld.history.check import HistoryViolation, check
 from streamweld.history.conversion import convert
 from streamweld.history.dedupe import dedupe_reasoning

@@ -28,7 +28,7 @@ from streamweld.response import Response
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from streamweld._words import Source, Target
+    from streamweld._literals import Source, Target
     from streamweld.history.model import Path, Turn
     from streamweld.history.profiles import Profile
 

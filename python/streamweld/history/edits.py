@@ -48,7 +48,7 @@ class Loss:
         return {name: getattr(self, name) for name in ("feature", "path", "why", "removed")}
 
 
-class _Ways:
+class _IdTables:
     """Lookup tables for an `IdMap`: target ids keyed by source id, source ids keyed by target id, and renamed calls."""
 
     __slots__ = ("back", "forth", "pairs")
@@ -68,11 +68,11 @@ class IdMap:
     the source id of a call in the payload. `pairs` holds every renamed call as (source id, target id), in order.
     """
 
-    __slots__ = ("_calls", "_ways")
+    __slots__ = ("_calls", "_id_tables")
 
     def __init__(self) -> None:
         self._calls: list[tuple[str, str]] = []
-        self._ways: _Ways | None = None  # built at the first lookup
+        self._id_tables: _IdTables | None = None  # built at the first lookup
 
     @classmethod
     def of(cls, calls: Iterable[tuple[str, str]]) -> IdMap:
@@ -88,17 +88,17 @@ class IdMap:
     def add(self, source: str, target: str) -> None:
         """Add one call, in the order of the history. Every call must be added, because `to_target` counts them."""
         self._calls.append((source, target))
-        self._ways = None
+        self._id_tables = None
 
     def keep(self, calls: Iterable[str]) -> None:
         """Add calls that keep their source ids, in the order of the history."""
         self._calls += [(call_id, call_id) for call_id in calls]
-        self._ways = None
+        self._id_tables = None
 
-    def _both(self) -> _Ways:
-        if self._ways is None:
-            self._ways = _Ways(self._calls)
-        return self._ways
+    def _both(self) -> _IdTables:
+        if self._id_tables is None:
+            self._id_tables = _IdTables(self._calls)
+        return self._id_tables
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:

@@ -133,7 +133,7 @@ class Minter:
         is_free = old not in self.used and old not in self.reserved and self.form.fits(old)
         return old if is_free else call_id
 
-    def again(self, call_id: str, nth: int) -> str:
+    def numbered(self, call_id: str, nth: int) -> str:
         """Return the target id of the n-th call with this source id, for targets that require unique ids."""
         plain = f"{call_id}__{nth}"
         if self.form.fits(plain) and plain not in self.used and plain not in self.reserved:

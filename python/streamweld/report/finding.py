@@ -48,7 +48,7 @@ class Lines:
     def __getitem__(self, offset: int) -> int:
         return bisect_right(self._starts, offset)
 
-    def rest(self, offset: int) -> int | None:
+    def bytes_to_line_end(self, offset: int) -> int | None:
         """Return the number of bytes from `offset` to the end of its line; None at the end of the body."""
         line = self[offset]
         end = self._starts[line] if line < len(self._starts) else self._size
@@ -73,7 +73,7 @@ class Finding:
     @classmethod
     def of_diagnostic(cls, found: Diagnostic, lines: Lines) -> Finding:
         position = (found.byte_offset, found.event_ordinal, lines[found.byte_offset])
-        rest = lines.rest(found.byte_offset)
+        rest = lines.bytes_to_line_end(found.byte_offset)
         return cls("diagnostic", found.code, found.severity, *position, found.message, found.help_url, rest)
 
     @classmethod
@@ -83,11 +83,13 @@ class Finding:
         message = f"{found.message} ({found.source})"
         page = help_url(found.rule)
         position = (where.byte_offset, where.event_ordinal, line)
-        return cls("rule", found.rule, found.severity, *position, message, page, lines.rest(where.byte_offset))
+        return cls(
+            "rule", found.rule, found.severity, *position, message, page, lines.bytes_to_line_end(where.byte_offset)
+        )
 
     @classmethod
     def of_error(cls, error: StreamError, lines: Lines) -> Finding:
         offset = error.byte_offset
         position = (offset, error.event_ordinal, None if offset is None else lines[offset])
-        rest = None if offset is None else lines.rest(offset)
+        rest = None if offset is None else lines.bytes_to_line_end(offset)
         return cls("error", error.rule, "error", *position, str(error), error_help_url(error.rule), rest)

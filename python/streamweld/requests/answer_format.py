@@ -12,7 +12,7 @@ from streamweld.requests.tables import at, object_of, put, steps
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamweld.requests.work import Work
+    from streamweld.requests.context import RequestContext
 
 __all__ = ["AnswerFormat", "read", "translate"]
 
@@ -53,19 +53,19 @@ class AnswerFormat:
     strict: bool | None = None
 
 
-def read(work: Work) -> AnswerFormat | None:
+def read(context: RequestContext) -> AnswerFormat | None:
     """Return the format that the request asks for, or None, and mark its members as used."""
-    target_paths = _PLACES.get(work.source, ())
-    work.used.update(steps(path) for path in target_paths)
-    path = next((path for path in target_paths if at(work.request, path) is not None), None)
+    target_paths = _PLACES.get(context.source, ())
+    context.used.update(steps(path) for path in target_paths)
+    path = next((path for path in target_paths if at(context.request, path) is not None), None)
     if path is None:
         return None
-    raw = at(work.request, path)
+    raw = at(context.request, path)
     given = object_of(raw)
     kind = given.get("type")
-    match work.source:
+    match context.source:
         case "gemini":
-            return _of_gemini(work, path, raw)
+            return _of_gemini(context, path, raw)
         case "bedrock-converse":
             inner = object_of(object_of(given.get("structure")).get("jsonSchema"))
             return _of_schema(path, raw, inner, _parsed(inner.get("schema")))
@@ -82,8 +82,8 @@ def read(work: Work) -> AnswerFormat | None:
     return AnswerFormat("text" if kind == "text" else "other", path, raw)
 
 
-def _of_gemini(work: Work, path: str, raw: Any) -> AnswerFormat:
-    mime = at(work.request, "generationConfig.responseMimeType")
+def _of_gemini(context: RequestContext, path: str, raw: Any) -> AnswerFormat:
+    mime = at(context.request, "generationConfig.responseMimeType")
     if path.endswith("MimeType"):
         kind: Kind = "json_object" if mime == "application/json" else "text" if mime == "text/plain" else "other"
         return AnswerFormat(kind, path, raw)
@@ -120,42 +120,44 @@ def _parsed(schema: Any) -> Any:
         return None
 
 
-def translate(found: AnswerFormat | None, work: Work, made: dict[str, Any]) -> None:
+def translate(found: AnswerFormat | None, context: RequestContext, made: dict[str, Any]) -> None:
     """Write the format into `made`, the request for the target."""
     if found is None:
         return
     path = steps(found.path)
     if found.kind == "text":
-        work.edit("option_implied", path, "dropped, because text is the default", found.raw)
+        context.edit("option_implied", path, "dropped, because text is the default", found.raw)
         return
-    formats = work.facts.get("formats", ("json_object", "json_schema", "text"))
+    formats = context.facts.get("formats", ("json_object", "json_schema", "text"))
     if found.kind == "json_schema" and "json_schema" not in formats and "json_object" in formats:
-        work.lose(
+        context.lose(
             "response_format",
             path,
-            f"the gateway {work.profile.name} does not accept a JSON schema",
+            f"the gateway {context.profile.name} does not accept a JSON schema",
             found.raw,
             vital=True,
         )
         put(made, "response_format", {"type": "json_object"})
         return
-    value = None if found.kind == "other" else _written(found, work)
+    value = None if found.kind == "other" else _written(found, context)
     if value is None:
-        work.lose("response_format", path, f"{work.target} does not support this answer format", found.raw, vital=True)
+        context.lose(
+            "response_format", path, f"{context.target} does not support this answer format", found.raw, vital=True
+        )
         return
     for path_in_target, member in value.items():
         put(made, path_in_target, member)
-    for name in _UNNAMED.get(work.target, ()):
+    for name in _UNNAMED.get(context.target, ()):
         if getattr(found, name):
-            work.lose(
+            context.lose(
                 name,
                 (*path, name),
-                f"{work.target} does not have this member in an answer format",
+                f"{context.target} does not have this member in an answer format",
                 getattr(found, name),
             )
 
 
-def _written(found: AnswerFormat, work: Work) -> dict[str, Any] | None:
+def _written(found: AnswerFormat, context: RequestContext) -> dict[str, Any] | None:
     """Return the members to write, keyed by dotted path, or None if the target does not have this format."""
     plain = found.kind == "json_object"
     if not plain and not _is_schema(found.schema):
@@ -163,7 +165,7 @@ def _written(found: AnswerFormat, work: Work) -> dict[str, Any] | None:
     named: dict[str, Any] = {"name": found.name} if found.name else {}
     if found.description:
         named["description"] = found.description
-    match work.target:
+    match context.target:
         case "openai-chat" | "mistral" | "responses":
             if plain:
                 form: dict[str, Any] = {"type": "json_object"}
@@ -171,9 +173,9 @@ def _written(found: AnswerFormat, work: Work) -> dict[str, Any] | None:
                 inner = {"name": "answer", **named, "schema": found.schema}
                 if found.strict is not None:
                     inner["strict"] = found.strict
-                flat = work.target == "responses"
+                flat = context.target == "responses"
                 form = {"type": "json_schema", **inner} if flat else {"type": "json_schema", "json_schema": inner}
-            return {_PLACES[work.target][0]: form}
+            return {_PLACES[context.target][0]: form}
         case "anthropic":
             return None if plain else {"output_config.format": {"type": "json_schema", "schema": found.schema}}
         case "gemini":

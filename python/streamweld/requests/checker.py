@@ -32,7 +32,7 @@ from streamweld.requests.tables import (
 )
 
 if TYPE_CHECKING:
-    from streamweld._words import Target
+    from streamweld._literals import Target
     from streamweld.history import Profile
     from streamweld.requests.tables import Json, Option
 

@@ -17,19 +17,19 @@ from streamweld.requests import (
     constraints,
     legacy,
     options,
-    same,
+    same_api,
     spelling,
     thinking,
     tool_choice,
     tools,
 )
+from streamweld.requests.context import RequestContext
 from streamweld.requests.names import Names
 from streamweld.requests.policy import RequestPolicy
 from streamweld.requests.tables import object_of, spec
-from streamweld.requests.work import Work
 
 if TYPE_CHECKING:
-    from streamweld._words import Source, Target
+    from streamweld._literals import Source, Target
     from streamweld.history import Profile
     from streamweld.requests.tables import Json
 
@@ -95,25 +95,25 @@ def convert(
     given = _plain(request)
     known = spelling.detect(given, profile.target) if source == "auto" else target_name(source, "source")
     given = spelling.normal(given, known, profile.target)
-    work = Work(given, known, profile, policy or RequestPolicy())
-    legacy.modernize(work)
-    done = _history(work, provider)
-    names = Names(work)
-    if work.same:
+    context = RequestContext(given, known, profile, policy or RequestPolicy())
+    legacy.modernize(context)
+    done = _history(context, provider)
+    names = Names(context)
+    if context.same:
         own = {
             name: done.payload.get(name, value)
-            for name, value in work.request.items()
+            for name, value in context.request.items()
             if name in done.payload or name == "thinking"
         }
-        made = same.translate(work, own | dict(done.payload), names)
+        made = same_api.translate(context, own | dict(done.payload), names)
     else:
-        made = _translated(work, done.payload, names)
-    constraints.apply(work, made)
-    if work.same and made.keys() == given.keys() and all(made[name] is given[name] for name in made):
+        made = _translated(context, done.payload, names)
+    constraints.apply(context, made)
+    if context.same and made.keys() == given.keys() and all(made[name] is given[name] for name in made):
         made = cast("dict[str, Any]", given)
     entry = {(loss.feature, loss.path) for loss in done.losses}
-    losses = (*done.losses, *[loss for loss in work.losses if (loss.feature, loss.path) not in entry])
-    return Conversion(made, (*done.edits, *work.edits), done.ids, losses, tool_names=names.renamed)
+    losses = (*done.losses, *[loss for loss in context.losses if (loss.feature, loss.path) not in entry])
+    return Conversion(made, (*done.edits, *context.edits), done.ids, losses, tool_names=names.renamed)
 
 
 def _plain(request: Any) -> Json:
@@ -133,58 +133,58 @@ def _plain(request: Any) -> Json:
     return cast("Json", found)
 
 
-def _history(work: Work, provider: str | None) -> history.Conversion:
+def _history(context: RequestContext, provider: str | None) -> history.Conversion:
     """Convert the messages and the other members that belong to the history."""
-    given = work.request
-    own = spec("history")[work.source]
-    work.used.update((name,) for name in own)
+    given = context.request
+    own = spec("history")[context.source]
+    context.used.update((name,) for name in own)
     part = {name: given[name] for name in own if given.get(name) is not None}
-    if work.same:  # thinking is converted with the other options
+    if context.same:  # thinking is converted with the other options
         part = {name: value for name, value in given.items() if name != "thinking"}
     elif "model" in given:
         part["model"] = given["model"]
-    policy = work.policy.history
+    policy = context.policy.history
     stateful = given.get("previous_response_id") is not None or given.get("conversation") is not None
-    if stateful and not work.same and policy.orphan_result == "synthesise":
+    if stateful and not context.same and policy.orphan_result == "synthesise":
         policy = replace(policy, orphan_result="text")  # the server stores the calls, so they must not be synthesized
     store = given.get("store")
     if not isinstance(store, bool):
-        store = None if work.same or work.target != "responses" else False
+        store = None if context.same or context.target != "responses" else False
     return history.convert(
         part,
-        source=cast("Source", work.source),
-        target=cast("Target", work.target),
-        gateway=work.profile,
+        source=cast("Source", context.source),
+        target=cast("Target", context.target),
+        gateway=context.profile,
         provider=provider,
         policy=policy,
-        tools=_tools_of(work),
+        tools=_tools_of(context),
         store=store,
     )
 
 
-def _tools_of(work: Work) -> Any:
-    given = work.request
-    if work.source == "bedrock-converse":
+def _tools_of(context: RequestContext) -> Any:
+    given = context.request
+    if context.source == "bedrock-converse":
         return object_of(given.get("toolConfig")).get("tools")
     found = given.get("tools")
     return found if found is not None else given.get("functions")
 
 
-def _translated(work: Work, payload: Json, names: Names) -> dict[str, Any]:
+def _translated(context: RequestContext, payload: Json, names: Names) -> dict[str, Any]:
     made: dict[str, Any] = {}
-    model = work.request.get(_MODEL.get(work.source, "model"))
-    work.used.add((_MODEL.get(work.source, "model"),))
+    model = context.request.get(_MODEL.get(context.source, "model"))
+    context.used.add((_MODEL.get(context.source, "model"),))
     if model is not None:
-        made[_MODEL.get(work.target, "model")] = model
-    own = spec("history")[work.target]
+        made[_MODEL.get(context.target, "model")] = model
+    own = spec("history")[context.target]
     made |= {name: payload[name] for name in (*own[1:], own[0]) if name in payload}
-    kept = tools.accepted(tools.read(work), work)
-    tools.write(kept, work, names, made)
-    tool_choice.translate(tool_choice.read(work), kept, work, names, made)
-    constraints.include(work, made)
-    options.translate(work, made, tools=bool(kept))
-    answer_format.translate(answer_format.read(work), work, made)
-    constraints.require(work, made)  # before thinking, because max_tokens limits its budget
-    thinking.translate(thinking.read(work), work, made)
-    work.unused()
+    kept = tools.accepted(tools.read(context), context)
+    tools.write(kept, context, names, made)
+    tool_choice.translate(tool_choice.read(context), kept, context, names, made)
+    constraints.include(context, made)
+    options.translate(context, made, tools=bool(kept))
+    answer_format.translate(answer_format.read(context), context, made)
+    constraints.require(context, made)  # before thinking, because max_tokens limits its budget
+    thinking.translate(thinking.read(context), context, made)
+    context.unused()
     return made

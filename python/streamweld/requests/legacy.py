@@ -12,38 +12,38 @@ from typing import TYPE_CHECKING, Any, Final
 from streamweld.requests.tables import is_list, listed, object_of
 
 if TYPE_CHECKING:
-    from streamweld.requests.work import Work
+    from streamweld.requests.context import RequestContext
 
 __all__ = ["modernize"]
 
 _CALLS: Final = ("function_call", "tool_calls")
 
 
-def modernize(work: Work) -> None:
-    """Replace the deprecated members of `work.request`, for a target with the same API."""
-    request = work.request
+def modernize(context: RequestContext) -> None:
+    """Replace the deprecated members of `context.request`, for a target with the same API."""
+    request = context.request
     functions = request.get("functions")
-    if not work.same or work.target != "openai-chat" or not is_list(functions) or not _must(work):
+    if not context.same or context.target != "openai-chat" or not is_list(functions) or not _must(context):
         return
     made: dict[str, Any] = {}
     for name, value in request.items():
         if name == "functions":
             tools = [{"type": "function", "function": function} for function in listed(functions)]
             made["tools"] = [*listed(request.get("tools")), *tools]
-            work.edit("legacy_functions", ("functions",), "replaced functions with tools")
+            context.edit("legacy_functions", ("functions",), "replaced functions with tools")
         elif name == "function_call" and value is not None:
             if request.get("tool_choice") is None:
                 choice: Any = object_of(value)
                 made["tool_choice"] = {"type": "function", "function": dict(choice)} if choice else value
-            work.edit("legacy_functions", ("function_call",), "replaced function_call with tool_choice", value)
+            context.edit("legacy_functions", ("function_call",), "replaced function_call with tool_choice", value)
         elif name not in made:
             made[name] = value
-    work.request = made
+    context.request = made
 
 
-def _must(work: Work) -> bool:
-    facts = work.facts
+def _must(context: RequestContext) -> bool:
+    facts = context.facts
     if "tools" in facts or "functions" in facts.get("lacks", ()):
         return True
-    messages = [object_of(message) for message in listed(work.request.get("messages"))]
+    messages = [object_of(message) for message in listed(context.request.get("messages"))]
     return any(message.get(name) for message in messages for name in _CALLS)

@@ -10,7 +10,7 @@ from streamweld.history.ids import form_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamweld.requests.work import Work
+    from streamweld.requests.context import RequestContext
 
 __all__ = ["Names"]
 
@@ -20,11 +20,11 @@ class Names:
 
     __slots__ = ("_form", "_start", "_work", "renamed")
 
-    def __init__(self, work: Work) -> None:
-        fact = work.profile.constraints.get("tool_name")
+    def __init__(self, context: RequestContext) -> None:
+        fact = context.profile.constraints.get("tool_name")
         self._form = None if fact is None else form_of(fact)
         self._start = re.compile(f"[{fact['start']}]") if fact is not None and "start" in fact else None
-        self._work = work
+        self._work = context
         self.renamed: dict[str, str] = {}
 
     def fits(self, name: str) -> bool:

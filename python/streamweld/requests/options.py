@@ -11,56 +11,56 @@ from typing import TYPE_CHECKING, Any, cast
 from streamweld.requests.tables import at, is_list, object_of, options, put, spec, steps
 
 if TYPE_CHECKING:
+    from streamweld.requests.context import RequestContext
     from streamweld.requests.tables import Option
-    from streamweld.requests.work import Work
 
 __all__ = ["translate", "unfit"]
 
 
-def translate(work: Work, made: dict[str, Any], *, tools: bool) -> None:
+def translate(context: RequestContext, made: dict[str, Any], *, tools: bool) -> None:
     """Write every plain option of the request into `made`. `tools`: whether the request for the target has tools."""
     for option in options():
-        found = _found(option, work, made)
-        if found is None or option.word in work.done:
+        found = _found(option, context, made)
+        if found is None or option.word in context.done:
             continue
         path, value = found
-        target_path = _path_in(option, work, path)
+        target_path = _path_in(option, context, path)
         if unfit(option, value):
-            work.lose(option.word, steps(path), "the value has the wrong type for this option", value)
-            _remove(work, made, path)
+            context.lose(option.word, steps(path), "the value has the wrong type for this option", value)
+            _remove(context, made, path)
             continue
-        value_sent = not value if work.source in option.negated else value
-        alone = work.target in option.needs_tools and not tools
-        default = work.target in option.negated and value_sent in option.implied and not work.same
-        if target_path is None or alone or default or _excluded(option, work, made):
-            _left_out(option, work, path, value, value_sent)
-            _remove(work, made, path)
+        value_sent = not value if context.source in option.negated else value
+        alone = context.target in option.needs_tools and not tools
+        default = context.target in option.negated and value_sent in option.implied and not context.same
+        if target_path is None or alone or default or _excluded(option, context, made):
+            _left_out(option, context, path, value, value_sent)
+            _remove(context, made, path)
             continue
-        new = _fitted(option, work, path, _worded(option, work, path, value_sent))
-        _remove(work, made, path, keep=None if new is None else target_path)
-        written = not new if work.target in option.negated else new
-        if new is not None and not (work.same and at(made, target_path) == written):
+        new = _fitted(option, context, path, _worded(option, context, path, value_sent))
+        _remove(context, made, path, keep=None if new is None else target_path)
+        written = not new if context.target in option.negated else new
+        if new is not None and not (context.same and at(made, target_path) == written):
             put(made, target_path, written)
 
 
-def _path_in(option: Option, work: Work, path: str) -> str | None:
+def _path_in(option: Option, context: RequestContext, path: str) -> str | None:
     """Return the path at which the option is written.
 
     If source and target are the same API, an alternative name of the option is kept.
     """
-    target_path = option.path_in(work.target, work.facts)
-    if work.same and target_path is not None and path in option.paths.get(work.target, ()):
-        return target_path if option.word in work.facts.get("renamed", ()) else path
+    target_path = option.path_in(context.target, context.facts)
+    if context.same and target_path is not None and path in option.paths.get(context.target, ()):
+        return target_path if option.word in context.facts.get("renamed", ()) else path
     return target_path
 
 
-def _excluded(option: Option, work: Work, made: dict[str, Any]) -> bool:
+def _excluded(option: Option, context: RequestContext, made: dict[str, Any]) -> bool:
     """Return whether the option for parallel calls must be omitted.
 
     Anthropic's option is a member of the tool choice, and its tool choice `none` rejects the option. If there is no
     tool choice, `auto` is added.
     """
-    if option.word != "parallel" or work.target != "anthropic" or work.same:
+    if option.word != "parallel" or context.target != "anthropic" or context.same:
         return False
     choice = object_of(made.get("tool_choice"))
     if not choice:
@@ -92,25 +92,29 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, float) and value.is_integer()
 
 
-def _found(option: Option, work: Work, made: dict[str, Any]) -> tuple[str, Any] | None:
+def _found(option: Option, context: RequestContext, made: dict[str, Any]) -> tuple[str, Any] | None:
     """Return the path and value of the option in the request, or None if it is absent.
 
     If several names of the option are present, the first is used.
     """
-    target_paths = [path for path in option.paths.get(work.source, ()) if at(work.request, path) is not None]
-    if work.same and (own := option.path_in(work.target, work.facts)) and at(work.request, own) is not None:
+    target_paths = [path for path in option.paths.get(context.source, ()) if at(context.request, path) is not None]
+    if context.same and (own := option.path_in(context.target, context.facts)) and at(context.request, own) is not None:
         target_paths = [own, *[path for path in target_paths if path != own]]
-    work.used.update(steps(path) for path in option.paths.get(work.source, ()))
+    context.used.update(steps(path) for path in option.paths.get(context.source, ()))
     if not target_paths:
         return None
-    first = at(work.request, target_paths[0])
+    first = at(context.request, target_paths[0])
     for path in target_paths[1:]:
-        other = at(work.request, path)
-        if work.same and not option.alone and option.word not in (*work.facts.get("lacks", ()), *_renamed(work)):
+        other = at(context.request, path)
+        if (
+            context.same
+            and not option.alone
+            and option.word not in (*context.facts.get("lacks", ()), *_renamed(context))
+        ):
             continue  # both members exist in the API, so both are kept
-        _remove(work, made, path)
-        if work.same or other != first:
-            work.lose(
+        _remove(context, made, path)
+        if context.same or other != first:
+            context.lose(
                 path.rpartition(".")[2],
                 steps(path),
                 f"{target_paths[0]} sets the same option and takes precedence",
@@ -119,61 +123,61 @@ def _found(option: Option, work: Work, made: dict[str, Any]) -> tuple[str, Any] 
     return target_paths[0], first
 
 
-def _renamed(work: Work) -> Mapping[str, str]:
+def _renamed(context: RequestContext) -> Mapping[str, str]:
     """Return the options for which the gateway has its own member, with the name of that member."""
-    found: Mapping[str, str] = work.facts.get("renamed", {})
+    found: Mapping[str, str] = context.facts.get("renamed", {})
     return found
 
 
-def _left_out(option: Option, work: Work, path: str, value: Any, value_sent: Any) -> None:
+def _left_out(option: Option, context: RequestContext, path: str, value: Any, value_sent: Any) -> None:
     if value_sent in option.implied:
         why = option.why or "dropped, because it is the default of the target"
-        work.edit("option_implied", steps(path), why, value)
+        context.edit("option_implied", steps(path), why, value)
     else:
-        gateway = "" if not work.facts else f" (gateway {work.profile.name})"
-        work.lose(
+        gateway = "" if not context.facts else f" (gateway {context.profile.name})"
+        context.lose(
             option.word,
             steps(path),
-            option.why or f"{work.target}{gateway} does not have this option",
+            option.why or f"{context.target}{gateway} does not have this option",
             value,
             vital=option.vital,
         )
 
 
-def _worded(option: Option, work: Work, path: str, value: Any) -> Any:
+def _worded(option: Option, context: RequestContext, path: str, value: Any) -> Any:
     """Return the value as the target spells it, or None if the target has no such value."""
     if option.kind == "texts" and isinstance(value, str):
-        if work.same:
+        if context.same:
             return value
         value = [value]
     words = spec("words").get(option.word)
-    if words is None or work.same or not isinstance(value, str):
+    if words is None or context.same or not isinstance(value, str):
         return value
-    word = words[work.target].get(value)
+    word = words[context.target].get(value)
     if word is None:
-        work.lose(option.word, steps(path), f"{work.target} does not have this value", value)
+        context.lose(option.word, steps(path), f"{context.target} does not have this value", value)
     return word
 
 
-def _fitted(option: Option, work: Work, path: str, value: Any) -> Any:
+def _fitted(option: Option, context: RequestContext, path: str, value: Any) -> Any:
     """Return the value, reduced to what the target accepts, or None if no value remains."""
     if option.kind in ("integer", "number") and value is not None:
-        return _bounded(option, work, path, value)
-    most = option.max_items.get(work.target)
+        return _bounded(option, context, path, value)
+    most = option.max_items.get(context.target)
     if most is not None and isinstance(value, (Mapping, Sequence)) and not isinstance(value, str) and len(value) > most:
         all_ = cast("Mapping[str, Any] | Sequence[Any]", value)
         rest: Any = dict([*all_.items()][most:]) if isinstance(all_, Mapping) else list(all_[most:])
-        work.lose(option.word, steps(path), f"{work.target} accepts at most {most}", rest, vital=option.vital)
+        context.lose(option.word, steps(path), f"{context.target} accepts at most {most}", rest, vital=option.vital)
         value = dict([*all_.items()][:most]) if isinstance(all_, Mapping) else list(all_[:most])
-    if option.word == "stop" and work.target == "anthropic" and is_list(value):
-        return _not_blank(option, work, path, value)
+    if option.word == "stop" and context.target == "anthropic" and is_list(value):
+        return _not_blank(option, context, path, value)
     if option.word == "metadata" and value is not None:
-        return _texts(option, work, path, value)
+        return _texts(option, context, path, value)
     return value
 
 
-def _bounded(option: Option, work: Work, path: str, value: Any) -> Any:
-    low, high = option.limits(work.target, work.facts)
+def _bounded(option: Option, context: RequestContext, path: str, value: Any) -> Any:
+    low, high = option.limits(context.target, context.facts)
     new = value
     if low is not None and new < low:
         new = low
@@ -182,33 +186,35 @@ def _bounded(option: Option, work: Work, path: str, value: Any) -> Any:
     if option.kind == "integer":
         new = int(new)
     if new != value:
-        work.edit("option_bounds", steps(path), f"changed {option.word} from {value} to {new}", value)
+        context.edit("option_bounds", steps(path), f"changed {option.word} from {value} to {new}", value)
     return value if new == value and not _is_whole(value) else new
 
 
-def _not_blank(option: Option, work: Work, path: str, value: Any) -> Any:
+def _not_blank(option: Option, context: RequestContext, path: str, value: Any) -> Any:
     """Return the stop sequences that are not blank, or None if there are none. Anthropic rejects blank ones."""
     kept = [text for text in value if text.strip()]
     if len(kept) == len(value):
         return value
     blank = [text for text in value if not text.strip()]
-    work.lose(option.word, steps(path), "anthropic rejects stop sequences that are only white space", blank, vital=True)
+    context.lose(
+        option.word, steps(path), "anthropic rejects stop sequences that are only white space", blank, vital=True
+    )
     return kept or None
 
 
-def _texts(option: Option, work: Work, path: str, value: Any) -> Any:
+def _texts(option: Option, context: RequestContext, path: str, value: Any) -> Any:
     """Return the metadata entries with string values, or None if there are none."""
     kept = {name: text for name, text in object_of(value).items() if isinstance(text, str)}
-    if len(kept) == len(value) or work.target == "mistral":
+    if len(kept) == len(value) or context.target == "mistral":
         return value
     rest = {name: other for name, other in value.items() if name not in kept}
-    work.lose(option.word, steps(path), f"{work.target} accepts only string values", rest)
+    context.lose(option.word, steps(path), f"{context.target} accepts only string values", rest)
     return kept or None
 
 
-def _remove(work: Work, made: dict[str, Any], path: str, keep: str | None = None) -> None:
+def _remove(context: RequestContext, made: dict[str, Any], path: str, keep: str | None = None) -> None:
     """Remove an option from `made` unless its path is `keep`. Applies only if source and target are the same API."""
-    if not work.same or path == keep:
+    if not context.same or path == keep:
         return
     *above, last = path.split(".")
     holder: Any = made

@@ -10,7 +10,7 @@ from streamweld.requests.tables import at, model_facts, object_of, put, spec, st
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamweld.requests.work import Work
+    from streamweld.requests.context import RequestContext
 
 __all__ = ["Thinking", "read", "translate"]
 
@@ -47,11 +47,11 @@ class Thinking:
     shown: bool | None = None
 
 
-def read(work: Work) -> Thinking | None:
+def read(context: RequestContext) -> Thinking | None:
     """Return the reasoning options of the request, or None, and mark their members as used."""
-    target_paths = _PLACES.get(work.source, ())
-    found = {path: value for path in target_paths if (value := at(work.request, path)) is not None}
-    work.used.update(steps(path) for path in target_paths)
+    target_paths = _PLACES.get(context.source, ())
+    found = {path: value for path in target_paths if (value := at(context.request, path)) is not None}
+    context.used.update(steps(path) for path in target_paths)
     if not found:
         return None
     first = next(iter(found))
@@ -107,17 +107,17 @@ def _shown(given: Mapping[str, Any]) -> bool | None:
     return given["exclude"] is False if isinstance(given.get("exclude"), bool) else None
 
 
-def translate(found: Thinking | None, work: Work, made: dict[str, Any]) -> None:
+def translate(found: Thinking | None, context: RequestContext, made: dict[str, Any]) -> None:
     """Write the reasoning options into `made`. Call this after `max_tokens` is set, because `max_tokens` limits the
     budget.
     """
     if found is None:
         return
-    gateway = work.facts.get("thinking")
+    gateway = context.facts.get("thinking")
     if gateway is not None:
-        _to_gateway(found, work, gateway, made)
+        _to_gateway(found, context, gateway, made)
     else:
-        _WRITERS.get(work.target, _to_no_thinking)(found, work, made)
+        _WRITERS.get(context.target, _to_no_thinking)(found, context, made)
 
 
 def _strength(found: Thinking) -> str | None:
@@ -133,7 +133,7 @@ def _strength(found: Thinking) -> str | None:
     return next((word for word in ("low", "medium", "high") if found.budget <= budgets[word]), "high")
 
 
-def _word(found: Thinking, work: Work, words: Mapping[str, str]) -> str | None:
+def _word(found: Thinking, context: RequestContext, words: Mapping[str, str]) -> str | None:
     """Return the target's name for the effort, or None if there is none.
 
     An approximation is recorded as an edit; a budget that the target does not accept is recorded as a loss.
@@ -142,24 +142,26 @@ def _word(found: Thinking, work: Work, words: Mapping[str, str]) -> str | None:
     if strength is None:
         return None
     if found.budget and found.effort is None:
-        work.edit(
+        context.edit(
             "option_approximated",
             found.path,
             f"replaced the budget of {found.budget} tokens with effort {strength}",
             found.budget,
         )
     elif found.budget:
-        work.lose("budget_tokens", found.path, f"{work.target} accepts an effort, not a token budget", found.budget)
+        context.lose(
+            "budget_tokens", found.path, f"{context.target} accepts an effort, not a token budget", found.budget
+        )
     word = words.get(strength)
     if word is None:
-        work.lose("reasoning", found.path, f"{work.target} does not have this effort", strength)
+        context.lose("reasoning", found.path, f"{context.target} does not have this effort", strength)
     elif word != strength:
-        work.edit("option_approximated", found.path, f"changed the effort from {strength} to {word}", strength)
+        context.edit("option_approximated", found.path, f"changed the effort from {strength} to {word}", strength)
     return word
 
 
-def _default_on(found: Thinking, work: Work) -> None:
-    work.edit(
+def _default_on(found: Thinking, context: RequestContext) -> None:
+    context.edit(
         "option_implied",
         found.path,
         "dropped, because without an effort or budget the target uses its default",
@@ -167,75 +169,79 @@ def _default_on(found: Thinking, work: Work) -> None:
     )
 
 
-def _hidden(found: Thinking, work: Work) -> None:
+def _hidden(found: Thinking, context: RequestContext) -> None:
     """Record a request for the reasoning text as a loss, because the target has no such option."""
     if found.shown:
-        work.lose("summary", found.path, f"{work.target} has no option that requests the text of the reasoning", True)
+        context.lose(
+            "summary", found.path, f"{context.target} has no option that requests the text of the reasoning", True
+        )
 
 
-def _words(work: Work) -> Mapping[str, str]:
+def _words(context: RequestContext) -> Mapping[str, str]:
     """Return the gateway's names for efforts, keyed by streamweld's names. The default is the target's names."""
-    own: Mapping[str, str] | None = work.facts.get("efforts")
-    sent: Mapping[str, str] = spec("thinking")["sent"][work.target] if own is None else own
+    own: Mapping[str, str] | None = context.facts.get("efforts")
+    sent: Mapping[str, str] = spec("thinking")["sent"][context.target] if own is None else own
     return sent
 
 
-def _to_chat(found: Thinking, work: Work, made: dict[str, Any]) -> None:
-    word = _word(found, work, _words(work))
+def _to_chat(found: Thinking, context: RequestContext, made: dict[str, Any]) -> None:
+    word = _word(found, context, _words(context))
     if word is not None:
         made["reasoning_effort"] = word
     elif _strength(found) is None:
-        _default_on(found, work)
-    _hidden(found, work)
+        _default_on(found, context)
+    _hidden(found, context)
 
 
-def _to_responses(found: Thinking, work: Work, made: dict[str, Any]) -> None:
-    word = _word(found, work, _words(work))
+def _to_responses(found: Thinking, context: RequestContext, made: dict[str, Any]) -> None:
+    word = _word(found, context, _words(context))
     if word is not None:
         put(made, "reasoning.effort", word)
     if found.shown:
         put(made, "reasoning.summary", "auto")
     elif word is None and _strength(found) is None:
-        _default_on(found, work)
+        _default_on(found, context)
 
 
-def _to_ai_sdk(found: Thinking, work: Work, made: dict[str, Any]) -> None:
-    word = _word(found, work, spec("thinking")["sent"]["ai-sdk-model"])
+def _to_ai_sdk(found: Thinking, context: RequestContext, made: dict[str, Any]) -> None:
+    word = _word(found, context, spec("thinking")["sent"]["ai-sdk-model"])
     if word is not None:
         made["reasoning"] = word
     elif _strength(found) is None:
-        _default_on(found, work)
-    _hidden(found, work)
+        _default_on(found, context)
+    _hidden(found, context)
 
 
-def _to_anthropic(found: Thinking, work: Work, made: dict[str, Any]) -> None:
+def _to_anthropic(found: Thinking, context: RequestContext, made: dict[str, Any]) -> None:
     facts = model_facts("anthropic", made.get("model"))
-    config = _claude(found, work, facts, made.get("max_tokens"))
+    config = _claude(found, context, facts, made.get("max_tokens"))
     if config is not None:
         if found.shown is not None and config["type"] != "disabled":
             config["display"] = "summarized" if found.shown else "omitted"
         made["thinking"] = config
     if found.on and config is not None and found.effort is not None and facts["effort"]:
-        word = _word(found, work, spec("thinking")["sent"]["anthropic"])
+        word = _word(found, context, spec("thinking")["sent"]["anthropic"])
         if word is not None:
             put(made, "output_config.effort", word)
 
 
-def _claude(found: Thinking, work: Work, facts: Mapping[str, Any], most: Any) -> dict[str, Any] | None:
+def _claude(found: Thinking, context: RequestContext, facts: Mapping[str, Any], most: Any) -> dict[str, Any] | None:
     """Return the `thinking` member for a Claude model, or None if it must be omitted."""
     kinds = facts["thinking"]
     if found.on is False:
         if facts.get("always_thinks"):
-            work.lose("thinking", found.path, "thinking cannot be disabled for this model", dict(found.raw))
+            context.lose("thinking", found.path, "thinking cannot be disabled for this model", dict(found.raw))
             return None
         if facts["off"] is None:
-            work.edit("option_implied", found.path, "dropped, because thinking is disabled by default", dict(found.raw))
+            context.edit(
+                "option_implied", found.path, "dropped, because thinking is disabled by default", dict(found.raw)
+            )
             return None
         return dict(facts["off"])
     wants_budget = found.budget is not None and found.effort is None
     if "adaptive" in kinds and not (wants_budget and "enabled" in kinds):
         if wants_budget:
-            work.lose("budget_tokens", found.path, "the model sets its own thinking budget", found.budget)
+            context.lose("budget_tokens", found.path, "the model sets its own thinking budget", found.budget)
         return {"type": "adaptive"}
     budgets, smallest = spec("thinking")["budgets"], spec("thinking")["smallest"]
     budget = found.budget if found.budget is not None else budgets[found.effort or "medium"]
@@ -246,7 +252,7 @@ def _claude(found: Thinking, work: Work, facts: Mapping[str, Any], most: Any) ->
             if "enabled" not in kinds
             else f"thinking needs at least {smallest} tokens, and max_tokens leaves fewer"
         )
-        work.lose("thinking", found.path, why, dict(found.raw))
+        context.lose("thinking", found.path, why, dict(found.raw))
         return None
     new = max(smallest, min(budget, room))
     if new != found.budget:
@@ -255,15 +261,17 @@ def _claude(found: Thinking, work: Work, facts: Mapping[str, Any], most: Any) ->
             if found.budget is not None
             else f"the effort {found.effort or 'default'}"
         )
-        work.edit("option_approximated", found.path, f"replaced {note} with a budget of {new} tokens", dict(found.raw))
+        context.edit(
+            "option_approximated", found.path, f"replaced {note} with a budget of {new} tokens", dict(found.raw)
+        )
     return {"type": "enabled", "budget_tokens": new}
 
 
-def _to_gemini(found: Thinking, work: Work, made: dict[str, Any]) -> None:
+def _to_gemini(found: Thinking, context: RequestContext, made: dict[str, Any]) -> None:
     kinds = model_facts("gemini", made.get("model"))["thinking"]
     config: dict[str, Any] = {}
     if not kinds:
-        work.lose("reasoning", found.path, "the model does not support reasoning", dict(found.raw))
+        context.lose("reasoning", found.path, "the model does not support reasoning", dict(found.raw))
         return
     if "budget" in kinds:
         strength = _strength(found)
@@ -272,11 +280,11 @@ def _to_gemini(found: Thinking, work: Work, made: dict[str, Any]) -> None:
         elif strength is not None:
             config["thinkingBudget"] = spec("thinking")["budgets"][strength]
             note = f"replaced the effort {strength} with a budget of {config['thinkingBudget']} tokens"
-            work.edit("option_approximated", found.path, note, strength)
+            context.edit("option_approximated", found.path, note, strength)
         elif found.on:
             config["thinkingBudget"] = -1
     else:
-        word = _word(found, work, spec("thinking")["sent"]["gemini"])
+        word = _word(found, context, spec("thinking")["sent"]["gemini"])
         if word is not None:
             config["thinkingLevel"] = word
     if found.shown is not None:
@@ -284,47 +292,47 @@ def _to_gemini(found: Thinking, work: Work, made: dict[str, Any]) -> None:
     if config:
         put(made, "generationConfig.thinkingConfig", config)
     else:
-        _default_on(found, work)
+        _default_on(found, context)
 
 
-def _to_bedrock(found: Thinking, work: Work, made: dict[str, Any]) -> None:
+def _to_bedrock(found: Thinking, context: RequestContext, made: dict[str, Any]) -> None:
     model = made.get("modelId")
     name = model.lower() if isinstance(model, str) else ""
     if "claude" in name or "anthropic" in name:
         facts = model_facts("anthropic", model)
-        config = _claude(found, work, facts, at(made, "inferenceConfig.maxTokens"))
+        config = _claude(found, context, facts, at(made, "inferenceConfig.maxTokens"))
         if config is not None:
             put(made, "additionalModelRequestFields.thinking", config)
         if config is not None and found.on and found.effort is not None and facts["effort"]:
-            word = _word(found, work, spec("thinking")["sent"]["bedrock-converse"])
+            word = _word(found, context, spec("thinking")["sent"]["bedrock-converse"])
             if word is not None:
                 put(made, "outputConfig.effort", word)
-        _hidden(found, work)
+        _hidden(found, context)
         return
     if "openai" in name or "gpt" in name:
-        word = _word(found, work, spec("thinking")["sent"]["openai-chat"])
+        word = _word(found, context, spec("thinking")["sent"]["openai-chat"])
         if word is not None:
             put(made, "additionalModelRequestFields.reasoning_effort", word)
             return
-    work.lose("reasoning", found.path, "streamweld does not know this model's reasoning options", dict(found.raw))
+    context.lose("reasoning", found.path, "streamweld does not know this model's reasoning options", dict(found.raw))
 
 
-def _to_mistral(found: Thinking, work: Work, made: dict[str, Any]) -> None:
-    word = _word(found, work, spec("thinking")["sent"]["mistral"])
+def _to_mistral(found: Thinking, context: RequestContext, made: dict[str, Any]) -> None:
+    word = _word(found, context, spec("thinking")["sent"]["mistral"])
     if word is not None:
         made["reasoning_effort"] = word
     elif _strength(found) is None:
-        _default_on(found, work)
-    _hidden(found, work)
+        _default_on(found, context)
+    _hidden(found, context)
 
 
-def _to_no_thinking(found: Thinking, work: Work, _made: dict[str, Any]) -> None:
-    work.lose("reasoning", found.path, f"{work.target} does not have this option", dict(found.raw))
+def _to_no_thinking(found: Thinking, context: RequestContext, _made: dict[str, Any]) -> None:
+    context.lose("reasoning", found.path, f"{context.target} does not have this option", dict(found.raw))
 
 
-def _to_gateway(found: Thinking, work: Work, how: Mapping[str, Any], made: dict[str, Any]) -> None:
+def _to_gateway(found: Thinking, context: RequestContext, how: Mapping[str, Any], made: dict[str, Any]) -> None:
     """Write reasoning options as the gateway expects them: an object with a type, or OpenRouter's `reasoning`."""
-    _hidden(found, work)
+    _hidden(found, context)
     if how.get("object"):
         if found.on is False:
             config: dict[str, Any] = {"enabled": False}
@@ -340,10 +348,10 @@ def _to_gateway(found: Thinking, work: Work, how: Mapping[str, Any], made: dict[
     member = how.get("effort")
     if member is None:
         if found.effort is not None or found.budget is not None:
-            why = f"the gateway {work.profile.name} accepts neither an effort nor a budget"
-            work.lose("reasoning_effort", found.path, why, found.effort or found.budget)
+            why = f"the gateway {context.profile.name} accepts neither an effort nor a budget"
+            context.lose("reasoning_effort", found.path, why, found.effort or found.budget)
         return
-    word = _word(found, work, how["words"])
+    word = _word(found, context, how["words"])
     if word is not None:
         made[member] = word
 

@@ -13,9 +13,9 @@ from streamweld.requests.tables import at, is_list, object_of, put, spec, steps
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from streamweld.requests.context import RequestContext
     from streamweld.requests.names import Names
     from streamweld.requests.tools import Tool
-    from streamweld.requests.work import Work
 
 __all__ = ["Choice", "forced", "read", "translate"]
 
@@ -52,21 +52,21 @@ def forced(choice: Choice | None) -> bool:
     return choice is not None and (choice.mode in ("required", "named") or choice.must)
 
 
-def read(work: Work) -> Choice | None:
+def read(context: RequestContext) -> Choice | None:
     """Return the tool choice of the request, or None, and mark its member as used."""
-    path = _PLACES.get(work.source)
+    path = _PLACES.get(context.source)
     if path is None:
         return None
-    value = at(work.request, path)
-    if work.source in ("openai-chat", "mistral") and value is None and "function_call" in work.request:
-        path, value = "function_call", work.request["function_call"]
+    value = at(context.request, path)
+    if context.source in ("openai-chat", "mistral") and value is None and "function_call" in context.request:
+        path, value = "function_call", context.request["function_call"]
     if value is None:
         return None
-    work.used.add(steps(path))
+    context.used.add(steps(path))
     given = object_of(value)
-    match work.source:
+    match context.source:
         case "anthropic":
-            work.used.add((*steps(path), "disable_parallel_tool_use"))
+            context.used.add((*steps(path), "disable_parallel_tool_use"))
             mode = _mode(given.get("type"))
             return _named(path, value, given.get("name")) if given.get("type") == "tool" else Choice(mode, path, value)
         case "gemini":
@@ -127,7 +127,7 @@ def _name_of(tool: Any) -> Any:
 
 
 def translate(
-    choice: Choice | None, tools: Sequence[Tool], work: Work, names: Names, made: dict[str, Any]
+    choice: Choice | None, tools: Sequence[Tool], context: RequestContext, names: Names, made: dict[str, Any]
 ) -> Choice | None:
     """Write the tool choice into `made`, the request for the target.
 
@@ -137,41 +137,43 @@ def translate(
         return None
     path = steps(choice.path)
     known = {tool.name: tool for tool in tools if tool.kind in ("function", "custom")}
-    if not tools or work.target == "ai-sdk-ui":
+    if not tools or context.target == "ai-sdk-ui":
         if choice.mode in ("auto", "none"):
-            work.edit("option_implied", path, "dropped, because the request has no tools", choice.raw)
+            context.edit("option_implied", path, "dropped, because the request has no tools", choice.raw)
         else:
-            work.lose("tool_choice", path, "the request has no tools that the target accepts", choice.raw, vital=True)
+            context.lose(
+                "tool_choice", path, "the request has no tools that the target accepts", choice.raw, vital=True
+            )
         return None
     if choice.mode == "other" or any(name not in known for name in choice.names):
         why = (
             "the request has no tool of this name that the target accepts"
             if choice.names
-            else f"{work.target} does not support this tool choice"
+            else f"{context.target} does not support this tool choice"
         )
-        work.lose("tool_choice", path, why, choice.raw, vital=True)
+        context.lose("tool_choice", path, why, choice.raw, vital=True)
         return None
-    if choice.mode == "allowed" and work.target not in ("openai-chat", "responses", "gemini"):
-        why = f"{work.target} cannot restrict the choice to some of the tools"
-        work.lose("tool_choice", path, why, choice.raw, vital=True)
+    if choice.mode == "allowed" and context.target not in ("openai-chat", "responses", "gemini"):
+        why = f"{context.target} cannot restrict the choice to some of the tools"
+        context.lose("tool_choice", path, why, choice.raw, vital=True)
         choice = Choice("required" if choice.must else "auto", choice.path, choice.raw)
-    if choice.mode not in work.facts.get("choices", (choice.mode,)):
-        why = f"the gateway {work.profile.name} does not support this tool choice"
-        work.lose("tool_choice", path, why, choice.raw, vital=True)
+    if choice.mode not in context.facts.get("choices", (choice.mode,)):
+        why = f"the gateway {context.profile.name} does not support this tool choice"
+        context.lose("tool_choice", path, why, choice.raw, vital=True)
         return None
-    value = _written(choice, known, work, names)
+    value = _written(choice, known, context, names)
     if value is None:
-        work.lose("tool_choice", path, f"{work.target} does not support this tool choice", choice.raw, vital=True)
+        context.lose("tool_choice", path, f"{context.target} does not support this tool choice", choice.raw, vital=True)
         return None
-    put(made, _PLACES[work.target], value)
+    put(made, _PLACES[context.target], value)
     return choice
 
 
-def _written(choice: Choice, known: Mapping[str, Tool], work: Work, names: Names) -> Any:
+def _written(choice: Choice, known: Mapping[str, Tool], context: RequestContext, names: Names) -> Any:
     fitting = [names.fit(name, steps(choice.path)) for name in choice.names]
-    word = spec("words")["tool_choice"][work.target].get(choice.mode)
+    word = spec("words")["tool_choice"][context.target].get(choice.mode)
     name = fitting[0] if fitting else ""
-    match work.target:
+    match context.target:
         case "anthropic":
             return {"type": "tool", "name": name} if choice.mode == "named" else word and {"type": word}
         case "gemini":
@@ -197,7 +199,7 @@ def _written(choice: Choice, known: Mapping[str, Tool], work: Work, names: Names
         return listed[0]
     if choice.mode == "allowed":
         allowed = {"mode": "required" if choice.must else "auto", "tools": listed}
-        if work.target == "responses":
+        if context.target == "responses":
             return {"type": "allowed_tools", **allowed}
         return {"type": "allowed_tools", "allowed_tools": allowed}
     return word

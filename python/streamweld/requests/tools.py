@@ -13,9 +13,9 @@ from streamweld.requests import schemas
 from streamweld.requests.tables import at, is_list, object_of, put, spec
 
 if TYPE_CHECKING:
+    from streamweld.requests.context import RequestContext
     from streamweld.requests.names import Names
     from streamweld.requests.tables import Json
-    from streamweld.requests.work import Work
 
 __all__ = ["Tool", "accepted", "read", "takes", "write"]
 
@@ -55,27 +55,27 @@ class Tool:
     extra: Json = field(default_factory=dict[str, Any])
 
 
-def read(work: Work) -> list[Tool]:
+def read(context: RequestContext) -> list[Tool]:
     """Return the tools of the request, in order, and mark their members as used."""
-    request = work.request
+    request = context.request
     found: list[Tool] = []
-    match work.source:
+    match context.source:
         case "openai-chat" | "mistral":
-            found = [_of_chat(raw, ("tools", n)) for n, raw in _listed(work, "tools")]
-            found += [_function(raw, ("functions", n), _CHAT, "parameters") for n, raw in _listed(work, "functions")]
+            found = [_of_chat(raw, ("tools", n)) for n, raw in _listed(context, "tools")]
+            found += [_function(raw, ("functions", n), _CHAT, "parameters") for n, raw in _listed(context, "functions")]
             searched = request.get("web_search_options")
             if searched is not None:
-                work.used.add(("web_search_options",))
+                context.used.add(("web_search_options",))
                 found.append(_search_of_chat(searched))
         case "responses":
-            found = [_of_responses(raw, ("tools", n)) for n, raw in _listed(work, "tools")]
+            found = [_of_responses(raw, ("tools", n)) for n, raw in _listed(context, "tools")]
         case "anthropic":
-            found = _of_anthropic(work)
+            found = _of_anthropic(context)
         case "gemini":
-            for n, raw in _listed(work, "tools"):
+            for n, raw in _listed(context, "tools"):
                 found += _of_gemini(object_of(raw), ("tools", n))
         case "bedrock-converse":
-            work.used.add(("toolConfig", "tools"))
+            context.used.add(("toolConfig", "tools"))
             listed = object_of(request.get("toolConfig")).get("tools")
             for n, raw in enumerate(cast("Sequence[Any]", listed) if is_list(listed) else ()):
                 mark = object_of(raw).get("cachePoint")
@@ -85,13 +85,13 @@ def read(work: Work) -> list[Tool]:
                     extra = {**found[-1].extra, "cache_control": _cache_control(object_of(mark))}
                     found[-1] = replace(found[-1], extra=extra)
         case "ai-sdk-model":
-            found = _of_ai_sdk(work)
+            found = _of_ai_sdk(context)
         case _:
             pass
     return found
 
 
-def accepted(tools: Sequence[Tool], work: Work) -> list[Tool]:
+def accepted(tools: Sequence[Tool], context: RequestContext) -> list[Tool]:
     """Return the tools that the target and its gateway accept, and record all others as losses.
 
     Some tools are converted to functions.
@@ -99,28 +99,28 @@ def accepted(tools: Sequence[Tool], work: Work) -> list[Tool]:
     kept: list[Tool] = []
     names: set[str] = set()
     for tool in tools:
-        fit = _fit(tool, work)
+        fit = _fit(tool, context)
         if fit is None:
             continue
         if fit.kind in ("function", "custom"):
             if fit.name in names:
-                work.lose("tools", tool.path, "another tool has the same name", tool.raw)
+                context.lose("tools", tool.path, "another tool has the same name", tool.raw)
                 continue
             names.add(fit.name)
         kept.append(fit)
     return kept
 
 
-def takes(tool: Tool, work: Work) -> bool:
+def takes(tool: Tool, context: RequestContext) -> bool:
     """Return whether the gateway accepts the tool unchanged, if source and target are the same API."""
-    kinds = work.facts.get("tools")
-    if tool.kind == "custom" and not _free_form(work):
+    kinds = context.facts.get("tools")
+    if tool.kind == "custom" and not _free_form(context):
         return False
     if kinds is not None and (tool.kind not in kinds or tool.hosted):
         return False
-    items = work.profile.constraints.get("items")
+    items = context.profile.constraints.get("items")
     if (
-        work.target != "responses"
+        context.target != "responses"
         or items is None
         or "*" in items
         or (tool.kind in ("function", "custom") and not tool.hosted)
@@ -130,34 +130,34 @@ def takes(tool: Tool, work: Work) -> bool:
     return any(f"{name}_call" in items for name in (kind, kind.partition("_preview")[0]))
 
 
-def write(tools: Sequence[Tool], work: Work, names: Names, made: dict[str, Any]) -> None:
+def write(tools: Sequence[Tool], context: RequestContext, names: Names, made: dict[str, Any]) -> None:
     """Write the accepted tools into `made`, the request for the target."""
     named = [replace(tool, name=names.fit(tool.name, tool.path)) if tool.name else tool for tool in tools]
-    match work.target:
+    match context.target:
         case "gemini":
-            functions = [_to_gemini(tool, work) for tool in named if tool.kind == "function"]
+            functions = [_to_gemini(tool, context) for tool in named if tool.kind == "function"]
             entries: list[Any] = [{"functionDeclarations": functions}] if functions else []
             entries += [
-                {_hosted(tool, "gemini")["match"]: _carried(tool, "gemini", {}, work)}
+                {_hosted(tool, "gemini")["match"]: _carried(tool, "gemini", {}, context)}
                 for tool in named
                 if tool.kind == "hosted"
             ]
         case "bedrock-converse":
-            entries = [entry for tool in named for entry in _to_bedrock(tool, work)]
+            entries = [entry for tool in named for entry in _to_bedrock(tool, context)]
             if entries:
                 put(made, "toolConfig.tools", entries)
             return
         case "anthropic":
-            entries = [_to_anthropic(tool, work) for tool in named]
+            entries = [_to_anthropic(tool, context) for tool in named]
             servers = [_server(tool) for tool in named if tool.kind == "mcp"]
             if servers:
                 made["mcp_servers"] = servers
         case "responses":
-            entries = [_to_responses(tool, work) for tool in named]
+            entries = [_to_responses(tool, context) for tool in named]
         case "ai-sdk-model":
-            entries = [_to_ai_sdk(tool, work) for tool in named]
+            entries = [_to_ai_sdk(tool, context) for tool in named]
         case _:
-            entries = [_to_chat(tool, work) for tool in named]
+            entries = [_to_chat(tool, context) for tool in named]
     if entries:
         made["tools"] = entries
 
@@ -165,13 +165,13 @@ def write(tools: Sequence[Tool], work: Work, names: Names, made: dict[str, Any])
 # --- reading the definitions of each source
 
 
-def _listed(work: Work, member: str) -> list[tuple[int, Any]]:
-    value = work.request.get(member)
-    work.used.add((member,))
+def _listed(context: RequestContext, member: str) -> list[tuple[int, Any]]:
+    value = context.request.get(member)
+    context.used.add((member,))
     if value is None:
         return []
     if not is_list(value):
-        work.lose(member, (member,), "the value is not a list", value)
+        context.lose(member, (member,), "the value is not a list", value)
         return []
     return list(enumerate(cast("Sequence[Any]", value)))
 
@@ -245,10 +245,10 @@ def _of_responses(raw: Any, path: Path) -> Tool:
     return _of_provider(raw, path, "responses")
 
 
-def _of_anthropic(work: Work) -> list[Tool]:
-    servers = {str(object_of(raw).get("name")): (n, raw) for n, raw in _listed(work, "mcp_servers")}
+def _of_anthropic(context: RequestContext) -> list[Tool]:
+    servers = {str(object_of(raw).get("name")): (n, raw) for n, raw in _listed(context, "mcp_servers")}
     found: list[Tool] = []
-    for n, raw in _listed(work, "tools"):
+    for n, raw in _listed(context, "tools"):
         given, path = object_of(raw), ("tools", n)
         kind = given.get("type")
         if kind in (None, "custom"):
@@ -305,10 +305,10 @@ def _of_bedrock(raw: Any, path: Path) -> Tool:
     return replace(made, raw=raw, schema=object_of(inner.get("inputSchema")).get("json"))
 
 
-def _of_ai_sdk(work: Work) -> list[Tool]:
+def _of_ai_sdk(context: RequestContext) -> list[Tool]:
     """Read AI SDK tools: a list of definitions or, as in `generateText`, an object that maps names to definitions."""
-    value = work.request.get("tools")
-    work.used.add(("tools",))
+    value = context.request.get("tools")
+    context.used.add(("tools",))
     found: list[Tool] = []
     if isinstance(value, Mapping):
         for name, raw in cast("Json", value).items():
@@ -356,96 +356,98 @@ def _of_provider(raw: Any, path: Path, source: str) -> Tool:
 # --- adapting tools to the target
 
 
-def _fit(tool: Tool, work: Work) -> Tool | None:
+def _fit(tool: Tool, context: RequestContext) -> Tool | None:
     """Return the tool in a form that the target accepts, or None if it was recorded as a loss."""
-    kinds = work.facts.get("tools")
-    target = work.target
+    kinds = context.facts.get("tools")
+    target = context.target
     if tool.kind == "function":
         if target == "ai-sdk-ui":
-            return _lost(tool, work, "UI messages cannot contain tool definitions")
+            return _lost(tool, context, "UI messages cannot contain tool definitions")
         if tool.hosted == "client":
-            work.lose(
+            context.lose(
                 "type",
                 (*tool.path, "type"),
                 "the target has no built-in tool of this type; it is declared as a function",
                 object_of(tool.raw).get("type"),
             )
         if schemas.of_object(tool.schema) is None:
-            return _lost(tool, work, "its schema does not describe an object")
+            return _lost(tool, context, "its schema does not describe an object")
         return tool
     if tool.kind == "custom":
-        if target in ("openai-chat", "responses") and (kinds is None or "custom" in kinds) and _free_form(work):
+        if target in ("openai-chat", "responses") and (kinds is None or "custom" in kinds) and _free_form(context):
             return tool
         if target == "ai-sdk-ui":
-            return _lost(tool, work, "UI messages cannot contain tool definitions")
+            return _lost(tool, context, "UI messages cannot contain tool definitions")
         why = "the target has no free-form tools; the tool is declared as a function with the text in `input`"
-        work.lose("custom", (*tool.path, "type"), why, "custom")
+        context.lose("custom", (*tool.path, "type"), why, "custom")
         if tool.format is not None:
-            work.lose("format", (*tool.path, "format"), why, tool.format[1])
+            context.lose("format", (*tool.path, "format"), why, tool.format[1])
         return replace(tool, kind="function", schema=_FREE_FORM, format=None)
     if tool.kind == "mcp":
-        return _fit_mcp(tool, work)
-    if tool.kind == "hosted" and _hosted(tool, target) is not None and _runs_tools(work):
+        return _fit_mcp(tool, context)
+    if tool.kind == "hosted" and _hosted(tool, target) is not None and _runs_tools(context):
         return tool
     if tool.kind == "hosted":
-        return _lost(tool, work, f"{_target_name(work)} does not run this tool")
-    return _lost(tool, work, f"{_target_name(work)} does not have this type of tool")
+        return _lost(tool, context, f"{_target_name(context)} does not run this tool")
+    return _lost(tool, context, f"{_target_name(context)} does not have this type of tool")
 
 
-def _fit_mcp(tool: Tool, work: Work) -> Tool | None:
-    if work.target not in ("responses", "anthropic") or not _runs_tools(work):
-        return _lost(tool, work, f"{_target_name(work)} cannot call MCP servers")
-    if work.source != "responses":
+def _fit_mcp(tool: Tool, context: RequestContext) -> Tool | None:
+    if context.target not in ("responses", "anthropic") or not _runs_tools(context):
+        return _lost(tool, context, f"{_target_name(context)} cannot call MCP servers")
+    if context.source != "responses":
         return tool
     raw = object_of(tool.raw)
     if raw.get("require_approval") != "never":
-        return _lost(tool, work, "the tool requires approval, and the target runs MCP tools without approval")
+        return _lost(tool, context, "the tool requires approval, and the target runs MCP tools without approval")
     if not isinstance(raw.get("server_url"), str):
-        return _lost(tool, work, "a connector has no server URL that the target could call")
+        return _lost(tool, context, "a connector has no server URL that the target could call")
     return tool
 
 
-def _free_form(work: Work) -> bool:
+def _free_form(context: RequestContext) -> bool:
     """Return whether the gateway accepts free-form tools. The same constraint applies to calls in the history."""
-    return work.profile.constraints.get("free_form_tools") is not False
+    return context.profile.constraints.get("free_form_tools") is not False
 
 
-def _lost(tool: Tool, work: Work, why: str) -> Tool | None:
+def _lost(tool: Tool, context: RequestContext, why: str) -> Tool | None:
     """Record the loss of a tool, and return None."""
-    work.lose("tools", tool.path, why, tool.raw, vital=True)
+    context.lose("tools", tool.path, why, tool.raw, vital=True)
     return None
 
 
-def _target_name(work: Work) -> str:
-    return f"{work.target} (gateway {work.profile.name})" if work.facts else work.target
+def _target_name(context: RequestContext) -> str:
+    return f"{context.target} (gateway {context.profile.name})" if context.facts else context.target
 
 
-def _runs_tools(work: Work) -> bool:
+def _runs_tools(context: RequestContext) -> bool:
     """Return whether the target is the vendor's own server, because other servers cannot run hosted tools."""
-    return work.profile.name in spec("hosted")["own"].get(work.target, ())
+    return context.profile.name in spec("hosted")["own"].get(context.target, ())
 
 
 def _hosted(tool: Tool, target: str) -> Any:
     return spec("hosted")["each"].get(tool.hosted, {}).get(target)
 
 
-def _carried(tool: Tool, target: str, made: dict[str, Any], work: Work) -> dict[str, Any]:
+def _carried(tool: Tool, target: str, made: dict[str, Any], context: RequestContext) -> dict[str, Any]:
     """Add the members that have an equivalent in the target, and record all others as losses."""
     target_paths = spec("hosted")["carried"].get(tool.hosted, {})
     for name, value in tool.carried.items():
         path_in_target = target_paths.get(name, {}).get(target)
         if path_in_target is None:
-            work.lose(name, (*tool.path, name), f"{target} does not have this limit for the tool", value, vital=True)
+            context.lose(name, (*tool.path, name), f"{target} does not have this limit for the tool", value, vital=True)
         else:
             put(made, path_in_target, value)
-    _lose_extra(tool, work)
+    _lose_extra(tool, context)
     return made
 
 
-def _lose_extra(tool: Tool, work: Work, *kept: str) -> None:
+def _lose_extra(tool: Tool, context: RequestContext, *kept: str) -> None:
     for name, value in tool.extra.items():
         if name not in kept:
-            work.lose(name, (*tool.path, name), f"{work.target} does not have this member in a tool definition", value)
+            context.lose(
+                name, (*tool.path, name), f"{context.target} does not have this member in a tool definition", value
+            )
 
 
 # --- writing the definitions of each target
@@ -455,10 +457,10 @@ def _common(tool: Tool) -> dict[str, Any]:
     return {"name": tool.name} | ({"description": tool.description} if tool.description else {})
 
 
-def _schema(tool: Tool, work: Work) -> Any:
+def _schema(tool: Tool, context: RequestContext) -> Any:
     made = schemas.of_object(tool.schema)
     if made is not None and made is not tool.schema and tool.schema is not None:
-        work.edit("tool_schema", tool.path, "added `type: object` to the schema")
+        context.edit("tool_schema", tool.path, "added `type: object` to the schema")
     return _plain(made)
 
 
@@ -471,43 +473,43 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in cast("Sequence[Any]", value)] if isinstance(value, tuple) else value
 
 
-def _to_chat(tool: Tool, work: Work) -> dict[str, Any]:
-    _lose_extra(tool, work)
+def _to_chat(tool: Tool, context: RequestContext) -> dict[str, Any]:
+    _lose_extra(tool, context)
     made = _common(tool)
     if tool.kind == "custom":
         if tool.format is not None:
             grammar = {"syntax": tool.format[0], "definition": tool.format[1]}
             made["format"] = {"type": "grammar", "grammar": grammar}
         return {"type": "custom", "custom": made}
-    if tool.schema is not None or work.target == "mistral":
-        made["parameters"] = _schema(tool, work)
+    if tool.schema is not None or context.target == "mistral":
+        made["parameters"] = _schema(tool, context)
     if tool.strict is not None:
         made["strict"] = tool.strict
     return {"type": "function", "function": made}
 
 
-def _to_responses(tool: Tool, work: Work) -> dict[str, Any]:
+def _to_responses(tool: Tool, context: RequestContext) -> dict[str, Any]:
     if tool.kind == "hosted":
-        return _carried(tool, "responses", dict(_plain(_hosted(tool, "responses")["write"])), work)
+        return _carried(tool, "responses", dict(_plain(_hosted(tool, "responses")["write"])), context)
     if tool.kind == "mcp":
-        return _mcp_to_responses(tool, work)
-    _lose_extra(tool, work)
+        return _mcp_to_responses(tool, context)
+    _lose_extra(tool, context)
     if tool.kind == "custom":
         made = {"type": "custom", **_common(tool)}
         if tool.format is not None:
             made["format"] = {"type": "grammar", "syntax": tool.format[0], "definition": tool.format[1]}
         return made
     # The Responses API, unlike other APIs, is strict by default, so `strict` is always written.
-    return {"type": "function", **_common(tool), "parameters": _schema(tool, work), "strict": tool.strict or False}
+    return {"type": "function", **_common(tool), "parameters": _schema(tool, context), "strict": tool.strict or False}
 
 
-def _to_anthropic(tool: Tool, work: Work) -> dict[str, Any]:
+def _to_anthropic(tool: Tool, context: RequestContext) -> dict[str, Any]:
     if tool.kind == "hosted":
-        return _carried(tool, "anthropic", dict(_plain(_hosted(tool, "anthropic")["write"])), work)
+        return _carried(tool, "anthropic", dict(_plain(_hosted(tool, "anthropic")["write"])), context)
     if tool.kind == "mcp":
-        return _mcp_to_anthropic(tool, work)
-    _lose_extra(tool, work, "cache_control")
-    made = {**_common(tool), "input_schema": _schema(tool, work)}
+        return _mcp_to_anthropic(tool, context)
+    _lose_extra(tool, context, "cache_control")
+    made = {**_common(tool), "input_schema": _schema(tool, context)}
     if tool.strict:
         made["strict"] = True
     if "cache_control" in tool.extra:
@@ -515,21 +517,21 @@ def _to_anthropic(tool: Tool, work: Work) -> dict[str, Any]:
     return made
 
 
-def _to_gemini(tool: Tool, work: Work) -> dict[str, Any]:
-    _lose_extra(tool, work)
+def _to_gemini(tool: Tool, context: RequestContext) -> dict[str, Any]:
+    _lose_extra(tool, context)
     if tool.strict:
-        work.lose("strict", (*tool.path, "strict"), "gemini does not have a strict mode for functions", True)
+        context.lose("strict", (*tool.path, "strict"), "gemini does not have a strict mode for functions", True)
     made = _common(tool)
-    schema = _schema(tool, work)
+    schema = _schema(tool, context)
     if not schemas.is_empty(schema):
         made["parametersJsonSchema"] = schema
     return made
 
 
-def _to_bedrock(tool: Tool, work: Work) -> list[dict[str, Any]]:
+def _to_bedrock(tool: Tool, context: RequestContext) -> list[dict[str, Any]]:
     """Return the definition, followed by a cache point if the source tool has `cache_control`."""
-    _lose_extra(tool, work, "cache_control")
-    made = {**_common(tool), "inputSchema": {"json": _schema(tool, work)}}
+    _lose_extra(tool, context, "cache_control")
+    made = {**_common(tool), "inputSchema": {"json": _schema(tool, context)}}
     entries: list[dict[str, Any]] = [{"toolSpec": {**made, "strict": True} if tool.strict else made}]
     if "cache_control" in tool.extra:
         ttl = object_of(tool.extra["cache_control"]).get("ttl")
@@ -542,13 +544,13 @@ def _cache_control(mark: Json) -> dict[str, Any]:
     return {"type": "ephemeral"} if mark.get("ttl") is None else {"type": "ephemeral", "ttl": mark["ttl"]}
 
 
-def _to_ai_sdk(tool: Tool, work: Work) -> dict[str, Any]:
-    _lose_extra(tool, work)
-    made = {"type": "function", **_common(tool), "inputSchema": _schema(tool, work)}
+def _to_ai_sdk(tool: Tool, context: RequestContext) -> dict[str, Any]:
+    _lose_extra(tool, context)
+    made = {"type": "function", **_common(tool), "inputSchema": _schema(tool, context)}
     return made if tool.strict is None else {**made, "strict": tool.strict}
 
 
-def _mcp_to_responses(tool: Tool, work: Work) -> dict[str, Any]:
+def _mcp_to_responses(tool: Tool, context: RequestContext) -> dict[str, Any]:
     given = object_of(tool.raw)
     server = object_of(given.get("server"))
     made: dict[str, Any] = {"type": "mcp", "server_label": server.get("name"), "server_url": server.get("url")}
@@ -558,7 +560,7 @@ def _mcp_to_responses(tool: Tool, work: Work) -> dict[str, Any]:
     allowed = _enabled(object_of(given.get("toolset")), server)
     if allowed is not None:
         made["allowed_tools"] = allowed
-    _lose_extra(tool, work, "configs", "default_config")
+    _lose_extra(tool, context, "configs", "default_config")
     return made
 
 
@@ -573,7 +575,7 @@ def _enabled(toolset: Json, server: Json) -> list[str] | None:
     return [name for name, config in configs.items() if object_of(config).get("enabled") is True]
 
 
-def _mcp_to_anthropic(tool: Tool, work: Work) -> dict[str, Any]:
+def _mcp_to_anthropic(tool: Tool, context: RequestContext) -> dict[str, Any]:
     raw = object_of(tool.raw)
     made: dict[str, Any] = {"type": "mcp_toolset", "mcp_server_name": raw.get("server_label")}
     allowed = raw.get("allowed_tools")
@@ -581,7 +583,7 @@ def _mcp_to_anthropic(tool: Tool, work: Work) -> dict[str, Any]:
     if is_list(names):
         made["default_config"] = {"enabled": False}
         made["configs"] = {name: {"enabled": True} for name in cast("Sequence[str]", names)}
-    _lose_extra(tool, work)
+    _lose_extra(tool, context)
     return made
 
 

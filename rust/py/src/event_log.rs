@@ -26,7 +26,7 @@ pub(crate) struct EventLog {
     pieces: Vec<Piece>,
     /// The texts of `pieces`, concatenated.
     piece_texts: String,
-    others: Vec<Kept>,
+    others: Vec<StoredEvent>,
     /// The texts of `others`, concatenated; `ends` contains the end of each text.
     texts: String,
     ends: Vec<usize>,
@@ -48,7 +48,7 @@ struct Piece {
 ///
 /// An event has at most one value of type bytes and one list of names.
 #[derive(Debug)]
-struct Kept {
+struct StoredEvent {
     event: Event<'static>,
     /// Number of pieces before this event.
     pieces: usize,
@@ -123,7 +123,7 @@ impl EventLog {
     /// Returns the number of bytes that the buffers occupy.
     fn capacity(&self) -> usize {
         self.pieces.capacity() * size_of::<Piece>()
-            + self.others.capacity() * size_of::<Kept>()
+            + self.others.capacity() * size_of::<StoredEvent>()
             + self.ends.capacity() * size_of::<usize>()
             + self.names.capacity() * size_of::<String>()
             + self.piece_texts.capacity()
@@ -168,7 +168,7 @@ impl EventLog {
         self.others.iter().map(|kept| self.restored(kept))
     }
 
-    fn restored<'a>(&'a self, kept: &'a Kept) -> Event<'a> {
+    fn restored<'a>(&'a self, kept: &'a StoredEvent) -> Event<'a> {
         let before = kept.first.checked_sub(1);
         let start = before.and_then(|before| self.ends.get(before));
         let mut reading = Reading {
@@ -245,7 +245,7 @@ impl EventLog {
     fn keep(&mut self, event: &Event<'_>) {
         let (first, bytes, names) = (self.ends.len(), self.bytes.len(), self.names.len());
         let event = rebuilt(event, &mut Writing { log: self });
-        self.others.push(Kept {
+        self.others.push(StoredEvent {
             event,
             pieces: self.pieces.len(),
             first,
@@ -295,7 +295,7 @@ impl Values<'static> for Writing<'_> {
 /// Returns the values from the buffers.
 struct Reading<'l> {
     log: &'l EventLog,
-    kept: &'l Kept,
+    kept: &'l StoredEvent,
     /// The start of the next text, and the ends of this text and the later ones.
     start: usize,
     ends: slice::Iter<'l, usize>,

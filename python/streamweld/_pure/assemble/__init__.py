@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from streamweld._pure.model.output import Output
     from streamweld.events import Event, ReasoningKind
 
-__all__ = ["Assembler", "Completeness", "Fragment", "InputEnd", "Rest", "Usage"]
+__all__ = ["Assembler", "Completeness", "Fragment", "InputEnd", "UnfinishedInput", "Usage"]
 
 Completeness = Literal["open", "complete", "assumed", "truncated"]
-Rest = Literal["nothing", "empty", "mid_event", "mid_utf8"]  # what was left unfinished when the input ended
+UnfinishedInput = Literal["nothing", "empty", "mid_event", "mid_utf8"]  # what was left unfinished when the input ended
 
 
 class InputEnd(Enum):
@@ -288,7 +288,7 @@ class Assembler(ItemSurface, AttachedSurface):
             take_back(state, item)
         state.textual.take_back()
         for call in state.calls:
-            if not call.dropped and call.verdict is None:
+            if not call.dropped and call.outcome is None:
                 call_events.retract(state, call)
         state.forget_calls()
         state.item_index.start_again()
@@ -307,7 +307,7 @@ class Assembler(ItemSurface, AttachedSurface):
         for call in reversed(state.calls):
             if call.part < state.step:
                 break
-            if not call.dropped and call.verdict is None:
+            if not call.dropped and call.outcome is None:
                 call_events.retract(state, call)
         state.item_index.drop_open()
         state.step = self._shared.parts
@@ -317,7 +317,7 @@ class Assembler(ItemSurface, AttachedSurface):
         restart.
         """
         state = self._choices.get(choice)
-        return state is not None and any(call.verdict is not None for call in state.calls)
+        return state is not None and any(call.outcome is not None for call in state.calls)
 
     def last_closed_call(self, choice: int) -> str | None:
         """Return the id of the call that was addressed last, or None if that call is not final yet. A tool result
@@ -325,7 +325,7 @@ class Assembler(ItemSurface, AttachedSurface):
         """
         state = self._choices.get(choice)
         latest = None if state is None else state.latest
-        return None if latest is None or latest.verdict is None else latest.verdict.call_id
+        return None if latest is None or latest.outcome is None else latest.outcome.call_id
 
     # The end
 
@@ -371,7 +371,7 @@ class Assembler(ItemSurface, AttachedSurface):
             self._out.diagnose("finish_missing")  # the response has neither content nor a finish reason
         self.completeness = "complete"
 
-    def end(self, rest: Rest, how: InputEnd = InputEnd.CLEAN) -> Completeness:
+    def end(self, unfinished: UnfinishedInput, how: InputEnd = InputEnd.CLEAN) -> Completeness:
         """End the response because the input has ended. Does nothing if a terminal marker or an error already ended it.
 
         Return whether the response is complete.
@@ -380,7 +380,7 @@ class Assembler(ItemSurface, AttachedSurface):
             return self.completeness
         ends = {_end_of(choice) for choice in self._choices.values()}
         # An unfinished event may contain more of the response, even after the finish reason.
-        if rest != "nothing" or how is InputEnd.BROKEN or self._broken_off or not ends:
+        if unfinished != "nothing" or how is InputEnd.BROKEN or self._broken_off or not ends:
             ends = {_ChoiceEnd.OPEN}
         if ends == {_ChoiceEnd.REASON}:
             if self._valid_end:
@@ -389,11 +389,11 @@ class Assembler(ItemSurface, AttachedSurface):
                 self._assume("no_terminal_marker")
         elif self._shared.settings.switches.missing_terminal == "assume" and _ChoiceEnd.OPEN not in ends:
             if self._out.action("terminal_missing") == "raise":
-                self._truncate("terminal_missing", rest, how)
+                self._truncate("terminal_missing", unfinished, how)
             else:
                 self._assume("terminal_missing")
         else:
-            self._truncate("truncated", rest, how)
+            self._truncate("truncated", unfinished, how)
         return self.completeness
 
     def _assume(self, code: str) -> None:
@@ -403,11 +403,11 @@ class Assembler(ItemSurface, AttachedSurface):
         self.completeness = "assumed"
         self._out.diagnose(code)
 
-    def _truncate(self, code: str, rest: Rest, how: InputEnd) -> None:
+    def _truncate(self, code: str, unfinished: UnfinishedInput, how: InputEnd) -> None:
         """End the response as truncated and close all choices. `code` is the diagnostic to record or raise."""
         self._over = True
         self.completeness = "truncated"
-        where = self._cut_where() if rest == "nothing" else rest
+        where = self._cut_where() if unfinished == "nothing" else unfinished
         if how is InputEnd.BROKEN and where in ("between_events", "empty"):
             where = "transport"
         open_items = tuple(self._open_parts())
@@ -563,7 +563,7 @@ class Assembler(ItemSurface, AttachedSurface):
 
     def _cut_where(self) -> str:
         cut = [choice for choice in self._choices.values() if _end_of(choice) is _ChoiceEnd.OPEN]
-        if any(not call.complete and call.verdict is None for choice in cut for call in shown_calls(choice)):
+        if any(not call.complete and call.outcome is None for choice in cut for call in shown_calls(choice)):
             return "mid_arguments"
         if any(choice.textual.open_parts() for choice in cut):
             return "mid_text"
@@ -576,7 +576,7 @@ class Assembler(ItemSurface, AttachedSurface):
                 continue
             parts += choice.textual.open_parts()
             if not choice.closed:
-                parts += [call.part for call in shown_calls(choice) if call.verdict is None]
+                parts += [call.part for call in shown_calls(choice) if call.outcome is None]
         return sorted(parts)
 
 

@@ -96,7 +96,7 @@ class AttachedSurface:
         """
         state = self._live_choice(choice)
         call = None if state is None else state.item_index.call_of(call_id)
-        return call_id if call is None or call.verdict is None else call.verdict.call_id
+        return call_id if call is None or call.outcome is None else call.outcome.call_id
 
     def result(self, choice: int, call_id: str, output: str, is_error: bool, metadata: str | None) -> None:
         """Add a tool result that the stream contains, so the client must not run the call. `output` is JSON text.
@@ -112,7 +112,7 @@ class AttachedSurface:
         call = state.item_index.call_of(call_id)
         if call is not None:
             call.answered = True
-            call_id = call.verdict.call_id if call.verdict is not None else call_id
+            call_id = call.outcome.call_id if call.outcome is not None else call_id
         part = self._attached.part_of(state, call_id)
         value_sent: Any = loads_raw(output)
         value = call_events.parse_metadata(metadata)

@@ -129,7 +129,7 @@ class Choice:
         """The slot of the first call that has no name yet and is neither dropped nor final."""
         while self.unnamed:
             call = self.unnamed[0]
-            if not (call.name or call.dropped or call.verdict is not None):
+            if not (call.name or call.dropped or call.outcome is not None):
                 return call.slot
             self.unnamed.popleft()
         return None
@@ -172,7 +172,7 @@ class Choice:
         self.calls.append(call)
         return call
 
-    def own(self, call: Call, identity: str | None) -> None:
+    def set_first_id(self, call: Call, identity: str | None) -> None:
         """Set the first id that the call received."""
         call.id = identity
         if identity is not None:

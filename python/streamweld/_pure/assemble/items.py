@@ -492,7 +492,7 @@ class ItemSurface:
         address, name = state.item_index.usable(address), name if name and not name.isspace() else None
         item = state.item_index.closing(address, name)
         call = None if item is None else item.call
-        again = call is not None and call.verdict is not None and _by_call_id(item, address) and bool(arguments)
+        again = call is not None and call.outcome is not None and _by_call_id(item, address) and bool(arguments)
         if (
             item is None
             or call is None
@@ -580,11 +580,11 @@ def _whole(
     call = item.call
     if call is None:
         return
-    if call.verdict is None:
+    if call.outcome is None:
         describe(state, call, custom=custom, provider_executed=provider_executed, metadata=metadata)
         rename_call(state, item, name)
     set_whole_arguments(state, item, arguments)
-    if call.verdict is None:
+    if call.outcome is None:
         call.ending = ending
         if ending is not CallEnding.WHOLE:
             # The call stays open: a later event may complete it; otherwise, the end of the response determines its

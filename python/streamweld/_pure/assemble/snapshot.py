@@ -27,7 +27,7 @@ def shown_calls(choice: Choice) -> list[Call]:
     """Return the calls that have a name, arguments or a final result, in their final order. Only these are part of the
     response.
     """
-    return [call for call in in_order(choice) if call.verdict is not None or call.name or not call.empty]
+    return [call for call in in_order(choice) if call.outcome is not None or call.name or not call.empty]
 
 
 def client_calls(choice: Choice) -> list[Call]:

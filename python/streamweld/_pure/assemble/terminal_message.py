@@ -16,7 +16,7 @@ from streamweld._pure.assemble.part import call_events
 from streamweld._pure.assemble.part.canonical_json import canonical, is_whole
 from streamweld._pure.assemble.part.object_merge import RawMembers
 from streamweld._pure.assemble.resolve.decision import Decision, Incoming, Resolution
-from streamweld._pure.assemble.resolve.route_fragment import give, open_call, take_id, take_name
+from streamweld._pure.assemble.resolve.route_fragment import append_to_arguments, open_call, take_id, take_name
 from streamweld._pure.json.scanner import replace_lone_surrogates
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _channel(choice: Choice, channel: Channel, text: str | None) -> None:
         textual.push(channel, text, None, raw=True)
         return
     clean = replace_lone_surrogates(text)
-    if len(clean) >= length and clean.startswith(textual.whole(channel)):
+    if len(clean) >= length and clean.startswith(textual.channel_text(channel)):
         if len(clean) > length:
             call_events.flush_unstarted(choice)
             textual.push(channel, clean[length:], None, raw=True)
@@ -85,7 +85,7 @@ def _calls(choice: Choice, fragments: Sequence[Fragment]) -> None:
         else:
             call = open_call(choice, incoming, Decision("message", None, Resolution.NEW))
             if incoming.payload:
-                give(choice, call, incoming.payload, incoming.index, header=True, identified=True)
+                append_to_arguments(choice, call, incoming.payload, incoming.index, header=True, identified=True)
             choice.track(call)
         met.add(call.slot)
         call.misses_arguments |= fragment.misses_arguments

@@ -12,9 +12,9 @@ from streamweld._spec import DIALECTS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["detect", "seen"]
+__all__ = ["detect", "payload_summary"]
 
-_SEEN = 32  # maximum number of member names that `seen` returns
+_SEEN = 32  # maximum number of member names that `payload_summary` returns
 _SEEN_HEAD = 64  # maximum number of characters of each name
 
 
@@ -43,7 +43,7 @@ def detect(value: object, event: str, before: Sequence[object] = ()) -> str | No
     return "chat" if event == "error" else None
 
 
-def seen(value: object, text: str) -> tuple[str, ...]:
+def payload_summary(value: object, text: str) -> tuple[str, ...]:
     """Return what a payload of unknown dialect contains: the names of its members, or the beginning of its text."""
     if _is_object(value):
         return tuple([name[:_SEEN_HEAD] for name in sorted(value)[:_SEEN]])

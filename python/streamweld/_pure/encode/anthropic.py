@@ -49,7 +49,7 @@ __all__ = ["Anthropic"]
 _COUNTS = frozenset({"input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"})
 _DELTA_MEMBERS = ("stop_sequence", "stop_details")  # clients read them only from the delta of `message_delta`
 _LATE_MEMBERS = ("container",)  # other members of a message that clients also read from the delta of `message_delta`
-_MOST = 4096  # maximum size of the members that are merged from several events, in bytes
+_MAX_MERGED_SIZE = 4096  # maximum size of the members that are merged from several events, in bytes
 _MOST_WAITING = 1 << 20  # maximum number of characters in the deltas of queued blocks
 
 
@@ -200,7 +200,7 @@ class Anthropic(SequentialAnswer):
         if isinstance(done, TextDone) and done.annotations and not self.context.passed.own:
             losses.note("sources")
 
-    def is_worth(self, block: Block) -> bool:
+    def needs_empty_block(self, block: Block) -> bool:
         done = block.done
         if isinstance(done, TextDone) and self.context.passed.own:
             return bool(done.annotations)
@@ -364,7 +364,7 @@ class Anthropic(SequentialAnswer):
         if not extra:
             return
         known = self._members.setdefault(of, {})
-        if known and size(known) + size(extra) > _MOST:
+        if known and size(known) + size(extra) > _MAX_MERGED_SIZE:
             if not extra.keys() >= known.keys():
                 self.context.losses.note("metadata")
             known.clear()

@@ -91,7 +91,7 @@ class Gemini:
             ReasoningDone: self._reasoning_done,
             RefusalStarted: self._open,
             RefusalDelta: self._delta,
-            RefusalDone: self._rest,
+            RefusalDone: self._write_remaining_text,
             ToolCallStarted: self._open,
             ToolCall: self._call,
             ToolResult: self._result,
@@ -168,8 +168,8 @@ class Gemini:
             self._written_texts.setdefault(event.part, WrittenText()).add(event.text)
             self._write_text(event, event.text)
 
-    def _rest(self, event: _Done) -> None:
-        rest = self._written_texts.pop(event.part, WrittenText()).rest(event.text)
+    def _write_remaining_text(self, event: _Done) -> None:
+        rest = self._written_texts.pop(event.part, WrittenText()).remaining(event.text)
         if rest is None:
             self._context.losses.note("text_corrected")
         elif rest:
@@ -182,7 +182,7 @@ class Gemini:
         self._part(event.choice, members(text=quoted(text), thought="true" if thought else None))
 
     def _text_done(self, event: TextDone) -> None:
-        self._rest(event)
+        self._write_remaining_text(event)
         signature = (event.provider_metadata or {}).get("thoughtSignature")
         if self._context.passed.own and isinstance(signature, str):
             self._part(event.choice, members(text='""', thoughtSignature=quoted(signature)))
@@ -190,7 +190,7 @@ class Gemini:
             self._context.losses.note("sources")
 
     def _reasoning_done(self, event: ReasoningDone) -> None:
-        self._rest(event)
+        self._write_remaining_text(event)
         signature = self._signature(event)
         if signature is not None:
             self._part(event.choice, members(text='""', thought="true", thoughtSignature=signature))

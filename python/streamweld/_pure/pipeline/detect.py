@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from streamweld._pure.dialect import detect, seen
+from streamweld._pure.dialect import detect, payload_summary
 from streamweld._pure.dialect.ai_sdk.parts import AiSdkPartsDecoder
 from streamweld._pure.dialect.ai_sdk.ui import AiSdkUiDecoder
 from streamweld._pure.dialect.anthropic import AnthropicDecoder
@@ -55,7 +55,7 @@ class Decoder(Protocol):
         ...
 
     @staticmethod
-    def is_line(value: object) -> bool:
+    def may_be_json_line(value: object) -> bool:
         """Return True if a document that looks like a complete response could also be the last chunk of JSON Lines."""
         ...
 
@@ -158,7 +158,7 @@ class UndetectedPayloads:
 
     def note(self, payload: Payload) -> None:
         """Record the names of the payload's members, for the error message."""
-        self._names += [name for name in seen(payload.value, payload.text) if name not in self._names]
+        self._names += [name for name in payload_summary(payload.value, payload.text) if name not in self._names]
 
     def seen(self) -> tuple[str, ...]:
         return tuple([replace_lone_surrogates(name) for name in sorted(self._names)])

@@ -13,7 +13,7 @@ from streamweld._pure.pipeline.salvage import MARKER, MOST_JOINS, WHITE, joined_
 from streamweld._pure.sse.frame import ends_inside_character
 
 if TYPE_CHECKING:
-    from streamweld._pure.assemble import Rest
+    from streamweld._pure.assemble import UnfinishedInput
     from streamweld._pure.model.output import Output
     from streamweld._pure.pipeline.array_body import ArrayBody
     from streamweld._pure.pipeline.payload_pipeline import PayloadPipeline
@@ -31,7 +31,7 @@ class Ending:
         self._stage = stage
         self._out = out
 
-    def of_events(self, pending: Pending) -> Rest:
+    def of_events(self, pending: Pending) -> UnfinishedInput:
         """Parse an unfinished event if its payload is complete. Return the kind of unfinished input that is left."""
         cut = pending.open and not pending.data and not pending.stray
         is_joined = pending.is_joined
@@ -43,7 +43,7 @@ class Ending:
             return "nothing"
         return "mid_utf8" if pending.mid_utf8 else "mid_event"
 
-    def of_array(self, body: ArrayBody) -> Rest:
+    def of_array(self, body: ArrayBody) -> UnfinishedInput:
         """Return the kind of unfinished input at the end of an array body. Data after the array is reported."""
         if body.spilled is not None:
             self._stage.set_position(body.spilled, self._stage.ordinal)
@@ -95,8 +95,8 @@ class Ending:
             if at is not None:
                 if joins == MOST_JOINS:
                     return len(text)  # the pipeline raises the fault
-                rest = text[split_joined_line(text, at).rest :].strip(WHITE)
-                is_whole = rest and self._usable(rest, joins + 1) == len(rest)
+                remainder = text[split_joined_line(text, at).remainder :].strip(WHITE)
+                is_whole = remainder and self._usable(remainder, joins + 1) == len(remainder)
                 return len(text) if is_whole else at
             # The fault for a document that is nested too deeply is the same whether or not the document is complete.
             if fault.reason == "too_deep":
@@ -107,7 +107,7 @@ class Ending:
             found = salvage(text, stage.caps, stage.has_usable_data, finished=False)
             if found.kind == "none":
                 return 0
-            if found.rest is not None:
-                rest = text[found.rest :].strip(WHITE)
-                return len(text) if self._usable(rest, joins) == len(rest) else found.rest
+            if found.remainder is not None:
+                remainder = text[found.remainder :].strip(WHITE)
+                return len(text) if self._usable(remainder, joins) == len(remainder) else found.remainder
         return len(text)

@@ -24,7 +24,7 @@ from streamweld.errors import ParserBusy, StreamError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from streamweld._pure.assemble import Rest
+    from streamweld._pure.assemble import UnfinishedInput
     from streamweld.events import Diagnostic, Event
 
 _T = TypeVar("_T")
@@ -68,7 +68,7 @@ class Parser:
         if dialect != "auto":
             if dialect not in DECODERS:
                 raise UsageError(f"dialect {dialect!r} cannot be read")
-            self._stage.given(dialect)
+            self._stage.set_specified_dialect(dialect)
 
     @property
     def out(self) -> Output:
@@ -332,12 +332,12 @@ class Parser:
         if self._array.is_one is None:
             self._take(self._array.held)  # the body is too short to be anything except an event stream
         if self._array.is_one:
-            rest: Rest = ending.of_array(self._array)
+            unfinished: UnfinishedInput = ending.of_array(self._array)
             if self._array.closed:
                 how = InputEnd.CLEAN  # a closed array is complete, even if the transport failed afterwards
         else:
             pending = self._framer.finish()
-            rest = "nothing" if pending is None else ending.of_events(pending)
+            unfinished = "nothing" if pending is None else ending.of_events(pending)
             open_line = None if pending is None else pending.open_line
             stage.reject_joined_head(0, is_open=open_line is not None and open_line < len(stage.head))
             begun = pending is not None and bool(pending.data or pending.stray)
@@ -345,8 +345,8 @@ class Parser:
                 raise stage.no_stream(stage.head)
         stage.set_position(self._total, stage.ordinal)
         try:
-            stage.finish(rest, how)
-            self._assembler.end("empty" if not stage.seen and rest == "nothing" else rest, how)
+            stage.finish(unfinished, how)
+            self._assembler.end("empty" if not stage.seen and unfinished == "nothing" else unfinished, how)
             if self._text_calls is not None:
                 self._text_calls.end()
         finally:

@@ -42,7 +42,7 @@ from streamweld._pure.pipeline.salvage import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamweld._pure.assemble import Assembler, Rest
+    from streamweld._pure.assemble import Assembler, UnfinishedInput
     from streamweld._pure.model.output import Output
     from streamweld._pure.pipeline.detect import Decoder
     from streamweld._pure.pipeline.salvage import Caps
@@ -134,7 +134,7 @@ class PayloadPipeline:
         self.is_framed = False  # data arrived in a `data:` line
         self.is_array = False  # the body is one JSON array
 
-    def given(self, dialect: str) -> None:
+    def set_specified_dialect(self, dialect: str) -> None:
         """Set the dialect that the caller specified."""
         self.set_dialect(dialect)
         self._watch = DialectWatch(dialect)
@@ -284,7 +284,7 @@ class PayloadPipeline:
         if self._is_ignored(text, event):
             return
         if self._undecided is not None:
-            self._several(self._undecided)
+            self._report_json_lines(self._undecided)
         if text == MARKER and event != "message" and self.dialect in NAMELESS_MARKER:
             out.mark_misread("done_marker")  # clients would parse it as JSON
         if self.done:
@@ -390,10 +390,10 @@ class PayloadPipeline:
             self._text_error(text)
             return
         self._apply_salvaged(found, event)
-        if found.rest is not None:
-            self._rest(text[found.rest :], replace(here, start=here.start + found.rest))
+        if found.remainder is not None:
+            self._salvage_remainder(text[found.remainder :], replace(here, start=here.start + found.remainder))
 
-    def _rest(self, text: bytes, here: _SalvagedText) -> None:
+    def _salvage_remainder(self, text: bytes, here: _SalvagedText) -> None:
         """Handle the text after a payload's complete lines: a document on several lines, or a broken document."""
         here = replace(here, start=here.start + _leading(text))
         text = text.strip(WHITE)
@@ -430,8 +430,8 @@ class PayloadPipeline:
             else:
                 self._document(payload, here.event)
         event = here.event if joined.event is None else joined.event.decode("utf-8", "replace")
-        start = here.start + joined.rest
-        self._rest(text[joined.rest :], replace(here, event=event, start=start, joins=here.joins + 1))
+        start = here.start + joined.remainder
+        self._salvage_remainder(text[joined.remainder :], replace(here, event=event, start=start, joins=here.joins + 1))
 
     def report_joined_frame(self, data: bytes, event: str, offset: int) -> None:
         """Report a frame whose data begins on the line of another field."""
@@ -492,7 +492,7 @@ class PayloadPipeline:
         """Report how a document outside any data line was framed. Returns True if it is the complete response."""
         whole = first and decoder.is_body(payload.value)
         if first and not self.is_framed and b"\n" not in self._out.payload:
-            if whole and decoder.is_line(payload.value):
+            if whole and decoder.may_be_json_line(payload.value):
                 here = self._here(event)
                 self._undecided = replace(here, data=here.data[:RAW_HEAD])  # a fault does not show more of the payload
                 return False
@@ -518,7 +518,7 @@ class PayloadPipeline:
         out.diagnose(code)
         self.set_position(*here)
 
-    def _several(self, first: HeldPayload) -> None:
+    def _report_json_lines(self, first: HeldPayload) -> None:
         """Report that the body is JSON Lines, because more input follows its first document.
 
         `first`: the first document, which could have been the complete response.
@@ -624,24 +624,24 @@ class PayloadPipeline:
 
     # End of the input
 
-    def finish(self, rest: Rest, how: InputEnd) -> None:
-        """Handle the end of the input. `rest`: the kind of unfinished input."""
+    def finish(self, unfinished: UnfinishedInput, how: InputEnd) -> None:
+        """Handle the end of the input. `unfinished`: the kind of unfinished input."""
         waiting = self._waiting
-        if self.decoder is None and waiting is not None and waiting.held and not self.done and rest == "nothing":
+        if self.decoder is None and waiting is not None and waiting.held and not self.done and unfinished == "nothing":
             here = self._out.offset, self._out.ordinal
             self._read_held(waiting)
             self.set_position(*here)
         if self.decoder is not None:
             undecided = self._undecided
-            if undecided is not None and rest != "nothing":
-                self._several(undecided)
+            if undecided is not None and unfinished != "nothing":
+                self._report_json_lines(undecided)
             elif undecided is not None:
                 self._report_at(undecided, "body_not_streamed")
             self._report_other_dialect()
             self.decoder.flush()
-            if rest == "nothing" and not self.done:
+            if unfinished == "nothing" and not self.done:
                 self._end_with_message(self.decoder)
-            if undecided is not None and rest == "nothing":
+            if undecided is not None and unfinished == "nothing":
                 self._assembler.done()
         elif self._waiting is not None and self._waiting.held and not self.done and how is InputEnd.CLEAN:
             raise self._unknown_dialect(self._waiting, at=self._waiting.held[0])

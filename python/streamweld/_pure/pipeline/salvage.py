@@ -37,7 +37,7 @@ class Salvaged:
 
     kind: Literal["json_lines", "lines_joined", "recovered_tail", "text", "none"]
     lines: tuple[bytes, ...] = ()  # json_lines: the trimmed lines, without comments and blank lines
-    rest: int | None = None  # json_lines: offset of the first broken line, from which other kinds of salvage start
+    remainder: int | None = None  # json_lines: offset of the first broken line, from which other kinds of salvage start
     documents: tuple[
         Payload, ...
     ] = ()  # lines_joined: one document; recovered_tail: documents after the broken document
@@ -51,9 +51,9 @@ def salvage(text: bytes, caps: Caps, has_usable_data: Callable[[object], bool], 
     """
     lines = text.split(b"\n")
     if len(lines) > 1:
-        documents, rest = _whole_lines(lines, caps)
-        if documents and (rest is None or count_documents(documents)):
-            return Salvaged("json_lines", lines=documents, rest=rest)
+        documents, remainder = _whole_lines(lines, caps)
+        if documents and (remainder is None or count_documents(documents)):
+            return Salvaged("json_lines", lines=documents, remainder=remainder)
         joined = _whole(b"".join(lines), caps)
         if joined is not None:
             return Salvaged("lines_joined", documents=(joined,))
@@ -167,7 +167,9 @@ class JoinedLine:
 
     document: bytes
     event: bytes | None  # the name in an `event` field after the document
-    rest: int  # offset of the data after the document: the value of a data field on the same line, or the next line
+    remainder: (
+        int  # offset of the data after the document: the value of a data field on the same line, or the next line
+    )
 
 
 def split_joined_line(text: bytes, at: int) -> JoinedLine:

@@ -101,7 +101,7 @@ class Repairer:
         "_after_error",
         "_begin",
         "_block",
-        "_brought",
+        "_has_events",
         "_calls",
         "_cap",
         "_counted",
@@ -109,7 +109,7 @@ class Repairer:
         "_ended",
         "_further_input",
         "_held",
-        "_instead",
+        "_replacement",
         "_items",
         "_items_size",
         "_is_first",
@@ -120,7 +120,7 @@ class Repairer:
         "_ordinal",
         "_parser",
         "_plain",
-        "_rendering",
+        "_rewriting",
         "_reported",
         "_passed_counts",
         "_sent",
@@ -155,7 +155,7 @@ class Repairer:
         self._size = 0  # total size of these pieces
         self._unread: list[bytes] = []  # pieces not parsed yet, because the parser would buffer a second copy
         self._held = bytearray()  # held blocks; either all of them pass through, or all are rewritten
-        self._instead = bytearray()  # the encoder's replacement for the held blocks
+        self._replacement = bytearray()  # the encoder's replacement for the held blocks
         self._last_out = True  # whether the last complete block passed through or is held
         self._calls: set[int] = set()  # part numbers of the open calls
         self._counted = 0  # number of payloads with token counts that have passed through
@@ -163,7 +163,7 @@ class Repairer:
         self._items_size = 0  # total payload size of the completed items, in bytes
         self._reported: Fault | None = None  # the error that the upstream sent, if the policy continues after it
         self._after_error: AfterError | None = None  # set once an error from the upstream has passed through
-        self._rendering = False  # whether the encoder's output is sent
+        self._rewriting = False  # whether the encoder's output is sent
         self._reported_reasons: set[str] = set()  # reasons that were reported; each is reported once per stream
         self._ended = False  # whether the end of the response was written or passed through
         self._further_input = FurtherInput.REPAIRED
@@ -213,7 +213,7 @@ class Repairer:
             for block in blocks:
                 match self._further_input:
                     case FurtherInput.REPAIRED:
-                        self._piece(block, position)
+                        self._handle_piece(block, position)
                     case FurtherInput.PASSED:
                         self._sent.append(block)
                     case FurtherInput.IGNORED:
@@ -229,9 +229,9 @@ class Repairer:
                 if self._lacks_only_marker:
                     self._pass(b"")
                 self._finish()
-                if self._rendering or self._parser.out.misread:
-                    self._explain()
-                    self._render()
+                if self._rewriting or self._parser.out.misread:
+                    self._report_rewrite_reason()
+                    self._rewrite()
                 elif self._parser.out.emptied:
                     self.repaired = True
                     self._pass(b"")
@@ -255,7 +255,7 @@ class Repairer:
 
     # Blocks
 
-    def _piece(self, piece: bytes, position: PiecePosition) -> None:
+    def _handle_piece(self, piece: bytes, position: PiecePosition) -> None:
         if position == "line_end":
             self._read_line_end(piece)
             return
@@ -307,7 +307,7 @@ class Repairer:
     @property
     def _kept(self) -> int:
         """Number of stored bytes: held blocks, their replacement and the current block."""
-        return len(self._held) + len(self._instead) + self._size
+        return len(self._held) + len(self._replacement) + self._size
 
     def _exceed(self, piece: bytes, cap: int) -> bytes:
         """Make room for `piece` under the cap, and return its bytes that are not parsed yet. Raises an error without
@@ -348,17 +348,17 @@ class Repairer:
         if self._parser.out.misread:
             self._block.clear()
             self._size = 0
-            if self._rendering:
+            if self._rewriting:
                 self._flush()
             else:
-                self._render()
+                self._rewrite()
 
     def _end_after_error(self, after_error: AfterError) -> None:
         """Pass or drop a complete block that follows an error from the upstream."""
         block = b"".join(self._block)
         self._last_out = len(block) == self._size and after_error.passes(block)
         if self._last_out:
-            self._go_out(block)
+            self._send_block(block)
         self._begin_block()
 
     def _read_line_end(self, piece: bytes) -> None:
@@ -381,7 +381,7 @@ class Repairer:
         self._unread = []
         self._begin = self._at
         self._is_first = False
-        self._brought = False  # whether the block has produced an event
+        self._has_events = False  # whether the block has produced an event
         self._plain = True  # whether the block has produced only events that may pass after a rewritten block
         self._ordinal = self._parser.payloads
         self._passed_counts = len(out.reasons), out.counted
@@ -417,24 +417,24 @@ class Repairer:
     def _is_empty(self) -> bool:
         """Whether the block produced no event, no new finish reason, and no token counts."""
         out = self._parser.out
-        return not self._brought and self._passed_counts == (len(out.reasons), out.counted)
+        return not self._has_events and self._passed_counts == (len(out.reasons), out.counted)
 
     def _decide(self, block: bytes) -> None:
         """Decide what happens to a complete block: it passes, is held, is dropped, or is rewritten."""
         out = self._parser.out
         if self._parser.payloads != self._ordinal or self.dialect not in _DATA_LINES:
-            self._decide_rest(block)
+            self._decide_without_comments(block)
             return
         lines = block.splitlines(keepends=True)
         kept = [line for line in lines if not line.startswith(b":")]
         if len(kept) < len(lines):
             out.offset, out.ordinal, out.event_type, out.payload = self._begin, self._parser.payloads, None, b""
             self._report_once("other_lines")
-        self._decide_rest(b"".join(kept))
+        self._decide_without_comments(b"".join(kept))
         if lines and lines[-1].startswith(b":"):
             self._last_out = False  # the LF of its line ending may follow
 
-    def _decide_rest(self, block: bytes) -> None:
+    def _decide_without_comments(self, block: bytes) -> None:
         """Decide what happens to a block after comments that clients would misread were removed."""
         out = self._parser.out
         self._last_out = False
@@ -445,24 +445,24 @@ class Repairer:
             out.offset, out.ordinal, out.event_type, out.payload = self._begin, self._parser.payloads, None, b""
             self._report_once("empty_event")
             return
-        if not (self._rendering or self._is_undecided) and self._has_waiting_calls:
+        if not (self._rewriting or self._is_undecided) and self._has_waiting_calls:
             out.mark_misread("calls_mixed")
         if out.misread or (out.emptied and not self._is_empty and not self._ended):
-            self._explain()
-            self._render()
+            self._report_rewrite_reason()
+            self._rewrite()
         elif out.emptied:
             self.repaired = True
             if out.why and not out.mended:
                 self._report_once(out.why)
-        elif self._rendering:
+        elif self._rewriting:
             if self._passes_after_repair():
                 block = self._with_roles(self._with_object(block))
-                self._drop_scratch()
-                self._go_out(block)
+                self._discard_output()
+                self._send_block(block)
             else:
                 self._flush()
         elif self._parser.payloads == self._ordinal and not self._held:
-            self._go_out(block)  # the block has only comments or blank lines
+            self._send_block(block)  # the block has only comments or blank lines
         else:
             block = self._mended(block)
             if self._is_undecided:
@@ -493,15 +493,15 @@ class Repairer:
 
     def _hold(self, block: bytes) -> None:
         self._held += block
-        self._instead += self._context.frames.take()
+        self._replacement += self._context.frames.take()
 
-    def _let_go(self) -> None:
-        self._held, self._instead = bytearray(), bytearray()
+    def _clear_held(self) -> None:
+        self._held, self._replacement = bytearray(), bytearray()
 
     def _write_held(self) -> None:
         """Rewrite and send the held blocks, because they exceed the limit."""
         self._report_once("held_too_long")
-        self._render()
+        self._rewrite()
 
     def _mended(self, block: bytes) -> bytes:
         """Return the block with what clients need added: the `object` member, an event name, an opening event, and
@@ -544,7 +544,7 @@ class Repairer:
             return True
         if self._ended or self._parser.has_pending or self._passed_counts != (len(out.reasons), out.counted):
             return False
-        if not self._brought:
+        if not self._has_events:
             return is_contentless(self.dialect or "", out.payload)
         return self._plain and self.dialect in _UNNUMBERED
 
@@ -552,8 +552,8 @@ class Repairer:
         """Send the held blocks and this block unchanged, and record the facts about them for the encoder."""
         out, passed = self._parser.out, self._context.passed
         self._sent.append(self._held)
-        self._let_go()
-        self._drop_scratch()
+        self._clear_held()
+        self._discard_output()
         passed.choices.update(out.choices.collected())
         announced = out.announced.collected()
         passed.announced.update(announced)
@@ -569,28 +569,28 @@ class Repairer:
         self._counted = out.counted
         if self._ordinal != self._parser.payloads:
             passed.sequence = None if out.sequence is None else out.sequence + 1
-        self._go_out(block)
+        self._send_block(block)
 
-    def _drop_scratch(self) -> None:
+    def _discard_output(self) -> None:
         self._context.frames.drop()
         self._context.losses.forget()
 
-    def _go_out(self, block: bytes) -> None:
+    def _send_block(self, block: bytes) -> None:
         self._sent.append(block)
         self._last_out = True
 
-    def _render(self) -> None:
+    def _rewrite(self) -> None:
         """Start rewriting: from now on, the encoder's output is sent."""
         self.repaired = True
-        if self._ended and not self._rendering and not self._context.frames:
+        if self._ended and not self._rewriting and not self._context.frames:
             return  # the original ending has passed through; nothing follows it
-        self._rendering = True
+        self._rewriting = True
         self._items.clear()
-        self._sent.append(self._instead)
-        self._let_go()
+        self._sent.append(self._replacement)
+        self._clear_held()
         self._flush()
 
-    def _explain(self) -> None:
+    def _report_rewrite_reason(self) -> None:
         """Report why the block cannot pass, unless another diagnostic or an error reports it."""
         out = self._parser.out
         if out.why and not out.mended:
@@ -620,11 +620,11 @@ class Repairer:
             return  # the output has ended
         if out.rejected == out.ordinal and event.type == "unknown":
             return  # the event is dropped together with its payload
-        self._brought = True
+        self._has_events = True
         self._plain = self._plain and event.type in _UNNUMBERED.get(self._parser.dialect or "", ())
         passed = context.passed
         passed.at, passed.sub, passed.item_id = out.address
-        passed.index = None if self._rendering or out.misread else passed.at
+        passed.index = None if self._rewriting or out.misread else passed.at
         passed.payload = out.payload
         if isinstance(event, ToolCallStarted):
             context.custom, context.provider_executed = out.opening
@@ -650,7 +650,7 @@ class Repairer:
         """Pass to the encoder content that no event type can represent."""
         encoder: object = self._encoder or self._load()
         if self._parser.out.refusal is None and isinstance(encoder, WritesUnmodelled):
-            passed, is_kept = self._context.passed, not (self._rendering or self._parser.out.misread)
+            passed, is_kept = self._context.passed, not (self._rewriting or self._parser.out.misread)
             passed.index = content.index if is_kept and isinstance(content, BlockOpened) else None
             encoder.write_unmodelled(content)
 
@@ -685,7 +685,7 @@ class Repairer:
     def _keep_item(self, index: int, item: Mapping[str, Any]) -> None:
         """Store a completed item as sent. The final event repeats all items."""
         self._items_size += len(self._parser.out.payload)
-        if not self._rendering and (self._cap is None or self._items_size <= self._cap):
+        if not self._rewriting and (self._cap is None or self._items_size <= self._cap):
             self._items.append((index, item))
 
     def _load(self) -> Encoder | None:
@@ -702,7 +702,7 @@ class Repairer:
     def _lacks_only_marker(self) -> bool:
         """Whether blocks are held, none of them needs a repair, and the stream lacks only the terminal marker."""
         out = self._parser.out
-        is_intact = not (out.misread or out.emptied or self._rendering or self._ended or self._reported)
+        is_intact = not (out.misread or out.emptied or self._rewriting or self._ended or self._reported)
         return (
             is_intact
             and bool(self._held)
@@ -757,10 +757,10 @@ class Repairer:
         ending = ending_fault(fault)
         if isinstance(fault, UpstreamError):
             ending = self._own_or_sent(ending)
-        if self._parser.has_ended and not (out.misread or self._rendering or isinstance(fault, UpstreamError)):
+        if self._parser.has_ended and not (out.misread or self._rewriting or isinstance(fault, UpstreamError)):
             self._pass(b"".join(self._block))  # the upstream reported the abort itself (AI SDK: `abort`)
             return
-        if isinstance(fault, UpstreamError) and not (out.misread or self._rendering):
+        if isinstance(fault, UpstreamError) and not (out.misread or self._rewriting):
             self._pass(self._mended(b"".join(self._block)))
             self._further_input = FurtherInput.REPAIRED
             self._after_error = AfterError(self.dialect or "")
@@ -769,5 +769,5 @@ class Repairer:
         if not self._context.broken:
             reported = self._reported if isinstance(fault, UpstreamError) else None
             self._end(encoder, Ending(self._parser.completeness, reported or ending))
-        self._explain()
-        self._render()
+        self._report_rewrite_reason()
+        self._rewrite()

@@ -54,7 +54,7 @@ class Framer:
         "_max_field",
         "_pending",
         "_retry",
-        "_retry_rest",
+        "_retry_suffix",
         "_size",
         "_space",
         "_stray",
@@ -85,7 +85,7 @@ class Framer:
         self._head: bytes = b""  # beginning of a line whose field is not known yet
         self._space: bool = False  # one space may precede the value
         self._value = _Pieces()  # value of an event, id or retry line, or the blanks before a possible stray line
-        self._retry_rest = _Pieces()  # what follows the digits of a retry line
+        self._retry_suffix = _Pieces()  # what follows the digits of a retry line
         self._pending: int = 0  # number of bytes in the current data or stray line's value so far
         # State of the block up to the next blank line.
         self._block_offset: int = -1
@@ -291,7 +291,7 @@ class Framer:
 
         At most one digit more than a valid time has is stored. A leading 0 shows that the value is present.
         """
-        others = piece if self._retry_rest.length else piece.lstrip(_DIGITS)
+        others = piece if self._retry_suffix.length else piece.lstrip(_DIGITS)
         digits = piece[: len(piece) - len(others)]
         if digits and self._value.length == 0:
             self._value.add(b"0")
@@ -306,7 +306,7 @@ class Framer:
 
     def _more_after_retry(self, piece: bytes) -> None:
         """Add bytes after the digits of a retry time while they may be a data line and fit into the limit."""
-        kept = self._retry_rest
+        kept = self._retry_suffix
         if kept.length == 0 or kept.join() == b" ":
             # Of the blanks before the data, one is kept. If nothing else follows it, the value is still not a number.
             rest = piece.lstrip(b" \t")
@@ -356,7 +356,7 @@ class Framer:
             value, data = self._value.take(), None
             if self._keep_stray:
                 # Values are split only if stray payloads are requested. Otherwise the value is the rest of the line.
-                rest = self._retry_rest.take()
+                rest = self._retry_suffix.take()
                 own, data = split_joined(rest if kind == _RETRY else value)
                 if kind != _RETRY:
                     value = own

@@ -19,7 +19,17 @@ _NEVER: Final = re.compile(r"(?!)")
 class Family:
     """One form in which models write calls. `data` contains the members that its shape requires."""
 
-    __slots__ = ("again", "data", "maybe_close", "name", "openers", "several", "shape", "tier", "unread")
+    __slots__ = (
+        "data",
+        "following_markers",
+        "maybe_close",
+        "name",
+        "openers",
+        "allows_consecutive_blocks",
+        "shape",
+        "tier",
+        "unread",
+    )
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self.name: str = data["family"]
@@ -28,8 +38,10 @@ class Family:
         self.openers: list[str] = list(data["open"])
         self.unread: int = data.get("unread", 0)
         self.maybe_close: str = data.get("maybe_close", "")  # optional closing literal
-        self.several: bool = data.get("several", False)  # another block of this markerless family may directly follow
-        self.again: Markers | None = None  # markers that may follow a block; None: the markers of all families
+        # Another block of this markerless family may directly follow.
+        self.allows_consecutive_blocks: bool = data.get("several", False)
+        # Markers that may follow a block; None: the markers of all families.
+        self.following_markers: Markers | None = None
         self.data = data
 
 
@@ -91,8 +103,8 @@ class Settings:
         # A marker that begins inside one of these markers does not open a block.
         loud = [opener for opener in self.by_marker if opener not in silent]
         for family in families:
-            if family.several and not silent.isdisjoint(family.openers):
-                family.again = Markers([*loud, *family.openers])
+            if family.allows_consecutive_blocks and not silent.isdisjoint(family.openers):
+                family.following_markers = Markers([*loud, *family.openers])
         self.nesting = frozenset(one for one in loud for other in loud if other in one[1:])
         self.trailing = Markers(raw["end_of_turn"])
         self.reasoning_tags: list[tuple[str, str]] = [(opener, closer) for opener, closer in raw["reasoning_tags"]]

@@ -123,14 +123,14 @@ class Layout:
 
     def end_block(self) -> None:
         """Record the end of a block that may become a call."""
-        self._settle()
+        self._accept_as_text()
         self._line.clear()
         self._before = _Before.BLOCK
         self.is_empty = False
 
     def end_refused(self) -> None:
         """Record that a block stays text, or that text follows a block."""
-        self._settle()
+        self._accept_as_text()
         self._line.clear()
         self.is_empty = False
         self._before = _Before.PROSE
@@ -138,7 +138,7 @@ class Layout:
 
     def begin_part(self) -> None:
         """Start another part, which also starts a new line."""
-        self._settle()
+        self._accept_as_text()
         if self._head or self._before is not _Before.NOTHING:
             self._end_line()
 
@@ -153,7 +153,7 @@ class Layout:
         self._line.append(rest)
         self._tail = last[self._piece(last, is_open=True) :]
 
-    def _settle(self) -> None:
+    def _accept_as_text(self) -> None:
         """Treat the held end of the text as ordinary text, although it might have begun a tag."""
         tail, self._tail = self._tail, ""
         self._note_text(tail)

@@ -247,21 +247,25 @@ class Scanner:
             for family in families
         )
 
-    def _allowed(self, family: Family, marker_position: MarkerPosition, again: Family | None = None) -> bool:
+    def _allowed(
+        self, family: Family, marker_position: MarkerPosition, repeatable_family: Family | None = None
+    ) -> bool:
         if family.tier == "token":
             return marker_position is not MarkerPosition.NOWHERE
-        is_first = self._layout.is_empty or family is again
+        is_first = self._layout.is_empty or family is repeatable_family
         return marker_position is MarkerPosition.START and (family.tier == "tag" or is_first)
 
-    def _open(self, marker: str, left: int, again: Family | None = None) -> bool:
+    def _open(self, marker: str, left: int, repeatable_family: Family | None = None) -> bool:
         """Open the block whose marker begins `left` characters before the end of the text, if a call is allowed there.
 
-        `again`: a family without a marker, one of whose blocks may directly follow the previous block.
+        `repeatable_family`: a family without a marker, one of whose blocks may directly follow the previous block.
         """
         layout = self._read_layout()
         marker_position = layout.marker_position()
         families = [
-            family for family in self._settings.by_marker[marker] if self._allowed(family, marker_position, again)
+            family
+            for family in self._settings.by_marker[marker]
+            if self._allowed(family, marker_position, repeatable_family)
         ]
         if not families:
             return False
@@ -364,8 +368,8 @@ class Scanner:
     def _after_block(self, work: str, at: int) -> tuple[str, int] | None:
         """Read whitespace, the optional closing literal, end-of-turn tokens, and further blocks after a block."""
         settings, block = self._settings, self.pending[-1]
-        again = block.family if block.family.again else None
-        markers = block.family.again or settings.markers
+        repeatable_family = block.family if block.family.following_markers else None
+        markers = block.family.following_markers or settings.markers
         while True:
             found = _NOT_WHITE.search(work, at)
             end = len(work) if found is None else found.start()
@@ -381,7 +385,7 @@ class Scanner:
                 self._carry = work[at:]
                 return None
             marker = markers.find.match(work, at)
-            if marker is not None and self._open(marker[0], len(work) - at, again):
+            if marker is not None and self._open(marker[0], len(work) - at, repeatable_family):
                 return work, marker.end()
             if block.closer and work.startswith(block.closer, at):
                 at += len(block.closer)

@@ -28,7 +28,7 @@ from streamweld.history.profiles import Profile, resolve
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from streamweld._words import Target
+    from streamweld._literals import Target
     from streamweld.history.check.report import Path
     from streamweld.history.check.view import Json
 

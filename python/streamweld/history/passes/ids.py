@@ -51,9 +51,9 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
                     twice = unique and (count if unique == "request" else here) > 1
                     new = minter.nameless(f"{part.call_id}\0{count}") if twice else minter.first(part.call_id)
                 elif unique == "request" and count > 1:
-                    new = minter.again(part.call_id, count)
+                    new = minter.numbered(part.call_id, count)
                 elif unique and here > 1:
-                    new = minter.again(part.call_id, here)
+                    new = minter.numbered(part.call_id, here)
                 else:
                     new = first.get(part.call_id)
                     if new is None:

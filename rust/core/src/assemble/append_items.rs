@@ -12,7 +12,7 @@ use crate::assemble::items::known_part;
 use crate::assemble::part::call::Call;
 use crate::assemble::part::item::Item;
 use crate::assemble::part::item::ItemPart;
-use crate::assemble::part::item::Spot;
+use crate::assemble::part::item::PartPosition;
 use crate::assemble::resolve::item_index::Purpose;
 use crate::assemble::resolve::item_index::usable;
 use crate::assemble::resolve::route_cache::Appended;
@@ -29,8 +29,8 @@ use crate::model::output::Output;
 /// The part or call that an address identifies, and six sizes. If the sizes are the same before and after a delta, the
 /// delta only extended text.
 #[derive(Debug, PartialEq, Eq)]
-struct View {
-    spot: Spot,
+struct PartSizes {
+    part_position: PartPosition,
     sizes: [usize; 6],
 }
 
@@ -45,9 +45,9 @@ impl Assembler {
         route_cache: &mut RouteCache,
     ) -> ParseResult {
         let routes = self.turn.routes;
-        let before = self.view_part(out, &at);
+        let before = self.part_sizes(out, &at);
         self.part_text(out, at, text, None)?;
-        let after = self.view_part(out, &at);
+        let after = self.part_sizes(out, &at);
         *route_cache = self.route_cache(routes, before, after);
         Ok(())
     }
@@ -64,9 +64,9 @@ impl Assembler {
         route_cache: &mut RouteCache,
     ) -> ParseResult {
         let routes = self.turn.routes;
-        let before = self.view_call(out, choice, &address);
+        let before = self.call_sizes(out, choice, &address);
         self.call_text(out, choice, address, text, name, None)?;
-        let after = self.view_call(out, choice, &address);
+        let after = self.call_sizes(out, choice, &address);
         *route_cache = self.route_cache(routes, before, after);
         Ok(())
     }
@@ -76,17 +76,17 @@ impl Assembler {
     fn route_cache(
         &mut self,
         routes: u64,
-        before: Option<View>,
-        after: Option<View>,
+        before: Option<PartSizes>,
+        after: Option<PartSizes>,
     ) -> RouteCache {
         let after = after.filter(|after| before.as_ref() == Some(after));
-        let Some(View { spot, .. }) = after else {
+        let Some(PartSizes { part_position, .. }) = after else {
             return RouteCache::default();
         };
         self.turn.routes = routes;
         RouteCache {
             routes,
-            spot,
+            part_position,
             rules: u64::MAX,
         }
     }
@@ -113,7 +113,7 @@ impl Assembler {
         let Some((choice, mut ctx)) = self.follow(out, index, route_cache) else {
             return Appended::default();
         };
-        let Some((one, part)) = choice.one_mut(route_cache.spot) else {
+        let Some((one, part)) = choice.item_part_mut(route_cache.part_position) else {
             return Appended::default();
         };
         let (goes_on, text) = (sure || (goes_on(one, sub) && part.open), run.text());
@@ -144,7 +144,7 @@ impl Assembler {
         let Some((choice, ctx)) = self.follow(out, index, route_cache) else {
             return Appended::default();
         };
-        let Some((record, call)) = choice.item_call_mut(route_cache.spot.item) else {
+        let Some((record, call)) = choice.item_call_mut(route_cache.part_position.item) else {
             return Appended::default();
         };
         if !(sure || takes_more(record, call)) {
@@ -210,7 +210,7 @@ impl Assembler {
         let ctx = RuleContext { shared, out };
         let mut taken = 0;
         for (route_cache, run) in runs {
-            let call = choice.calls.get_mut(route_cache.spot.one);
+            let call = choice.calls.get_mut(route_cache.part_position.one);
             let Some(call) = call.filter(|_| route_cache.rules == turn.rules) else {
                 break;
             };
@@ -248,7 +248,7 @@ impl Assembler {
             .then_some((choice, RuleContext { shared, out }))
     }
 
-    fn view_part(&mut self, out: &mut Output<'_>, at: &PartAt<'_>) -> Option<View> {
+    fn part_sizes(&mut self, out: &mut Output<'_>, at: &PartAt<'_>) -> Option<PartSizes> {
         self.view(out, at.choice, &at.address, |choice, address| {
             let address = *address;
             let at = PartAt { address, ..*at };
@@ -256,17 +256,17 @@ impl Assembler {
         })
     }
 
-    fn view_call(
+    fn call_sizes(
         &mut self,
         out: &mut Output<'_>,
         index: i32,
         address: &Address<'_>,
-    ) -> Option<View> {
+    ) -> Option<PartSizes> {
         self.view(out, index, address, |choice, address| {
             let (item_index, calls) = (&choice.item_index, &choice.calls);
             let item = item_index.find(calls, ItemKind::Call, address, Purpose::Delta)?;
             let one = item_index.get(item)?.call?;
-            Some(Spot { item, one })
+            Some(PartPosition { item, one })
         })
     }
 
@@ -275,11 +275,11 @@ impl Assembler {
         out: &mut Output<'_>,
         index: i32,
         address: &Address<'_>,
-        find: impl Fn(&Choice, &Address<'_>) -> Option<Spot>,
-    ) -> Option<View> {
+        find: impl Fn(&Choice, &Address<'_>) -> Option<PartPosition>,
+    ) -> Option<PartSizes> {
         let choice = self.choices.find(index)?;
         let shared = &mut self.shared;
-        let spot = find(choice, &usable(&RuleContext { shared, out }, address))?;
+        let part_position = find(choice, &usable(&RuleContext { shared, out }, address))?;
         let (items, ids) = choice.item_index.sizes();
         let sizes = [
             items,
@@ -287,9 +287,12 @@ impl Assembler {
             choice.textual.parts.len(),
             choice.calls.len(),
             choice.unstarted.len(),
-            count_ids(choice, spot.item),
+            count_ids(choice, part_position.item),
         ];
-        Some(View { spot, sizes })
+        Some(PartSizes {
+            part_position,
+            sizes,
+        })
     }
 }
 
@@ -315,7 +318,7 @@ fn goes_on(one: &ItemPart, sub: Option<i64>) -> bool {
 fn takes_more(record: &Item, call: &Call) -> bool {
     !record.valued
         && (record.own_text || record.snapshot.is_none())
-        && call.verdict.is_none()
+        && call.outcome.is_none()
         && call.shared_id.is_none()
         && !call.dropped
         && is_shown(call)

@@ -4,7 +4,7 @@
 //! contains the last one.
 
 use crate::assemble::Assembler;
-use crate::assemble::At;
+use crate::assemble::ChoiceContext;
 use crate::assemble::part::attachment::Attachment;
 use crate::assemble::part::attachment::Record;
 use crate::assemble::part::call_events;
@@ -17,8 +17,8 @@ impl Assembler {
     /// without an id is assigned to this call.
     pub fn last_closed_call(&self, index: i32) -> Option<&str> {
         let choice = self.choices.find(index)?;
-        let verdict = choice.get(choice.latest?)?.verdict.as_ref()?;
-        Some(&verdict.call_id)
+        let outcome = choice.get(choice.latest?)?.outcome.as_ref()?;
+        Some(&outcome.call_id)
     }
 
     /// Returns the id that events report for the result of a call, which is the id in the final event of the call.
@@ -26,8 +26,8 @@ impl Assembler {
     pub fn id_of_result(&self, index: i32, call_id: &str) -> Option<&str> {
         let choice = self.choices.find(index)?;
         let item = choice.item_index.item_of_result(call_id)?;
-        let verdict = choice.get(choice.slot_of(item)?)?.verdict.as_ref()?;
-        Some(&verdict.call_id)
+        let outcome = choice.get(choice.slot_of(item)?)?.outcome.as_ref()?;
+        Some(&outcome.call_id)
     }
 
     /// Adds a file or image to the response and emits its event.
@@ -43,7 +43,7 @@ impl Assembler {
         if self.is_over() {
             return Ok(());
         }
-        let At { choice, mut ctx } = self.at(out, choice)?;
+        let ChoiceContext { choice, mut ctx } = self.at(out, choice)?;
         let texts = [data, url, metadata];
         ctx.spend_bytes(texts.iter().flatten().map(|text| text.len()).sum())?;
         call_events::flush_unstarted(ctx.out, choice, None);
@@ -65,7 +65,7 @@ impl Assembler {
         if self.is_over() {
             return Ok(());
         }
-        let At { choice, mut ctx } = self.at(out, choice)?;
+        let ChoiceContext { choice, mut ctx } = self.at(out, choice)?;
         let texts = [url, title, document, metadata];
         ctx.spend_bytes(texts.iter().flatten().map(|text| text.len()).sum())?;
         let (part, index) = (ctx.next_part()?, choice.index);
@@ -90,7 +90,7 @@ impl Assembler {
         if self.is_over() {
             return Ok(());
         }
-        let At { choice, mut ctx } = self.at(out, choice)?;
+        let ChoiceContext { choice, mut ctx } = self.at(out, choice)?;
         ctx.check_id(call_id)?;
         ctx.spend_bytes(call_id.len() + output.len() + metadata.map_or(0, str::len))?;
         let index = choice.index;
@@ -98,7 +98,7 @@ impl Assembler {
         let call = item.and_then(|item| choice.item_call_mut(item));
         let given = call.and_then(|(_, call)| {
             call.answered = true;
-            call.verdict.as_ref().map(|verdict| verdict.call_id.clone())
+            call.outcome.as_ref().map(|outcome| outcome.call_id.clone())
         });
         let call_id = given.as_deref().unwrap_or(call_id);
         let key = (index, call_id.to_owned());
@@ -135,7 +135,7 @@ impl Assembler {
         if self.is_over() {
             return Ok(());
         }
-        let At { choice, mut ctx } = self.at(out, choice)?;
+        let ChoiceContext { choice, mut ctx } = self.at(out, choice)?;
         ctx.spend_bytes(raw.len())?;
         let index = choice.index;
         let key = key.map(|key| (index, key.to_owned()));

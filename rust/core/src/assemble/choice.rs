@@ -3,10 +3,10 @@
 //! Every lookup takes constant time. Other modules contain the rules that change a choice and emit its events.
 
 use crate::assemble::part::call::Call;
+use crate::assemble::part::call::CallOutcome;
 use crate::assemble::part::call::Id;
-use crate::assemble::part::call::Verdict;
 use crate::assemble::part::canonical_json::is_whole;
-use crate::assemble::part::item::Spot;
+use crate::assemble::part::item::PartPosition;
 use crate::assemble::part::object_merge::RawMembers;
 use crate::assemble::part::text_parts::TextParts;
 use crate::assemble::resolve::call_list::CallList;
@@ -75,7 +75,7 @@ pub enum DisplacedKey {
 #[derive(Clone, Debug, Default)]
 pub struct ByIndex {
     low: Vec<Option<usize>>,
-    rest: LazyBox<Map<i64, usize>>,
+    higher: LazyBox<Map<i64, usize>>,
 }
 
 impl ByIndex {
@@ -89,13 +89,13 @@ impl ByIndex {
     pub fn get(&self, index: i64) -> Option<usize> {
         match ByIndex::position(index) {
             Some(position) => self.low.get(position).copied().flatten(),
-            None => self.rest.get(&index).copied(),
+            None => self.higher.get(&index).copied(),
         }
     }
 
     pub fn set(&mut self, index: i64, slot: usize) {
         let Some(position) = ByIndex::position(index) else {
-            self.rest.insert(index, slot);
+            self.higher.insert(index, slot);
             return;
         };
         if self.low.len() <= position {
@@ -122,7 +122,7 @@ blank!(
     Map<i64, usize>,
     Map<u32, usize>,
     Set<(DisplacedKey, String, String)>,
-    Set<Spot>,
+    Set<PartPosition>,
 );
 
 impl OpenCalls {
@@ -170,7 +170,7 @@ pub struct Choice {
     /// Items that the stream opens and closes explicitly.
     pub item_index: LazyBox<ItemIndex>,
     /// The parts of items that hold back text.
-    partly: LazyBox<Set<Spot>>,
+    partly: LazyBox<Set<PartPosition>>,
     /// The calls by the first id that they received, without dropped calls. `None` until `list_owners` is called.
     #[allow(clippy::box_collection)] // boxed because few choices need it
     owners: Option<Box<HashMap<Id, BTreeSet<usize>>>>,
@@ -219,15 +219,15 @@ impl Choice {
 
     /// Updates `partly` after a part has changed. An open part holds back half of a surrogate pair, text of its opening
     /// event that deltas may repeat, or the text of redacted reasoning.
-    pub fn update_pending_part(&mut self, spot: Spot) {
-        let waits = self.one(spot).is_some_and(|(one, part)| {
+    pub fn update_pending_part(&mut self, part_position: PartPosition) {
+        let waits = self.item_part(part_position).is_some_and(|(one, part)| {
             let waits = one.joiner.is_pending() || one.snapshot.is_some();
             part.open && (waits || part.kind == "redacted")
         });
         if waits {
-            self.partly.insert(spot);
+            self.partly.insert(part_position);
         } else if !self.partly.is_blank() {
-            self.partly.remove(&spot);
+            self.partly.remove(&part_position);
         }
     }
 
@@ -284,7 +284,7 @@ impl Choice {
     pub fn first_unnamed(&mut self) -> Option<usize> {
         while let Some(slot) = self.unnamed.front().copied() {
             let waits =
-                |call: &Call| call.name.is_empty() && !call.dropped && call.verdict.is_none();
+                |call: &Call| call.name.is_empty() && !call.dropped && call.outcome.is_none();
             if self.get(slot).is_some_and(waits) {
                 return Some(slot);
             }
@@ -491,9 +491,9 @@ impl Choice {
     }
 
     /// Stores the final result of the call.
-    pub fn set_verdict(&mut self, slot: usize, verdict: Verdict) {
+    pub fn set_outcome(&mut self, slot: usize, outcome: CallOutcome) {
         if let Some(call) = self.calls.get_mut(slot) {
-            call.verdict = Some(Box::new(verdict));
+            call.outcome = Some(Box::new(outcome));
             self.has_closed_call = true;
         }
     }
@@ -526,7 +526,7 @@ impl Choice {
     /// Returns the calls that are not dropped and have no final result yet.
     pub fn undecided(&self) -> Vec<usize> {
         let calls = self.calls.iter();
-        let undecided = calls.filter(|call| !call.dropped && call.verdict.is_none());
+        let undecided = calls.filter(|call| !call.dropped && call.outcome.is_none());
         undecided.map(|call| call.slot).collect()
     }
 
@@ -571,7 +571,7 @@ impl Choice {
 }
 
 fn is_more_than_a_guess(call: &Call) -> bool {
-    call.verdict.is_some() || !call.name.is_empty() || !call.is_empty()
+    call.outcome.is_some() || !call.name.is_empty() || !call.is_empty()
 }
 
 /// Stores unmodeled members that no other event can contain. The `Finished` event of the choice contains them.

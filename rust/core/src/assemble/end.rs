@@ -88,7 +88,7 @@ impl Assembler {
     pub fn end(
         &mut self,
         out: &mut Output<'_>,
-        rest: UnfinishedInput,
+        unfinished: UnfinishedInput,
         input: InputEnd,
     ) -> ParseResult {
         if self.over {
@@ -96,7 +96,7 @@ impl Assembler {
         }
         let missing = Code::TERMINAL_MISSING;
         let assumes = out.config.policy.switches.missing_terminal;
-        match self.outcome(assumes, rest, input) {
+        match self.outcome(assumes, unfinished, input) {
             Outcome::Whole => self.done(out),
             Outcome::Reasoned => {
                 self.over = true;
@@ -110,15 +110,20 @@ impl Assembler {
                 self.completeness = Completeness::Assumed;
                 out.diagnose(missing, None, "")
             }
-            Outcome::Unstated => self.end_cut(out, missing, rest, input),
-            Outcome::Cut => self.end_cut(out, Code::TRUNCATED, rest, input),
+            Outcome::Unstated => self.end_cut(out, missing, unfinished, input),
+            Outcome::Cut => self.end_cut(out, Code::TRUNCATED, unfinished, input),
         }
     }
 
     /// Returns what the end of the input means: whether the response is complete, assumed to be complete, or truncated.
-    fn outcome(&self, assumes: MissingTerminal, rest: UnfinishedInput, input: InputEnd) -> Outcome {
+    fn outcome(
+        &self,
+        assumes: MissingTerminal,
+        unfinished: UnfinishedInput,
+        input: InputEnd,
+    ) -> Outcome {
         // An unfinished event may contain more of the response, even after the finish reason.
-        if rest != UnfinishedInput::Nothing
+        if unfinished != UnfinishedInput::Nothing
             || input == InputEnd::Broken
             || self.end_on_wire == EndOnWire::BrokenOff
         {
@@ -137,13 +142,13 @@ impl Assembler {
         &mut self,
         out: &mut Output<'_>,
         code: Code,
-        rest: UnfinishedInput,
+        unfinished: UnfinishedInput,
         input: InputEnd,
     ) -> ParseResult {
         self.over = true;
         self.completeness = Completeness::Truncated;
         out.cut();
-        let position = match (rest, input) {
+        let position = match (unfinished, input) {
             (UnfinishedInput::MidEvent, _) => Where::MidEvent,
             (UnfinishedInput::MidUtf8, _) => Where::MidUtf8,
             (UnfinishedInput::Empty, InputEnd::Clean) => Where::Empty,
@@ -199,6 +204,15 @@ impl Assembler {
         self.choices.is_empty() && self.error.is_none()
     }
 
+    /// Returns true if a choice has a finish reason, or the response has ended.
+    pub(crate) fn states_end(&self) -> bool {
+        self.over
+            || self
+                .choices
+                .iter()
+                .any(|choice| choice.finish.raw.is_some())
+    }
+
     pub fn completeness(&self) -> Completeness {
         self.completeness
     }
@@ -236,7 +250,7 @@ impl Assembler {
                 .shown()
                 .into_iter()
                 .filter_map(|slot| choice.get(slot));
-            calls.any(|call| !call.is_complete() && call.verdict.is_none())
+            calls.any(|call| !call.is_complete() && call.outcome.is_none())
         };
         if cut().any(mid_call) {
             Where::MidArguments
@@ -257,7 +271,7 @@ impl Assembler {
                     .shown()
                     .into_iter()
                     .filter_map(|slot| choice.get(slot));
-                let open = calls.filter(|call| call.verdict.is_none());
+                let open = calls.filter(|call| call.outcome.is_none());
                 parts.extend(open.map(|call| call.part));
             }
         }

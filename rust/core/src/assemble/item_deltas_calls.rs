@@ -2,10 +2,10 @@
 //! parts.
 
 use crate::assemble::Assembler;
-use crate::assemble::At;
+use crate::assemble::ChoiceContext;
 use crate::assemble::choice::Choice;
 use crate::assemble::part::call_events::progress;
-use crate::assemble::part::item_call::Traits;
+use crate::assemble::part::item_call::CallProperties;
 use crate::assemble::part::item_call::add_arguments;
 use crate::assemble::part::item_call::describe;
 use crate::assemble::part::item_call::hold;
@@ -15,7 +15,7 @@ use crate::assemble::part::item_call::note_ids;
 use crate::assemble::part::item_call::set_whole_arguments;
 use crate::assemble::part::item_end::end_item;
 use crate::assemble::part::item_shared_id::share_id;
-use crate::assemble::part::item_text::whole;
+use crate::assemble::part::item_text::complete_text;
 use crate::assemble::part::reannounced::begin_reannounced;
 use crate::assemble::part::reannounced::is_another;
 use crate::assemble::part::reannounced::is_close_under_another_id;
@@ -45,7 +45,7 @@ use crate::model::spec::Code;
 impl Assembler {
     /// Opens a call. The arguments in the opening event are a snapshot, which deltas may repeat.
     pub fn call_opened(&mut self, out: &mut Output<'_>, call: CallFields<'_>) -> ParseResult {
-        let Some(At { choice, mut ctx }) = self.item_choice(out, call.choice)? else {
+        let Some(ChoiceContext { choice, mut ctx }) = self.item_choice(out, call.choice)? else {
             return Ok(());
         };
         let (address, name) = (usable(&ctx, &call.address), named(call.name));
@@ -75,11 +75,11 @@ impl Assembler {
             item.is_some_and(|item| item.first.is_some())
         };
         let item = match known {
-            None => new_call(&mut ctx, choice, &address, traits(&call, None))?,
+            None => new_call(&mut ctx, choice, &address, properties(&call, None))?,
             Some(earlier) if again && is_closed(choice, earlier) && !undecided(earlier) => {
                 let item = new_item(&mut ctx, choice, ItemKind::Call, &address)?;
-                let traits = traits(&call, None);
-                begin_reannounced(&mut ctx, choice, item, earlier, &address, traits)?;
+                let properties = properties(&call, None);
+                begin_reannounced(&mut ctx, choice, item, earlier, &address, properties)?;
                 item
             }
             Some(item) => {
@@ -103,9 +103,18 @@ impl Assembler {
             }
         };
         announce(choice, item);
+        let kind = ItemKind::Call;
+        if choice.item_index.take_begun_again(kind, &address) == Some(item)
+            && let Some((_, call)) = choice.item_call_mut(item)
+        {
+            call.text.begin_again();
+        }
         if let Some(slot) = choice.slot_of(item) {
-            describe(&mut ctx, choice, slot, traits(&call, call.metadata))?;
+            describe(&mut ctx, choice, slot, properties(&call, call.metadata))?;
             name_call(&mut ctx, choice, slot, name)?;
+            if let Some(known) = choice.get_mut(slot) {
+                known.misses_arguments |= call.misses_arguments && !call.provider_executed;
+            }
             hold(&mut ctx, choice, item, call.arguments, address.index)?;
         }
         Ok(())
@@ -121,7 +130,7 @@ impl Assembler {
         name: Option<&str>,
         metadata: Option<&str>,
     ) -> ParseResult {
-        let Some(At { choice, mut ctx }) = self.item_choice(out, choice)? else {
+        let Some(ChoiceContext { choice, mut ctx }) = self.item_choice(out, choice)? else {
             return Ok(());
         };
         let address = usable(&ctx, &address);
@@ -132,11 +141,11 @@ impl Assembler {
         let Some(slot) = choice.slot_of(item) else {
             return Ok(());
         };
-        let traits = Traits {
+        let properties = CallProperties {
             metadata,
-            ..Traits::default()
+            ..CallProperties::default()
         };
-        describe(&mut ctx, choice, slot, traits)?;
+        describe(&mut ctx, choice, slot, properties)?;
         name_call(&mut ctx, choice, slot, name)?;
         add_arguments(&mut ctx, choice, item, &text, address.index)
     }
@@ -163,7 +172,7 @@ impl Assembler {
         address: Address<'_>,
         metadata: Option<&str>,
     ) -> Result<bool, Fault> {
-        let Some(At { choice, ctx }) = self.item_choice(out, choice)? else {
+        let Some(ChoiceContext { choice, ctx }) = self.item_choice(out, choice)? else {
             return Ok(true);
         };
         let (address, kind) = (usable(&ctx, &address), ItemKind::Call);
@@ -183,7 +192,7 @@ impl Assembler {
         address: Address<'_>,
         arguments: Option<Text<'_>>,
     ) -> ParseResult {
-        let Some(At { choice, mut ctx }) = self.item_choice(out, choice)? else {
+        let Some(ChoiceContext { choice, mut ctx }) = self.item_choice(out, choice)? else {
             return Ok(());
         };
         let address = usable(&ctx, &address);
@@ -201,7 +210,7 @@ impl Assembler {
         choice: i32,
         address: Address<'_>,
     ) -> ParseResult {
-        let Some(At { choice, ctx }) = self.item_choice(out, choice)? else {
+        let Some(ChoiceContext { choice, ctx }) = self.item_choice(out, choice)? else {
             return Ok(());
         };
         let address = usable(&ctx, &address);
@@ -216,11 +225,11 @@ impl Assembler {
     /// Closes a call, and first creates it if it does not exist. If the closing event has no arguments, the streamed
     /// arguments are final.
     pub fn call_closed(&mut self, out: &mut Output<'_>, call: CallFields<'_>) -> ParseResult {
-        let Some(At { choice, mut ctx }) = self.item_choice(out, call.choice)? else {
+        let Some(ChoiceContext { choice, mut ctx }) = self.item_choice(out, call.choice)? else {
             return Ok(());
         };
         let (address, name) = (usable(&ctx, &call.address), named(call.name));
-        let arguments = whole(call.arguments.clone());
+        let arguments = complete_text(call.arguments.clone());
         let found = choice.item_index.closing(&choice.calls, &address, name);
         let announced = |choice: &Choice, item| {
             let item = choice.item_index.get(item);
@@ -242,7 +251,7 @@ impl Assembler {
             let Some(arguments) = arguments.as_deref() else {
                 return true;
             };
-            again = call.verdict.is_some() && by_call_id;
+            again = call.outcome.is_some() && by_call_id;
             // Different arguments mean a new call that reuses the id. The AI SDK sends such a call in a single delta,
             // Responses as another item.
             !again || is_same_or_empty(call, arguments)
@@ -264,7 +273,7 @@ impl Assembler {
                 item
             }
             None => {
-                let item = new_call(&mut ctx, choice, &address, traits(&call, None))?;
+                let item = new_call(&mut ctx, choice, &address, properties(&call, None))?;
                 if let Some((_, call)) = choice.item_call_mut(item) {
                     call.unopened = found.is_none();
                 }
@@ -281,11 +290,11 @@ impl Assembler {
     /// Applies a call in a terminal list: completes and closes the streamed call that it repeats, or creates a new
     /// call.
     pub fn restate_call(&mut self, out: &mut Output<'_>, call: CallFields<'_>) -> ParseResult {
-        let Some(At { choice, mut ctx }) = self.item_choice(out, call.choice)? else {
+        let Some(ChoiceContext { choice, mut ctx }) = self.item_choice(out, call.choice)? else {
             return Ok(());
         };
         let (address, name) = (usable(&ctx, &call.address), named(call.name));
-        let arguments = whole(call.arguments.clone()).unwrap_or_default();
+        let arguments = complete_text(call.arguments.clone()).unwrap_or_default();
         let mut list = restatement(choice);
         let found = list.call(choice, &address, name, &arguments);
         choice.item_index.restated = Some(list);
@@ -294,7 +303,7 @@ impl Assembler {
                 learn(&mut ctx, choice, item, &address)?;
                 item
             }
-            None => new_call(&mut ctx, choice, &address, traits(&call, None))?,
+            None => new_call(&mut ctx, choice, &address, properties(&call, None))?,
         };
         announce(choice, item);
         if let Some(item) = choice.item_index.get_mut(item) {
@@ -308,8 +317,8 @@ fn named(name: Option<&str>) -> Option<&str> {
     name.filter(|name| !name.trim().is_empty())
 }
 
-fn traits<'a>(call: &CallFields<'_>, metadata: Option<&'a str>) -> Traits<'a> {
-    Traits {
+fn properties<'a>(call: &CallFields<'_>, metadata: Option<&'a str>) -> CallProperties<'a> {
+    CallProperties {
         custom: call.custom,
         provider_executed: call.provider_executed,
         metadata,
@@ -342,15 +351,16 @@ fn apply_whole_call(
     let Some(call) = choice.call_of(item) else {
         return Ok(());
     };
-    if call.verdict.is_none() {
+    if call.outcome.is_none() {
         let slot = call.slot;
-        describe(ctx, choice, slot, traits(fields, fields.metadata))?;
+        describe(ctx, choice, slot, properties(fields, fields.metadata))?;
         rename_call(ctx, choice, item, name)?;
     }
     set_whole_arguments(ctx, choice, item, fields.arguments.clone())?;
     if let Some((_, call)) = choice.item_call_mut(item)
-        && call.verdict.is_none()
+        && call.outcome.is_none()
     {
+        call.misses_arguments |= fields.misses_arguments && !fields.provider_executed;
         call.ending = fields.ending;
         if fields.ending != CallEnding::Whole {
             // The call stays open: a later event may complete it; otherwise, the end of the response determines its

@@ -3,13 +3,13 @@
 //! All listed parts of one kind are matched with the item's streamed parts together, by `resolve/listed_parts`.
 
 use crate::assemble::Assembler;
-use crate::assemble::At;
+use crate::assemble::ChoiceContext;
 use crate::assemble::choice::Choice;
 use crate::assemble::items::cleared;
 use crate::assemble::items::find;
 use crate::assemble::part::item_list::TextList;
-use crate::assemble::part::item_list::spots_like;
-use crate::assemble::part::item_text::whole;
+use crate::assemble::part::item_list::part_positions_like;
+use crate::assemble::part::item_text::complete_text;
 use crate::assemble::resolve::by_address::known_item;
 use crate::assemble::resolve::item_index::Purpose;
 use crate::assemble::rule_context::ParseResult;
@@ -26,7 +26,7 @@ use crate::model::output::Output;
 /// proportional to the item's text.
 const MAX_LISTS: u8 = 16;
 
-type Sort = (ItemKind, Channel, &'static str);
+type GroupKey = (ItemKind, Channel, &'static str);
 
 /// The listed parts that have the same item kind, channel and reasoning kind.
 #[derive(Debug)]
@@ -49,13 +49,17 @@ impl Assembler {
     ) -> ParseResult {
         let texts: Vec<String> = entries
             .iter_mut()
-            .map(|entry| whole(entry.text.take()).unwrap_or_default().into_owned())
+            .map(|entry| {
+                complete_text(entry.text.take())
+                    .unwrap_or_default()
+                    .into_owned()
+            })
             .collect();
-        let mut groups: Vec<(Sort, Group)> = Vec::new();
+        let mut groups: Vec<(GroupKey, Group)> = Vec::new();
         let mut group_of = Vec::with_capacity(entries.len());
         for (number, entry) in entries.iter().enumerate() {
-            let sort = (entry.at.kind, entry.at.channel, entry.at.reasoning_kind);
-            let position = groups.iter().position(|(known, _)| *known == sort);
+            let group_key = (entry.at.kind, entry.at.channel, entry.at.reasoning_kind);
+            let position = groups.iter().position(|(known, _)| *known == group_key);
             let position = position.unwrap_or(groups.len());
             if position == groups.len() {
                 let group = Group {
@@ -63,14 +67,14 @@ impl Assembler {
                     list: None,
                     next_entry: 0,
                 };
-                groups.push((sort, group));
+                groups.push((group_key, group));
             }
             if let Some((_, group)) = groups.get_mut(position) {
                 group.entries.push(number);
             }
             group_of.push(position);
         }
-        let Some(At {
+        let Some(ChoiceContext {
             choice: all,
             mut ctx,
         }) = self.item_choice(out, choice)?
@@ -87,7 +91,7 @@ impl Assembler {
             let number = group.next_entry;
             group.next_entry += 1;
             if let Some(list) = &mut group.list {
-                let Some(At { choice, mut ctx }) = self.item_choice(out, choice)? else {
+                let Some(ChoiceContext { choice, mut ctx }) = self.item_choice(out, choice)? else {
                     continue;
                 };
                 list.apply_entry(&mut ctx, choice, number, entry, text, again)?;
@@ -95,7 +99,7 @@ impl Assembler {
                 self.restate_alone(out, entry, text)?;
             }
         }
-        let Some(At { choice, mut ctx }) = self.item_choice(out, choice)? else {
+        let Some(ChoiceContext { choice, mut ctx }) = self.item_choice(out, choice)? else {
             return Ok(());
         };
         groups
@@ -175,7 +179,10 @@ fn same_text(choice: &Choice, entry: &ListedPart<'_>, texts: &[&str]) -> Option<
     ];
     let length: usize = texts.iter().map(|text| text.len()).sum();
     here.into_iter().flatten().find(|item| {
-        let parts = || spots_like(choice, *item, entry).filter_map(|spot| choice.one(spot));
+        let parts = || {
+            part_positions_like(choice, *item, entry)
+                .filter_map(|part_position| choice.item_part(part_position))
+        };
         let streamed: usize = parts().map(|(_, part)| part.text.len()).sum();
         let several = texts.len() > 1 || parts().nth(1).is_some();
         several && length == streamed && length > 0 && parts().all(|(one, _)| !one.restated) && {

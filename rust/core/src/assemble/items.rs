@@ -7,29 +7,32 @@
 //! terminal lists. `metadata` is always the text of a JSON object.
 
 use crate::assemble::Assembler;
-use crate::assemble::At;
+use crate::assemble::ChoiceContext;
 use crate::assemble::choice::Choice;
 use crate::assemble::part::item::Item;
-use crate::assemble::part::item::Spot;
-use crate::assemble::part::item_call::Traits;
+use crate::assemble::part::item::PartPosition;
+use crate::assemble::part::item_call::CallProperties;
 use crate::assemble::part::item_call::describe;
 use crate::assemble::part::item_end::end_item;
 use crate::assemble::part::item_shared_id::resolve_shared_id;
-use crate::assemble::part::item_text::Make;
+use crate::assemble::part::item_text::PartKey;
+use crate::assemble::part::item_text::Repetition;
 use crate::assemble::part::item_text::add_text;
 use crate::assemble::part::item_text::annotate;
 use crate::assemble::part::item_text::close_part;
+use crate::assemble::part::item_text::complete_text;
+use crate::assemble::part::item_text::continue_repetition;
 use crate::assemble::part::item_text::differs;
 use crate::assemble::part::item_text::end_part;
 use crate::assemble::part::item_text::find_part;
 use crate::assemble::part::item_text::find_whole;
-use crate::assemble::part::item_text::is_repetition;
 use crate::assemble::part::item_text::open_part;
 use crate::assemble::part::item_text::put_metadata;
+use crate::assemble::part::item_text::repeat_item;
+use crate::assemble::part::item_text::repeat_open_part;
 use crate::assemble::part::item_text::repeat_part;
 use crate::assemble::part::item_text::report_late_part;
 use crate::assemble::part::item_text::set_whole_text;
-use crate::assemble::part::item_text::whole;
 use crate::assemble::resolve::by_address::diverged;
 use crate::assemble::resolve::by_address::end_shorter_repetition;
 use crate::assemble::resolve::by_address::fill;
@@ -61,7 +64,7 @@ impl Assembler {
         &'a mut self,
         out: &'a mut Output<'o>,
         choice: i32,
-    ) -> Result<Option<At<'a, 'o>>, Fault> {
+    ) -> Result<Option<ChoiceContext<'a, 'o>>, Fault> {
         if self.is_over() {
             return Ok(None);
         }
@@ -81,7 +84,7 @@ impl Assembler {
         kind: ItemKind,
         address: Address<'_>,
     ) -> ParseResult {
-        let Some(At { choice, mut ctx }) = self.item_choice(out, choice)? else {
+        let Some(ChoiceContext { choice, mut ctx }) = self.item_choice(out, choice)? else {
             return Ok(());
         };
         let address = usable(&ctx, &address);
@@ -94,6 +97,14 @@ impl Assembler {
             };
             bound.filter(free)
         });
+        let nameless = known.is_none() && address.item_id.is_none();
+        let before = choice.item_index.at(kind, address.index);
+        if before.is_some_and(|item| nameless && repeat_item(choice, item)) {
+            if let Some(index) = address.index {
+                ctx.out.record_fact(WireFact::Announced(index));
+            }
+            return Ok(());
+        }
         let item = match known {
             Some(item) => item,
             None => new_item(&mut ctx, choice, kind, &address)?,
@@ -119,30 +130,40 @@ impl Assembler {
         text: Option<Text<'_>>,
         metadata: Option<&str>,
     ) -> ParseResult {
-        let Some(At { choice, mut ctx }) = self.item_choice(out, at.choice)? else {
+        let Some(ChoiceContext { choice, mut ctx }) = self.item_choice(out, at.choice)? else {
             return Ok(());
         };
         let at = cleared(&ctx, at);
         let repeated = choice.item_index.repeated_at(at.kind, &at.address);
         let repeated = repeated.and_then(|item| known_part(choice, item, &at));
-        if repeated.is_some_and(|spot| repeat_part(choice, spot, &at.address, text.as_ref())) {
+        if repeated.is_some_and(|part_position| {
+            repeat_part(choice, part_position, &at.address, text.as_ref())
+        }) {
+            return Ok(());
+        }
+        let again = choice.item_index.take_begun_again(at.kind, &at.address);
+        let again = again.and_then(|item| known_part(choice, item, &at));
+        if again.is_some_and(|part_position| repeat_open_part(choice, part_position, text.as_ref()))
+        {
             return Ok(());
         }
         let item = item_of_opening(&mut ctx, choice, at.kind, &at.address)?;
-        let known = known_part(choice, item, &at).filter(|spot| {
-            let known = choice.one(*spot);
+        let known = known_part(choice, item, &at).filter(|part_position| {
+            let known = choice.item_part(*part_position);
             known.is_some_and(|(one, part)| part.open && one.sub == at.address.sub)
         });
-        if let Some(spot) = known {
+        if let Some(part_position) = known {
             // The part is open already, because it was announced twice or its deltas arrived first.
-            return put_metadata(&mut ctx, choice, spot, metadata);
+            return put_metadata(&mut ctx, choice, part_position, metadata);
         }
         let repeated = known_part(choice, item, &at);
-        if repeated.is_some_and(|spot| repeat_part(choice, spot, &at.address, text.as_ref())) {
+        if repeated.is_some_and(|part_position| {
+            repeat_part(choice, part_position, &at.address, text.as_ref())
+        }) {
             return Ok(());
         }
         fill(choice, item);
-        open_part(&mut ctx, choice, item, make(&at), text, metadata)?;
+        open_part(&mut ctx, choice, item, part_key(&at), text, metadata)?;
         Ok(())
     }
 
@@ -154,7 +175,7 @@ impl Assembler {
         text: Text<'_>,
         metadata: Option<&str>,
     ) -> ParseResult {
-        let Some(At { choice, mut ctx }) = self.item_choice(out, at.choice)? else {
+        let Some(ChoiceContext { choice, mut ctx }) = self.item_choice(out, at.choice)? else {
             return Ok(());
         };
         let at = cleared(&ctx, at);
@@ -167,27 +188,46 @@ impl Assembler {
             ctx.out.mark_misread("not_opened"); // the opening event is missing
         }
         let item = known_item(&mut ctx, choice, at.kind, &at.address, found)?;
-        let spot = match known_part(choice, item, &at) {
-            Some(spot) => spot,
+        let part_position = match known_part(choice, item, &at) {
+            Some(part_position) => part_position,
             None if !choice.item_index.get(item).is_some_and(|item| item.open) => {
                 return late(&mut ctx, choice, item);
             }
             None if text.is_empty() => return Ok(()),
-            None => opened(&mut ctx, choice, item, make(&at))?,
+            None => opened(&mut ctx, choice, item, part_key(&at))?,
         };
         let repeated = choice
-            .one_mut(spot)
+            .item_part_mut(part_position)
             .filter(|(one, _)| one.repeated.is_some());
         if let Some((one, _)) = repeated {
             let (text, _) = one.joiner.join(text);
-            if is_repetition(&mut ctx, choice, spot, &text)? {
-                return Ok(());
-            }
-            let spot = diverged(&mut ctx, choice, spot, &at.address)?;
-            let text = Text::plain(&text);
-            return add_text(&mut ctx, choice, spot, text, at.address.sub, metadata);
+            let (part_position, text) =
+                match continue_repetition(&mut ctx, choice, part_position, &text)? {
+                    Repetition::Continued => return Ok(()),
+                    Repetition::Completed(more) => (part_position, more),
+                    Repetition::Diverged => (
+                        diverged(&mut ctx, choice, part_position, &at.address)?,
+                        text.as_ref(),
+                    ),
+                };
+            let text = Text::plain(text);
+            return add_text(
+                &mut ctx,
+                choice,
+                part_position,
+                text,
+                at.address.sub,
+                metadata,
+            );
         }
-        add_text(&mut ctx, choice, spot, text, at.address.sub, metadata)
+        add_text(
+            &mut ctx,
+            choice,
+            part_position,
+            text,
+            at.address.sub,
+            metadata,
+        )
     }
 
     /// Sets the complete text of a part, which replaces the streamed text. Does not close the part.
@@ -197,37 +237,37 @@ impl Assembler {
         at: PartAt<'_>,
         text: Option<Text<'_>>,
     ) -> ParseResult {
-        let Some(At { choice, mut ctx }) = self.item_choice(out, at.choice)? else {
+        let Some(ChoiceContext { choice, mut ctx }) = self.item_choice(out, at.choice)? else {
             return Ok(());
         };
-        let Some(text) = whole(text) else {
+        let Some(text) = complete_text(text) else {
             return Ok(());
         };
         let at = cleared(&ctx, at);
         let found = find(choice, &at, Purpose::Delta);
         let item = known_item(&mut ctx, choice, at.kind, &at.address, found)?;
-        let known = find_whole(choice, item, make(&at), Some(&text));
-        let spot = match known {
-            Some(spot) if differs(choice, spot, &text) => {
-                diverged(&mut ctx, choice, spot, &at.address)?
+        let known = find_whole(choice, item, part_key(&at), Some(&text));
+        let part_position = match known {
+            Some(part_position) if differs(choice, part_position, &text) => {
+                diverged(&mut ctx, choice, part_position, &at.address)?
             }
-            Some(spot)
+            Some(part_position)
                 if choice
-                    .one(spot)
+                    .item_part(part_position)
                     .is_some_and(|(one, _)| one.repeated.is_some()) =>
             {
-                return report_late_part(&mut ctx, choice, spot);
+                return report_late_part(&mut ctx, choice, part_position);
             }
-            Some(spot) => spot,
-            None => opened(&mut ctx, choice, item, make(&at))?,
+            Some(part_position) => part_position,
+            None => opened(&mut ctx, choice, item, part_key(&at))?,
         };
-        set_whole_text(&mut ctx, choice, spot, at.address.sub, Some(text))?;
+        set_whole_text(&mut ctx, choice, part_position, at.address.sub, Some(text))?;
         if choice
             .item_index
-            .get(spot.item)
+            .get(part_position.item)
             .is_some_and(|item| !item.open)
         {
-            return end_part(&mut ctx, choice, spot);
+            return end_part(&mut ctx, choice, part_position);
         }
         Ok(())
     }
@@ -239,15 +279,15 @@ impl Assembler {
         at: PartAt<'_>,
         attributes: PartAttributes<'_>,
     ) -> ParseResult {
-        let Some(At { choice, mut ctx }) = self.item_choice(out, at.choice)? else {
+        let Some(ChoiceContext { choice, mut ctx }) = self.item_choice(out, at.choice)? else {
             return Ok(());
         };
         let at = cleared(&ctx, at);
         let found = find(choice, &at, Purpose::Delta);
         let item = known_item(&mut ctx, choice, at.kind, &at.address, found)?;
         let known = find_part(choice, item, at.channel, None, at.address.sub);
-        let spot = match known {
-            Some(spot) => spot,
+        let part_position = match known {
+            Some(part_position) => part_position,
             None => {
                 let bare = choice
                     .item_index
@@ -258,15 +298,23 @@ impl Assembler {
                     Channel::Reasoning => "thinking",
                     Channel::Text | Channel::Refusal => "raw",
                 };
-                opened(&mut ctx, choice, item, Make { kind, ..make(&at) })?
+                opened(
+                    &mut ctx,
+                    choice,
+                    item,
+                    PartKey {
+                        kind,
+                        ..part_key(&at)
+                    },
+                )?
             }
         };
         let open = choice.item_index.get(item).is_some_and(|item| item.open);
-        if open && choice.is_part_open(spot) {
-            annotate(&mut ctx, choice, spot, attributes)?;
-            return put_metadata(&mut ctx, choice, spot, attributes.metadata);
+        if open && choice.is_part_open(part_position) {
+            annotate(&mut ctx, choice, part_position, attributes)?;
+            return put_metadata(&mut ctx, choice, part_position, attributes.metadata);
         }
-        let Some((one, part)) = choice.one_mut(spot) else {
+        let Some((one, part)) = choice.item_part_mut(part_position) else {
             return Ok(());
         };
         if std::mem::replace(&mut one.late_reported, true) {
@@ -283,36 +331,36 @@ impl Assembler {
         text: Option<Text<'_>>,
         metadata: Option<&str>,
     ) -> ParseResult {
-        let Some(At { choice, mut ctx }) = self.item_choice(out, at.choice)? else {
+        let Some(ChoiceContext { choice, mut ctx }) = self.item_choice(out, at.choice)? else {
             return Ok(());
         };
         let at = cleared(&ctx, at);
-        let text = whole(text);
+        let text = complete_text(text);
         let found = find(choice, &at, Purpose::Close);
         if found.is_none() && text.is_none() {
             return Ok(());
         }
         let item = known_item(&mut ctx, choice, at.kind, &at.address, found)?;
-        let spot = match find_whole(choice, item, make(&at), text.as_deref()) {
-            Some(spot)
+        let part_position = match find_whole(choice, item, part_key(&at), text.as_deref()) {
+            Some(part_position)
                 if text
                     .as_ref()
-                    .is_some_and(|text| differs(choice, spot, text)) =>
+                    .is_some_and(|text| differs(choice, part_position, text)) =>
             {
-                diverged(&mut ctx, choice, spot, &at.address)?
+                diverged(&mut ctx, choice, part_position, &at.address)?
             }
-            Some(spot) => spot,
+            Some(part_position) => part_position,
             None if text.is_none() => return Ok(()),
-            None => opened(&mut ctx, choice, item, make(&at))?,
+            None => opened(&mut ctx, choice, item, part_key(&at))?,
         };
-        let item = spot.item;
+        let item = part_position.item;
         // An item with its own opening event, or with numbered parts, also has its own closing event.
         let alone = choice
             .item_index
             .get(item)
             .is_none_or(|item| !item.open || (!item.opened_bare && at.address.sub.is_none()));
-        set_whole_text(&mut ctx, choice, spot, at.address.sub, text)?;
-        close_part(&mut ctx, choice, spot, metadata, alone)?;
+        set_whole_text(&mut ctx, choice, part_position, at.address.sub, text)?;
+        close_part(&mut ctx, choice, part_position, metadata, alone)?;
         let is_over = |item: &Item| item.open_parts == 0;
         if alone && choice.item_index.get(item).is_some_and(is_over) {
             choice.item_index.close(item);
@@ -331,7 +379,7 @@ impl Assembler {
         encrypted_content: Option<&str>,
         metadata: Option<&str>,
     ) -> ParseResult {
-        let Some(At { choice, mut ctx }) = self.item_choice(out, choice)? else {
+        let Some(ChoiceContext { choice, mut ctx }) = self.item_choice(out, choice)? else {
             return Ok(());
         };
         let address = usable(&ctx, &address);
@@ -346,7 +394,16 @@ impl Assembler {
             (None, Some(ItemKind::Reasoning)) if address.item_id.is_some() || encrypted => {
                 new_item(&mut ctx, choice, ItemKind::Reasoning, &address)?
             }
-            (None, None) => return end_shorter_repetition(&mut ctx, choice, &address),
+            (None, None) => {
+                let mut kinds = [ItemKind::Message, ItemKind::Reasoning].into_iter();
+                let item = kinds.find_map(|kind| choice.item_index.repeated_at(kind, &address));
+                return match item {
+                    Some(item) => {
+                        end_shorter_repetition(&mut ctx, choice, item, &address).map(drop)
+                    }
+                    None => Ok(()),
+                };
+            }
             (None, _) => return Ok(()),
         };
         learn(&mut ctx, choice, item, &address)?;
@@ -357,15 +414,18 @@ impl Assembler {
                 .at(ItemKind::Call, address.index)
                 .unwrap_or(item);
         }
+        if end_shorter_repetition(&mut ctx, choice, item, &address)? {
+            return Ok(());
+        }
         let Some(record) = choice.item_index.get(item).filter(|item| item.open) else {
             return Ok(());
         };
         if let (ItemKind::Call, Some(slot)) = (record.kind, record.call) {
-            let traits = Traits {
+            let properties = CallProperties {
                 metadata,
-                ..Traits::default()
+                ..CallProperties::default()
             };
-            describe(&mut ctx, choice, slot, traits)?;
+            describe(&mut ctx, choice, slot, properties)?;
         }
         end_item(&mut ctx, choice, item, encrypted_content, metadata)?;
         let Some(index) = address.index.filter(|_| kind.is_none()) else {
@@ -381,8 +441,8 @@ impl Assembler {
 
     /// Records that the message began again, so the blocks that follow may repeat earlier ones at the same index.
     pub fn message_repeated(&mut self, out: &mut Output<'_>, choice: i32) -> ParseResult {
-        if let Some(At { choice, .. }) = self.item_choice(out, choice)? {
-            choice.item_index.may_repeat = true;
+        if let Some(ChoiceContext { choice, .. }) = self.item_choice(out, choice)? {
+            choice.item_index.begin_again();
         }
         Ok(())
     }
@@ -395,38 +455,38 @@ impl Assembler {
         text: Option<Text<'_>>,
         metadata: Option<&str>,
     ) -> ParseResult {
-        let Some(At { choice, mut ctx }) = self.item_choice(out, at.choice)? else {
+        let Some(ChoiceContext { choice, mut ctx }) = self.item_choice(out, at.choice)? else {
             return Ok(());
         };
         let at = cleared(&ctx, at);
-        let text = whole(text);
+        let text = complete_text(text);
         let mut list = restatement(choice);
-        let (item, spot) = list.part(choice, &at, text.as_deref().unwrap_or_default());
+        let (item, part_position) = list.part(choice, &at, text.as_deref().unwrap_or_default());
         choice.item_index.restated = Some(list);
-        let (item, spot) = match (item, spot) {
-            (Some(item), Some(spot)) => (item, spot),
+        let (item, part_position) = match (item, part_position) {
+            (Some(item), Some(part_position)) => (item, part_position),
             _ if text.is_none() => return Ok(()),
             (item, _) => {
                 let item = match item {
                     Some(item) => item,
                     None => new_item(&mut ctx, choice, at.kind, &at.address)?,
                 };
-                (item, opened(&mut ctx, choice, item, make(&at))?)
+                (item, opened(&mut ctx, choice, item, part_key(&at))?)
             }
         };
-        if let Some((one, _)) = choice.one_mut(spot) {
+        if let Some((one, _)) = choice.item_part_mut(part_position) {
             one.restated = true;
         }
         learn(&mut ctx, choice, item, &at.address)?;
         let alone = choice.item_index.get(item).is_some_and(|item| !item.open);
-        set_whole_text(&mut ctx, choice, spot, at.address.sub, text)?;
-        close_part(&mut ctx, choice, spot, metadata, alone)
+        set_whole_text(&mut ctx, choice, part_position, at.address.sub, text)?;
+        close_part(&mut ctx, choice, part_position, metadata, alone)
     }
 
     /// Ends a step, after which ids and indexes may be reused for other items. Closes the open text parts; open calls
     /// stay open until the choice ends.
     pub fn forget_addresses(&mut self, out: &mut Output<'_>, choice: i32) -> ParseResult {
-        let Some(At { choice, mut ctx }) = self.item_choice(out, choice)? else {
+        let Some(ChoiceContext { choice, mut ctx }) = self.item_choice(out, choice)? else {
             return Ok(());
         };
         // Items of earlier steps that are still open are calls, which stay open until the choice ends.
@@ -450,8 +510,8 @@ pub(crate) fn cleared<'a>(ctx: &RuleContext<'_, '_>, at: PartAt<'a>) -> PartAt<'
     }
 }
 
-fn make(at: &PartAt<'_>) -> Make {
-    Make {
+fn part_key(at: &PartAt<'_>) -> PartKey {
+    PartKey {
         channel: at.channel,
         kind: at.reasoning_kind,
         sub: at.address.sub,
@@ -471,7 +531,7 @@ pub(crate) fn is_over(choice: &Choice, item: usize, address: &Address<'_>) -> bo
     item.is_some_and(|item| !item.open && !item.repeats && !ids(item))
 }
 
-pub(crate) fn known_part(choice: &Choice, item: usize, at: &PartAt<'_>) -> Option<Spot> {
+pub(crate) fn known_part(choice: &Choice, item: usize, at: &PartAt<'_>) -> Option<PartPosition> {
     let kind = Some(at.reasoning_kind);
     find_part(choice, item, at.channel, kind, at.address.sub)
 }

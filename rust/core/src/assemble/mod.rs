@@ -77,6 +77,8 @@ pub struct Assembler {
     /// The stream has ended, so later deltas are ignored.
     over: bool,
     completeness: Completeness,
+    /// Size of the last payload or member that was emitted as `Unknown`, until the caller resets it.
+    pub(crate) unknown_size: usize,
 }
 
 /// What the stream has indicated about its end so far, in addition to terminal markers and finish reasons.
@@ -92,7 +94,7 @@ enum EndOnWire {
 }
 
 /// A choice, borrowed for one delta together with the context that the rules need.
-pub(crate) struct At<'a, 'o> {
+pub(crate) struct ChoiceContext<'a, 'o> {
     choice: &'a mut Choice,
     ctx: RuleContext<'a, 'o>,
 }
@@ -106,7 +108,11 @@ impl Assembler {
     }
 
     #[inline]
-    fn at<'a, 'o>(&'a mut self, out: &'a mut Output<'o>, index: i32) -> Result<At<'a, 'o>, Fault> {
+    fn at<'a, 'o>(
+        &'a mut self,
+        out: &'a mut Output<'o>,
+        index: i32,
+    ) -> Result<ChoiceContext<'a, 'o>, Fault> {
         self.turn.pass();
         let mut ctx = RuleContext {
             shared: &mut self.shared,
@@ -126,13 +132,13 @@ impl Assembler {
         let choice = self.choices.turn(position);
         // Cannot fail, because the choice was just found or inserted.
         let choice = choice.ok_or_else(|| Fault::new(Class::Internal, "internal"))?;
-        Ok(At { choice, ctx })
+        Ok(ChoiceContext { choice, ctx })
     }
 
     // The response
 
-    /// Emits `ResponseStarted` with the fields of the first chunk and stores them for the snapshot. Later calls do
-    /// nothing.
+    /// Emits `ResponseStarted` with the fields of the first chunk and stores them for the snapshot. Later calls only set
+    /// the missing id, model and creation time of the snapshot.
     pub fn started(
         &mut self,
         out: &mut Output<'_>,
@@ -141,12 +147,26 @@ impl Assembler {
         created: Option<i64>,
         metadata: Option<&str>,
     ) -> ParseResult {
-        if self.started.is_none() && !self.over {
-            let record = StartRecord::new(id, model, created, metadata);
-            out.emit(&record.event());
-            self.started = Some(Box::new(record));
+        if self.over {
+            return Ok(());
+        }
+        match &mut self.started {
+            Some(record) => record.complete(id, model, created),
+            None => {
+                let record = StartRecord::new(id, model, created, metadata);
+                out.emit(&record.event());
+                self.started = Some(Box::new(record));
+            }
         }
         Ok(())
+    }
+
+    /// Returns true if the start event was emitted without an id, model or creation time that a later payload may
+    /// contain.
+    pub fn lacks_start_fields(&self) -> bool {
+        self.started
+            .as_ref()
+            .is_some_and(|record| record.lacks_fields())
     }
 
     /// Returns the metadata of the `ResponseStarted` event, or `None` if the event has no metadata or was not emitted
@@ -202,6 +222,7 @@ impl Assembler {
         event: Option<&str>,
         raw: &[u8],
     ) -> ParseResult {
+        self.unknown_size = raw.len();
         out.unknown(event, raw);
         Ok(())
     }
@@ -256,7 +277,7 @@ impl Assembler {
         if self.over {
             return Ok(());
         }
-        let At { choice, mut ctx } = self.at(out, index)?;
+        let ChoiceContext { choice, mut ctx } = self.at(out, index)?;
         let mut carried = false;
         if !text.is_empty() {
             call_events::flush_unstarted(ctx.out, choice, None);
@@ -269,10 +290,11 @@ impl Assembler {
         }
     }
 
-    /// Returns true if `text` equals all text of the choice so far, and this text arrived in at least two pieces (AM9).
-    pub fn restates(&self, choice: i32, text: &Text<'_>) -> bool {
+    /// Returns true if `text` equals all text of the choice and the channel so far, and this text arrived in at least
+    /// two pieces (AM9).
+    pub fn restates(&self, choice: i32, channel: Channel, text: &Text<'_>) -> bool {
         let choice = self.choices.find(choice);
-        choice.is_some_and(|choice| choice.textual.restates(text))
+        choice.is_some_and(|choice| choice.textual.restates(channel, text))
     }
 
     /// Returns true if this `function_call` fragment, which has a name, repeats a call from `tool_calls`.
@@ -291,7 +313,7 @@ impl Assembler {
         if self.over {
             return Ok(());
         }
-        let At { choice, mut ctx } = self.at(out, index)?;
+        let ChoiceContext { choice, mut ctx } = self.at(out, index)?;
         choice.textual.retype(&mut ctx)
     }
 
@@ -308,7 +330,7 @@ impl Assembler {
         if self.over {
             return Ok(());
         }
-        let At { choice, mut ctx } = self.at(out, index)?;
+        let ChoiceContext { choice, mut ctx } = self.at(out, index)?;
         let attributes = Attributes {
             signature: signature.map(str::to_owned),
             encrypted_content: encrypted_content.map(str::to_owned),
@@ -323,7 +345,7 @@ impl Assembler {
         if self.over {
             return Ok(());
         }
-        let At { choice, mut ctx } = self.at(out, index)?;
+        let ChoiceContext { choice, mut ctx } = self.at(out, index)?;
         choice.textual.annotate(&mut ctx, list)
     }
 
@@ -341,7 +363,7 @@ impl Assembler {
             return Ok(());
         }
         self.shared.called_at = out.position().1;
-        let At { choice, mut ctx } = self.at(out, index)?;
+        let ChoiceContext { choice, mut ctx } = self.at(out, index)?;
         if !choice.closed {
             return route_fragment::take_fragment(&mut ctx, choice, fragment);
         }
@@ -366,7 +388,7 @@ impl Assembler {
         if self.over {
             return Ok(());
         }
-        let At { choice, mut ctx } = self.at(out, index)?;
+        let ChoiceContext { choice, mut ctx } = self.at(out, index)?;
         if !choice.closed {
             return terminal_message::reconcile(&mut ctx, choice, message);
         }
@@ -385,7 +407,7 @@ impl Assembler {
         if self.over {
             return Ok(());
         }
-        let At { choice, mut ctx } = self.at(out, index)?;
+        let ChoiceContext { choice, mut ctx } = self.at(out, index)?;
         if choice.closed {
             // Final events have already been emitted and cannot be withdrawn.
             return ctx.out.diagnose(Code::LATE_DELTA, None, "");
@@ -406,7 +428,7 @@ impl Assembler {
     /// Discards the parts and calls of the current step, because the upstream starts the step again. Final calls and
     /// tool results are kept.
     pub fn restart_step(&mut self, out: &mut Output<'_>, index: i32) -> ParseResult {
-        let Some(At { choice, mut ctx }) = self.item_choice(out, index)? else {
+        let Some(ChoiceContext { choice, mut ctx }) = self.item_choice(out, index)? else {
             return Ok(());
         };
         ctx.out.diagnose(Code::STREAM_RESTARTED, None, "")?;
@@ -418,7 +440,7 @@ impl Assembler {
             let Some(call) = choice.get(slot).filter(|call| call.part >= choice.step) else {
                 break;
             };
-            if !call.dropped && call.verdict.is_none() {
+            if !call.dropped && call.outcome.is_none() {
                 call_events::retract(ctx.out, choice, slot);
             }
         }
@@ -453,7 +475,7 @@ impl Assembler {
         if self.over {
             return Ok(());
         }
-        let At { choice, mut ctx } = self.at(out, index)?;
+        let ChoiceContext { choice, mut ctx } = self.at(out, index)?;
         leave(&mut ctx, choice, metadata)
     }
 
@@ -487,7 +509,7 @@ impl Assembler {
         if self.over {
             return Ok(());
         }
-        let At { choice, mut ctx } = self.at(out, index)?;
+        let ChoiceContext { choice, mut ctx } = self.at(out, index)?;
         finish_reason::take_reason(ctx.out, choice, raw_reason, reason)?;
         let at_finish = ctx.out.config.policy.close_calls_at == CloseCallsAt::Finish;
         if at_finish || (choice.message_seen && choice.has_shown()) {

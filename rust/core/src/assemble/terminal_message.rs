@@ -7,7 +7,7 @@
 //! The identity rules for deltas are not used, because each call in the message is complete.
 
 use crate::assemble::choice::Choice;
-use crate::assemble::part::append_arguments::give;
+use crate::assemble::part::append_arguments::append_to_arguments;
 use crate::assemble::part::call::Call;
 use crate::assemble::part::call_events;
 use crate::assemble::part::canonical_json::canonical;
@@ -64,7 +64,7 @@ fn channel(
     }
     let (clean, _) = text.into_whole();
     if clean.len() >= choice.textual.length(channel)
-        && let Some(more) = clean.strip_prefix(choice.textual.whole(channel).as_str())
+        && let Some(more) = clean.strip_prefix(choice.textual.channel_text(channel).as_str())
     {
         if !more.is_empty() {
             call_events::flush_unstarted(ctx.out, choice, None);
@@ -115,13 +115,16 @@ fn calls(
             None => {
                 let slot = open_call(ctx, choice, &incoming, &Decision::new("message"))?;
                 if !incoming.payload.is_empty() {
-                    give(ctx, choice, slot, incoming.payload, None)?;
+                    append_to_arguments(ctx, choice, slot, incoming.payload, None)?;
                 }
                 choice.track(slot);
                 slot
             }
         };
         met.insert(slot);
+        if let Some(call) = choice.get_mut(slot) {
+            call.misses_arguments |= fragment.misses_arguments;
+        }
         if let (Some(metadata), Some(call)) = (&fragment.metadata, choice.get_mut(slot)) {
             let more = call.metadata.get_or_insert_default().add(metadata);
             ctx.spend_growth(more)?;

@@ -56,8 +56,8 @@ pub(crate) enum Ending {
 
 impl Ending {
     #[inline]
-    pub(crate) fn length(self, rest: &[u8]) -> Option<usize> {
-        match (self, rest) {
+    pub(crate) fn length(self, remaining: &[u8]) -> Option<usize> {
+        match (self, remaining) {
             (Ending::Here, []) => Some(0),
             (Ending::BlankLine, [b'\n', b'\n', ..]) => Some(2),
             (Ending::BlankLine, [b'\r', b'\n', b'\r', b'\n', ..]) => Some(4),
@@ -75,11 +75,11 @@ pub(crate) fn unknown(wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) ->
 /// Returns the event name (empty if there is none) and the input after `data: `. Returns `None` if the lines have a
 /// different form.
 #[inline]
-pub(crate) fn one_line_of_data(rest: &[u8]) -> Option<(&[u8], &[u8])> {
-    if let Some(payload) = rest.strip_prefix(DATA.as_bytes()) {
+pub(crate) fn one_line_of_data(remaining: &[u8]) -> Option<(&[u8], &[u8])> {
+    if let Some(payload) = remaining.strip_prefix(DATA.as_bytes()) {
         return Some((b"", payload));
     }
-    let named = rest.strip_prefix(EVENT.as_bytes())?;
+    let named = remaining.strip_prefix(EVENT.as_bytes())?;
     let (event, payload) = named.split_at_checked(memchr2(b'\n', b'\r', named)?)?;
     let payload = payload.strip_prefix(b"\n")?.strip_prefix(DATA.as_bytes())?;
     Some((event, payload))

@@ -25,7 +25,7 @@ pub(crate) trait Decoder: Debug + Send {
 
     /// Decodes a payload that matches a known template. Returns the length of the payload, or of the whole event if the
     /// input is lines. Returns 0 if the payload must be parsed.
-    fn known(
+    fn match_template(
         &mut self,
         _wire: &mut DecodeContext<'_, '_>,
         _incoming: Incoming<'_>,
@@ -71,7 +71,7 @@ pub(crate) struct Shapes {
     pub(crate) is_body: PayloadPredicate,
     /// Returns true if a complete body could also be the last chunk of a JSON Lines stream, so that more lines may
     /// follow.
-    pub(crate) is_line: PayloadPredicate,
+    pub(crate) may_be_json_line: PayloadPredicate,
     /// Returns true if a body that matches no dialect reports an error in a gateway-specific shape.
     pub(crate) is_error_body: PayloadPredicate,
     /// Returns true if a document that follows a broken document contains usable data.

@@ -13,6 +13,7 @@ pub(crate) mod gemini;
 pub(crate) mod payload;
 pub(crate) mod responses;
 pub(crate) mod think_tags;
+pub(crate) mod unread_arguments;
 pub(crate) mod upstream_error;
 pub(crate) mod usage_counts;
 
@@ -240,8 +241,8 @@ impl Read<'_> {
         self.evaluate(chat::is_body, |shapes| shapes.is_body)
     }
 
-    pub(crate) fn is_line(&self) -> bool {
-        self.evaluate(chat::is_line, |shapes| shapes.is_line)
+    pub(crate) fn may_be_json_line(&self) -> bool {
+        self.evaluate(chat::may_be_json_line, |shapes| shapes.may_be_json_line)
     }
 
     pub(crate) fn is_error_body(&self) -> bool {
@@ -265,7 +266,7 @@ impl Read<'_> {
     }
 }
 
-/// Maximum number of member names that `seen` returns. `SEEN_CHARS` limits the length of each in characters.
+/// Maximum number of member names that `payload_summary` returns. `SEEN_CHARS` limits the length of each in characters.
 const SEEN: usize = 32;
 const SEEN_CHARS: usize = 64;
 
@@ -340,11 +341,11 @@ static DETECT: LazyLock<Vec<DetectRow>> = LazyLock::new(|| {
 #[derive(Debug)]
 struct Condition {
     member: &'static str,
-    wanted: Wanted,
+    expected: ExpectedValue,
 }
 
 #[derive(Debug)]
-enum Wanted {
+enum ExpectedValue {
     Absent,
     Present,
     /// The member must be this string, begin with this prefix (`begin*`), or be an object with a member of this name.
@@ -354,12 +355,12 @@ enum Wanted {
 impl Condition {
     fn of(text: &'static Value) -> Option<Condition> {
         let text = text.as_str()?;
-        let (member, wanted) = match (text.strip_prefix('!'), text.split_once(':')) {
-            (Some(member), _) => (member, Wanted::Absent),
-            (None, Some((member, word))) => (member, Wanted::Word(word)),
-            (None, None) => (text, Wanted::Present),
+        let (member, expected) = match (text.strip_prefix('!'), text.split_once(':')) {
+            (Some(member), _) => (member, ExpectedValue::Absent),
+            (None, Some((member, word))) => (member, ExpectedValue::Word(word)),
+            (None, None) => (text, ExpectedValue::Present),
         };
-        Some(Condition { member, wanted })
+        Some(Condition { member, expected })
     }
 }
 
@@ -396,27 +397,27 @@ impl<'o, 'a> ConditionReader<'o, 'a> {
             self.raw = self.object.get(condition.member);
             self.word = self.raw.and_then(string);
         }
-        let Wanted::Word(wanted) = condition.wanted else {
-            return self.raw.is_some() == matches!(condition.wanted, Wanted::Present);
+        let ExpectedValue::Word(expected) = condition.expected else {
+            return self.raw.is_some() == matches!(condition.expected, ExpectedValue::Present);
         };
         match (self.raw, &self.word) {
             (Some(raw), None) if raw.kind == Kind::Object => {
-                find(&members::members(raw), wanted).is_some()
+                find(&members::members(raw), expected).is_some()
             }
-            (_, Some(word)) => is_word(word, wanted),
+            (_, Some(word)) => is_word(word, expected),
             (None, None) if condition.member == "type" => {
-                self.kind.is_some_and(|kind| is_word(kind, wanted))
+                self.kind.is_some_and(|kind| is_word(kind, expected))
             }
             _ => false,
         }
     }
 }
 
-/// Returns true if the word equals `wanted`, or begins with it if `wanted` ends with `*`.
-fn is_word(word: &str, wanted: &str) -> bool {
-    match wanted.strip_suffix('*') {
+/// Returns true if the word equals `expected`, or begins with it if `expected` ends with `*`.
+fn is_word(word: &str, expected: &str) -> bool {
+    match expected.strip_suffix('*') {
         Some(begin) => word.starts_with(begin),
-        None => word == wanted,
+        None => word == expected,
     }
 }
 
@@ -434,7 +435,7 @@ pub(crate) fn keep_alive_anywhere() -> &'static [&'static str] {
 }
 
 /// Returns what a payload of unknown dialect contains: the names of its members, or the beginning of its text.
-pub(crate) fn seen(document: &Document<'_>) -> Vec<String> {
+pub(crate) fn payload_summary(document: &Document<'_>) -> Vec<String> {
     let cut = |name: &str| name.chars().take(SEEN_CHARS).collect();
     match document {
         Document::Object(object) => object

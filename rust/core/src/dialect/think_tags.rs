@@ -53,18 +53,18 @@ impl Think {
             joined + &text.body
         });
         let mut out: Vec<ThinkPiece> = lone.then_some(ThinkPiece::Lone).into_iter().collect();
-        let mut rest = joined.as_deref().unwrap_or(&text.body);
+        let mut remaining = joined.as_deref().unwrap_or(&text.body);
         loop {
-            let Some((before, tag, after)) = self.next_tag(rest) else {
+            let Some((before, tag, after)) = self.next_tag(remaining) else {
                 // Hold back text that may be the beginning of a tag, unless half of a surrogate pair follows it.
                 let keep = if text.tail_high.is_none() {
-                    partial(rest)
+                    partial(remaining)
                 } else {
                     0
                 };
-                let (shown, held) = rest
-                    .split_at_checked(rest.len() - keep)
-                    .unwrap_or((rest, ""));
+                let (shown, held) = remaining
+                    .split_at_checked(remaining.len() - keep)
+                    .unwrap_or((remaining, ""));
                 self.push_text(&mut out, whole(shown, lead_low.take(), text.tail_high));
                 held.clone_into(&mut self.held);
                 break;
@@ -79,8 +79,8 @@ impl Think {
                 self.inside = tag == OPEN;
             }
             self.seen_tag = true;
-            rest = after;
-            if rest.is_empty() && text.tail_high.is_none() {
+            remaining = after;
+            if remaining.is_empty() && text.tail_high.is_none() {
                 break;
             }
         }
@@ -157,21 +157,21 @@ fn partial(text: &str) -> usize {
 /// Splits a complete text. Returns its reasoning, then its visible text.
 pub(crate) fn split_whole(text: &str) -> (String, String) {
     let (mut thought, mut shown) = (String::new(), String::new());
-    let mut rest = text;
+    let mut remaining = text;
     if let Some((before, after)) = text
         .split_once(CLOSE)
         .filter(|(before, _)| !before.contains(OPEN))
     {
         thought.push_str(before);
-        rest = after;
+        remaining = after;
     }
-    while let Some((before, block)) = rest.split_once(OPEN) {
+    while let Some((before, block)) = remaining.split_once(OPEN) {
         shown.push_str(before);
         let (block, after) = block.split_once(CLOSE).unwrap_or((block, ""));
         thought.push_str(block);
-        rest = after;
+        remaining = after;
     }
-    shown.push_str(rest);
+    shown.push_str(remaining);
     (thought, shown)
 }
 
@@ -231,24 +231,24 @@ impl DuplicateReasoning {
     }
 
     fn repeats(&mut self, text: &str) -> bool {
-        let mut rest = text;
+        let mut remaining = text;
         if !self.matched {
-            rest = rest.trim_start_matches(is_white);
+            remaining = remaining.trim_start_matches(is_white);
             self.skip_white();
         }
-        while !rest.is_empty() {
+        while !remaining.is_empty() {
             let Some(first) = self.expected.front() else {
                 // Only whitespace may follow the repeated text; any other text makes the block different.
-                return rest.chars().all(is_white) && self.matched;
+                return remaining.chars().all(is_white) && self.matched;
             };
             let left = first.get(self.offset..).unwrap_or_default();
-            if let Some(after) = rest.strip_prefix(left) {
-                rest = after;
+            if let Some(after) = remaining.strip_prefix(left) {
+                remaining = after;
                 self.expected.pop_front();
                 self.offset = 0;
-            } else if left.starts_with(rest) {
-                self.offset += rest.len();
-                rest = "";
+            } else if left.starts_with(remaining) {
+                self.offset += remaining.len();
+                remaining = "";
             } else {
                 return false;
             }

@@ -24,7 +24,7 @@ use crate::encode::common::part_details::CallRef;
 use crate::encode::common::part_details::Done;
 use crate::encode::common::part_details::Kind;
 use crate::encode::common::part_details::StandalonePart;
-use crate::encode::common::part_order::Order;
+use crate::encode::common::part_order::PartOrder;
 use crate::encode::common::provider_metadata::is_genuine;
 use crate::encode::common::sequential_answer::Answer;
 use crate::encode::common::sequential_answer::Finish;
@@ -86,7 +86,7 @@ const DELTA_MEMBERS: [&str; 2] = ["stop_sequence", "stop_details"];
 /// Other members of a message that clients also read from the delta of `message_delta`.
 const LATE_MEMBERS: [&str; 1] = ["container"];
 /// Maximum size of the members that are merged from several events, in bytes.
-const MOST: usize = 4096;
+const MAX_MERGED_SIZE: usize = 4096;
 /// Maximum number of characters in the deltas of queued blocks.
 const MOST_WAITING: usize = 1 << 20;
 
@@ -153,7 +153,7 @@ impl Answer for Message {
     fn write_unmodelled(
         &mut self,
         context: &mut EncodeContext,
-        blocks: &mut Order,
+        blocks: &mut PartOrder,
         opened: bool,
         content: &Unmodelled<'_>,
     ) {
@@ -211,7 +211,8 @@ impl Answer for Message {
             Unmodelled::Members { .. }
             | Unmodelled::Chunk(_)
             | Unmodelled::Reasoning(_)
-            | Unmodelled::ChoiceMembers
+            | Unmodelled::ChoiceMembers(_)
+            | Unmodelled::ChoiceWithoutEvent { .. }
             | Unmodelled::BlockMembers { .. }
             | Unmodelled::OtherEvent { .. } => {}
         }
@@ -222,7 +223,7 @@ impl Answer for Message {
     fn fail(
         &mut self,
         context: &mut EncodeContext,
-        _: &mut Order,
+        _: &mut PartOrder,
         _: bool,
         ending_error: &EndingError,
     ) {
@@ -315,7 +316,12 @@ impl BlockWriter for Message {
         }
     }
 
-    fn is_worth(&mut self, context: &mut EncodeContext, block: &Block, done: &Done<'_>) -> bool {
+    fn needs_empty_block(
+        &mut self,
+        context: &mut EncodeContext,
+        block: &Block,
+        done: &Done<'_>,
+    ) -> bool {
         if own_annotations(context, done).is_some() {
             return true;
         }
@@ -522,7 +528,7 @@ impl Message {
             *known = extra;
             return;
         }
-        if size(known) + size(&extra) > MOST {
+        if size(known) + size(&extra) > MAX_MERGED_SIZE {
             let names: HashSet<&String> = extra.iter().map(|(name, _)| name).collect();
             if !known.iter().all(|(name, _)| names.contains(name)) {
                 context.losses.note("metadata");

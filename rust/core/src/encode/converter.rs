@@ -9,7 +9,7 @@ use crate::encode::common::encode_context::Options;
 use crate::encode::common::encoder::Encoder;
 use crate::encode::common::finish::EndingError;
 use crate::encode::common::held_calls::HeldCalls;
-use crate::encode::common::held_calls::Turn;
+use crate::encode::common::held_calls::HoldDecision;
 use crate::encode::common::held_calls::holds;
 use crate::encode::common::tool_ids::ToolIds;
 use crate::encode::common::tool_ids::with_call_id;
@@ -100,10 +100,10 @@ impl Sink for EncoderSink {
                 ..
             } => self.upstream_error = Some(EndingError::upstream(*code, *kind, message)),
             event => match self.held.as_mut().map(|held| held.take(event)) {
-                None | Some(Turn::Write) => self.write(event),
-                Some(Turn::Wait) => {}
-                Some(Turn::Release) => self.release(),
-                Some(Turn::ReleaseFirst) => {
+                None | Some(HoldDecision::Write) => self.write(event),
+                Some(HoldDecision::Wait) => {}
+                Some(HoldDecision::Release) => self.release(),
+                Some(HoldDecision::ReleaseFirst) => {
                     self.release();
                     self.write(event);
                 }

@@ -41,7 +41,7 @@ const SIGNATURE: &str = "thoughtSignature";
 
 /// The kind of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sort {
+enum PartKind {
     Answer,
     Thought,
     Refusal,
@@ -88,9 +88,9 @@ impl Encoder for Gemini {
             | Event::ReasoningStarted { choice, .. }
             | Event::RefusalStarted(Mark { choice, .. })
             | Event::ToolCallStarted { choice, .. } => _ = self.candidate(choice),
-            Event::TextDelta(delta) => self.text(context, delta, Sort::Answer),
-            Event::ReasoningDelta(delta) => self.text(context, delta, Sort::Thought),
-            Event::RefusalDelta(delta) => self.text(context, delta, Sort::Refusal),
+            Event::TextDelta(delta) => self.text(context, delta, PartKind::Answer),
+            Event::ReasoningDelta(delta) => self.text(context, delta, PartKind::Thought),
+            Event::RefusalDelta(delta) => self.text(context, delta, PartKind::Refusal),
             Event::TextDone {
                 part,
                 text,
@@ -98,7 +98,7 @@ impl Encoder for Gemini {
                 choice,
                 ..
             } => {
-                self.rest(context, (part, choice), text, Sort::Answer);
+                self.write_remaining_text(context, (part, choice), text, PartKind::Answer);
                 if let Some(own) = own_signature(context, event.metadata()) {
                     let to = self.begin(context);
                     to.raw("{\"text\":\"\",\"thoughtSignature\":").string(&own);
@@ -117,7 +117,7 @@ impl Encoder for Gemini {
             }
             Event::RefusalDone(Delta {
                 part, text, choice, ..
-            }) => self.rest(context, (part, choice), text, Sort::Refusal),
+            }) => self.write_remaining_text(context, (part, choice), text, PartKind::Refusal),
             Event::ReasoningDone {
                 part,
                 text,
@@ -127,7 +127,7 @@ impl Encoder for Gemini {
                 choice,
                 ..
             } => {
-                self.rest(context, (part, choice), text, Sort::Thought);
+                self.write_remaining_text(context, (part, choice), text, PartKind::Thought);
                 let own = if context.passed.own || context.carries() {
                     sent.filter(|text| !text.is_empty()).map(str::to_owned)
                 } else {
@@ -184,7 +184,7 @@ impl Encoder for Gemini {
     }
 
     fn end(&mut self, context: &mut EncodeContext, ending_error: Option<EndingError>) {
-        match ending_error.map_or_else(|| self.words(), Err) {
+        match ending_error.map_or_else(|| self.finish_words(), Err) {
             Ok(words) => self.finish(context, &words),
             Err(ending_error) => {
                 let to = context.writer.data();
@@ -231,17 +231,17 @@ impl Gemini {
         context.writer.raw(tail).end();
     }
 
-    fn text(&mut self, context: &mut EncodeContext, delta: Delta<'_>, sort: Sort) {
+    fn text(&mut self, context: &mut EncodeContext, delta: Delta<'_>, kind: PartKind) {
         if delta.text.is_empty() {
             return;
         }
-        if sort == Sort::Refusal {
+        if kind == PartKind::Refusal {
             context.losses.note("refusal");
         }
         self.written.slot(delta.part).push_str(delta.text);
         let to = self.begin(context);
         to.raw("{\"text\":").string(delta.text);
-        to.raw(if sort == Sort::Thought {
+        to.raw(if kind == PartKind::Thought {
             ",\"thought\":true}"
         } else {
             "}"
@@ -251,12 +251,12 @@ impl Gemini {
 
     /// Writes the part of a final text that was not streamed. Records a loss if the final text contradicts the streamed
     /// text.
-    fn rest(
+    fn write_remaining_text(
         &mut self,
         context: &mut EncodeContext,
         (part, choice): (u32, i32),
         text: &str,
-        sort: Sort,
+        kind: PartKind,
     ) {
         match text.strip_prefix(self.written.slot(part).as_str()) {
             Some(text) => {
@@ -267,7 +267,7 @@ impl Gemini {
                     choice,
                     metadata,
                 };
-                self.text(context, delta, sort);
+                self.text(context, delta, kind);
             }
             None => context.losses.note("text_corrected"),
         }
@@ -335,7 +335,7 @@ impl Gemini {
     }
 
     /// Returns the finish word of every candidate, in order, or the error if a candidate has no finish word.
-    fn words(&mut self) -> Result<Vec<(i32, String)>, EndingError> {
+    fn finish_words(&mut self) -> Result<Vec<(i32, String)>, EndingError> {
         self.candidates.sort_by_key(|candidate| candidate.index);
         let mut lacks_word = false;
         let mut words = Vec::with_capacity(self.candidates.len());

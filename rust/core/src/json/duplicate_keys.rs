@@ -70,7 +70,7 @@ fn joined(bytes: &[u8]) -> u64 {
 
 /// Returns true if an object in the text, at any depth, may have a duplicate key, and false if none has one.
 pub(crate) fn may_repeat_in(text: &str) -> bool {
-    let mut scanner = Scanner::again(text);
+    let mut scanner = Scanner::of_validated(text);
     // Hashes of the keys of all open objects and, for each open container, the position where its own keys begin
     // (`None` for an array).
     let mut keys: Vec<u64> = Vec::with_capacity(USUAL_KEYS);
@@ -125,7 +125,7 @@ struct Level<'a> {
 /// end.
 pub(crate) fn repeats(text: &str) -> Vec<Vec<PathStep<'_>>> {
     let mut out = Vec::new();
-    let mut scanner = Scanner::again(text);
+    let mut scanner = Scanner::of_validated(text);
     let mut levels: Vec<Level<'_>> = Vec::new();
     loop {
         let Ok(kind) = scanner.kind() else { return out };

@@ -25,7 +25,7 @@ pub(crate) fn has_long_lists(text: &str, walked: Walked, max_values: u64) -> boo
     // An item takes at least two bytes.
     text.len() as u64 / 2 > most
         && !walked.lists.is_empty()
-        && has_more_entries(&mut Scanner::again(text), walked, most).unwrap_or(false)
+        && has_more_entries(&mut Scanner::of_validated(text), walked, most).unwrap_or(false)
 }
 
 fn has_more_entries(

@@ -19,7 +19,7 @@ use std::borrow::Cow;
 /// Without an initial capacity, a vector starts with four members and is moved each time it grows. With a larger one,
 /// the allocator's fast path would not be used.
 const MEMBER: usize = 24;
-const MOST: usize = 1024 / size_of::<Member<'_>>();
+const MAX_INITIAL_MEMBERS: usize = 1024 / size_of::<Member<'_>>();
 
 /// The value of a member that may be absent.
 pub(crate) type Slot<'a> = Option<Raw<'a>>;
@@ -122,7 +122,7 @@ pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>>
 /// A place must not contain itself, because values are split recursively.
 pub(crate) trait Place: Copy {
     /// Returns the place of a member's value, if it is read as an object or array.
-    fn inside(self, key: Key<'_>) -> Option<Self>;
+    fn child(self, key: Key<'_>) -> Option<Self>;
 
     /// Returns the place of the items, if an array at this place is read.
     fn item(self) -> Option<Self>;
@@ -138,7 +138,7 @@ pub(crate) trait Place: Copy {
 pub(crate) struct Flat;
 
 impl Place for Flat {
-    fn inside(self, _key: Key<'_>) -> Option<Flat> {
+    fn child(self, _key: Key<'_>) -> Option<Flat> {
         None
     }
 
@@ -243,7 +243,7 @@ impl<'a> Splitter<'a> {
         self.scanner.enter_object()?;
         while let Some(key) = self.scanner.next_key()? {
             let inner = match self.scanner.kind()? {
-                Kind::Object | Kind::Array => place.inside(key),
+                Kind::Object | Kind::Array => place.child(key),
                 _ => None,
             };
             let raw = match inner {
@@ -299,9 +299,9 @@ impl<'a> Splitter<'a> {
 
 /// Returns the members of an object, in order. The result is empty for a value of any other kind.
 pub(crate) fn members(raw: Raw<'_>) -> Vec<Member<'_>> {
-    let room = (raw.text.len() / MEMBER).min(MOST);
+    let room = (raw.text.len() / MEMBER).min(MAX_INITIAL_MEMBERS);
     let mut out = Vec::with_capacity(if raw.kind == Kind::Object { room } else { 0 });
-    let mut scanner = Scanner::again(raw.text);
+    let mut scanner = Scanner::of_validated(raw.text);
     if raw.kind == Kind::Object && scanner.enter_object().is_ok() {
         while let Ok(Some(key)) = scanner.next_key() {
             let Ok(raw) = scanner.skip() else { break };
@@ -314,7 +314,7 @@ pub(crate) fn members(raw: Raw<'_>) -> Vec<Member<'_>> {
 /// Returns the items of an array. The result is empty for a value of any other kind.
 pub(crate) fn items(raw: Raw<'_>) -> Vec<Raw<'_>> {
     let mut out = Vec::new();
-    let mut scanner = Scanner::again(raw.text);
+    let mut scanner = Scanner::of_validated(raw.text);
     if raw.kind == Kind::Array && scanner.enter_array().is_ok() {
         while let Ok(true) = scanner.next_item() {
             let Ok(raw) = scanner.skip() else { break };
@@ -326,7 +326,7 @@ pub(crate) fn items(raw: Raw<'_>) -> Vec<Raw<'_>> {
 
 /// Returns the first item of an array, or `None` for an empty array or a value of any other kind.
 pub(crate) fn first_item(raw: Raw<'_>) -> Slot<'_> {
-    let mut scanner = Scanner::again(raw.text);
+    let mut scanner = Scanner::of_validated(raw.text);
     if raw.kind != Kind::Array || scanner.enter_array().is_err() || scanner.next_item() != Ok(true)
     {
         return None;
@@ -348,6 +348,15 @@ pub(crate) fn present(slot: Slot<'_>) -> Slot<'_> {
     slot.filter(|raw| raw.kind != Kind::Null)
 }
 
+/// Returns true if the member is `true`, or this word as a string, which some gateways send instead.
+pub(crate) fn is_set(slot: Slot<'_>) -> bool {
+    slot.is_some_and(|raw| match raw.kind {
+        Kind::True => true,
+        Kind::String => string(raw).is_some_and(|word| word.eq_ignore_ascii_case("true")),
+        _ => false,
+    })
+}
+
 /// Returns true if the member is this string. `word` must not contain a backslash.
 pub(crate) fn is_string(slot: Slot<'_>, word: &str) -> bool {
     let Some(raw) = slot.filter(|raw| raw.kind == Kind::String) else {
@@ -365,7 +374,7 @@ pub(crate) fn is_string(slot: Slot<'_>, word: &str) -> bool {
 /// Returns the last member with this name in an object that is kept as raw text.
 pub(crate) fn member_of<'a>(raw: Raw<'a>, name: &str) -> Slot<'a> {
     let mut found = None;
-    let mut scanner = Scanner::again(raw.text);
+    let mut scanner = Scanner::of_validated(raw.text);
     if raw.kind == Kind::Object && scanner.enter_object().is_ok() {
         while let Ok(Some(key)) = scanner.next_key() {
             let Ok(raw) = scanner.skip() else { break };
@@ -455,7 +464,7 @@ mod tests {
     }
 
     impl Place for Here {
-        fn inside(self, key: Key<'_>) -> Option<Here> {
+        fn child(self, key: Key<'_>) -> Option<Here> {
             match self {
                 Here::Root if key.is("l") => Some(Here::List),
                 Here::Item if key.is("o") => Some(Here::Leaf),

@@ -14,8 +14,8 @@ pub mod partial;
 pub mod scan;
 pub mod text;
 pub(crate) mod token;
+pub mod validation;
 pub mod value;
-pub mod verdict;
 
 pub use crate::json::automaton::Automaton;
 pub use crate::json::scan::Scanner;
@@ -23,6 +23,9 @@ pub use crate::json::text::Surrogates;
 pub use crate::json::text::Text;
 pub use crate::json::text::compact;
 pub use crate::json::text::write_string;
+pub use crate::json::validation::Problem;
+pub use crate::json::validation::Root;
+pub use crate::json::validation::Status;
 pub use crate::json::value::Key;
 pub use crate::json::value::Kind;
 pub use crate::json::value::Number;
@@ -30,9 +33,6 @@ pub use crate::json::value::Raw;
 pub use crate::json::value::Scan;
 pub use crate::json::value::ScanError;
 pub use crate::json::value::Value;
-pub use crate::json::verdict::Problem;
-pub use crate::json::verdict::Root;
-pub use crate::json::verdict::Status;
 
 /// Maximum nesting depth of any JSON text.
 pub const MAX_DEPTH: u32 = 128;

@@ -7,8 +7,8 @@
 
 use crate::json::automaton::Automaton;
 use crate::json::token::string_end;
-use crate::json::verdict::Root;
-use crate::json::verdict::Status;
+use crate::json::validation::Root;
+use crate::json::validation::Status;
 use memchr::memchr;
 
 /// Returns the completed object, or `None` if no object has started or if the text is a value of another type.

@@ -23,14 +23,14 @@ pub(crate) fn string_end_in(
     start: usize,
     no_control_chars: bool,
 ) -> Option<(usize, bool)> {
-    let rest = bytes.get(start..)?;
+    let remaining = bytes.get(start..)?;
     let end = start
-        + match rest.split_first_chunk::<WIDE>() {
+        + match remaining.split_first_chunk::<WIDE>() {
             Some((near, far)) => match special_among(near) {
                 WIDE => WIDE + run(far, no_control_chars),
                 end => end,
             },
-            None => run_by_eights(rest),
+            None => run_by_eights(remaining),
         };
     string_end_at(bytes, end, no_control_chars)
 }
@@ -120,8 +120,8 @@ pub(crate) fn container_end(bytes: &[u8], start: usize) -> Option<usize> {
 /// Returns how many bytes come before the first bracket or quote.
 #[inline(always)]
 fn before_structure(bytes: &[u8]) -> usize {
-    let mut rest = bytes;
-    while let Some((chunk, tail)) = rest.split_first_chunk::<8>() {
+    let mut remaining = bytes;
+    while let Some((chunk, tail)) = remaining.split_first_chunk::<8>() {
         let word = u64::from_le_bytes(*chunk);
         let quote = word ^ (ONES * b'"' as u64);
         // `[` and `{`, and `]` and `}`, differ in the same bit.
@@ -130,12 +130,12 @@ fn before_structure(bytes: &[u8]) -> usize {
         let found = quote.wrapping_sub(ONES) | open.wrapping_sub(ONES) | close.wrapping_sub(ONES);
         let found = found & !word & (ONES << 7);
         if found != 0 {
-            return bytes.len() - rest.len() + (found.trailing_zeros() / 8) as usize;
+            return bytes.len() - remaining.len() + (found.trailing_zeros() / 8) as usize;
         }
-        rest = tail;
+        remaining = tail;
     }
     let other = |byte: &&u8| !matches!(**byte, b'"' | b'[' | b']' | b'{' | b'}');
-    bytes.len() - rest.len() + rest.iter().take_while(other).count()
+    bytes.len() - remaining.len() + remaining.iter().take_while(other).count()
 }
 
 /// Returns the end of a number, and whether its size must be measured. Returns `None` if the number is malformed.
@@ -239,23 +239,23 @@ fn run(bytes: &[u8], no_control_chars: bool) -> usize {
 /// Does the same as `run` for short text.
 #[inline]
 fn near_run(bytes: &[u8]) -> usize {
-    let mut rest = bytes;
-    while let Some((chunk, tail)) = rest.split_first_chunk::<WIDE>() {
+    let mut remaining = bytes;
+    while let Some((chunk, tail)) = remaining.split_first_chunk::<WIDE>() {
         let end = special_among(chunk);
         if end < WIDE {
-            return bytes.len() - rest.len() + end;
+            return bytes.len() - remaining.len() + end;
         }
-        rest = tail;
+        remaining = tail;
     }
-    bytes.len() - rest.len() + run_by_eights(rest)
+    bytes.len() - remaining.len() + run_by_eights(remaining)
 }
 
 /// Does the same as `run` for long text. Works in blocks, so that the compiler emits a few vector instructions.
 #[inline(never)]
 fn far_run(bytes: &[u8]) -> usize {
     let special = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
-    let mut rest = bytes;
-    while let Some((block, tail)) = rest.split_first_chunk::<64>() {
+    let mut remaining = bytes;
+    while let Some((block, tail)) = remaining.split_first_chunk::<64>() {
         // There is no early exit, because it would add a branch for each byte.
         if block
             .iter()
@@ -263,38 +263,38 @@ fn far_run(bytes: &[u8]) -> usize {
         {
             break;
         }
-        rest = tail;
+        remaining = tail;
     }
-    bytes.len() - rest.len() + near_run(rest)
+    bytes.len() - remaining.len() + near_run(remaining)
 }
 
 #[inline]
 fn run_by_eights(bytes: &[u8]) -> usize {
-    let mut rest = bytes;
-    while let Some((chunk, tail)) = rest.split_first_chunk::<8>() {
+    let mut remaining = bytes;
+    while let Some((chunk, tail)) = remaining.split_first_chunk::<8>() {
         let found = special(u64::from_le_bytes(*chunk));
         if found != 0 {
-            return bytes.len() - rest.len() + (found.trailing_zeros() / 8) as usize;
+            return bytes.len() - remaining.len() + (found.trailing_zeros() / 8) as usize;
         }
-        rest = tail;
+        remaining = tail;
     }
-    bytes.len() - rest.len() + short_run(rest)
+    bytes.len() - remaining.len() + short_run(remaining)
 }
 
 /// Does the same as `run_by_eights` for fewer than eight bytes. Most argument fragments are that short.
 #[inline]
-fn short_run(rest: &[u8]) -> usize {
-    if let (Some(head), Some(tail)) = (rest.first_chunk::<4>(), rest.last_chunk::<4>()) {
+fn short_run(remaining: &[u8]) -> usize {
+    if let (Some(head), Some(tail)) = (remaining.first_chunk::<4>(), remaining.last_chunk::<4>()) {
         let found = special(u64::from(u32::from_le_bytes(*head)) | PLAIN_TOP);
         if found != 0 {
             return (found.trailing_zeros() / 8) as usize;
         }
         // The zero bytes above these four are treated as special, so there is always a lowest special byte.
         let found = special(u64::from(u32::from_le_bytes(*tail)));
-        return rest.len() - 4 + (found.trailing_zeros() / 8) as usize;
+        return remaining.len() - 4 + (found.trailing_zeros() / 8) as usize;
     }
     let plain = |byte: &&u8| **byte >= 0x20 && **byte != b'"' && **byte != b'\\';
-    rest.iter().take_while(plain).count()
+    remaining.iter().take_while(plain).count()
 }
 
 const ONES: u64 = u64::MAX / 255;

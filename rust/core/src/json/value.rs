@@ -1,7 +1,7 @@
 //! Types that the scanner returns: values, keys, numbers, and errors with their position.
 
 use crate::json::text::Text;
-use crate::json::verdict::Problem;
+use crate::json::validation::Problem;
 use std::borrow::Cow;
 
 /// Position at which the text stops being JSON, and the reason.

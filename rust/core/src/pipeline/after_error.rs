@@ -31,10 +31,10 @@ pub(crate) struct AfterError {
 }
 
 /// Receives the framer's items, and checks each one against the two lists of types.
-struct Look<'l> {
+struct BlockCheck<'l> {
     may: &'l [&'static str],
     success: &'l [&'static str],
-    fine: bool,
+    is_allowed: bool,
 }
 
 impl AfterError {
@@ -63,31 +63,31 @@ impl AfterError {
         if std::mem::take(&mut self.spoilt) {
             return false;
         }
-        let mut look = Look {
+        let mut block_check = BlockCheck {
             may: &self.may,
             success: &self.success,
-            fine: true,
+            is_allowed: true,
         };
-        if self.framer.feed(block, &mut look).is_err() {
+        if self.framer.feed(block, &mut block_check).is_err() {
             self.may = Vec::new();
             return false;
         }
-        look.fine
+        block_check.is_allowed
     }
 }
 
-impl Receiver for Look<'_> {
+impl Receiver for BlockCheck<'_> {
     fn item(&mut self, item: Item<'_>) -> Result<(), Fault> {
-        self.fine &= match item {
-            Item::Frame(frame) => self.is_fine(frame.data),
+        self.is_allowed &= match item {
+            Item::Frame(frame) => self.allows(frame.data),
             Item::Stray(_) => false,
         };
         Ok(())
     }
 }
 
-impl Look<'_> {
-    fn is_fine(&self, data: &[u8]) -> bool {
+impl BlockCheck<'_> {
+    fn allows(&self, data: &[u8]) -> bool {
         let (text, _) = decode_utf8(data);
         let text = trim(&text);
         if text.is_empty() || text == MARKER {

@@ -3,9 +3,11 @@
 //! Inconclusive payloads are held, and dispatched at their original places once a later payload identifies the dialect.
 //! At the end of the stream, this file checks a dialect that the caller specified, and classifies a lone document.
 
+use crate::dialect::Dialect;
 use crate::dialect::Read;
 use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::Payload;
+use crate::dialect::payload::HeldPayload;
 use crate::dialect::payload::LocatedPayload;
 use crate::json::members::Document;
 use crate::model::delta::InputEnd;
@@ -13,17 +15,17 @@ use crate::model::delta::UnfinishedInput;
 use crate::model::fault::Fault;
 use crate::model::output::Output;
 use crate::model::spec::Code;
+use crate::pipeline::dispatch::is_message;
 use crate::pipeline::payload_pipeline::PayloadPipeline;
 use crate::pipeline::salvage::MARKER;
 use crate::pipeline::salvage::trim;
-use crate::pipeline::undetected::HeldPayload;
 use crate::sse::decode_utf8;
 
 impl PayloadPipeline {
     /// Returns true if the payload needs no further processing: it was held, ignored, or decoded as an error.
     ///
     /// If the payload identifies the dialect, the held payloads are dispatched first.
-    pub(crate) fn waits(
+    pub(crate) fn consumed_by_detection(
         &mut self,
         out: &mut Output<'_>,
         arrival: LocatedPayload<'_>,
@@ -40,6 +42,10 @@ impl PayloadPipeline {
             return Ok(false);
         }
         if text == MARKER && !self.waiting.is_empty() {
+            if self.waits_with_message(out)? {
+                out.at(arrival.offset, arrival.ordinal);
+                return Ok(false);
+            }
             return Err(arrival.locate(self.waiting.unknown_dialect()));
         }
         if text == MARKER || (arrival.stray && !self.seen && text.starts_with('<')) {
@@ -59,7 +65,7 @@ impl PayloadPipeline {
             event
         };
         let mut dialect = self.waiting.identifies(&document, event);
-        let alone = dialect.is_none() && self.is_alone(out, text);
+        let alone = dialect.is_none() && self.is_alone(out, text, &document);
         if alone {
             dialect = self.waiting.identifies(&document, Some("error"));
         }
@@ -90,10 +96,30 @@ impl PayloadPipeline {
         !self.seen || !self.waiting.is_empty()
     }
 
-    /// Returns true if the document reports an error, is the first payload, and does not identify a dialect.
-    fn is_alone(&self, out: &Output<'_>, text: &str) -> bool {
+    /// Returns true if the document reports an error, is the first payload, and does not identify a dialect. A message
+    /// alone is an error only if no other payload follows.
+    fn is_alone(&self, out: &Output<'_>, text: &str, document: &Document<'_>) -> bool {
+        let is_message =
+            matches!(document, Document::Object(object) if object.names() == ["message"]);
         let read = self.reader(out).read(text);
-        !self.array && self.waiting.is_empty() && read.is_ok_and(|read| read.is_error_body())
+        !(self.array || is_message)
+            && self.waiting.is_empty()
+            && read.is_ok_and(|read| read.is_error_body())
+    }
+
+    /// Dispatches the held payloads as those of a Chat stream if the last one contains only a message. Returns false if
+    /// it does not.
+    fn waits_with_message(&mut self, out: &mut Output<'_>) -> Result<bool, Fault> {
+        let is_message = self.waiting.held.last().is_some_and(|held| {
+            let arrival = held.arrival();
+            let (text, _) = decode_utf8(arrival.data);
+            is_message(trim(&text), arrival.event_name().as_deref())
+        });
+        if is_message {
+            self.set_dialect(out, Dialect::Chat);
+            self.release(out)?;
+        }
+        Ok(is_message)
     }
 
     /// Dispatches the held payloads, each at its original place, once the dialect is detected.
@@ -137,16 +163,20 @@ impl PayloadPipeline {
     pub(crate) fn finish_input(
         &mut self,
         out: &mut Output<'_>,
-        rest: UnfinishedInput,
+        unfinished: UnfinishedInput,
         input: InputEnd,
     ) -> ParseResult {
+        let is_whole = unfinished == UnfinishedInput::Nothing;
+        if is_whole && self.dialect.is_none() && !self.done && self.waits_with_message(out)? {
+            return self.report_framing(out, unfinished);
+        }
         match self.waiting.held.first() {
             // If the transport failed, later payloads might have identified the dialect.
             Some(first) if self.dialect.is_none() && !self.done && input == InputEnd::Clean => {
                 let arrival = first.arrival();
                 Err(arrival.locate(self.waiting.unknown_dialect()))
             }
-            _ => self.last_words(out, rest),
+            _ => self.report_framing(out, unfinished),
         }
     }
 
@@ -167,27 +197,34 @@ impl PayloadPipeline {
     /// Reports that the body is JSON Lines, because more input follows its first document.
     ///
     /// `first`: the first document, which could have been the complete response.
-    pub(crate) fn several(&mut self, out: &mut Output<'_>, first: &HeldPayload) -> ParseResult {
+    pub(crate) fn report_json_lines(
+        &mut self,
+        out: &mut Output<'_>,
+        first: &HeldPayload,
+    ) -> ParseResult {
         self.lines = true;
         report_at(out, first, Code::JSON_LINES_BODY)
     }
 
-    /// Reports how a lone document was framed, and emits output that the decoder holds. `rest`: the kind of unfinished
-    /// input.
-    pub(crate) fn last_words(
+    /// Reports how a lone document was framed, and emits output that the decoder holds. `unfinished`: the kind of
+    /// unfinished input.
+    pub(crate) fn report_framing(
         &mut self,
         out: &mut Output<'_>,
-        rest: UnfinishedInput,
+        unfinished: UnfinishedInput,
     ) -> ParseResult {
         let undecided = self.undecided.take();
-        let whole = rest == UnfinishedInput::Nothing;
+        let whole = unfinished == UnfinishedInput::Nothing;
         match &undecided {
             Some(first) if whole => report_at(out, first, Code::BODY_NOT_STREAMED)?,
-            Some(first) => self.several(out, first)?,
+            Some(first) => self.report_json_lines(out, first)?,
             None => {}
         }
         self.report_other_dialect(out)?;
         self.flush(out)?;
+        if whole {
+            self.report_last_message(out)?;
+        }
         if whole && undecided.is_some() {
             return self.assembler.done(out);
         }

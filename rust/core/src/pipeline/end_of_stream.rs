@@ -64,13 +64,13 @@ impl PayloadPipeline {
                 .last_one(out, arrival, pending.is_joined && !arrival.stray)
                 .map_err(|fault| arrival.locate(fault))?
             {
-                Last::Used => ordinal += 1,
-                Last::Nothing => {}
-                Last::UsedInPart => {
+                UsedInput::Used => ordinal += 1,
+                UsedInput::Nothing => {}
+                UsedInput::UsedInPart => {
                     ordinal += 1;
                     cut = true;
                 }
-                Last::Cut => cut = true,
+                UsedInput::Cut => cut = true,
             }
         }
         let is_open = pending
@@ -84,8 +84,8 @@ impl PayloadPipeline {
         if !self.seen && !begun && is_foreign(shown) {
             return Err(self.no_event_stream(out));
         }
-        let rest = rest(cut, pending.mid_utf8);
-        self.end(out, rest, input, (pending.offset, ordinal))
+        let unfinished = unfinished_input(cut, pending.mid_utf8);
+        self.end(out, unfinished, input, (pending.offset, ordinal))
     }
 
     /// Ends a stream whose body is an array. `total`: the number of bytes fed.
@@ -101,17 +101,18 @@ impl PayloadPipeline {
             let stream_position = (at, array.ordinal);
             out.at(stream_position.0, stream_position.1);
             self.after_end(out)
-                .map_err(|fault| put(fault, stream_position))?;
+                .map_err(|fault| with_position(fault, stream_position))?;
         }
         // An array without its closing bracket was truncated, even if the input ends between two elements.
-        let rest = rest(!array.is_closed(), ends_inside_a_sequence(array.pending()));
+        let unfinished =
+            unfinished_input(!array.is_closed(), ends_inside_a_sequence(array.pending()));
         // A closed array is complete, even if the transport failed afterwards.
         let input = if array.is_closed() {
             InputEnd::Clean
         } else {
             input
         };
-        self.end(out, rest, input, stream_position)
+        self.end(out, unfinished, input, stream_position)
     }
 
     /// Parses the complete part of an unterminated event, and returns how much of the event was used.
@@ -120,7 +121,7 @@ impl PayloadPipeline {
         out: &mut Output<'_>,
         arrival: LocatedPayload<'_>,
         is_joined: bool,
-    ) -> Result<Last, Fault> {
+    ) -> Result<UsedInput, Fault> {
         let (text, _) = decode_utf8(arrival.data);
         let text = trim(&text);
         let event = arrival.event_name();
@@ -128,7 +129,7 @@ impl PayloadPipeline {
             .as_deref()
             .is_some_and(|event| self.is_keep_alive(event));
         if text.is_empty() || text.starts_with(':') || heartbeat {
-            return Ok(Last::Nothing);
+            return Ok(UsedInput::Nothing);
         }
         if arrival.stray && !self.seen && text.starts_with('<') {
             return Err(self.no_event_stream(out));
@@ -140,11 +141,11 @@ impl PayloadPipeline {
             return Err(joined(position(arrival.data, at)));
         }
         let usable = match text == MARKER || self.done {
-            true => Usable::All,
+            true => UsablePrefix::All,
             false => self.usable(out, arrival.data, text, 0),
         };
-        if usable == Usable::Nothing {
-            return Ok(Last::Cut);
+        if usable == UsablePrefix::Nothing {
+            return Ok(UsedInput::Cut);
         }
         if is_joined {
             self.report_joined_frame(out, arrival)?;
@@ -154,88 +155,89 @@ impl PayloadPipeline {
             arrival.show(out);
             out.diagnose(Code::UNTERMINATED_EVENT, None, "")?;
         }
-        if let Usable::Lines(end) = usable {
+        if let UsablePrefix::Lines(end) = usable {
             let from = position(arrival.data, 0);
             let data = arrival.data.get(from..position(arrival.data, end));
             let data = data.unwrap_or_default();
             self.arrival(out, LocatedPayload { data, ..arrival })?;
-            return Ok(Last::UsedInPart);
+            return Ok(UsedInput::UsedInPart);
         }
         self.arrival(out, arrival)?;
-        Ok(Last::Used)
+        Ok(UsedInput::Used)
     }
 
     fn end(
         &mut self,
         out: &mut Output<'_>,
-        rest: UnfinishedInput,
+        unfinished: UnfinishedInput,
         input: InputEnd,
         stream_position: (u64, u64),
     ) -> ParseResult {
         out.at(stream_position.0, stream_position.1);
-        let result = self.finish_input(out, rest, input);
-        let result = result.and_then(|()| self.conclude(out, rest, input));
+        let result = self.finish_input(out, unfinished, input);
+        let result = result.and_then(|()| self.conclude(out, unfinished, input));
         let reported = out.report_left_out();
         out.taken(reported.and(result))
-            .map_err(|fault| put(fault, stream_position))
+            .map_err(|fault| with_position(fault, stream_position))
     }
 
     fn conclude(
         &mut self,
         out: &mut Output<'_>,
-        rest: UnfinishedInput,
+        unfinished: UnfinishedInput,
         input: InputEnd,
     ) -> ParseResult {
-        let rest = match rest {
+        let unfinished = match unfinished {
             UnfinishedInput::Nothing if !self.seen => UnfinishedInput::Empty,
-            rest => rest,
+            unfinished => unfinished,
         };
-        self.assembler.end(out, rest, input)
+        self.assembler.end(out, unfinished, input)
     }
 
     /// Returns how much of an unfinished event can be parsed. The rest is treated as truncated.
     ///
     /// `joins`: the number of missing line endings before the unfinished event.
-    fn usable(&self, out: &Output<'_>, data: &[u8], text: &str, joins: usize) -> Usable {
+    fn usable(&self, out: &Output<'_>, data: &[u8], text: &str, joins: usize) -> UsablePrefix {
         let lenient = out.config.policy.base != Base::Strict;
         if text == MARKER {
-            return Usable::All;
+            return UsablePrefix::All;
         }
         if !text.starts_with(['{', '[']) {
-            return Usable::Nothing;
+            return UsablePrefix::Nothing;
         }
         match classify(data, text, self.reader(out), lenient) {
             // The fault for a document that is nested too deeply is the same whether or not the document is complete.
-            Salvaged::Broken(error) if error.problem == Problem::TooDeep => Usable::All,
-            Salvaged::Broken(_) | Salvaged::Text => Usable::Nothing,
+            Salvaged::Broken(error) if error.problem == Problem::TooDeep => UsablePrefix::All,
+            Salvaged::Broken(_) | Salvaged::Text => UsablePrefix::Nothing,
             Salvaged::Lines(WholeLines {
-                rest: Some(start), ..
+                remainder: Some(start),
+                ..
             }) => {
-                let rest = trim(text.get(start..).unwrap_or_default());
+                let remainder = trim(text.get(start..).unwrap_or_default());
                 let data = data.get(position(data, start)..).unwrap_or_default();
-                match self.usable(out, data, rest, joins) {
-                    Usable::All => Usable::All,
-                    Usable::Lines(_) | Usable::Nothing => Usable::Lines(start),
+                match self.usable(out, data, remainder, joins) {
+                    UsablePrefix::All => UsablePrefix::All,
+                    UsablePrefix::Lines(_) | UsablePrefix::Nothing => UsablePrefix::Lines(start),
                 }
             }
-            Salvaged::LineEndsMissing(_) if joins == MOST_JOINS => Usable::All,
+            Salvaged::LineEndsMissing(_) if joins == MOST_JOINS => UsablePrefix::All,
             Salvaged::LineEndsMissing(at) => {
-                let start = split_joined_line(text, at).rest;
-                let rest = trim(text.get(start..).unwrap_or_default());
+                let start = split_joined_line(text, at).remainder;
+                let remainder = trim(text.get(start..).unwrap_or_default());
                 let data = data.get(position(data, start)..).unwrap_or_default();
-                match self.usable(out, data, rest, joins + 1) {
-                    Usable::All => Usable::All,
-                    Usable::Lines(_) | Usable::Nothing => Usable::Lines(at),
+                match self.usable(out, data, remainder, joins + 1) {
+                    UsablePrefix::All => UsablePrefix::All,
+                    UsablePrefix::Lines(_) | UsablePrefix::Nothing => UsablePrefix::Lines(at),
                 }
             }
-            _ => Usable::All,
+            _ => UsablePrefix::All,
         }
     }
 }
 
 /// How much of an unfinished event can be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Usable {
+enum UsablePrefix {
     All,
     /// Only the complete lines can be parsed; they end at this offset.
     Lines(usize),
@@ -244,7 +246,7 @@ enum Usable {
 
 /// Returns the kind of unfinished input at the end. `cut`: an event is incomplete. `mid_utf8`: the input ends inside a
 /// character.
-fn rest(cut: bool, mid_utf8: bool) -> UnfinishedInput {
+fn unfinished_input(cut: bool, mid_utf8: bool) -> UnfinishedInput {
     match (cut, mid_utf8) {
         (true, true) => UnfinishedInput::MidUtf8,
         (true, false) => UnfinishedInput::MidEvent,
@@ -253,7 +255,7 @@ fn rest(cut: bool, mid_utf8: bool) -> UnfinishedInput {
 }
 
 /// Adds the place to a fault that does not have a place yet.
-fn put(fault: Fault, (offset, ordinal): (u64, u64)) -> Fault {
+fn with_position(fault: Fault, (offset, ordinal): (u64, u64)) -> Fault {
     if fault.placed {
         return fault;
     }
@@ -262,7 +264,7 @@ fn put(fault: Fault, (offset, ordinal): (u64, u64)) -> Fault {
 
 /// How much of an unfinished event was used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Last {
+enum UsedInput {
     Used,
     /// Only the complete lines were used; the text after them was truncated.
     UsedInPart,

@@ -30,7 +30,7 @@ pub(crate) struct FrameReceiver<'g, 'o> {
 impl FrameReceiver<'_, '_> {
     /// Consumes at most `most` events that only continue the current text. The places of these events are not recorded.
     #[inline]
-    fn similar_events(&mut self, rest: &[u8], most: usize) -> WholeEvents {
+    fn similar_events(&mut self, unread: &[u8], most: usize) -> WholeEvents {
         let PayloadPipeline {
             other,
             chat,
@@ -40,8 +40,8 @@ impl FrameReceiver<'_, '_> {
         let out = &mut self.out;
         let mut wire = DecodeContext { assembler, out };
         match (other, chat) {
-            (Some(decoder), _) => decoder.row(&mut wire, rest, most),
-            (None, Some(chat)) => chat.similar_events(&mut wire, rest, most),
+            (Some(decoder), _) => decoder.row(&mut wire, unread, most),
+            (None, Some(chat)) => chat.similar_events(&mut wire, unread, most),
             (None, None) => WholeEvents::default(),
         }
     }
@@ -50,8 +50,8 @@ impl FrameReceiver<'_, '_> {
     pub(crate) fn elements(&mut self, array: &mut ArrayBody, input: &[u8]) -> ParseResult {
         self.stage.array = true;
         let limit = self.out.config.limits.max_event_bytes;
-        let mut rest = input;
-        while let Some(element) = array.next(&mut rest, limit)? {
+        let mut unread = input;
+        while let Some(element) = array.next(&mut unread, limit)? {
             let arrival = LocatedPayload {
                 event: b"",
                 data: &element.data,
@@ -99,13 +99,18 @@ impl Receiver for FrameReceiver<'_, '_> {
     }
 
     #[inline]
-    fn whole(&mut self, rest: &[u8], offset: u64, ordinal: u64) -> Result<WholeEvents, Fault> {
+    fn take_whole_events(
+        &mut self,
+        unread: &[u8],
+        offset: u64,
+        ordinal: u64,
+    ) -> Result<WholeEvents, Fault> {
         if !self.stage.fast_path || self.stage.done || offset == self.unknown {
             return Ok(WholeEvents::default());
         }
         let limit = as_len(self.out.config.limits.max_events);
         let left = limit.saturating_sub(usize::try_from(ordinal).unwrap_or(usize::MAX));
-        let taken = self.similar_events(rest, left);
+        let taken = self.similar_events(unread, left);
         if taken.events > 0 {
             self.stage.framed = true;
             return Ok(taken);
@@ -114,23 +119,25 @@ impl Receiver for FrameReceiver<'_, '_> {
             return Ok(WholeEvents::default());
         }
         self.out.at(offset, ordinal);
-        let known = self.stage.known(&mut self.out, Incoming::Lines(rest));
+        let known = self
+            .stage
+            .match_template(&mut self.out, Incoming::Lines(unread));
         match known.and_then(|bytes| self.out.taken(Ok(bytes))) {
             Ok(0) => Ok(WholeEvents::default()),
             Ok(bytes) => {
                 self.stage.framed = true;
                 Ok(WholeEvents { events: 1, bytes })
             }
-            Err(fault) => Err(locate(fault, rest, offset, ordinal)),
+            Err(fault) => Err(locate(fault, unread, offset, ordinal)),
         }
     }
 }
 
 /// Adds the place of the first event in the input to a fault.
 #[cold]
-fn locate(fault: Fault, rest: &[u8], offset: u64, ordinal: u64) -> Fault {
-    let (event, payload) = one_line_of_data(rest).unwrap_or_default();
-    let before = rest.len() - payload.len();
+fn locate(fault: Fault, unread: &[u8], offset: u64, ordinal: u64) -> Fault {
+    let (event, payload) = one_line_of_data(unread).unwrap_or_default();
+    let before = unread.len() - payload.len();
     let mut lines = payload.split(|byte| matches!(byte, b'\n' | b'\r'));
     LocatedPayload {
         event,

@@ -92,6 +92,7 @@ impl Parser {
                 waiting: LazyBox::default(),
                 watch: dialect.map(|dialect| Box::new(DialectWatch::new(dialect))),
                 undecided: None,
+                last_message: None,
                 lines: false,
                 framed: false,
                 array: false,
@@ -178,7 +179,7 @@ impl Parser {
     /// Consumes complete events at the start of the input, without splitting them into lines.
     ///
     /// They are either one event that matches a template, or several events that only continue the current text.
-    pub(crate) fn whole(
+    pub(crate) fn take_whole_events(
         &mut self,
         input: &[u8],
         sink: &mut dyn Sink,

@@ -16,6 +16,7 @@ use crate::dialect::decode_context::Payload;
 use crate::dialect::decode_context::one_line_of_data;
 use crate::dialect::decoder::Decoder;
 use crate::dialect::payload::DocumentContext;
+use crate::dialect::payload::HeldPayload;
 use crate::dialect::payload::LocatedPayload;
 use crate::json::MAX_DEPTH;
 use crate::json::Problem;
@@ -39,7 +40,6 @@ use crate::pipeline::salvage::split_joined_line;
 use crate::pipeline::salvage::trim;
 use crate::pipeline::salvage::trim_start;
 use crate::pipeline::undetected::DialectWatch;
-use crate::pipeline::undetected::HeldPayload;
 use crate::pipeline::undetected::UndetectedPayloads;
 use crate::sse::decode_utf8;
 use memchr::memchr;
@@ -85,6 +85,8 @@ pub(crate) struct PayloadPipeline {
     pub(crate) watch: Option<Box<DialectWatch>>,
     /// A lone document that may be the complete response or the first of several lines.
     pub(crate) undecided: Option<Box<HeldPayload>>,
+    /// The last payload, if it contains only a message. It is an error if the response ends with it.
+    pub(crate) last_message: Option<Box<HeldPayload>>,
     /// True if each document is on a separate line (JSON Lines).
     pub(crate) lines: bool,
     /// True if any data arrived in a `data:` line.
@@ -110,12 +112,12 @@ impl PayloadPipeline {
         self.framed |= !(arrival.stray || self.array);
         if self.fast_path && !(arrival.stray || self.array || self.done) {
             let LocatedPayload { event, data, .. } = arrival;
-            let known = self.known(out, Incoming::Payload { event, data });
+            let known = self.match_template(out, Incoming::Payload { event, data });
             if out.taken(known).map_err(locate)? > 0 {
                 return Ok(());
             }
         }
-        if self.dialect.is_none() && self.waits(out, arrival)? {
+        if self.dialect.is_none() && self.consumed_by_detection(out, arrival)? {
             return Ok(());
         }
         self.read(out, arrival).map_err(locate)
@@ -126,7 +128,7 @@ impl PayloadPipeline {
     ///
     /// The length includes the line prefixes if the input still has them.
     #[inline]
-    pub(crate) fn known(
+    pub(crate) fn match_template(
         &mut self,
         out: &mut Output<'_>,
         incoming: Incoming<'_>,
@@ -136,7 +138,7 @@ impl PayloadPipeline {
             out,
         };
         if let Some(decoder) = &mut self.other {
-            return decoder.known(&mut wire, incoming);
+            return decoder.match_template(&mut wire, incoming);
         }
         let Some(chat) = &mut self.chat else {
             return Ok(0);
@@ -156,7 +158,7 @@ impl PayloadPipeline {
         if !matches!(event, b"" | b"message") {
             return Ok(0);
         }
-        let length = chat.known(&mut wire, input, ending)?;
+        let length = chat.match_template(&mut wire, input, ending)?;
         Ok(if length > 0 { before + length } else { 0 })
     }
 
@@ -189,7 +191,7 @@ impl PayloadPipeline {
             arrival,
         };
         if let Some(first) = self.undecided.take() {
-            self.several(out, &first)?;
+            self.report_json_lines(out, &first)?;
         }
         if text == MARKER
             && event.is_some()
@@ -246,7 +248,7 @@ impl PayloadPipeline {
                     && document_context.stray
                     && document_context.one_line
                     && !self.framed;
-                if alone && document.is_body() && document.is_line() {
+                if alone && document.is_body() && document.may_be_json_line() {
                     self.undecided = Some(Box::new(HeldPayload::shown(arrival)));
                 }
                 self.document(out, &document, payload, document_context)?;
@@ -302,8 +304,8 @@ impl PayloadPipeline {
                 for text in whole.lines {
                     self.line(out, Payload { text, ..payload })?;
                 }
-                match whole.rest {
-                    Some(start) => self.rest(out, payload, start),
+                match whole.remainder {
+                    Some(start) => self.salvage_remainder(out, payload, start),
                     None => Ok(()),
                 }
             }
@@ -381,12 +383,12 @@ impl PayloadPipeline {
                 Err(error) => self.broken(out, error, arrival)?,
             }
         }
-        let rest = Payload {
+        let remainder = Payload {
             event: joined.event.or(payload.event),
             joins: payload.joins + 1,
             ..payload
         };
-        self.rest(out, rest, joined.rest)
+        self.salvage_remainder(out, remainder, joined.remainder)
     }
 
     /// Reports a frame whose data begins on the line of another field.
@@ -409,11 +411,16 @@ impl PayloadPipeline {
 
     /// Handles the text after the complete lines of a payload: a document that spans several lines, or a broken
     /// document.
-    fn rest(&mut self, out: &mut Output<'_>, payload: Payload<'_>, start: usize) -> ParseResult {
+    fn salvage_remainder(
+        &mut self,
+        out: &mut Output<'_>,
+        payload: Payload<'_>,
+        start: usize,
+    ) -> ParseResult {
         let sent = payload.text.get(start..).unwrap_or_default();
         let text = trim(sent);
         let start = payload.start + start + (sent.len() - trim_start(sent).len());
-        let rest = Payload {
+        let remainder = Payload {
             text,
             start,
             ..payload
@@ -422,7 +429,7 @@ impl PayloadPipeline {
             return Ok(()); // only other fields followed the document
         }
         if self.done {
-            return self.after_done(out, rest);
+            return self.after_done(out, remainder);
         }
         let data = payload.arrival.data;
         let data = data.get(position(data, start)..).unwrap_or_default();
@@ -430,17 +437,17 @@ impl PayloadPipeline {
             Salvaged::Broken(error)
                 if payload.event == Some("error") && capped(out, error).is_none() =>
             {
-                self.text(out, rest)
+                self.text(out, remainder)
             }
             Salvaged::Broken(error) => {
                 let pos = start + error.pos;
                 self.broken(out, ScanError { pos, ..error }, payload.arrival)
             }
             Salvaged::Document(document) => {
-                self.document(out, &document, rest, DocumentContext::default())
+                self.document(out, &document, remainder, DocumentContext::default())
             }
             Salvaged::Marker => self.marker(out),
-            found => self.apply_salvaged(out, found, rest),
+            found => self.apply_salvaged(out, found, remainder),
         }
     }
 

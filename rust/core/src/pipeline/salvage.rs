@@ -52,7 +52,7 @@ pub(crate) struct WholeLines<'t> {
     /// Number of documents among the lines.
     pub(crate) documents: usize,
     /// Offset of the first broken line in the text. Only the text from this offset on is salvaged further.
-    pub(crate) rest: Option<usize>,
+    pub(crate) remainder: Option<usize>,
 }
 
 fn is_white(c: char) -> bool {
@@ -134,7 +134,7 @@ fn whole_lines(text: &str, reader: Reader) -> Option<WholeLines<'_>> {
                     return (documents > 0).then_some(WholeLines {
                         lines,
                         documents,
-                        rest: Some(start),
+                        remainder: Some(start),
                     });
                 }
                 documents += 1;
@@ -146,7 +146,7 @@ fn whole_lines(text: &str, reader: Reader) -> Option<WholeLines<'_>> {
     Some(WholeLines {
         lines,
         documents,
-        rest: None,
+        remainder: None,
     })
 }
 
@@ -197,11 +197,11 @@ pub(crate) fn joined_field(text: &str, reader: Reader) -> Option<usize> {
     }
     // The values inside the document are not used, so no limit on their number applies.
     let at = match text.strip_prefix(MARKER) {
-        Some(rest) => text.len() - rest.trim_start_matches([' ', '\t']).len(),
+        Some(remainder) => text.len() - remainder.trim_start_matches([' ', '\t']).len(),
         None => members::document(text, reader.max_depth).err()?.pos,
     };
-    let (document, rest) = text.split_at_checked(at)?;
-    let line = rest.split('\n').next().unwrap_or_default();
+    let (document, remainder) = text.split_at_checked(at)?;
+    let line = remainder.split('\n').next().unwrap_or_default();
     let begins = FIELDS.iter().any(|field| {
         line.strip_prefix(field)
             .is_some_and(|value| value.starts_with(':'))
@@ -220,7 +220,7 @@ pub(crate) struct JoinedLine<'t> {
     /// The name in an `event` field after the document.
     pub(crate) event: Option<&'t str>,
     /// Offset of the data after the document: the value of a data field on the same line, or the next line.
-    pub(crate) rest: usize,
+    pub(crate) remainder: usize,
 }
 
 /// Splits a text in which a field name follows a document, at the position that `joined_field` returned.
@@ -232,7 +232,7 @@ pub(crate) fn split_joined_line(text: &str, at: usize) -> JoinedLine<'_> {
     JoinedLine {
         document: trim(document),
         event: own.strip_prefix("event:").map(trim),
-        rest: at + data.map_or(line.len(), |data| data + "data:".len()),
+        remainder: at + data.map_or(line.len(), |data| data + "data:".len()),
     }
 }
 
@@ -329,8 +329,8 @@ mod tests {
             Salvaged::Lines(WholeLines {
                 lines,
                 documents,
-                rest,
-            }) => format!("{documents} of {}, rest {rest:?}", lines.len()),
+                remainder,
+            }) => format!("{documents} of {}, remainder {remainder:?}", lines.len()),
             Salvaged::Tail(tails) => format!("tail {}", tails.join(" ")),
             other => format!("{other:?}").to_lowercase(),
         }
@@ -347,9 +347,15 @@ mod tests {
 
     #[test]
     fn salvage_steps_in_order() {
-        assert_eq!(salvage_step("{}\n{}\n\n[DONE]"), "2 of 3, rest None");
-        assert_eq!(salvage_step("[DONE]\n: x\n[DONE]"), "0 of 2, rest None");
-        assert_eq!(salvage_step("{}\n[DONE]\n{\"a"), "1 of 2, rest Some(10)");
+        assert_eq!(salvage_step("{}\n{}\n\n[DONE]"), "2 of 3, remainder None");
+        assert_eq!(
+            salvage_step("[DONE]\n: x\n[DONE]"),
+            "0 of 2, remainder None"
+        );
+        assert_eq!(
+            salvage_step("{}\n[DONE]\n{\"a"),
+            "1 of 2, remainder Some(10)"
+        );
         assert_eq!(
             salvage_step("{\"a\":\"x\ny\"}"),
             "joined(\"{\\\"a\\\":\\\"xy\\\"}\")"

@@ -550,7 +550,7 @@ impl TextCalls {
         };
         part.start(out, index, number);
         if !is_empty {
-            part.give(out, index, number, range);
+            part.emit_range(out, index, number, range);
         }
         done.emit(out, index, number, part.channel);
         Some(Shown::Text(number, part.channel, done))
@@ -677,7 +677,7 @@ impl Choice {
         for mut part in mem::take(&mut self.parts) {
             let number = part.part;
             part.start(out, self.index, number);
-            part.give(out, self.index, number, 0..usize::MAX);
+            part.emit_range(out, self.index, number, 0..usize::MAX);
             if let Some(done) = part.done.take() {
                 done.emit(out, self.index, number, part.channel);
             }
@@ -786,7 +786,7 @@ impl Choice {
             let number = part.part;
             part.start(out, index, number);
             let from = part.released;
-            part.give(out, index, number, from..end);
+            part.emit_range(out, index, number, from..end);
             if end < part.length || has_block {
                 return;
             }
@@ -837,7 +837,7 @@ impl Part {
 
     /// Emits the held text within a range, one delta for each piece. Pieces that end before the range's end are
     /// dropped.
-    fn give(
+    fn emit_range(
         &mut self,
         out: &mut Output<'_>,
         choice: i32,

@@ -8,8 +8,8 @@ use crate::model::fault::Fault;
 use crate::pipeline::after_error::AfterError;
 use crate::repair::FurtherInput;
 use crate::repair::Repairer;
+use crate::repair::block_facts::ParseResult;
 use crate::repair::read_buffer::Read;
-use crate::repair::verdict::ParseResult;
 
 /// Dialects in which no event marks the end of a response.
 const UNMARKED: [&str; 1] = ["gemini"];
@@ -24,9 +24,9 @@ impl Repairer {
             self.pass_held(read);
         }
         self.finish();
-        if self.sink.rendering || self.sink.block.misread {
-            self.explain(read)?;
-            return self.render(read);
+        if self.sink.rewriting || self.sink.block.misread {
+            self.report_rewrite_reason(read)?;
+            return self.rewrite(read);
         }
         if self.sink.block.emptied {
             self.repaired = true;
@@ -39,7 +39,7 @@ impl Repairer {
     /// Returns true if blocks are held, none of them needs a repair, and the stream lacks only the terminal marker.
     fn lacks_only_marker(&self) -> bool {
         let sink = &self.sink;
-        let is_intact = !(sink.block.misread || sink.block.emptied || sink.rendering || self.ended);
+        let is_intact = !(sink.block.misread || sink.block.emptied || sink.rewriting || self.ended);
         is_intact
             && !self.held.is_empty()
             && sink.reported.is_none()
@@ -62,11 +62,11 @@ impl Repairer {
         }
         let sink = &self.sink;
         let changed =
-            ending_error.is_some() || sink.block.misread || sink.block.emptied || sink.rendering;
+            ending_error.is_some() || sink.block.misread || sink.block.emptied || sink.rewriting;
         if changed || self.waits() {
             self.write_end(ending_error);
         } else {
-            self.sink.rest();
+            self.sink.ignore_events();
         }
     }
 
@@ -98,6 +98,7 @@ impl Repairer {
             return;
         }
         if self.sink.encoder.is_none() || self.ended {
+            self.drop_unread(!self.held.is_empty() || self.size(read) > 0);
             return;
         }
         self.ended = true;
@@ -105,7 +106,7 @@ impl Repairer {
         if is_upstream && !self.sink.keep_own_error() {
             ending_error.keep_sent(&self.sink.payload);
         }
-        let as_sent = !(self.sink.block.misread || self.sink.rendering);
+        let as_sent = !(self.sink.block.misread || self.sink.rewriting);
         if as_sent && is_upstream {
             _ = self.mend(read); // after `faulted`, reporting never returns an error
             self.pass(read);
@@ -122,7 +123,7 @@ impl Repairer {
             self.write_end(Some(reported.unwrap_or(ending_error)));
         }
         // After `faulted`, reporting never returns an error.
-        _ = self.explain(read);
-        _ = self.render(read);
+        _ = self.report_rewrite_reason(read);
+        _ = self.rewrite(read);
     }
 }

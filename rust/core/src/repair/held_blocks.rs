@@ -11,7 +11,7 @@ pub(crate) struct HeldBlocks {
     any: bool,
     /// Blocks from earlier reads. Blocks from the current read are still in the input buffer of that read.
     blocks: Vec<u8>,
-    scratch: Vec<u8>,
+    replacement: Vec<u8>,
 }
 
 impl HeldBlocks {
@@ -28,12 +28,12 @@ impl HeldBlocks {
     /// Returns the number of bytes buffered for held blocks.
     #[inline]
     pub(crate) fn size(&self, read: &Read<'_, '_>) -> usize {
-        self.blocks.len() + read.held() + self.scratch.len()
+        self.blocks.len() + read.held() + self.replacement.len()
     }
 
     /// Holds the current block, or the line feed that completes the last held block's line ending. `begun`: the bytes
     /// from earlier reads, which precede the bytes from the current read.
-    pub(crate) fn block(&mut self, begun: &mut Vec<u8>, read: &mut Read<'_, '_>) {
+    pub(crate) fn hold(&mut self, begun: &mut Vec<u8>, read: &mut Read<'_, '_>) {
         self.any = true;
         if !begun.is_empty() {
             self.keep(read);
@@ -43,8 +43,8 @@ impl HeldBlocks {
     }
 
     /// Appends bytes that are sent instead of the held blocks if they are rewritten.
-    pub(crate) fn instead(&mut self, bytes: &mut Vec<u8>) {
-        self.scratch.append(bytes);
+    pub(crate) fn add_replacement(&mut self, bytes: &mut Vec<u8>) {
+        self.replacement.append(bytes);
     }
 
     /// Copies the held bytes of the current read into this buffer.
@@ -56,16 +56,16 @@ impl HeldBlocks {
     /// Sends the held blocks unchanged and discards their replacement.
     pub(crate) fn pass(&mut self, read: &mut Read<'_, '_>) {
         self.any = false;
-        self.scratch.clear();
+        self.replacement.clear();
         read.write(&mut self.blocks);
         read.pass_held();
     }
 
     /// Sends the replacement and discards the held blocks.
-    pub(crate) fn render(&mut self, read: &mut Read<'_, '_>) {
+    pub(crate) fn send_replacement(&mut self, read: &mut Read<'_, '_>) {
         self.any = false;
         self.blocks.clear();
         read.drop_held();
-        read.write(&mut self.scratch);
+        read.write(&mut self.replacement);
     }
 }

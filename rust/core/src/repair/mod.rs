@@ -12,6 +12,7 @@
 //! call may still be retracted. `encode::common::passed_through` stores the facts about blocks that passed through. The
 //! encoder needs them to continue after these blocks.
 
+pub(crate) mod block_facts;
 pub(crate) mod chunk_type;
 pub(crate) mod ending;
 pub(crate) mod held_blocks;
@@ -20,7 +21,6 @@ pub(crate) mod partial_event;
 pub(crate) mod pending_deltas;
 pub(crate) mod read_buffer;
 pub(crate) mod repair_sink;
-pub(crate) mod verdict;
 pub(crate) mod wire_facts;
 
 use crate::dialect::Dialect;
@@ -37,11 +37,11 @@ use crate::pipeline::after_error::AfterError;
 use crate::pipeline::after_error::is_contentless;
 use crate::pipeline::array_body::Body;
 use crate::pipeline::parser::Parser;
+use crate::repair::block_facts::ParseResult;
 use crate::repair::chunk_type::put_chunk_type;
 use crate::repair::held_blocks::HeldBlocks;
 use crate::repair::read_buffer::Read;
 use crate::repair::repair_sink::RepairSink;
-use crate::repair::verdict::ParseResult;
 use crate::sse::WholeEvents;
 use crate::sse::block_splitter::PiecePosition;
 use crate::sse::block_splitter::Splitter;
@@ -72,9 +72,9 @@ pub struct Repairer {
     /// Bytes of the current block that arrived in earlier reads.
     block: Vec<u8>,
     /// Number of bytes of the current block that were already parsed.
-    seen: usize,
+    parsed_bytes: usize,
     /// Maximum number of input bytes to buffer.
-    most: usize,
+    max_buffered: usize,
     /// True until the first block that went through the splitter has ended.
     is_first: bool,
     held: HeldBlocks,
@@ -106,12 +106,12 @@ impl Repairer {
         }
         Repairer {
             max_diagnostics: as_len(config.limits.max_diagnostics),
-            most: as_len(config.limits.max_event_bytes),
+            max_buffered: as_len(config.limits.max_event_bytes),
             parser: Parser::new(dialect, config),
             sink,
             splitter: Splitter::default(),
             block: Vec::new(),
-            seen: 0,
+            parsed_bytes: 0,
             is_first: true,
             held: HeldBlocks::default(),
             last_out: true,
@@ -128,14 +128,14 @@ impl Repairer {
     /// which passes unchanged. After the repairer has written an ending, it returns no more output.
     pub fn feed<'i>(&mut self, input: &'i [u8], out: &mut Vec<u8>) -> &'i [u8] {
         let mut read = Read::new(input, out);
-        while self.is_repairing() && !read.rest().is_empty() {
+        while self.is_repairing() && !read.unread().is_empty() {
             if self.is_between(&read) {
                 self.pass_plain_blocks(&mut read);
             }
-            if !self.is_repairing() || read.rest().is_empty() {
+            if !self.is_repairing() || read.unread().is_empty() {
                 break;
             }
-            self.piece(&mut read);
+            self.handle_piece(&mut read);
         }
         match self.further_input {
             FurtherInput::Repaired => {
@@ -143,10 +143,10 @@ impl Repairer {
                 self.held.keep(&mut read);
             }
             FurtherInput::Passed => {
-                read.take(read.rest().len());
+                read.take(read.unread().len());
                 read.pass();
             }
-            FurtherInput::Ignored => {}
+            FurtherInput::Ignored => self.drop_unread(!read.unread().is_empty()),
         }
         read.finish()
     }
@@ -176,6 +176,12 @@ impl Repairer {
         self.further_input = FurtherInput::Ignored;
     }
 
+    /// Records that input was dropped, if the stream ended with an error before its dialect was known. Otherwise, the
+    /// ending has been written in place of the input, or the original ending has passed through.
+    pub(crate) fn drop_unread(&mut self, any: bool) {
+        self.repaired |= any && self.sink.encoder.is_none() && self.error.is_some();
+    }
+
     fn is_repairing(&self) -> bool {
         self.further_input == FurtherInput::Repaired
     }
@@ -191,7 +197,7 @@ impl Repairer {
     /// Returns true if no earlier block is held, rewriting has not started, and the response has not ended.
     #[inline]
     fn is_alone(&self) -> bool {
-        self.held.is_empty() && !(self.sink.rendering || self.ended || self.after_error.is_some())
+        self.held.is_empty() && !(self.sink.rewriting || self.ended || self.after_error.is_some())
     }
 
     /// Passes or checks the complete blocks that the parser's fast path recognizes.
@@ -199,12 +205,12 @@ impl Repairer {
     fn pass_plain_blocks(&mut self, read: &mut Read<'_, '_>) {
         let mut any = false;
         loop {
-            let result = self.parser.whole(read.rest(), &mut self.sink);
+            let result = self.parser.take_whole_events(read.unread(), &mut self.sink);
             let result = match result {
                 Ok(WholeEvents { events: 0, .. }) => break,
                 Ok(taken) => {
                     read.take(taken.bytes);
-                    self.known(read, taken.events)
+                    self.handle_matched_blocks(read, taken.events)
                 }
                 Err(fault) => Err(fault),
             };
@@ -213,7 +219,7 @@ impl Repairer {
                 self.failed(read, fault);
                 break;
             }
-            if read.rest().is_empty() || !self.is_between(read) {
+            if read.unread().is_empty() || !self.is_between(read) {
                 break;
             }
         }
@@ -226,21 +232,21 @@ impl Repairer {
     /// Passes blocks that the fast path recognized if they contain only pieces of text. Otherwise, decides what happens
     /// to them. `events`: the number of blocks.
     #[inline]
-    fn known(&mut self, read: &mut Read<'_, '_>, events: usize) -> ParseResult {
+    fn handle_matched_blocks(&mut self, read: &mut Read<'_, '_>, events: usize) -> ParseResult {
         if self.sink.block.quiet && !self.is_undecided() {
             self.sink.pass_pieces();
-            self.go_out(read);
+            self.send_block(read);
         } else {
             self.ordinal = self.parser.payloads() - events as u64;
             self.decide(read)?;
-            self.leave_out(read);
+            self.discard_block(read);
         }
         self.sink.begin_block();
         Ok(())
     }
 
-    fn piece(&mut self, read: &mut Read<'_, '_>) {
-        let mut rest = read.rest();
+    fn handle_piece(&mut self, read: &mut Read<'_, '_>) {
+        let mut rest = read.unread();
         let Some((piece, position)) = self.splitter.next(&mut rest) else {
             return;
         };
@@ -263,11 +269,11 @@ impl Repairer {
     /// Parses what has arrived of the current block. If the block is complete, decides what happens to it.
     fn read_on(&mut self, read: &mut Read<'_, '_>, position: PiecePosition) -> ParseResult {
         let ends = position == PiecePosition::End;
-        if ends && self.seen == 0 && !self.block.is_empty() && self.is_alone() {
+        if ends && self.parsed_bytes == 0 && !self.block.is_empty() && self.is_alone() {
             self.gather(read);
-            let taken = self.parser.whole(&self.block, &mut self.sink)?;
+            let taken = self.parser.take_whole_events(&self.block, &mut self.sink)?;
             if taken.events > 0 {
-                self.known(read, taken.events)?;
+                self.handle_matched_blocks(read, taken.events)?;
                 self.ordinal = self.parser.payloads();
                 return Ok(());
             }
@@ -290,12 +296,12 @@ impl Repairer {
 
     /// Writes the events of an incomplete block that must be rewritten, without waiting for the end of the block.
     pub(crate) fn write_begun(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
-        if self.sink.rendering {
+        if self.sink.rewriting {
             self.flush(read)?; // this may be the end of the stream
         } else {
-            self.render(read)?;
+            self.rewrite(read)?;
         }
-        self.leave_out(read); // the block can no longer pass
+        self.discard_block(read); // the block can no longer pass
         Ok(())
     }
 
@@ -306,22 +312,22 @@ impl Repairer {
         if ends {
             self.gather(read);
         }
-        let (block, most) = (&self.block, self.most);
+        let (block, max_buffered) = (&self.block, self.max_buffered);
         let Some(after_error) = &mut self.after_error else {
             return;
         };
-        if size > most {
+        if size > max_buffered {
             after_error.spoil();
         }
         if !ends {
             if after_error.is_spoilt() {
-                self.leave_out(read);
+                self.discard_block(read);
             }
         } else if after_error.passes(block) {
-            self.go_out(read);
+            self.send_block(read);
         } else {
             self.last_out = false;
-            self.leave_out(read);
+            self.discard_block(read);
         }
     }
 
@@ -337,12 +343,12 @@ impl Repairer {
         } else if self.held.is_empty() {
             read.pass();
         } else {
-            self.held.block(&mut self.block, read);
+            self.held.hold(&mut self.block, read);
         }
     }
 
     fn begin_block(&mut self, read: &mut Read<'_, '_>) {
-        self.leave_out(read);
+        self.discard_block(read);
         self.is_first = false;
         self.ordinal = self.parser.payloads();
         self.sink.begin_block();
@@ -353,7 +359,7 @@ impl Repairer {
         // google-genai parses any line other than the data as JSON and raises an exception.
         if self.parser.payloads() != self.ordinal || self.parser.dialect() != Some(Dialect::Gemini)
         {
-            return self.decide_rest(read, 0);
+            return self.decide_without_comments(read, 0);
         }
         self.gather(read);
         let comments = drop_comments(&mut self.block);
@@ -364,14 +370,14 @@ impl Repairer {
             self.sink.report_once("other_lines", &[])?;
         }
         let dropped = comments.size - self.block.len();
-        self.decide_rest(read, dropped)?;
+        self.decide_without_comments(read, dropped)?;
         self.last_out &= !comments.last; // the LF of its line ending may follow
         Ok(())
     }
 
     /// Decides what happens to a block after comments that clients would misread were removed. `dropped`: the number of
     /// bytes removed.
-    fn decide_rest(&mut self, read: &mut Read<'_, '_>, dropped: usize) -> ParseResult {
+    fn decide_without_comments(&mut self, read: &mut Read<'_, '_>, dropped: usize) -> ParseResult {
         self.sink.open_choices();
         if self.parser.body() == Body::Array {
             self.sink.block.mend(); // clients also misread the bytes between two elements
@@ -382,15 +388,15 @@ impl Repairer {
             self.sink.at(begin, self.parser.payloads());
             return self.sink.report_once("empty_event", &self.block);
         }
-        if !(self.sink.rendering || self.is_undecided()) && self.sink.has_waiting_calls() {
+        if !(self.sink.rewriting || self.is_undecided()) && self.sink.has_waiting_calls() {
             self.sink.block.mark_misread("calls_mixed");
         }
         let sink = &self.sink;
         self.last_out = false;
-        let has_facts = sink.block.brought || sink.block.counts;
+        let has_facts = sink.block.has_events || sink.block.counts;
         if sink.block.misread || (sink.block.emptied && has_facts && !self.ended) {
-            self.explain(read)?;
-            return self.render(read);
+            self.report_rewrite_reason(read)?;
+            return self.rewrite(read);
         }
         if sink.block.emptied {
             self.repaired = true;
@@ -398,16 +404,16 @@ impl Repairer {
                 self.gather(read);
                 self.sink.report_once(why, &self.block)?;
             }
-        } else if sink.rendering {
+        } else if sink.rewriting {
             if !self.passes_after_repair() {
                 return self.flush(read);
             }
             self.put_object(read)?;
             self.put_roles(read)?;
             self.sink.forget();
-            self.go_out(read);
+            self.send_block(read);
         } else if self.parser.payloads() == self.ordinal && self.held.is_empty() {
-            self.go_out(read); // the block has only comments or blank lines
+            self.send_block(read); // the block has only comments or blank lines
         } else {
             self.mend(read)?;
             if self.is_undecided() {
@@ -444,7 +450,7 @@ impl Repairer {
             self.repaired = true;
             self.sink.write_opening(None);
             self.gather(read);
-            self.sink.report_opening(why, &self.block)?;
+            self.sink.report_once(why, &self.block)?;
             let opening = mem::take(&mut self.sink.opening);
             put_opening(&mut self.block, &opening, self.is_first);
         }
@@ -489,9 +495,10 @@ impl Repairer {
 
     fn hold(&mut self, read: &mut Read<'_, '_>) {
         self.sink.write_pieces();
-        self.held.block(&mut self.block, read);
-        self.seen = 0;
-        self.held.instead(&mut self.sink.context.writer.bytes);
+        self.held.hold(&mut self.block, read);
+        self.parsed_bytes = 0;
+        self.held
+            .add_replacement(&mut self.sink.context.writer.bytes);
     }
 
     /// Returns true if the current block can be sent unchanged although an earlier block was rewritten.
@@ -503,7 +510,7 @@ impl Repairer {
         if self.ended || sink.block.counts || self.parser.has_pending() {
             return false;
         }
-        if !sink.block.brought {
+        if !sink.block.has_events {
             return is_contentless(sink.context.source, &sink.payload);
         }
         sink.block.plain
@@ -512,7 +519,7 @@ impl Repairer {
     /// Passes the held blocks and the current block through unchanged.
     fn pass(&mut self, read: &mut Read<'_, '_>) {
         self.pass_held(read);
-        self.go_out(read);
+        self.send_block(read);
     }
 
     pub(crate) fn pass_held(&mut self, read: &mut Read<'_, '_>) {
@@ -521,26 +528,27 @@ impl Repairer {
         self.sink.pass(numbered);
     }
 
-    fn go_out(&mut self, read: &mut Read<'_, '_>) {
+    fn send_block(&mut self, read: &mut Read<'_, '_>) {
         read.write(&mut self.block);
         read.pass();
-        self.seen = 0;
+        self.parsed_bytes = 0;
         self.last_out = true;
     }
 
-    fn leave_out(&mut self, read: &mut Read<'_, '_>) {
+    fn discard_block(&mut self, read: &mut Read<'_, '_>) {
         self.block.clear();
-        self.seen = 0;
+        self.parsed_bytes = 0;
         read.begin_block();
     }
 
-    /// Reports why the block cannot pass, if it is the first block that cannot pass.
-    fn explain(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
-        if self.sink.explained {
+    /// Reports why the block cannot pass, unless this reason was already reported.
+    fn report_rewrite_reason(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
+        self.sink.reason_reported = true;
+        let Some(why) = self.sink.new_reason() else {
             return Ok(());
-        }
+        };
         self.gather(read);
-        self.sink.explain(&self.block)
+        self.sink.report_once(why, &self.block)
     }
 
     /// Moves the current block's bytes from this read to `block`, so that all bytes of the block are in one buffer.
@@ -550,14 +558,14 @@ impl Repairer {
     }
 
     /// Starts rewriting: from now on, the encoder's output is sent.
-    fn render(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
+    fn rewrite(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         self.repaired = true;
         self.sink.write_pieces();
-        if self.ended && !self.sink.rendering && self.sink.context.writer.bytes.is_empty() {
+        if self.ended && !self.sink.rewriting && self.sink.context.writer.bytes.is_empty() {
             return Ok(()); // the original ending has passed through; nothing follows it
         }
-        self.sink.render();
-        self.held.render(read);
+        self.sink.start_rewriting();
+        self.held.send_replacement(read);
         self.flush(read)
     }
 

@@ -7,8 +7,8 @@ use crate::model::limits::LimitName;
 use crate::pipeline::array_body::Body;
 use crate::pipeline::parser::Parser;
 use crate::repair::Repairer;
+use crate::repair::block_facts::ParseResult;
 use crate::repair::read_buffer::Read;
-use crate::repair::verdict::ParseResult;
 
 /// Maximum size, in bytes, of an oversized block that is still parsed and thereby copied. A larger block is only
 /// examined.
@@ -41,7 +41,7 @@ impl Repairer {
         }
         let kept = self.size(read) + self.held.size(read);
         piece
-            .split_at_checked(self.most.saturating_sub(kept))
+            .split_at_checked(self.max_buffered.saturating_sub(kept))
             .filter(|(_, beyond)| !beyond.is_empty())
     }
 
@@ -50,12 +50,12 @@ impl Repairer {
             return Ok(());
         }
         let is_known = self.sink.encoder.is_some();
-        if is_known && self.size(read) < self.most && !self.held.is_empty() {
+        if is_known && self.size(read) < self.max_buffered && !self.held.is_empty() {
             return self.give_up_held(read);
         }
         // The bytes within the limit may cause another error or show that the block must be rewritten. Parsing copies
         // them, so a large block is only examined.
-        let begin = self.parser.total() - self.seen as u64;
+        let begin = self.parser.total() - self.parsed_bytes as u64;
         if self.size(read) <= MOST_COPIED {
             self.catch_up(read)?;
             if self.sink.block.misread {
@@ -63,12 +63,12 @@ impl Repairer {
             }
         }
         self.gather(read);
-        let unread = self.block.get(self.seen..).unwrap_or_default();
+        let unread = self.block.get(self.parsed_bytes..).unwrap_or_default();
         if let Err(fault) = self.parser.probe(&[unread]) {
             self.parser.give_up();
             return Err(fault);
         }
-        let fault = Fault::limit(LimitName::max_event_bytes, self.most as u64);
+        let fault = Fault::limit(LimitName::max_event_bytes, self.max_buffered as u64);
         Err(fault.at(begin, self.parser.payloads()))
     }
 
@@ -76,7 +76,7 @@ impl Repairer {
     fn give_up_held(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         self.held.keep(read);
         self.sink.explain_held(self.held.bytes())?;
-        self.render(read)
+        self.rewrite(read)
     }
 
     /// Parses the payloads of the current block that are already complete. Other bytes stay unparsed, because the
@@ -92,7 +92,7 @@ impl Repairer {
                     return self.catch_up(read);
                 }
                 // Unparsed bytes of an unfinished element also count toward the limits.
-                let unread = self.size(read) - self.seen;
+                let unread = self.size(read) - self.parsed_bytes;
                 self.parser.count(unread)
             }
             Body::Undecided => self.read_unread(read, |parser, unread| {
@@ -115,21 +115,24 @@ impl Repairer {
         read: &mut Read<'_, '_>,
         taken: impl FnOnce(&mut Parser, &[u8]) -> usize,
     ) -> ParseResult {
-        if self.seen < self.block.len() {
+        if self.parsed_bytes < self.block.len() {
             self.gather(read);
         }
         let came = self.block.len();
         let unread = match self
             .block
-            .get(self.seen..)
+            .get(self.parsed_bytes..)
             .filter(|unread| !unread.is_empty())
         {
             Some(unread) => unread,
-            None => read.block().get(self.seen - came..).unwrap_or_default(),
+            None => read
+                .block()
+                .get(self.parsed_bytes - came..)
+                .unwrap_or_default(),
         };
         let taken = taken(&mut self.parser, unread);
         let unread = unread.get(..taken).unwrap_or(unread);
-        self.seen += unread.len();
+        self.parsed_bytes += unread.len();
         self.parser.feed(unread, &mut self.sink)
     }
 }

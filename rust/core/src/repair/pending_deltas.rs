@@ -20,7 +20,7 @@ struct PendingDelta {
 }
 
 /// Size of the buffered text, in bytes, from which passed deltas are given to the encoder.
-const MOST: usize = 1 << 12;
+const MAX_PASSED_TEXT: usize = 1 << 12;
 
 /// Pending deltas in order, with their texts joined.
 #[derive(Debug, Default)]
@@ -78,7 +78,7 @@ impl PendingDeltas {
     #[inline]
     pub(crate) fn pass(&mut self, encoder: &mut dyn Encoder, context: &mut EncodeContext) {
         self.passed = self.all.len();
-        if self.texts.len() >= MOST {
+        if self.texts.len() >= MAX_PASSED_TEXT {
             self.give_to_encoder(encoder, context);
         }
     }

@@ -35,7 +35,7 @@ impl<'i, 'o> Read<'i, 'o> {
 
     /// Returns the bytes that have not been consumed yet.
     #[inline]
-    pub(crate) fn rest(&self) -> &'i [u8] {
+    pub(crate) fn unread(&self) -> &'i [u8] {
         self.input.get(self.at..).unwrap_or_default()
     }
 
@@ -109,7 +109,7 @@ impl<'i, 'o> Read<'i, 'o> {
     #[inline]
     fn send(&mut self, bytes: Range<usize>) {
         if self.run.end != bytes.start {
-            self.settle();
+            self.flush_run();
             self.run.start = bytes.start;
         }
         self.run.end = bytes.end;
@@ -121,7 +121,7 @@ impl<'i, 'o> Read<'i, 'o> {
         if bytes.is_empty() {
             return;
         }
-        self.settle();
+        self.flush_run();
         if self.out.is_empty() {
             mem::swap(self.out, bytes);
         } else {
@@ -129,7 +129,7 @@ impl<'i, 'o> Read<'i, 'o> {
         }
     }
 
-    fn settle(&mut self) {
+    fn flush_run(&mut self) {
         let run = mem::take(&mut self.run);
         self.out
             .extend_from_slice(self.input.get(run).unwrap_or_default());

@@ -1,6 +1,6 @@
 //! Receives the events of a stream under repair, passes them to the encoder, and collects wire facts.
 //!
-//! Facts about the current block are stored in its `Verdict`. The repairer uses them to decide what happens to the
+//! Facts about the current block are stored in its `BlockFacts`. The repairer uses them to decide what happens to the
 //! block.
 
 use crate::dialect::payload::LocatedPayload;
@@ -24,10 +24,10 @@ use crate::model::loss_log::LossLog;
 use crate::model::small_map::Set;
 use crate::model::spec::Code;
 use crate::model::unmodelled::Unmodelled;
+use crate::repair::block_facts::BlockFacts;
+use crate::repair::block_facts::ParseResult;
 use crate::repair::own_error;
 use crate::repair::pending_deltas::PendingDeltas;
-use crate::repair::verdict::ParseResult;
-use crate::repair::verdict::Verdict;
 use crate::repair::wire_facts::WireFacts;
 use crate::sse::Framer;
 use crate::sse::Item;
@@ -56,7 +56,7 @@ pub(crate) struct RepairSink {
     /// Deltas of the current block that the encoder has not received yet.
     pieces: PendingDeltas,
     /// Facts about the current block.
-    pub(crate) block: Verdict,
+    pub(crate) block: BlockFacts,
     /// The opening event that the encoder wrote for a response that lacks one.
     pub(crate) opening: Vec<u8>,
     /// Reasons that were already reported; each is reported once per stream.
@@ -67,9 +67,9 @@ pub(crate) struct RepairSink {
     /// Ordinal of the last payload that clients would reject.
     rejected: Option<u64>,
     /// True if the reason for rewriting the stream was reported, by repair or by another diagnostic.
-    pub(crate) explained: bool,
+    pub(crate) reason_reported: bool,
     /// True if the encoder's output is sent instead of the original bytes.
-    pub(crate) rendering: bool,
+    pub(crate) rewriting: bool,
     /// The error that the upstream sent, if the policy continues after it.
     pub(crate) reported: Option<EndingError>,
     /// Byte offset and ordinal of the current payload.
@@ -94,7 +94,7 @@ pub(crate) struct RepairSink {
     closed_calls: Set<u32>,
     /// Total size of the payloads that ended items, and the maximum total up to which they are stored.
     items_size: usize,
-    most: usize,
+    max_items_size: usize,
     /// Wire facts that events do not contain.
     wire_facts: WireFacts,
 }
@@ -111,8 +111,8 @@ impl Sink for RepairSink {
         if self.rejected == Some(self.position.1) && matches!(event, Event::Unknown { .. }) {
             return; // the event is dropped together with its payload
         }
-        self.block.brought = true;
-        if self.rendering {
+        self.block.has_events = true;
+        if self.rewriting {
             self.block.plain = self.block.plain && passes_after(self.context.source, event);
         }
         if self.pieces.keep(event, &self.context.passed.ended) {
@@ -126,7 +126,7 @@ impl Sink for RepairSink {
         }
         passed.index = passed
             .at
-            .filter(|_| !(self.rendering || self.block.misread));
+            .filter(|_| !(self.rewriting || self.block.misread));
         match event {
             Event::ToolCallStarted { part, .. } => _ = self.calls.insert(*part),
             Event::ToolCall { part, .. } | Event::ToolCallRetracted(Mark { part, .. }) => {
@@ -166,11 +166,11 @@ impl Sink for RepairSink {
 
     fn deltas(&mut self, deltas: &Deltas<'_>) {
         let ended = &self.context.passed.ended;
-        let others = self.stopped || self.rendering || self.encoder.is_none();
+        let others = self.stopped || self.rewriting || self.encoder.is_none();
         if others || deltas.parts.any(|part| ended.contains(&part)) {
             return deltas.each(|event| self.event(event));
         }
-        self.block.brought = true;
+        self.block.has_events = true;
         self.pieces.keep_all(deltas);
     }
 
@@ -180,6 +180,7 @@ impl Sink for RepairSink {
 
     fn at(&mut self, offset: u64, ordinal: u64) {
         self.position = (offset, ordinal);
+        self.context.passed.payload_number += 1;
         self.event_name.clear();
         self.payload.clear();
         self.is_shown = false;
@@ -231,7 +232,7 @@ impl Sink for RepairSink {
             }
             WireFact::ItemEnded { index, item } => {
                 self.items_size = self.items_size.saturating_add(self.payload.len());
-                if !self.rendering && self.items_size <= self.most {
+                if !self.rewriting && self.items_size <= self.max_items_size {
                     self.wire_facts.item(index, item);
                 }
             }
@@ -285,14 +286,14 @@ impl RepairSink {
             context,
             encoder: None,
             pieces: PendingDeltas::default(),
-            block: Verdict::default(),
+            block: BlockFacts::default(),
             opening: Vec::new(),
             reported_reasons: Vec::new(),
             begun: Vec::new(),
             roleless: Vec::new(),
             rejected: None,
-            explained: false,
-            rendering: false,
+            reason_reported: false,
+            rewriting: false,
             reported: None,
             position: (0, 0),
             payload: Vec::new(),
@@ -305,20 +306,20 @@ impl RepairSink {
             calls: Set::default(),
             closed_calls: Set::default(),
             items_size: 0,
-            most: as_len(config.limits.max_event_bytes),
+            max_items_size: as_len(config.limits.max_event_bytes),
             wire_facts: WireFacts::default(),
         }
     }
 
     pub(crate) fn begin_block(&mut self) {
-        self.block = Verdict::default();
+        self.block = BlockFacts::default();
         self.begun.clear();
         self.roleless.clear();
     }
 
     /// Records that the encoder's output is sent from now on.
-    pub(crate) fn render(&mut self) {
-        self.rendering = true;
+    pub(crate) fn start_rewriting(&mut self) {
+        self.rewriting = true;
         self.wire_facts.forget_items();
     }
 
@@ -362,7 +363,7 @@ impl RepairSink {
         };
         let passed = &mut self.context.passed;
         passed.at = sent.or(passed.at);
-        passed.index = sent.filter(|_| !(self.rendering || self.block.misread));
+        passed.index = sent.filter(|_| !(self.rewriting || self.block.misread));
         if let Some(encoder) = &mut self.encoder {
             encoder.write_unmodelled(&mut self.context, content);
         }
@@ -418,30 +419,22 @@ impl RepairSink {
         }
     }
 
-    /// Reports why the first rewritten block cannot pass, unless another diagnostic reports it. Returns an error if the
-    /// policy raises this code.
-    pub(crate) fn explain(&mut self, block: &[u8]) -> ParseResult {
-        let first = !mem::replace(&mut self.explained, true);
-        let Some(why) = self.block.reason().filter(|_| first) else {
-            return Ok(());
-        };
-        self.report(Code::REWRITTEN, why, block)
+    /// Returns why the current block cannot pass, or `None` if this was already reported or another diagnostic reports
+    /// it.
+    pub(crate) fn new_reason(&self) -> Option<&'static str> {
+        let is_new = |why: &&'static str| !self.reported_reasons.contains(why);
+        self.block.reason().filter(is_new)
     }
 
     /// Reports that held blocks are rewritten because they exceed the limit, unless a reason was already reported.
     pub(crate) fn explain_held(&mut self, blocks: &[u8]) -> ParseResult {
-        if mem::replace(&mut self.explained, true) {
+        if mem::replace(&mut self.reason_reported, true) {
             return Ok(());
         }
         self.report(Code::REWRITTEN, "held_too_long", blocks)
     }
 
-    /// Reports that an opening event is inserted before the block, and why.
-    pub(crate) fn report_opening(&mut self, why: &'static str, block: &[u8]) -> ParseResult {
-        self.report(Code::REWRITTEN, why, block)
-    }
-
-    /// Reports that bytes were inserted or dropped for this reason, once per stream.
+    /// Reports that bytes were rewritten, inserted or dropped for this reason, once per stream.
     pub(crate) fn report_once(&mut self, why: &'static str, block: &[u8]) -> ParseResult {
         if self.reported_reasons.contains(&why) {
             return Ok(());
@@ -547,7 +540,7 @@ impl RepairSink {
     }
 
     /// Ignores further events, because the original ending of the response passes through.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn ignore_events(&mut self) {
         self.stopped = true;
     }
 

@@ -86,13 +86,13 @@ impl Splitter {
             (self.begun, self.early) = (false, Early::Payload);
         }
         let mut at = 0;
-        while let Some(rest) = bytes.get(at..) {
-            self.look(rest);
-            let Some(found) = memchr2(b'\n', b'\r', rest) else {
+        while let Some(remaining) = bytes.get(at..) {
+            self.look(remaining);
+            let Some(found) = memchr2(b'\n', b'\r', remaining) else {
                 break;
             };
             let is_blank = found == 0 && !self.in_line;
-            self.note_last(rest.get(..found).unwrap_or_default());
+            self.note_last(remaining.get(..found).unwrap_or_default());
             at += found + 1;
             self.in_line = false;
             let is_cr = bytes.get(at - 1) == Some(&b'\r');
@@ -119,13 +119,15 @@ impl Splitter {
     }
 
     /// Determines the kind of the line from these bytes, if it is not known yet.
-    fn look(&mut self, rest: &[u8]) {
+    fn look(&mut self, remaining: &[u8]) {
         if self.line != Line::Blank {
             return;
         }
-        let blanks = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t'));
+        let blanks = remaining
+            .iter()
+            .take_while(|byte| matches!(byte, b' ' | b'\t'));
         let blanks = blanks.count();
-        self.line = match rest.get(blanks) {
+        self.line = match remaining.get(blanks) {
             None | Some(b'\n' | b'\r') => Line::Blank,
             Some(b':') if blanks == 0 && !self.in_line => Line::Comment,
             Some(b'{' | b'[' | b'<' | 0xEF) => Line::Payload, // also after a byte order mark
@@ -159,8 +161,8 @@ impl Splitter {
 }
 
 fn cut<'d>(data: &mut &'d [u8], at: usize) -> &'d [u8] {
-    let (piece, rest) = data.split_at_checked(at).unwrap_or((data, &[]));
-    *data = rest;
+    let (piece, remaining) = data.split_at_checked(at).unwrap_or((data, &[]));
+    *data = remaining;
     piece
 }
 
@@ -179,15 +181,15 @@ pub(crate) fn put_name(block: &mut Vec<u8>, name: &str) {
     let sent = std::mem::take(block);
     let (lines, blank) = sent.split_at(sent.len() - end(&sent));
     let (_, end) = lines.split_at(lines.len() - end(lines));
-    let mut rest = lines;
-    while let Some(found) = memchr2(b'\n', b'\r', rest) {
-        let (line, following) = rest.split_at(found);
+    let mut remaining = lines;
+    while let Some(found) = memchr2(b'\n', b'\r', remaining) {
+        let (line, following) = remaining.split_at(found);
         let is_name = line.strip_prefix(b"event");
         if is_name.is_none_or(|value| !matches!(value.first(), None | Some(b':'))) {
             block.extend_from_slice(line);
             block.extend_from_slice(following.get(..begin(following)).unwrap_or_default());
         }
-        rest = following.get(begin(following)..).unwrap_or_default();
+        remaining = following.get(begin(following)..).unwrap_or_default();
     }
     for piece in [b"event: ", name.as_bytes(), end, blank] {
         block.extend_from_slice(piece);
@@ -212,22 +214,22 @@ pub(crate) fn drop_comments(block: &mut Vec<u8>) -> DroppedComments {
         last: false,
     };
     let mut kept = Vec::new();
-    let mut rest = block.as_slice();
-    while !rest.is_empty() {
-        let text = rest
+    let mut remaining = block.as_slice();
+    while !remaining.is_empty() {
+        let text = remaining
             .iter()
             .position(|byte| matches!(byte, b'\n' | b'\r'))
-            .unwrap_or(rest.len());
-        let following = rest.get(text..).unwrap_or_default();
-        let length = (text + begin(following)).min(rest.len());
-        let (line, others) = rest.split_at(length);
+            .unwrap_or(remaining.len());
+        let following = remaining.get(text..).unwrap_or_default();
+        let length = (text + begin(following)).min(remaining.len());
+        let (line, others) = remaining.split_at(length);
         dropped.last = line.starts_with(b":");
         if dropped.last {
             dropped.any = true;
         } else {
             kept.extend_from_slice(line);
         }
-        rest = others;
+        remaining = others;
     }
     *block = kept;
     dropped

@@ -41,8 +41,8 @@ impl Digits {
 
 /// Splits the text before its next line ending. Returns `None` if there is no line ending.
 #[inline]
-pub(crate) fn split_line(rest: &[u8]) -> Option<(&[u8], &[u8])> {
-    rest.split_at_checked(memchr2(b'\n', b'\r', rest)?)
+pub(crate) fn split_line(remaining: &[u8]) -> Option<(&[u8], &[u8])> {
+    remaining.split_at_checked(memchr2(b'\n', b'\r', remaining)?)
 }
 
 /// Returns the value of a line with this field name, without its leading space. Returns `None` for any other line.
@@ -79,6 +79,13 @@ pub(crate) fn begins_name(head: &[u8]) -> bool {
     [&b"data"[..], b"event", b"id", b"retry"]
         .iter()
         .any(|name| name.starts_with(head))
+}
+
+/// Splits the bytes after their leading blanks. Returns only the first of the blanks.
+pub(crate) fn split_blanks(bytes: &[u8]) -> (&[u8], &[u8]) {
+    let blanks = bytes.iter().take_while(|byte| is_blank(Some(byte))).count();
+    let (blanks, others) = bytes.split_at(blanks);
+    (blanks.get(..1).unwrap_or_default(), others)
 }
 
 pub(crate) fn is_blank(byte: Option<&u8>) -> bool {

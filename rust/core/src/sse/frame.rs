@@ -47,7 +47,12 @@ pub trait Receiver {
     /// Each of these events consists of exactly one `data` line and a blank line. Returns zero events, without side
     /// effects, if `rest` must be parsed line by line.
     #[inline]
-    fn whole(&mut self, _rest: &[u8], _offset: u64, _ordinal: u64) -> Result<WholeEvents, Fault> {
+    fn take_whole_events(
+        &mut self,
+        _unread: &[u8],
+        _offset: u64,
+        _ordinal: u64,
+    ) -> Result<WholeEvents, Fault> {
         Ok(WholeEvents::default())
     }
 }

@@ -24,6 +24,7 @@ use crate::sse::fields::ends_document;
 pub(crate) use crate::sse::fields::ends_inside_a_sequence;
 use crate::sse::fields::give_back;
 use crate::sse::fields::is_blank;
+use crate::sse::fields::split_blanks;
 use crate::sse::fields::split_joined;
 use crate::sse::fields::split_line;
 use crate::sse::fields::value_of;
@@ -163,46 +164,46 @@ impl Framer {
         let base = self.offset;
         self.offset += input.len() as u64;
         self.keep_tail(input);
-        let mut rest = self.strip_bom(input);
-        if self.after_cr && !rest.is_empty() {
+        let mut remaining = self.strip_bom(input);
+        if self.after_cr && !remaining.is_empty() {
             self.after_cr = false;
-            rest = rest.strip_prefix(b"\n").unwrap_or(rest);
+            remaining = remaining.strip_prefix(b"\n").unwrap_or(remaining);
         }
         if self.line != Line::None {
-            let Some((piece, tail)) = split_line(rest) else {
-                return self.extend(rest);
+            let Some((piece, tail)) = split_line(remaining) else {
+                return self.extend(remaining);
             };
             self.extend(piece)?;
-            rest = self.past_line_end(tail);
+            remaining = self.past_line_end(tail);
             self.end_line(on)?;
         }
         let mut held = OpenEventFields::default();
-        while let Some(&first) = rest.first() {
+        while let Some(&first) = remaining.first() {
             if matches!(first, b'\n' | b'\r') {
-                rest = self.past_line_end(rest);
+                remaining = self.past_line_end(remaining);
                 self.dispatch(&mut held, on)?;
                 continue;
             }
-            let at = base + (input.len() - rest.len()) as u64;
+            let at = base + (input.len() - remaining.len()) as u64;
             if self.is_clear() {
                 // An event that fits within the limit with its line endings also fits without them.
-                let room = rest.get(..self.max_event).unwrap_or(rest);
-                let taken = on.whole(room, at, self.ordinal)?;
-                if let Some(tail) = rest.get(taken.bytes..).filter(|_| taken.events > 0) {
-                    (rest, self.ordinal) = (tail, self.ordinal + taken.events as u64);
+                let room = remaining.get(..self.max_event).unwrap_or(remaining);
+                let taken = on.take_whole_events(room, at, self.ordinal)?;
+                if let Some(tail) = remaining.get(taken.bytes..).filter(|_| taken.events > 0) {
+                    (remaining, self.ordinal) = (tail, self.ordinal + taken.events as u64);
                     continue;
                 }
             }
-            let Some((line, tail)) = split_line(rest) else {
+            let Some((line, tail)) = split_line(remaining) else {
                 break;
             };
-            rest = self.past_line_end(tail);
+            remaining = self.past_line_end(tail);
             self.whole_line(line, at, &mut held, on)?;
         }
         self.keep(held);
-        if !rest.is_empty() {
-            self.line_offset = base + (input.len() - rest.len()) as u64;
-            self.extend(rest)?;
+        if !remaining.is_empty() {
+            self.line_offset = base + (input.len() - remaining.len()) as u64;
+            self.extend(remaining)?;
         }
         Ok(())
     }
@@ -236,13 +237,13 @@ impl Framer {
 
     #[inline]
     fn strip_bom<'i>(&mut self, input: &'i [u8]) -> &'i [u8] {
-        let mut rest = input;
+        let mut remaining = input;
         while let Some(expected) = BOM.get(usize::from(self.bom)) {
-            match rest.split_first() {
+            match remaining.split_first() {
                 None => break,
                 Some((byte, tail)) if byte == expected => {
                     self.bom += 1;
-                    rest = tail;
+                    remaining = tail;
                 }
                 Some(_) => {
                     // An incomplete BOM is treated as the start of an unknown field name.
@@ -253,20 +254,20 @@ impl Framer {
                 }
             }
         }
-        rest
+        remaining
     }
 
-    /// Skips the line ending at the start of `rest`.
+    /// Skips the line ending at the start of `remaining`.
     #[inline]
-    fn past_line_end<'i>(&mut self, rest: &'i [u8]) -> &'i [u8] {
-        match rest {
+    fn past_line_end<'i>(&mut self, remaining: &'i [u8]) -> &'i [u8] {
+        match remaining {
             [b'\r', b'\n', tail @ ..] => tail,
             [b'\r'] => {
                 self.after_cr = true;
                 &[]
             }
             [_, tail @ ..] => tail,
-            [] => rest,
+            [] => remaining,
         }
     }
 
@@ -331,7 +332,8 @@ impl Framer {
             self.open_block(at);
             let digits = value.iter().take_while(|byte| byte.is_ascii_digit());
             let (_, others) = value.split_at(digits.count());
-            let fits = others.len() <= self.max_field;
+            let (blank, others) = split_blanks(others);
+            let fits = others.len().saturating_add(blank.len()) <= self.max_field;
             let (time, data) = match fits && others.starts_with(DATA) {
                 true => self.split_field(value),
                 false => (value, None),

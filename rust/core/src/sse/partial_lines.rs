@@ -13,52 +13,62 @@ use crate::sse::fields::Digits;
 use crate::sse::fields::begins_name;
 use crate::sse::fields::ends_document;
 use crate::sse::fields::is_blank;
+use crate::sse::fields::split_blanks;
 
 impl Framer {
     /// Adds a piece of an incomplete line, or the first piece of a new one.
     pub(crate) fn extend(&mut self, piece: &[u8]) -> Result<(), Fault> {
-        let mut rest = piece;
+        let mut remaining = piece;
         if matches!(self.line, Line::None | Line::Undecided) {
-            rest = self.decide(piece);
+            remaining = self.decide(piece);
         }
-        if self.value_fresh && !rest.is_empty() {
+        if self.value_fresh && !remaining.is_empty() {
             self.value_fresh = false;
-            rest = rest.strip_prefix(b" ").unwrap_or(rest);
+            remaining = remaining.strip_prefix(b" ").unwrap_or(remaining);
         }
         match self.line {
             Line::None | Line::Undecided | Line::Skip => return Ok(()),
             Line::Retry => {
-                self.extend_retry(rest);
+                self.extend_retry(remaining);
                 return Ok(());
             }
-            Line::Data | Line::Stray => {
-                self.check_event(self.value_len.saturating_add(rest.len()), self.line_offset)?
-            }
+            Line::Data | Line::Stray => self.check_event(
+                self.value_len.saturating_add(remaining.len()),
+                self.line_offset,
+            )?,
             Line::Event | Line::Id => {
-                self.check_field(self.value_len.saturating_add(rest.len()))?
+                self.check_field(self.value_len.saturating_add(remaining.len()))?
             }
         }
-        self.value_len += rest.len();
+        self.value_len += remaining.len();
         match self.line {
-            Line::Data => self.data.extend_from_slice(rest),
-            Line::Stray => self.seldom.stray.extend_from_slice(rest),
-            _ => self.head.extend_from_slice(rest),
+            Line::Data => self.data.extend_from_slice(remaining),
+            Line::Stray => self.seldom.stray.extend_from_slice(remaining),
+            _ => self.head.extend_from_slice(remaining),
         }
         Ok(())
     }
 
     /// Adds a piece of a retry line. Bytes after the digits are kept only while they may be a data line and fit into
-    /// the limit.
+    /// the limit. Of the blanks before the data line, only the first is kept.
     fn extend_retry(&mut self, piece: &[u8]) {
         let digits = piece.iter().take_while(|byte| byte.is_ascii_digit());
-        let (time, others) = match self.head.is_empty() {
+        let (time, mut others) = match self.head.is_empty() {
             true => piece.split_at(digits.count()),
             false => (&[][..], piece),
         };
         self.seldom.digits.extend(time);
+        if self.head.iter().all(|byte| is_blank(Some(byte))) {
+            let (blank, line) = split_blanks(others);
+            if self.head.is_empty() {
+                self.head.extend_from_slice(blank);
+            }
+            others = line;
+        }
         let may_be_data = self.keep_stray && {
-            let head = self.head.iter().chain(others);
-            head.zip(DATA).all(|(byte, expected)| byte == expected)
+            let (_, begun) = split_blanks(&self.head);
+            let line = begun.iter().chain(others);
+            line.zip(DATA).all(|(byte, expected)| byte == expected)
         };
         let fits = self.head.len().saturating_add(others.len()) <= self.max_field;
         if !(others.is_empty() || may_be_data && fits) {
@@ -76,9 +86,9 @@ impl Framer {
             self.head.clear();
             self.value_len = 0;
         }
-        let mut rest = piece;
-        while let Some((&byte, tail)) = rest.split_first() {
-            rest = tail;
+        let mut remaining = piece;
+        while let Some((&byte, tail)) = remaining.split_first() {
+            remaining = tail;
             let blank = is_blank(self.head.first());
             self.head.push(byte);
             self.line = match (byte, self.head.as_slice()) {
@@ -104,7 +114,7 @@ impl Framer {
                 break;
             }
         }
-        rest
+        remaining
     }
 
     fn begin_value(&mut self, line: Line) -> Line {

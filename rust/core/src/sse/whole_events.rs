@@ -47,7 +47,7 @@ impl Framer {
             return Ok(WholeEvents::default());
         }
         let room = input.get(..self.max_event).unwrap_or(input);
-        let taken = on.whole(room, self.offset, self.ordinal)?;
+        let taken = on.take_whole_events(room, self.offset, self.ordinal)?;
         if taken.events > 0 {
             self.after_cr = false;
             self.keep_tail(input.get(..taken.bytes).unwrap_or_default());

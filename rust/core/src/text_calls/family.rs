@@ -27,7 +27,7 @@ pub(crate) struct Family {
     pub unread: usize,
     pub close: Close,
     /// True if another block of this family, which has no marker, may directly follow a block.
-    pub several: bool,
+    pub allows_consecutive_blocks: bool,
     pub grammar: Grammar,
 }
 
@@ -60,7 +60,7 @@ impl Family {
                 (None, Some(literal)) => Close::Maybe(literal),
                 (None, None) => Close::Body,
             },
-            several: entry.flag("several"),
+            allows_consecutive_blocks: entry.flag("several"),
             grammar: Grammar::read(&entry)?,
         })
     }

@@ -112,9 +112,9 @@ impl Words {
     /// Returns true if the text contains a call marker.
     fn has_marker(&self, text: &str) -> bool {
         let is_none = |at: usize| {
-            let rest = text.as_bytes().get(at..).unwrap_or_default();
+            let remaining = text.as_bytes().get(at..).unwrap_or_default();
             let mut markers = self.markers.iter();
-            !markers.any(|marker| rest.starts_with(marker.as_bytes()))
+            !markers.any(|marker| remaining.starts_with(marker.as_bytes()))
         };
         !self.marker_firsts.all(text.as_bytes(), is_none)
     }
@@ -155,17 +155,19 @@ impl Words {
             if !bytes.get(*position).copied().is_some_and(is_first) {
                 return false;
             }
-            let rest = text.get(*position..).unwrap_or_default();
+            let remaining = text.get(*position..).unwrap_or_default();
             let begins = |word: &str| {
-                let head = word.get(..rest.len()).filter(|_| rest.len() < word.len());
-                head.is_some_and(|head| head.eq_ignore_ascii_case(rest))
+                let head = word
+                    .get(..remaining.len())
+                    .filter(|_| remaining.len() < word.len());
+                head.is_some_and(|head| head.eq_ignore_ascii_case(remaining))
             };
             let is_name = |tag: &Tag| {
-                matches!(tag.kind, TagKind::Element(_)) && rest.eq_ignore_ascii_case(&tag.text)
+                matches!(tag.kind, TagKind::Element(_)) && remaining.eq_ignore_ascii_case(&tag.text)
             };
             match closer {
                 Some(closer) => begins(&closer.text),
-                None => match rest.as_bytes().get(1) {
+                None => match remaining.as_bytes().get(1) {
                     Some(second) => self
                         .with_second(*second)
                         .any(|tag| begins(&tag.text) || is_name(tag)),
@@ -192,11 +194,11 @@ impl Words {
         let bytes = piece.as_bytes().get(..end)?;
         let mut at = at;
         loop {
-            let rest = bytes.get(at..)?;
-            at += rest.iter().position(|byte| self.firsts.has(*byte))?;
+            let remaining = bytes.get(at..)?;
+            at += remaining.iter().position(|byte| self.firsts.has(*byte))?;
             let run = |mark: u8| {
-                let rest = bytes.get(at..).unwrap_or_default();
-                rest.iter().take_while(|byte| **byte == mark).count()
+                let remaining = bytes.get(at..).unwrap_or_default();
+                remaining.iter().take_while(|byte| **byte == mark).count()
             };
             match bytes.get(at)? {
                 b'`' => return Some((at, Mark::Ticks(run(b'`')))),
@@ -213,8 +215,8 @@ impl Words {
                     at += 1;
                 }
                 _ => {
-                    let rest = piece.get(at..end).unwrap_or_default();
-                    if let Some(tag) = self.tag(rest) {
+                    let remaining = piece.get(at..end).unwrap_or_default();
+                    if let Some(tag) = self.tag(remaining) {
                         return Some((at, Mark::Tag(tag)));
                     }
                     at += 1;
@@ -376,7 +378,7 @@ impl Layout {
 
     /// Records the end of a block that may become a call, and skips the block.
     pub fn end_block(&mut self, text: &str, start: usize, end: usize) {
-        self.settle(text, start);
+        self.accept_as_text(text, start);
         self.skip_to(end);
         self.before = Before::Block;
         self.is_empty = false;
@@ -384,7 +386,7 @@ impl Layout {
 
     /// Records that a block stays text, or that text follows a block, and skips the range.
     pub fn end_refused(&mut self, text: &str, start: usize, end: usize) {
-        self.settle(text, start);
+        self.accept_as_text(text, start);
         self.skip_to(end);
         self.is_empty = false;
         self.before = Before::Prose;
@@ -405,7 +407,7 @@ impl Layout {
     /// Starts another part, which also starts a new line.
     pub fn start_part(&mut self, text: &str, words: &Words) {
         self.advance(text, text.len(), words);
-        self.settle(text, text.len());
+        self.accept_as_text(text, text.len());
         if !self.head.is_empty() || self.before != Before::Nothing {
             self.end_line(text.get(self.line_start..).unwrap_or_default(), words);
         }
@@ -413,33 +415,33 @@ impl Layout {
     }
 
     /// Treats the unread text up to `end` as ordinary text, although it might have begun a tag.
-    fn settle(&mut self, text: &str, end: usize) {
+    fn accept_as_text(&mut self, text: &str, end: usize) {
         self.note_text(text.get(self.at..end).unwrap_or_default());
         self.at = end;
     }
 
     /// Returns true if the line is a quotation, a list item, a table row, code, a numbered line, or in a diff.
     fn is_quoting_line(&self) -> bool {
-        let (indent, rest) = split_indent(&self.head);
-        let rest = rest.trim_start_matches(is_blank);
+        let (indent, remaining) = split_indent(&self.head);
+        let remaining = remaining.trim_start_matches(is_blank);
         indent >= CODE_INDENT
             || self.in_quotation
             || (self.in_list && indent >= ITEM_INDENT)
             || (self.in_diff && !self.head.is_empty())
-            || rest.starts_with(['>', '|', '+', '-'])
-            || rest.starts_with("@@")
-            || is_list_item(rest)
-            || is_numbered(rest)
+            || remaining.starts_with(['>', '|', '+', '-'])
+            || remaining.starts_with("@@")
+            || is_list_item(remaining)
+            || is_numbered(remaining)
     }
 
     /// Reads up to `end`, or up to text that may be the beginning of a tag.
     pub fn advance(&mut self, text: &str, end: usize, words: &Words) {
-        while let Some(rest) = text.get(self.at..end) {
-            let Some(length) = memchr::memchr(b'\n', rest.as_bytes()) else {
-                self.at += self.piece(rest, true, words);
+        while let Some(remaining) = text.get(self.at..end) {
+            let Some(length) = memchr::memchr(b'\n', remaining.as_bytes()) else {
+                self.at += self.piece(remaining, true, words);
                 return;
             };
-            self.piece(rest.get(..length).unwrap_or_default(), false, words);
+            self.piece(remaining.get(..length).unwrap_or_default(), false, words);
             let line = text.get(self.line_start..self.at + length);
             self.end_line(line.unwrap_or_default(), words);
             self.skip_to(self.at + length + 1);
@@ -687,8 +689,8 @@ fn is_quoting(character: char) -> bool {
 
 /// Returns a line's indentation in columns, and the line's text.
 fn split_indent(line: &str) -> (usize, &str) {
-    let rest = line.trim_start_matches([' ', '\t']);
-    let before = line.len() - rest.len();
+    let remaining = line.trim_start_matches([' ', '\t']);
+    let before = line.len() - remaining.len();
     let columns = line
         .bytes()
         .take(before)
@@ -696,24 +698,24 @@ fn split_indent(line: &str) -> (usize, &str) {
             b'\t' => columns + CODE_INDENT - columns % CODE_INDENT,
             _ => columns + 1,
         });
-    (columns, rest)
+    (columns, remaining)
 }
 
 fn without_digits(text: &str) -> Option<&str> {
-    let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    (rest.len() < text.len()).then_some(rest)
+    let remaining = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    (remaining.len() < text.len()).then_some(remaining)
 }
 
-fn is_list_item(rest: &str) -> bool {
-    let after = rest.strip_prefix(['-', '*', '+', '•', '‣', '◦']);
-    let after = after.or_else(|| without_digits(rest)?.strip_prefix(['.', ')']));
+fn is_list_item(remaining: &str) -> bool {
+    let after = remaining.strip_prefix(['-', '*', '+', '•', '‣', '◦']);
+    let after = after.or_else(|| without_digits(remaining)?.strip_prefix(['.', ')']));
     after.is_some_and(|after| after.is_empty() || after.starts_with([' ', '\t', '\r']))
 }
 
 /// Returns true if the line begins with a line number.
-fn is_numbered(rest: &str) -> bool {
+fn is_numbered(remaining: &str) -> bool {
     let is_gap = |c: char| matches!(c, ' ' | '\r');
-    without_digits(rest).is_some_and(|after| {
+    without_digits(remaining).is_some_and(|after| {
         after.starts_with(['.', ')', ':', '|', '\t', '→'])
             || after.chars().take(2).filter(|c| is_gap(*c)).count() == 2
     })

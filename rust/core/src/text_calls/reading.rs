@@ -12,18 +12,18 @@ use std::collections::HashSet;
 
 /// The reason why a step failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum ParseFailure {
     /// More text is needed.
     Cut,
     /// The text does not match the grammar.
     Broken,
 }
 
-pub(crate) type Parse<T> = Result<T, Stop>;
+pub(crate) type Parse<T> = Result<T, ParseFailure>;
 
 /// One call in a block, before its name and arguments are checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct ParsedCall {
     /// Name as written, without the family's prefix.
     pub name: String,
     pub arguments: Arguments,
@@ -106,7 +106,7 @@ pub(crate) struct Reading {
     step: usize,
     /// True if more than whitespace and a name was read. Any word in a sentence could be a name.
     pub has_matched: bool,
-    pub calls: Vec<Found>,
+    pub calls: Vec<ParsedCall>,
     /// Name of the current call.
     pub name: String,
     pub key: String,
@@ -143,18 +143,18 @@ impl Reading {
         }
     }
 
-    pub fn rest<'t>(&self, text: &'t str) -> &'t str {
+    pub fn remaining<'t>(&self, text: &'t str) -> &'t str {
         text.get(self.at..).unwrap_or_default()
     }
 
     /// Returns the next character, without consuming it.
     pub fn peek(&self, text: &str) -> Parse<char> {
-        self.rest(text).chars().next().ok_or(Stop::Cut)
+        self.remaining(text).chars().next().ok_or(ParseFailure::Cut)
     }
 
     pub fn skip_blank(&mut self, text: &str) {
-        let rest = self.rest(text);
-        self.at += rest.len() - rest.trim_start_matches(is_blank).len();
+        let remaining = self.remaining(text);
+        self.at += remaining.len() - remaining.trim_start_matches(is_blank).len();
     }
 
     /// Skips whitespace, and returns the next character without consuming it.
@@ -171,19 +171,19 @@ impl Reading {
 
     pub fn end_call_with(&mut self, arguments: Arguments) {
         let name = std::mem::take(&mut self.name);
-        self.calls.push(Found { name, arguments });
+        self.calls.push(ParsedCall { name, arguments });
     }
 
     /// Reads the literal if it comes next. Returns true if it does.
     pub fn take(&mut self, text: &str, literal: &str) -> Parse<bool> {
-        let rest = self.rest(text);
-        if rest.starts_with(literal) {
+        let remaining = self.remaining(text);
+        if remaining.starts_with(literal) {
             self.at += literal.len();
             self.has_matched |= !literal.is_empty();
             return Ok(true);
         }
-        if literal.starts_with(rest) {
-            return Err(Stop::Cut);
+        if literal.starts_with(remaining) {
+            return Err(ParseFailure::Cut);
         }
         Ok(false)
     }
@@ -193,7 +193,7 @@ impl Reading {
         if self.take(text, literal)? {
             Ok(())
         } else {
-            Err(Stop::Broken)
+            Err(ParseFailure::Broken)
         }
     }
 
@@ -217,21 +217,21 @@ impl Reading {
     /// Reads a run of 1 to `MAX_NAME` characters for which `such` returns true. A run at the end of the text may
     /// continue.
     pub fn run<'t>(&mut self, text: &'t str, such: impl Fn(char) -> bool) -> Parse<&'t str> {
-        let rest = self.rest(text);
-        let tail = rest.get(self.scan.length..).unwrap_or_default();
+        let remaining = self.remaining(text);
+        let tail = remaining.get(self.scan.length..).unwrap_or_default();
         let found = tail.find(|character| !such(character));
         let end = self.scan.length + found.unwrap_or(tail.len());
-        let run = rest.get(..end).unwrap_or_default();
+        let run = remaining.get(..end).unwrap_or_default();
         if end > MAX_NAME && run.chars().count() > MAX_NAME {
-            return Err(Stop::Broken);
+            return Err(ParseFailure::Broken);
         }
         if found.is_none() {
             self.scan.length = end;
-            return Err(Stop::Cut);
+            return Err(ParseFailure::Cut);
         }
         self.scan = Scan::default();
         if end == 0 {
-            return Err(Stop::Broken);
+            return Err(ParseFailure::Broken);
         }
         self.at += end;
         Ok(run)
@@ -244,18 +244,18 @@ impl Reading {
 
     /// Returns the text before the literal. Consumes the text and the literal.
     pub fn until<'t>(&mut self, text: &'t str, literal: &str) -> Parse<&'t str> {
-        let rest = self.rest(text);
+        let remaining = self.remaining(text);
         let from = self.scan.length;
-        let tail = rest.as_bytes().get(from..).unwrap_or_default();
+        let tail = remaining.as_bytes().get(from..).unwrap_or_default();
         let Some(end) = memchr::memmem::find(tail, literal.as_bytes()) else {
-            self.scan.length = from.max((rest.len() + 1).saturating_sub(literal.len()));
-            return Err(Stop::Cut);
+            self.scan.length = from.max((remaining.len() + 1).saturating_sub(literal.len()));
+            return Err(ParseFailure::Cut);
         };
         let end = from + end;
         self.scan = Scan::default();
         self.at += end + literal.len();
         self.has_matched = true;
-        rest.get(..end).ok_or(Stop::Broken)
+        remaining.get(..end).ok_or(ParseFailure::Broken)
     }
 
     /// Checks what follows the opening bracket at the current position, which must be `first`.
@@ -263,10 +263,10 @@ impl Reading {
     /// If `first` is a parenthesis, a name may precede it. Any other bracketed text is not a call, so it is not read to
     /// its end.
     pub fn opens(&mut self, text: &str, first: u8) -> Parse<()> {
-        let rest = self.rest(text).as_bytes();
+        let remaining = self.remaining(text).as_bytes();
         let scan = &mut self.scan;
         while scan.opening != Opening::Checked {
-            let byte = *rest.get(scan.length).ok_or(Stop::Cut)?;
+            let byte = *remaining.get(scan.length).ok_or(ParseFailure::Cut)?;
             let is_blank = is_blank(byte.into());
             scan.opening = match scan.opening {
                 Opening::Bracket => {
@@ -283,7 +283,7 @@ impl Reading {
                     Opening::Name
                 }
                 Opening::Name | Opening::AfterName if is_blank => Opening::AfterName,
-                _ => return Err(Stop::Broken),
+                _ => return Err(ParseFailure::Broken),
             };
             scan.length += 1;
         }
@@ -292,10 +292,10 @@ impl Reading {
 
     /// Reads a value that begins with a bracket, up to the position at which all brackets outside strings are closed.
     pub fn balanced<'t>(&mut self, text: &'t str, syntax: Syntax) -> Parse<&'t str> {
-        let rest = self.rest(text);
+        let remaining = self.remaining(text);
         let mut scan = self.scan;
         let from = scan.length;
-        for byte in rest.as_bytes().get(from..).unwrap_or_default() {
+        for byte in remaining.as_bytes().get(from..).unwrap_or_default() {
             scan.length += 1;
             match (scan.quote, *byte) {
                 (Some(_), _) if scan.escaped => scan.escaped = false,
@@ -316,22 +316,22 @@ impl Reading {
                 self.scan = Scan::default();
                 self.at += scan.length;
                 self.has_matched = true;
-                return rest.get(..scan.length).ok_or(Stop::Broken);
+                return remaining.get(..scan.length).ok_or(ParseFailure::Broken);
             }
         }
         self.scan = scan;
-        Err(Stop::Cut)
+        Err(ParseFailure::Cut)
     }
 
     /// Reads a JSON object or array and checks its syntax.
     pub fn json<'t>(&mut self, text: &'t str, opener: char) -> Parse<&'t str> {
         if self.next(text)? != opener {
-            return Err(Stop::Broken);
+            return Err(ParseFailure::Broken);
         }
         let raw = self.balanced(text, Syntax::Json)?;
         match check(raw.as_bytes(), MAX_DEPTH) {
             Status::Complete => Ok(raw),
-            Status::Prefix | Status::Broken { .. } => Err(Stop::Broken),
+            Status::Prefix | Status::Broken { .. } => Err(ParseFailure::Broken),
         }
     }
 
@@ -339,7 +339,7 @@ impl Reading {
     pub fn object(&mut self, text: &str) -> Parse<()> {
         let raw = self.json(text, '{')?;
         if !has_unique_keys(raw) {
-            return Err(Stop::Broken);
+            return Err(ParseFailure::Broken);
         }
         self.end_call_with(Arguments::Object(raw.to_owned()));
         Ok(())
@@ -385,7 +385,7 @@ fn in_callee(byte: u8) -> bool {
 
 /// Returns true if no object in the JSON text has duplicate keys.
 pub(crate) fn has_unique_keys(json: &str) -> bool {
-    unique(&mut Scanner::again(json)) == Some(true)
+    unique(&mut Scanner::of_validated(json)) == Some(true)
 }
 
 /// Returns true if no object at the cursor has duplicate keys. Recursion is limited, because the depth was already

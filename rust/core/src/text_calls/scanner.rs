@@ -9,10 +9,10 @@ use crate::text_calls::layout::Layout;
 use crate::text_calls::layout::MarkerPosition;
 use crate::text_calls::marker_tree::Beginning;
 use crate::text_calls::marker_tree::Kinds;
-use crate::text_calls::reading::Found;
 use crate::text_calls::reading::Parse;
+use crate::text_calls::reading::ParseFailure;
+use crate::text_calls::reading::ParsedCall;
 use crate::text_calls::reading::Reading;
-use crate::text_calls::reading::Stop;
 use crate::text_calls::reading::is_blank;
 use crate::text_calls::settings::After;
 use crate::text_calls::settings::Marker;
@@ -59,12 +59,12 @@ pub(crate) struct Block {
     /// Optional closing literal that may still follow.
     closer: Option<String>,
     /// Index of the family if another block of this family, which has no marker, may directly follow.
-    again: Option<usize>,
+    repeatable_family: Option<usize>,
 }
 
 /// A block whose end has not been found yet.
 #[derive(Debug)]
-struct Open {
+struct OpenBlock {
     start: usize,
     marker: usize,
     after_prose: bool,
@@ -82,7 +82,7 @@ enum State {
     /// The scanner is outside blocks.
     #[default]
     Text,
-    Block(Open),
+    Block(OpenBlock),
     /// Only whitespace and end-of-turn literals have followed the last block.
     After,
     /// All remaining content of the choice is text.
@@ -231,16 +231,16 @@ impl Scanner {
         let settings = context.settings;
         while let Some(position) = self.next_offset(settings) {
             match self.marker_at(position, settings, None, over) {
-                At::Marker(open) => {
+                MarkerMatch::Marker(open) => {
                     self.state = State::Block(open);
                     return None;
                 }
-                At::Prefix => {
+                MarkerMatch::Prefix => {
                     self.searched = position;
                     return Some(position);
                 }
-                At::Rest => break,
-                At::Text(length) => self.searched = position + length,
+                MarkerMatch::PrefixAtEnd => break,
+                MarkerMatch::Text(length) => self.searched = position + length,
             }
         }
         // The layout reads a run of backticks only when the run is complete.
@@ -254,46 +254,47 @@ impl Scanner {
 
     /// Returns the next offset at which a marker may begin.
     fn next_offset(&self, settings: &Settings) -> Option<usize> {
-        let rest = self.text.as_bytes().get(self.searched..)?;
-        let found = settings.next_start(rest, self.is_fresh(settings));
+        let remaining = self.text.as_bytes().get(self.searched..)?;
+        let found = settings.next_start(remaining, self.is_fresh(settings));
         found.map(|at| self.searched + at)
     }
 
     /// Returns what begins at an offset: a marker, a possible marker, or text.
     ///
-    /// If one marker is the beginning of another, the longer one takes precedence. `again`: a family without a marker,
-    /// one of whose blocks may directly follow the previous block.
+    /// If one marker is the beginning of another, the longer one takes precedence. `repeatable_family`: a family without
+    /// a marker, one of whose blocks may directly follow the previous block.
     fn marker_at(
         &mut self,
         position: usize,
         settings: &Settings,
-        again: Option<usize>,
+        repeatable_family: Option<usize>,
         over: bool,
-    ) -> At {
-        let rest = self.text.get(position..).unwrap_or_default();
-        let text = At::Text(rest.chars().next().map_or(1, char::len_utf8));
+    ) -> MarkerMatch {
+        let remaining = self.text.get(position..).unwrap_or_default();
+        let text = MarkerMatch::Text(remaining.chars().next().map_or(1, char::len_utf8));
         let is_fresh = self.is_fresh(settings);
-        if !is_fresh && again.is_none() {
-            match settings.tree.read(rest.bytes()) {
+        if !is_fresh && repeatable_family.is_none() {
+            match settings.tree.read(remaining.bytes()) {
                 Beginning::Other => return text,
                 Beginning::Prefix(kinds) => {
                     return match self.may_wait(position, kinds, settings) {
                         false => text,
-                        true if over => At::Rest,
-                        true => At::Prefix,
+                        true if over => MarkerMatch::PrefixAtEnd,
+                        true => MarkerMatch::Prefix,
                     };
                 }
                 Beginning::Marker => {}
             }
         }
         let mut markers = settings.markers.iter();
-        let is_looked_for = |marker: &&Marker| is_fresh || marker.follows(again);
+        let is_looked_for = |marker: &&Marker| is_fresh || marker.follows(repeatable_family);
         let whole = markers
             .clone()
             .filter(is_looked_for)
-            .find(|marker| rest.starts_with(marker.text.as_str()));
-        let waits =
-            |marker: &Marker| marker.text.len() > rest.len() && marker.text.starts_with(rest);
+            .find(|marker| remaining.starts_with(marker.text.as_str()));
+        let waits = |marker: &Marker| {
+            marker.text.len() > remaining.len() && marker.text.starts_with(remaining)
+        };
         let is_prefix = markers.clone().filter(is_looked_for).any(waits);
         if whole.is_none() && !is_prefix {
             return text;
@@ -301,9 +302,10 @@ impl Scanner {
         let Some(marker_position) = self.marker_position(position, settings) else {
             return text;
         };
-        let rest = self.text.get(position..).unwrap_or_default();
-        let waits =
-            |marker: &Marker| marker.text.len() > rest.len() && marker.text.starts_with(rest);
+        let remaining = self.text.get(position..).unwrap_or_default();
+        let waits = |marker: &Marker| {
+            marker.text.len() > remaining.len() && marker.text.starts_with(remaining)
+        };
         let is_empty = self.layout.is_empty;
         let may = |at: &usize| {
             let tier = settings.families.get(*at).map(|family| family.tier);
@@ -311,7 +313,8 @@ impl Scanner {
                 Some(Tier::Token) => marker_position != MarkerPosition::Nowhere,
                 Some(Tier::Tag) => marker_position == MarkerPosition::Start,
                 Some(Tier::Markerless) => {
-                    marker_position == MarkerPosition::Start && (is_empty || again == Some(*at))
+                    marker_position == MarkerPosition::Start
+                        && (is_empty || repeatable_family == Some(*at))
                 }
                 None => false,
             }
@@ -320,7 +323,11 @@ impl Scanner {
             waits(marker) && (marker.is_nesting || marker.families.iter().any(may))
         };
         if is_prefix && markers.any(may_wait) {
-            return if over { At::Rest } else { At::Prefix };
+            return if over {
+                MarkerMatch::PrefixAtEnd
+            } else {
+                MarkerMatch::Prefix
+            };
         }
         let Some(marker) = whole else {
             return text;
@@ -328,7 +335,7 @@ impl Scanner {
         let families: Vec<usize> = marker.families.iter().copied().filter(may).collect();
         let Some(first) = families.first().copied() else {
             return if marker.is_nesting {
-                At::Text(marker.text.len())
+                MarkerMatch::Text(marker.text.len())
             } else {
                 text
             };
@@ -338,7 +345,7 @@ impl Scanner {
             let unread = settings.families.get(at)?.unread;
             Some((at, Reading::new(end.saturating_sub(unread))))
         });
-        At::Marker(Open {
+        MarkerMatch::Marker(OpenBlock {
             start: position,
             marker: marker.text.len(),
             after_prose: marker_position == MarkerPosition::AfterProse,
@@ -379,14 +386,20 @@ impl Scanner {
     fn follow(&mut self, context: &Context<'_>, over: bool) -> Option<usize> {
         let settings = context.settings;
         loop {
-            let rest = self.text.get(self.searched..).unwrap_or_default();
-            let text = rest.trim_start_matches(is_blank);
-            let position = self.searched + rest.len() - text.len();
+            let remaining = self.text.get(self.searched..).unwrap_or_default();
+            let text = remaining.trim_start_matches(is_blank);
+            let position = self.searched + remaining.len() - text.len();
             self.searched = position;
             let begins = |word: &str| word.len() > text.len() && word.starts_with(text);
             let closer = self.pending.last().and_then(|block| block.closer.clone());
-            let again = self.pending.last().and_then(|block| block.again);
-            let mut markers = settings.markers.iter().filter(|it| it.follows(again));
+            let repeatable_family = self
+                .pending
+                .last()
+                .and_then(|block| block.repeatable_family);
+            let mut markers = settings
+                .markers
+                .iter()
+                .filter(|it| it.follows(repeatable_family));
             let mut ends = settings.end_of_turn.iter();
             let is_open = markers.any(|marker| begins(&marker.text))
                 || ends.any(|end| begins(end))
@@ -403,7 +416,9 @@ impl Scanner {
                 self.searched = self.text.len();
                 return Some(self.text.len());
             }
-            if let At::Marker(open) = self.marker_at(position, settings, again, true) {
+            if let MarkerMatch::Marker(open) =
+                self.marker_at(position, settings, repeatable_family, true)
+            {
                 self.state = State::Block(open);
                 return None;
             }
@@ -467,7 +482,7 @@ impl Scanner {
 
     // Blocks
 
-    fn read(&mut self, mut open: Open, context: &Context<'_>, over: bool) -> Option<usize> {
+    fn read(&mut self, mut open: OpenBlock, context: &Context<'_>, over: bool) -> Option<usize> {
         let settings = context.settings;
         let too_long = self.text.len() - open.start > context.max_bytes;
         let mut whole: Option<(usize, usize, Reading)> = None;
@@ -483,12 +498,12 @@ impl Scanner {
                     }
                     false
                 }
-                Err(Stop::Cut) => true,
-                Err(Stop::Broken) => {
+                Err(ParseFailure::Cut) => true,
+                Err(ParseFailure::Broken) => {
                     // In a family without a marker, the bracket itself opens the block. It counts only if its contents
                     // begin like a call.
                     let is_bare = family.tier == Tier::Markerless;
-                    let is_value = reading.rest(&self.text).starts_with(['{', '[']);
+                    let is_value = reading.remaining(&self.text).starts_with(['{', '[']);
                     *has_matched |= reading.has_matched || (is_value && !is_bare);
                     false
                 }
@@ -558,7 +573,7 @@ impl Scanner {
     /// Handles a complete block: either makes it pending or refuses it.
     fn check_block(
         &mut self,
-        open: &Open,
+        open: &OpenBlock,
         family: usize,
         end: usize,
         reading: Reading,
@@ -589,7 +604,9 @@ impl Scanner {
             return self.give_up(span, Refusal::Limit, settings);
         }
         let written = settings.families.get(family);
-        let again = written.filter(|it| it.several).map(|_| family);
+        let repeatable_family = written
+            .filter(|it| it.allows_consecutive_blocks)
+            .map(|_| family);
         let closer = written.and_then(|family| match &family.close {
             Close::Maybe(literal) => Some(literal.clone()),
             Close::Body | Close::Literal(_) => None,
@@ -608,7 +625,7 @@ impl Scanner {
             after_prose: open.after_prose,
             line: open.line,
             closer,
-            again,
+            repeatable_family,
         });
     }
 }
@@ -669,7 +686,7 @@ fn is_indent(byte: u8) -> bool {
 ///
 /// If one call cannot be promoted, none of the block's calls is promoted.
 fn calls_of(
-    found: Vec<Found>,
+    found: Vec<ParsedCall>,
     is_bare: bool,
     context: &Context<'_>,
 ) -> Result<Vec<(String, String)>, Refusal> {
@@ -686,12 +703,12 @@ fn calls_of(
 }
 
 /// What begins at an offset.
-enum At {
-    Marker(Open),
+enum MarkerMatch {
+    Marker(OpenBlock),
     /// The text may be the beginning of a marker.
     Prefix,
     /// The text may be the beginning of a marker, but the part has ended.
-    Rest,
+    PrefixAtEnd,
     /// Text with this number of bytes.
     Text(usize),
 }

@@ -38,9 +38,10 @@ pub(crate) struct Marker {
 impl Marker {
     /// Returns true if the marker is searched for after a block.
     ///
-    /// `again`: the family of that block, if it is markerless and another of its blocks may directly follow.
-    pub fn follows(&self, again: Option<usize>) -> bool {
-        !self.is_bare || again.is_some_and(|family| self.families.contains(&family))
+    /// `repeatable_family`: the family of that block, if it is markerless and another of its blocks may directly
+    /// follow.
+    pub fn follows(&self, repeatable_family: Option<usize>) -> bool {
+        !self.is_bare || repeatable_family.is_some_and(|family| self.families.contains(&family))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::json::members::members;
 use crate::json::write_string;
 use crate::model::config::Config;
 use crate::text_calls::reading::Arguments;
-use crate::text_calls::reading::Found;
+use crate::text_calls::reading::ParsedCall;
 use crate::text_calls::reading::Value as Read;
 use crate::text_calls::reading::has_unique_keys;
 use serde_json::Map;
@@ -334,7 +334,7 @@ impl Refusal {
 ///
 /// `wholly`: all required members must be present, and unknown members are refused.
 pub(crate) fn arguments(
-    found: &Found,
+    found: &ParsedCall,
     tool: Option<&Tool>,
     wholly: bool,
 ) -> Result<String, Refusal> {

@@ -22,7 +22,7 @@ const LARGEST: usize = 1 << 29;
 
 /// An error that the gateway sent, if the policy continues after errors.
 #[derive(Debug)]
-struct Sent {
+struct SentError {
     code: Option<String>,
     kind: Option<String>,
     message: String,
@@ -44,7 +44,7 @@ struct Fold {
     model: Option<String>,
     created: Option<i64>,
     usage: Option<(Usage<'static>, Option<String>)>,
-    sent: Option<Sent>,
+    sent: Option<SentError>,
 }
 
 impl Fold {
@@ -222,7 +222,7 @@ impl Sink for Fold {
                 message,
                 ..
             } => {
-                self.sent = Some(Sent {
+                self.sent = Some(SentError {
                     code: owned(code),
                     kind: owned(kind),
                     message: message.to_owned(),
@@ -398,7 +398,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-impl Sent {
+impl SentError {
     /// Returns the fault that another policy would have raised for this error, with its place.
     fn fault(self, parser: &Parser) -> Fault {
         let fault = Fault::upstream(self.code, self.kind, self.message, Vec::new());

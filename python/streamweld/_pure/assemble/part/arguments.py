@@ -32,7 +32,7 @@ from typing import NamedTuple
 from streamweld._pure.assemble.part.canonical_json import canonical
 from streamweld._pure.json.automaton import Automaton
 
-__all__ = ["ArgumentText", "Change", "Push"]
+__all__ = ["ArgumentText", "Change", "PushResult"]
 
 _NOTHING = (b"", b"null", b'""')
 _PLACEHOLDERS = (b"{}", b"null", b'""', b'"{}"')
@@ -50,15 +50,15 @@ class Change(Enum):
     OVERFLOW = "overflow"  # the text is complete, so the fragment, or the rest of it, does not belong to it
 
 
-class Push(NamedTuple):
+class PushResult(NamedTuple):
     change: Change
     code: str | None = None  # code of the diagnostic that reports the repair, if any
     spill: bytes = b""  # the part of the fragment that does not belong to the text (OVERFLOW only)
 
 
-_GREW = Push(Change.GREW)
-_HELD = Push(Change.HELD)
-_KEPT = Push(Change.KEPT)
+_GREW = PushResult(Change.GREW)
+_HELD = PushResult(Change.HELD)
+_KEPT = PushResult(Change.KEPT)
 
 
 class ArgumentText:
@@ -190,13 +190,13 @@ class ArgumentText:
             self._canonical = canonical(self.text())
         return self._canonical
 
-    def push(self, piece: bytes, *, header: bool = False) -> Push:
+    def push(self, piece: bytes, *, header: bool = False) -> PushResult:
         """Apply one non-empty fragment to the text and return its effect. `header`: the fragment has a name."""
         if self.plain:
             self.data += piece
             return _GREW
         if self.overflow:
-            return Push(Change.OVERFLOW, None, piece)
+            return PushResult(Change.OVERFLOW, None, piece)
         if self.replayed:
             return self._continue_replay(piece)
         if self._follows_doubling and self._count % 2 == 1:
@@ -238,7 +238,7 @@ class ArgumentText:
         del self.data[size:]
         self.shown = min(self.shown, len(self.data))
 
-    def end(self) -> Push:
+    def end(self) -> PushResult:
         """End the text, because no more fragments follow. Apply A4' and A5' to text that is not complete JSON, and drop
         a repetition that was held back.
         """
@@ -247,24 +247,24 @@ class ArgumentText:
         if self.plain or self.complete or self.overflow or not self.data:
             if doubled:
                 # Every fragment arrived twice, but the text as received is valid JSON. Keep it and report the doubling.
-                return Push(Change.KEPT, "args_doubled")
+                return PushResult(Change.KEPT, "args_doubled")
             if self.replayed:
                 self.replayed = 0
-                return Push(Change.KEPT, "args_replay_dropped")
+                return PushResult(Change.KEPT, "args_replay_dropped")
             return _KEPT
         if self.automaton.copy().finish() == "complete":
             return _KEPT
         if single is not None and doubled:
             self._become(single.data)
-            return Push(Change.REPLACED, "args_doubled")
+            return PushResult(Change.REPLACED, "args_doubled")
         if self._cumulative and self._grown and self._last:
             last = self.data[self._last :]
             if _is_object(last):
                 self._become(last)
-                return Push(Change.REPLACED, None if self._cumulative_reported else "args_cumulative")
+                return PushResult(Change.REPLACED, None if self._cumulative_reported else "args_cumulative")
         if self.replayed:
             self.replayed = 0
-            return Push(Change.KEPT, "args_restart")
+            return PushResult(Change.KEPT, "args_restart")
         return _KEPT
 
     def _observe(self, piece: bytes) -> None:
@@ -288,7 +288,7 @@ class ArgumentText:
                     self._doubled = None
         self._count += 1
 
-    def _grow(self, piece: bytes) -> Push:
+    def _grow(self, piece: bytes) -> PushResult:
         """Extend the text with a fragment that begins with the text so far (A4)."""
         if len(piece) == len(self.data):
             return _KEPT
@@ -300,9 +300,9 @@ class ArgumentText:
         if self._cumulative_reported:
             return _GREW
         self._cumulative_reported = True
-        return Push(Change.GREW, "args_cumulative")
+        return PushResult(Change.GREW, "args_cumulative")
 
-    def _repair(self, piece: bytes, after: Automaton, *, header: bool) -> Push:
+    def _repair(self, piece: bytes, after: Automaton, *, header: bool) -> PushResult:
         """Apply the first of the rules A2 to A8 that fits a fragment after which the text would not be valid JSON."""
         if self.automaton.verdict == "broken":
             return self._broken(piece)
@@ -320,30 +320,30 @@ class ArgumentText:
         whole = self.complete
         if whole and verdict == "complete" and self.canonical() == canonical(piece.decode("utf-8", "replace")):
             self._doubles = self._cumulative = False
-            return Push(Change.KEPT, "args_replay_dropped")
+            return PushResult(Change.KEPT, "args_replay_dropped")
         starts = verdict != "broken" and alone.root == "object"
         if starts and not header and self.gives_way():
             self._become(bytearray(piece))
-            return Push(Change.REPLACED, "args_placeholder_replaced")
+            return PushResult(Change.REPLACED, "args_placeholder_replaced")
         if self._doubled is not None and self._take_singles(self._doubled, piece):
-            return Push(Change.REPLACED, "args_doubled")
+            return PushResult(Change.REPLACED, "args_doubled")
         if verdict != "broken" and len(piece) > len(self.data) and piece.startswith(self.data):
             return self._grow(piece)
         if starts and self._cumulative and self._grown:
             reported, self._cumulative_reported = self._cumulative_reported, True
             self._become(bytearray(piece))
             self._follows_growth = True
-            return Push(Change.REPLACED, None if reported else "args_cumulative")
+            return PushResult(Change.REPLACED, None if reported else "args_cumulative")
         if self.is_last(piece):
-            return Push(Change.KEPT, "args_replay_dropped")
+            return PushResult(Change.KEPT, "args_replay_dropped")
         if self.data.startswith(piece):
             self._hold(len(piece), has_header=False)
             return _HELD
         if whole:
-            return Push(Change.OVERFLOW, None, piece)
+            return PushResult(Change.OVERFLOW, None, piece)
         if starts and verdict == "complete" and not _is_empty_object(piece):
             self._become(bytearray(piece))
-            return Push(Change.REPLACED, "args_restart")
+            return PushResult(Change.REPLACED, "args_restart")
         head = self._whole_with(after)
         if head:
             return self._split(piece, head)
@@ -375,7 +375,7 @@ class ArgumentText:
         closed = after.depth == 0 and after.reason == "syntax" and after.root in ("object", "array")
         return after.pos - len(self.data) if closed else 0
 
-    def _split(self, piece: bytes, head: int) -> Push:
+    def _split(self, piece: bytes, head: int) -> PushResult:
         """Complete the value with the first `head` bytes of the fragment and return the rest as overflow.
 
         A4' and A5' no longer apply, so that they never replace the complete value.
@@ -385,15 +385,15 @@ class ArgumentText:
         self.data += piece[:head]
         self._cumulative = self._doubles = False
         self._doubled = None
-        return Push(Change.OVERFLOW, None, piece[head:])
+        return PushResult(Change.OVERFLOW, None, piece[head:])
 
-    def _broken(self, piece: bytes) -> Push:
+    def _broken(self, piece: bytes) -> PushResult:
         """Handle a fragment after the text has become invalid JSON (A7). A complete, non-empty object replaces the
         text; any other fragment is appended.
         """
         if _is_object(piece) and not _is_empty_object(piece):
             self._become(bytearray(piece))
-            return Push(Change.REPLACED, "args_restart")
+            return PushResult(Change.REPLACED, "args_restart")
         self._last = len(self.data)
         self.data += piece
         return _GREW
@@ -404,7 +404,7 @@ class ArgumentText:
         self._cumulative = self._doubles = False
         self._doubled = None
 
-    def _continue_replay(self, piece: bytes) -> Push:
+    def _continue_replay(self, piece: bytes) -> PushResult:
         """Handle a fragment while the beginning of the text is being repeated (A6): compares it with the rest of the
         text.
         """
@@ -416,7 +416,7 @@ class ArgumentText:
                 return _HELD
             self.replayed = 0
             self.replay_has_header = False
-            return Push(Change.KEPT, "args_replay_dropped" if self.complete else "args_restart")
+            return PushResult(Change.KEPT, "args_replay_dropped" if self.complete else "args_restart")
         if len(piece) > rest and piece.startswith(self.data[at:]):
             more = piece[rest:]
             if self.automaton.after(more).verdict != "broken":
@@ -424,19 +424,19 @@ class ArgumentText:
                 self._last = len(self.data)
                 self.data += more
                 self.automaton.feed(more)
-                return Push(Change.GREW, "args_restart")
+                return PushResult(Change.GREW, "args_restart")
         again = self.data[:at] + piece
         if self.complete:
             self.replayed = 0
-            return Push(Change.OVERFLOW, None, bytes(again))
+            return PushResult(Change.OVERFLOW, None, bytes(again))
         if Automaton().feed(bytes(again)) == "broken":
             # The held-back text is not valid JSON on its own either, so append it as received.
             self.replayed = 0
             return self._append_broken(bytes(again))
         self._become(again)
-        return Push(Change.REPLACED, "args_restart")
+        return PushResult(Change.REPLACED, "args_restart")
 
-    def _append_broken(self, piece: bytes) -> Push:
+    def _append_broken(self, piece: bytes) -> PushResult:
         self.automaton.feed(piece)
         self._last = len(self.data)
         self.data += piece

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble.resolve.names import Progress
     from streamweld.events import ToolCallState
 
-__all__ = ["MAX_ALIASES", "Call", "Verdict"]
+__all__ = ["MAX_ALIASES", "Call", "CallOutcome"]
 
 MAX_ALIASES = 64  # maximum number of aliases of a call, because a stream may send a new id in every delta
 
 
-class Verdict:
+class CallOutcome:
     """The final result of a closed call, as reported by its final event."""
 
     __slots__ = ("aliases", "arguments", "call_id", "raw_arguments", "reason", "state")
@@ -89,7 +89,7 @@ class Call:
         "tentative",
         "text",
         "unopened",
-        "verdict",
+        "outcome",
     )
 
     def __init__(self, slot: int, part: int, *, custom: bool) -> None:
@@ -134,7 +134,7 @@ class Call:
         self.started = False  # `ToolCallStarted` was emitted; `text.shown` is the number of emitted bytes
         self.held_back = False  # no text is emitted before the call closes, as more objects may be merged into it
         self.raw: str | None = None  # the text as received, if it was replaced when the call closed
-        self.verdict: Verdict | None = None
+        self.outcome: CallOutcome | None = None
 
     @property
     def complete(self) -> bool:

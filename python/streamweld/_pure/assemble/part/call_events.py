@@ -120,8 +120,8 @@ def final_event(choice: Choice, call: Call) -> ToolCall:
     `open`.
     """
     metadata = None if call.metadata is None else parse_metadata(call.metadata.text())
-    verdict = call.verdict
-    if verdict is None:
+    outcome = call.outcome
+    if outcome is None:
         merged = None if call.merge is None else call.merge.text()
         return ToolCall(
             call.part,
@@ -138,15 +138,15 @@ def final_event(choice: Choice, call: Call) -> ToolCall:
         )
     return ToolCall(
         call.part,
-        verdict.call_id,
+        outcome.call_id,
         call.name,
-        verdict.arguments,
-        verdict.state,
+        outcome.arguments,
+        outcome.state,
         call.item_id,
-        reason=verdict.reason,
-        raw_arguments=verdict.raw_arguments,
+        reason=outcome.reason,
+        raw_arguments=outcome.raw_arguments,
         provider_executed=call.provider_executed,
-        aliases=verdict.aliases,
+        aliases=outcome.aliases,
         custom=call.custom,
         choice=choice.index,
         provider_metadata=metadata,
@@ -173,7 +173,7 @@ def progress(choice: Choice, call: Call, metadata: str | None) -> bool:
     """Emit a delta with metadata but without argument text. Return False if the call has no name yet, or is dropped or
     final.
     """
-    if call.dropped or call.verdict is not None or not call.name:
+    if call.dropped or call.outcome is not None or not call.name:
         return False
     flush_unstarted(choice, call)
     _start(choice, call)

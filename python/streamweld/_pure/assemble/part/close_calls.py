@@ -27,9 +27,9 @@ from streamweld._pure.assemble.choice import LEGACY_INDEX
 from streamweld._pure.assemble.finish_reason import CallsEnd
 from streamweld._pure.assemble.part import call_events
 from streamweld._pure.assemble.part.arguments import Change
-from streamweld._pure.assemble.part.call import MAX_ALIASES, Verdict
+from streamweld._pure.assemble.part.call import MAX_ALIASES, CallOutcome
 from streamweld._pure.assemble.part.canonical_json import is_whole
-from streamweld._pure.assemble.resolve.route_fragment import close_shared_id, give
+from streamweld._pure.assemble.resolve.route_fragment import append_to_arguments, close_shared_id
 from streamweld._pure.json.scanner import replace_lone_surrogates
 from streamweld._pure.model.delta import CallEnding
 
@@ -62,12 +62,12 @@ def close_calls(choice: Choice, end: CallsEnd, *, broken_off: bool) -> None:
     """
     ended = end is not CallsEnd.CUT
     for call in list(choice.calls):
-        if not call.dropped and call.verdict is None:
+        if not call.dropped and call.outcome is None:
             if call.ending is CallEnding.OPEN_OBJECT and end is CallsEnd.SUCCESS and not call.complete:
-                give(choice, call, b"}", call.index, header=False, identified=True)
-            _settle(choice, call, ended=ended)
+                append_to_arguments(choice, call, b"}", call.index, header=False, identified=True)
+            _finish_arguments(choice, call, ended=ended)
     for call in choice.calls:
-        if call.verdict is None:
+        if call.outcome is None:
             _drop_empty(choice, call)
     if ended:
         _join_fragments(choice)
@@ -87,27 +87,27 @@ def close_calls(choice: Choice, end: CallsEnd, *, broken_off: bool) -> None:
         if call.displaced_empty and call.empty:
             choice.shared.out.diagnose("ambiguous_same_index", call.part)
     # Classify all calls before emitting any of them. If the policy raises for one call, the client then runs none.
-    ordered = [call for call in in_order(choice) if call.verdict is None]
+    ordered = [call for call in in_order(choice) if call.outcome is None]
     owners = Counter([call.id for call in _live(choice)])
     closes = any(call.ended for call in choice.calls)
-    verdicts: list[tuple[Call, Verdict]] = []
+    outcomes: list[tuple[Call, CallOutcome]] = []
     for call in ordered:
         went_on = broken_off and call.late and not call.complete
         own_end = CallsEnd.CUT if went_on else end
-        verdict = _classify(choice, call, ids[call.slot], owners, own_end, unclosed=closes and not call.ended)
-        verdicts.append((call, verdict))
-    for call, verdict in verdicts:
-        call.verdict = verdict
+        outcome = _classify(choice, call, ids[call.slot], owners, own_end, unclosed=closes and not call.ended)
+        outcomes.append((call, outcome))
+    for call, outcome in outcomes:
+        call.outcome = outcome
         call_events.show_final(choice, call)
 
 
 def close_call(choice: Choice, call: Call) -> None:
     """Close one call that the stream closed explicitly, and emit its final event."""
-    _settle(choice, call, ended=True)
+    _finish_arguments(choice, call, ended=True)
     unwrap(choice, call)
     owners = choice.owners(call) if call.aliases else {}
     given = _identify(choice, call)
-    call.verdict = _classify(choice, call, given, owners, CallsEnd.SUCCESS, unclosed=False)
+    call.outcome = _classify(choice, call, given, owners, CallsEnd.SUCCESS, unclosed=False)
     call_events.show_final(choice, call)
 
 
@@ -129,10 +129,10 @@ def _live(choice: Choice) -> list[Call]:
 
 def _undecided(choice: Choice) -> list[Call]:
     """Return the calls that are not dropped and have no final result yet."""
-    return [call for call in choice.calls if not call.dropped and call.verdict is None]
+    return [call for call in choice.calls if not call.dropped and call.outcome is None]
 
 
-def _settle(choice: Choice, call: Call, *, ended: bool) -> None:
+def _finish_arguments(choice: Choice, call: Call, *, ended: bool) -> None:
     """End the text of a call, because no more fragments follow: add or drop held-back text, and resolve AM3.
     `ended`: the input was not truncated.
     """
@@ -140,7 +140,7 @@ def _settle(choice: Choice, call: Call, *, ended: bool) -> None:
     tail = call.joiner.flush()
     if tail:
         out.diagnose("lone_surrogate", call.part)
-        give(choice, call, tail.encode(), call.index, header=False, identified=True)
+        append_to_arguments(choice, call, tail.encode(), call.index, header=False, identified=True)
     call.settle_merge()
     if not ended:
         return
@@ -338,9 +338,9 @@ def _dedupe(choice: Choice) -> None:
             continue
         # Calls that are already final are kept. Each other call that repeats a kept call is dropped.
         contents: set[str] = set()
-        for call in sorted(group, key=lambda call: call.verdict is None):
+        for call in sorted(group, key=lambda call: call.outcome is None):
             content = call.canonical() if call.complete else call.text.text()
-            if content not in contents or call.verdict is not None:
+            if content not in contents or call.outcome is not None:
                 contents.add(content)
                 continue
             call_events.retract(choice, call)
@@ -357,7 +357,7 @@ def _identify(choice: Choice, call: Call) -> str:
         first = first.first
     if wire is not None and first is not None and first.has_id(wire):
         # The earlier call may still be open, so the id is reserved for it.
-        first.keeps_id |= first.verdict is None and _wire_id(choice, first) == wire and not shared.is_taken(wire)
+        first.keeps_id |= first.outcome is None and _wire_id(choice, first) == wire and not shared.is_taken(wire)
         shared.ids_given.add(wire)  # two calls received the id, even if as an alias
     if wire is not None and call.keeps_id:
         return wire
@@ -387,7 +387,7 @@ def _classify(
     end: CallsEnd,
     *,
     unclosed: bool,
-) -> Verdict:
+) -> CallOutcome:
     """Return the final result of a call with the final id `given`, and report what is wrong with the call.
 
     `owners`: for each id, the number of calls whose first id it is. Aliases that belong to another call are omitted.
@@ -419,7 +419,7 @@ def _classify(
     aliases = [alias for alias in own if owners.get(alias, 0) < 2]
     aliases += [alias for alias in call.aliases if not owners.get(alias, 0)]
     shown = tuple([alias for alias in aliases if alias not in (given, wire)])
-    return Verdict(given, text.text(), state, reason, raw, shown)
+    return CallOutcome(given, text.text(), state, reason, raw, shown)
 
 
 def ends_whole(call: Call) -> bool:

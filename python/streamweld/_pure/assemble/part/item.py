@@ -59,7 +59,7 @@ class ItemPart:
         self.late_reported = False
         self.conflict_reported = False
 
-    def is_called(self, sub: int | None) -> bool:
+    def has_sub_index(self, sub: int | None) -> bool:
         """Return True if any event about the part had this sub-index: its opening event, a delta, or an event with its
         complete text.
         """
@@ -105,7 +105,7 @@ class Item:
         "late_reported",
         "latest",
         "lists",
-        "named",
+        "by_sub_index",
         "number",
         "open",
         "opened_bare",
@@ -134,7 +134,7 @@ class Item:
         # The last part of each channel and reasoning kind, and the part that an event last addressed with each
         # sub-index.
         self.latest: dict[tuple[Channel, ReasoningKind], ItemPart] = {}
-        self.named: dict[tuple[Channel, ReasoningKind, int | None], ItemPart] = {}
+        self.by_sub_index: dict[tuple[Channel, ReasoningKind, int | None], ItemPart] = {}
         self.call: Call | None = None
         self.snapshot: str | None = None  # the arguments in the call's opening event
         self.own_text = False  # deltas with argument text have arrived; the snapshot is used only if it is better

@@ -65,7 +65,7 @@ def begin_call(
         shared.out.mark_misread("id_taken")
     call = choice.create(custom=custom)
     call.item_id = item.emitted_id
-    choice.own(call, address.call_id)
+    choice.set_first_id(call, address.call_id)
     call.last_id = address.call_id
     call.provider_executed = provider_executed
     if hidden:
@@ -79,7 +79,7 @@ def begin_call(
 
 def describe(choice: Choice, call: Call, *, custom: bool, provider_executed: bool, metadata: str | None) -> None:
     """Store properties of a call. Does nothing if the call is final."""
-    if call.verdict is not None:
+    if call.outcome is not None:
         return
     call.provider_executed = call.provider_executed or provider_executed
     if custom and not call.custom and call.empty:
@@ -121,11 +121,11 @@ def note_ids(choice: Choice, item: Item, address: Address, other: str | None) ->
         if other is not None:
             choice.shared.out.diagnose("unstable_id", part, other)
         return
-    if call.verdict is None:
+    if call.outcome is None:
         if call.item_id is None:
             call.item_id = item.emitted_id
         if call.id is None and address.call_id is not None:
-            choice.own(call, address.call_id)
+            choice.set_first_id(call, address.call_id)
             call.last_id = address.call_id
             choice.shared.ids_seen.add(address.call_id)
         for identity in (address.item_id, address.call_id):
@@ -159,7 +159,7 @@ def add_arguments(choice: Choice, item: Item, text: str, index: int | None) -> N
     call = item.call
     if call is None or not text:
         return
-    if item.valued or call.verdict is not None:
+    if item.valued or call.outcome is not None:
         if not item.late_reported:
             item.late_reported = True
             choice.shared.out.diagnose("late_delta", call.part)
@@ -215,7 +215,7 @@ def set_whole_arguments(choice: Choice, item: Item, arguments: str | None) -> No
     if not arguments or call is None:
         return
     payload = replace_lone_surrogates(arguments).encode()
-    if call.verdict is not None:
+    if call.outcome is not None:
         if not _has_same_arguments(call, payload):
             report_conflict(choice, item)
         return
@@ -289,7 +289,7 @@ def settle_text(choice: Choice, item: Item, *, ended: bool) -> None:
     beginning. `ended`: the input was not truncated.
     """
     call, held = item.call, item.snapshot
-    if call is None or call.verdict is not None:
+    if call is None or call.outcome is not None:
         return
     text = call.text
     item.snapshot = None
@@ -337,7 +337,7 @@ def end_call(choice: Choice, item: Item) -> None:
     stays open. A call that the provider executes closes in any case.
     """
     call = item.call
-    if call is None or call.verdict is not None or call.dropped:
+    if call is None or call.outcome is not None or call.dropped:
         return
     settle_text(choice, item, ended=True)
     goes_on = not item.valued and call.text.unfinished and not call.custom and not ends_whole(call)

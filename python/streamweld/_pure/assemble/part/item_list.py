@@ -86,13 +86,13 @@ class TextList:
 
     def _correct(self, choice: Choice, position: int) -> None:
         """Corrects the text of a streamed part as planned, unless this was already done."""
-        one, verdict = self._parts[position], self._plan.verdicts[position]
-        self._plan.verdicts[position] = KEPT
-        if verdict.kind == "text":
-            set_value(choice, one, verdict.text)
-        elif verdict.kind == "contradicted":
+        one, update = self._parts[position], self._plan.updates[position]
+        self._plan.updates[position] = KEPT
+        if update.kind == "text":
+            set_value(choice, one, update.text)
+        elif update.kind == "contradicted":
             report_conflict(choice, one)
-        elif verdict.kind == "left":
+        elif update.kind == "left":
             report_conflict(choice, one)
             set_value(choice, one, "")
 

@@ -59,8 +59,8 @@ def find_part(item: Item, channel: Channel, kind: ReasoningKind | None, sub: int
     closed, if its complete text was received, or if two of its deltas in a row had the same `sub`.
     """
     kinds: tuple[ReasoningKind, ...] = _KINDS if kind is None else (kind,)
-    called = [item.named.get((channel, each, sub)) for each in kinds]
-    named = _latest(called, lambda one: one.is_called(sub))
+    called = [item.by_sub_index.get((channel, each, sub)) for each in kinds]
+    named = _latest(called, lambda one: one.has_sub_index(sub))
     if named is not None:
         return named
     last = _latest([item.latest.get((channel, each)) for each in kinds], lambda _: True)
@@ -77,8 +77,8 @@ def find_whole(item: Item, channel: Channel, kind: ReasoningKind, sub: int | Non
     This is the part that an event with the same `sub` addressed. If there is none, it is the first part with the same
     text whose complete text has not been received yet. Otherwise, it is the part that a delta would belong to.
     """
-    named = item.named.get((channel, kind, sub))
-    if named is not None and named.is_called(sub):
+    named = item.by_sub_index.get((channel, kind, sub))
+    if named is not None and named.has_sub_index(sub):
         return named
     found = None
     if sub is not None and text:
@@ -87,9 +87,9 @@ def find_whole(item: Item, channel: Channel, kind: ReasoningKind, sub: int | Non
             if here and one.length == len(text) and one.part.text() == text:
                 found = one
     found = found or find_part(item, channel, kind, sub)
-    if found is not None and text and sub is not None and not found.is_called(sub):
+    if found is not None and text and sub is not None and not found.has_sub_index(sub):
         found.value_sub = sub
-        item.named[channel, kind, sub] = found
+        item.by_sub_index[channel, kind, sub] = found
     return found
 
 
@@ -115,7 +115,7 @@ def open_part(
         shared.spend_text(byte_length(held))
     one = ItemPart(part, sub, held)
     item.add(one)
-    item.named[channel, kind, sub] = item.latest[channel, kind] = one
+    item.by_sub_index[channel, kind, sub] = item.latest[channel, kind] = one
     choice.textual.parts.append(part)
     choice.update_pending_part(one)
     put_metadata(choice, one, metadata)
@@ -231,7 +231,8 @@ def add_text(choice: Choice, item: Item, one: ItemPart, text: str, sub: int | No
     if one.last_sub != sub:
         one.labels.change(one.last_sub, sub, one.length)
         one.last_sub = sub
-        item.named[one.part.channel, one.part.kind, sub] = one  # no other part has `sub`; it would have been found
+        # No other part has `sub`; it would have been found.
+        item.by_sub_index[one.part.channel, one.part.kind, sub] = one
     text = one.joiner.push(text)
     choice.update_pending_part(one)
     if one.joiner.lone:

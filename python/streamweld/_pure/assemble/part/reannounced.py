@@ -43,7 +43,7 @@ def is_another(call: Call, address: Address, name: str | None) -> bool:
     if name is not None and call.name and name != call.name:
         return True
     other_id = address.call_id is not None and call.id is not None and not call.has_id(address.call_id)
-    return other_id and (call.verdict is not None or call.complete)
+    return other_id and (call.outcome is not None or call.complete)
 
 
 def is_own_close(item: Item, call: Call, address: Address) -> bool:
@@ -52,7 +52,7 @@ def is_own_close(item: Item, call: Call, address: Address) -> bool:
 
     The AI SDK may rename a call between its opening event and its closing event, when it repairs the call.
     """
-    if not item.open or call.verdict is not None:
+    if not item.open or call.outcome is not None:
         return False
     if address.call_id is not None and call.id is not None:
         return call.has_id(address.call_id)
@@ -66,7 +66,7 @@ def is_close_under_another_id(
     call has.
     """
     call = item.call
-    if call is None or not item.open or call.verdict is not None:
+    if call is None or not item.open or call.outcome is not None:
         return False
     its_own = address.item_id is not None and address.item_id == item.item_id and name == call.name
     unknown = address.call_id is None or item_index.call_of(address.call_id) is None
@@ -88,7 +88,7 @@ def rename_call(choice: Choice, item: Item, name: str | None) -> None:
 
 def is_closed(item: Item) -> bool:
     """Return True if the item is closed or its call is final."""
-    return not item.open or (item.call is not None and item.call.verdict is not None)
+    return not item.open or (item.call is not None and item.call.outcome is not None)
 
 
 def report_reannounced(choice: Choice, item: Item, address: Address) -> None:
@@ -127,7 +127,7 @@ def decide(choice: Choice, item: Item, address: Address) -> None:
     settle_text(choice, item, ended=True)
     earlier = first.call
     empty = not call.text.data if call.custom else call.text.has_no_arguments()
-    if not empty and earlier.verdict is None and earlier.text.is_blank():
+    if not empty and earlier.outcome is None and earlier.text.is_blank():
         # The first call has no text yet, so it gets this text.
         earlier.text.replace(call.text.data)
         call_events.publish(choice, earlier)

@@ -11,7 +11,7 @@ from streamweld._pure.json.automaton import Automaton
 __all__ = ["SharedId"]
 
 
-class _Own:
+class _IndexText:
     """The text received at one index."""
 
     __slots__ = ("automaton", "data")
@@ -24,10 +24,10 @@ class _Own:
 class SharedId:
     """The text of each index at which the id was announced, in order of announcement."""
 
-    __slots__ = ("_filled", "_owns", "_whole", "closed")
+    __slots__ = ("_filled", "_index_texts", "_whole", "closed")
 
     def __init__(self, index: int, text: bytes | bytearray) -> None:
-        self._owns: dict[int, _Own] = {}
+        self._index_texts: dict[int, _IndexText] = {}
         self._filled = 0  # number of indexes with text
         self._whole = 0  # number of indexes whose text is a complete object
         self.closed = False  # all text belongs to one call, so it is no longer collected by index
@@ -35,7 +35,7 @@ class SharedId:
         self.add(index, bytes(text))
 
     def announce(self, index: int) -> None:
-        self._owns.setdefault(index, _Own())
+        self._index_texts.setdefault(index, _IndexText())
 
     def add(self, index: int | None, piece: bytes) -> None:
         if self.closed or not piece:
@@ -43,18 +43,18 @@ class SharedId:
         if index is None:
             self.close()
             return
-        own = self._owns.setdefault(index, _Own())
-        self._filled += not own.data
-        self._whole -= own.automaton.verdict == "complete"
-        own.data += piece
-        verdict = own.automaton.feed(piece)
+        index_text = self._index_texts.setdefault(index, _IndexText())
+        self._filled += not index_text.data
+        self._whole -= index_text.automaton.verdict == "complete"
+        index_text.data += piece
+        verdict = index_text.automaton.feed(piece)
         self._whole += verdict == "complete"
-        if verdict == "broken" or own.automaton.root not in ("object", None):
+        if verdict == "broken" or index_text.automaton.root not in ("object", None):
             self.close()
 
     def close(self) -> None:
         self.closed = True
-        self._owns.clear()
+        self._index_texts.clear()
 
     def divides(self) -> bool:
         """Return True if at least two indexes received text, and the text of each index is JSON or the beginning of
@@ -71,4 +71,4 @@ class SharedId:
         return self.divides() and self._whole > 0
 
     def texts(self) -> list[tuple[int, bytes]]:
-        return [(index, bytes(own.data)) for index, own in self._owns.items()]
+        return [(index, bytes(index_text.data)) for index, index_text in self._index_texts.items()]

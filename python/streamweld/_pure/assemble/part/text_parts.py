@@ -90,14 +90,19 @@ class TextParts:
     def restates(self, channel: Channel, text: str) -> bool:
         """Return True if `text` equals all text of a channel, and this text arrived in at least two pieces (AM9)."""
         length = self._lengths.get(channel)
-        return length is not None and length.pieces > 1 and length.length == len(text) and self.whole(channel) == text
+        return (
+            length is not None
+            and length.pieces > 1
+            and length.length == len(text)
+            and self.channel_text(channel) == text
+        )
 
     def length(self, channel: Channel) -> int:
         """Return the number of characters received in a channel."""
         length = self._lengths.get(channel)
         return 0 if length is None else length.length
 
-    def whole(self, channel: Channel) -> str:
+    def channel_text(self, channel: Channel) -> str:
         """Return all text received in a channel. Takes time proportional to the length of that text."""
         return "".join([part.text() for part in self.parts if part.channel == channel and not part.void])
 

@@ -85,7 +85,7 @@ def _begin_call(state: Choice, address: Address, *, custom: bool, provider_execu
     before = None if address.call_id is None else state.item_index.call_of(address.call_id)
     item = state.item_index.create("call", address)
     call = begin_call(state, item, address, custom=custom, provider_executed=provider_executed)
-    if before is not None and before.verdict is None and not before.dropped:
+    if before is not None and before.outcome is None and not before.dropped:
         call.first = before  # the earlier call closes later and keeps its id
     fill(state, item)
     return item

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Assignment", "Plan", "StreamedPart", "Verdict"]
+__all__ = ["Assignment", "PartUpdate", "Plan", "StreamedPart"]
 
 Assignment = int | Literal["new", "unassigned"]  # what an entry is assigned to: a part, a new part, or nothing
 
@@ -36,7 +36,7 @@ class StreamedPart(NamedTuple):
     several_labels: bool  # the deltas of the part had several sub-indexes
 
 
-class Verdict(NamedTuple):
+class PartUpdate(NamedTuple):
     """What the list means for one streamed part.
 
     `kept`: the part keeps its streamed text. `text`: the new text of the part. `contradicted`: the closing event of the
@@ -47,16 +47,16 @@ class Verdict(NamedTuple):
     text: str = ""
 
 
-KEPT = Verdict("kept")
+KEPT = PartUpdate("kept")
 
 
 class Plan:
     """The result of the matching: what the list means for each streamed part, and what each entry is assigned to."""
 
-    __slots__ = ("assignments", "verdicts")
+    __slots__ = ("assignments", "updates")
 
     def __init__(self, parts: Sequence[StreamedPart], entries: Sequence[str]) -> None:
-        self.verdicts = [KEPT] * len(parts)
+        self.updates = [KEPT] * len(parts)
         self.assignments: list[Assignment] = ["unassigned"] * len(entries)
         if "".join([part.text for part in parts]) == "".join(entries):
             self._divide(parts, entries)
@@ -66,17 +66,17 @@ class Plan:
             self._take_open(parts, entries, starts, free)
             self._check_order(parts)
         # An empty entry belongs to the part at its position, but does not change it.
-        for position, (text, verdict) in enumerate(zip(entries, self.verdicts, strict=False)):
+        for position, (text, update) in enumerate(zip(entries, self.updates, strict=False)):
             if not text:
                 self.assignments[position] = position
-                if verdict.kind == "left":
-                    self.verdicts[position] = KEPT
+                if update.kind == "left":
+                    self.updates[position] = KEPT
 
     def _divide(self, parts: Sequence[StreamedPart], entries: Sequence[str]) -> None:
         """Rule 1: assign each entry to the part in which the entry starts."""
         for position, part in enumerate(parts):
             if not part.done and part.text:
-                self.verdicts[position] = Verdict("text", part.text)
+                self.updates[position] = PartUpdate("text", part.text)
         if not parts:
             return
         at, end, start = 0, len(parts[0].text), 0
@@ -98,7 +98,7 @@ class Plan:
             if not (part.done and part.text):
                 continue
             if position < len(entries) and entries[position] == part.text:
-                self._settle(position, position, free)
+                self._assign_part(position, position, free)
             else:
                 unequal.append(position)
         by_text: dict[str, deque[int]] = {}
@@ -109,7 +109,7 @@ class Plan:
         for position in unequal:
             same = by_text.get(parts[position].text)
             if same:
-                self._settle(position, same.popleft(), free)
+                self._assign_part(position, same.popleft(), free)
             else:
                 rest.append(position)
         open_texts = {part.text for part in parts if not part.done}
@@ -122,13 +122,13 @@ class Plan:
             taken = first if here is None and open_texts and first < len(free) else here
             if taken is not None and open_texts and entries[taken].startswith(text, starts[taken]):
                 if starts[taken] + len(text) == len(entries[taken]):
-                    self._settle(position, taken, free)
+                    self._assign_part(position, taken, free)
                 else:
                     starts[taken] += len(text)
                 continue
-            self.verdicts[position] = Verdict("contradicted")
+            self.updates[position] = PartUpdate("contradicted")
             if here is not None and entries[here] not in open_texts:
-                self._settle(position, here, free)
+                self._assign_part(position, here, free)
         return [entry for entry, is_free in enumerate(free) if is_free]
 
     def _take_open(
@@ -146,11 +146,11 @@ class Plan:
             taken = 0
             for number, position in enumerate(open_positions):
                 if taken < len(matched) and matched[taken] == number:
-                    self.verdicts[position] = Verdict("text", free_texts[taken])
+                    self.updates[position] = PartUpdate("text", free_texts[taken])
                     self.assignments[free[taken]] = position
                     taken += 1
                 elif parts[position].text:
-                    self.verdicts[position] = Verdict("left")
+                    self.updates[position] = PartUpdate("left")
             return
         matched = _matched(open_texts, free_texts)
         taken = 0
@@ -161,7 +161,7 @@ class Plan:
                 end = len(free)
             else:
                 end = matched[number] + 1
-            self.verdicts[position] = Verdict("text", "".join(free_texts[taken:end]))
+            self.updates[position] = PartUpdate("text", "".join(free_texts[taken:end]))
             for entry in free[taken:end]:
                 self.assignments[entry] = position
             taken = end
@@ -177,10 +177,10 @@ class Plan:
             if not isinstance(assignment, int):
                 continue
             if assignment < last:
-                self.verdicts[assignment if parts[assignment].done else last] = Verdict("contradicted")
+                self.updates[assignment if parts[assignment].done else last] = PartUpdate("contradicted")
             last = max(last, assignment)
 
-    def _settle(self, position: int, entry: int, free: list[bool]) -> None:
+    def _assign_part(self, position: int, entry: int, free: list[bool]) -> None:
         self.assignments[entry] = position
         free[entry] = False
 

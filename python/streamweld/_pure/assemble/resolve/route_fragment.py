@@ -29,7 +29,16 @@ if TYPE_CHECKING:
 
 _MAX_POSITIONS = 4096  # R3c3: the number of list positions for which the last call is stored
 
-__all__ = ["close_shared_id", "divide", "give", "open_call", "push_text", "take_fragment", "take_id", "take_name"]
+__all__ = [
+    "append_to_arguments",
+    "close_shared_id",
+    "divide",
+    "open_call",
+    "push_text",
+    "take_fragment",
+    "take_id",
+    "take_name",
+]
 
 
 def take_fragment(choice: Choice, fragment: Fragment) -> None:
@@ -178,10 +187,12 @@ def push_text(choice: Choice, call: Call, text: str, index: int | None, *, heade
     if call.joiner.lone:
         choice.shared.out.diagnose("lone_surrogate", call.part)
     if piece:
-        give(choice, call, piece, index, header=header, identified=identified)
+        append_to_arguments(choice, call, piece, index, header=header, identified=identified)
 
 
-def give(choice: Choice, call: Call, piece: bytes, index: int | None, *, header: bool, identified: bool) -> None:
+def append_to_arguments(
+    choice: Choice, call: Call, piece: bytes, index: int | None, *, header: bool, identified: bool
+) -> None:
     """Append bytes to the arguments of a call. Bytes that belong to another call are appended to that call."""
     siblings: list[Call] = []
     # Each JSON value in the piece may leave bytes that belong to another call.
@@ -195,7 +206,7 @@ def give(choice: Choice, call: Call, piece: bytes, index: int | None, *, header:
         choice.track(sibling)
 
 
-class _Spill(NamedTuple):
+class _OverflowBytes(NamedTuple):
     """Bytes that belong to another call."""
 
     call: Call
@@ -205,7 +216,7 @@ class _Spill(NamedTuple):
 
 def _give_one(
     choice: Choice, call: Call, piece: bytes, index: int | None, *, header: bool, identified: bool
-) -> _Spill | None:
+) -> _OverflowBytes | None:
     shared = choice.shared
     shared_id = call.shared_id
     if shared_id is not None:
@@ -267,11 +278,11 @@ def divide(choice: Choice, call: Call, shared_id: SharedId) -> None:
             choice.track(call)
             continue
         other = _sibling(choice, call, index)
-        choice.own(other, call.id)
+        choice.set_first_id(other, call.id)
         other.last_id = call.id
         other.first = call
         if own:
-            give(choice, other, own, index, header=True, identified=True)
+            append_to_arguments(choice, other, own, index, header=True, identified=True)
         else:
             other.tentative = True
         choice.track(other)
@@ -348,7 +359,7 @@ def open_call(choice: Choice, incoming: Incoming, decision: Decision) -> Call:
     if decision.displaced_empty is not None:
         decision.displaced_empty.displaced_empty = True
     if incoming.id is not None:
-        choice.own(call, incoming.id)
+        choice.set_first_id(call, incoming.id)
         call.last_id = incoming.id
         call.first = first
         choice.by_id[incoming.id] = call
@@ -417,7 +428,7 @@ def take_id(choice: Choice, call: Call, identity: str | None) -> None:
         call.last_id = identity
         return
     if call.id is None:
-        choice.own(call, identity)
+        choice.set_first_id(call, identity)
     elif identity not in call.aliases:
         call.id_changed = True
         if len(call.aliases) == MAX_ALIASES:
@@ -458,7 +469,9 @@ def push_object(choice: Choice, call: Call, incoming: Incoming) -> None:
         first = call.empty
         call.held_back = first
         header = incoming.name is not None
-        give(choice, call, incoming.payload, incoming.index, header=header, identified=incoming.id is not None)
+        append_to_arguments(
+            choice, call, incoming.payload, incoming.index, header=header, identified=incoming.id is not None
+        )
         call.object_arguments = first and call.text.complete
         return
     shared = choice.shared
@@ -470,7 +483,9 @@ def push_object(choice: Choice, call: Call, incoming: Incoming) -> None:
     shared.count_arguments(before, call.merge.size)
 
 
-def _overflow(choice: Choice, call: Call, spill: bytes, index: int | None, *, identified: bool) -> _Spill | None:
+def _overflow(
+    choice: Choice, call: Call, spill: bytes, index: int | None, *, identified: bool
+) -> _OverflowBytes | None:
     """Handle an overflow (A8), that is, text after a complete value. Store the text with the call, or return the call
     that it belongs to.
     """
@@ -479,16 +494,16 @@ def _overflow(choice: Choice, call: Call, spill: bytes, index: int | None, *, id
         if index in call.announced_again or text.replay_has_header:
             # R1g, R1e: the call was announced again, so this text belongs to a second call.
             text.replay_has_header = False
-            return _Spill(_new_sibling(choice, call, index, keep_id=True), spill, is_sibling=True)
+            return _OverflowBytes(_new_sibling(choice, call, index, keep_id=True), spill, is_sibling=True)
         other = None if identified else choice.accepting(spill, other_than=call)
         if other is not None:
             note = guess(choice, other)
             if note is not None:
                 _report_guess(choice, other, note)
             choice.bind(other, index)
-            return _Spill(other, spill, is_sibling=False)
+            return _OverflowBytes(other, spill, is_sibling=False)
         if choice.shared.settings.switches.on_overflow == "split":
-            return _Spill(_new_sibling(choice, call, index, keep_id=False), spill, is_sibling=True)
+            return _OverflowBytes(_new_sibling(choice, call, index, keep_id=False), spill, is_sibling=True)
         choice.shared.out.diagnose("args_overflow", call.part)
     size = text.size
     text.overflow += spill
@@ -503,7 +518,7 @@ def _new_sibling(choice: Choice, call: Call, index: int | None, *, keep_id: bool
         choice.remember(call, index)
     other = _sibling(choice, call, index)
     if keep_id and call.id is not None:
-        choice.own(other, call.id)
+        choice.set_first_id(other, call.id)
         other.last_id, other.first = call.id, call
         choice.by_id[call.id] = other
     return other

@@ -69,7 +69,7 @@ def restated_call(restatement: Restatement, address: Address, name: str | None, 
             return item
     for candidate in (restatement.item_index.at("call", address.index), restatement.item_index.latest("call")):
         call = None if candidate is None else candidate.call
-        if candidate is None or candidate.restated or call is None or call.verdict is not None:
+        if candidate is None or candidate.restated or call is None or call.outcome is not None:
             continue
         other_id = address.call_id is not None and call.id is not None and not call.has_id(address.call_id)
         if call.name in ("", name) and not other_id and whole.startswith(call.text.text()):

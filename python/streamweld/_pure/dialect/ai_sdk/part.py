@@ -96,7 +96,7 @@ class TypedPart:
                 self.notes.shape((key,))
         return None
 
-    def words(self, key: str) -> str | None:
+    def descriptive_string(self, key: str) -> str | None:
         """Return a descriptive string (a name, a title, a URL), or None if it is absent or blank."""
         sent = self.value.get(key)
         if isinstance(sent, str):

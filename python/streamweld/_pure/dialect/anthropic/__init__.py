@@ -88,7 +88,7 @@ class AnthropicDecoder:
         return value.get("error") is not None
 
     @staticmethod
-    def is_line(value: object) -> bool:  # noqa: ARG004
+    def may_be_json_line(value: object) -> bool:  # noqa: ARG004
         """Return False, because a body contains one complete message, so no further document can follow."""
         return False
 
@@ -219,7 +219,7 @@ class AnthropicDecoder:
                 notes.report()
                 self._done()
             case "message":
-                self._whole(payload, value, name, notes)
+                self._whole_message(payload, value, name, notes)
             case "ping":
                 pass
             case _:
@@ -320,7 +320,7 @@ class AnthropicDecoder:
         if not is_finished and self._finish(value, (), notes):
             notes.mark_misread("other_member")  # clients look only in `delta`
 
-    def _whole(self, payload: Payload, message: dict[str, Any], event: str | None, notes: Anomalies) -> None:
+    def _whole_message(self, payload: Payload, message: dict[str, Any], event: str | None, notes: Anomalies) -> None:
         """Decode a complete message, which is sent instead of a stream or repeats it."""
         self._out.mark_misread("not_streamed")  # clients do not support a complete message as an event
         extra = leftovers(payload, (), message, MESSAGE_FIELDS)
@@ -334,7 +334,7 @@ class AnthropicDecoder:
             if self._streamed:
                 self._blocks.restate(block, index)
             else:
-                self._blocks.whole(block, index)
+                self._blocks.whole_block(block, index)
         self._usage(payload, message, (), notes)
         self._finish(message, (), notes)
         notes.report()

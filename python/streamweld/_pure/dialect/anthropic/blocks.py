@@ -219,7 +219,7 @@ class BlockReader:
             self._out.diagnose("index_missing")
             index = self._fresh
         if self._given < len(self._held):
-            self._give(index)
+            self._emit_held(index)
             if self._given <= index < len(self._held) and index not in self._restated:
                 self._restated.add(index)
                 self._out.diagnose("content_restated")
@@ -237,7 +237,7 @@ class BlockReader:
         self._open_kind = _BRINGS.get(kind, "")
         self._start(block, index)
 
-    def _give(self, below: int | None, *, stays_open: int | None = None) -> None:
+    def _emit_held(self, below: int | None, *, stays_open: int | None = None) -> None:
         """Emit the held blocks with an index less than `below`, or all held blocks if it is None.
 
         Each block is closed immediately, except the block at `stays_open`, to which a delta belongs.
@@ -252,7 +252,7 @@ class BlockReader:
                     self._stop(index, {})
 
     def _start(self, block: Block, index: int) -> None:
-        self.settle()
+        self.emit_compaction()
         self._last = index
         self._fresh = max(self._fresh, index + 1)
         address = Address(index=index)
@@ -365,7 +365,7 @@ class BlockReader:
         if index is None:
             index = self._last
         if index is not None:
-            self._give(index + 1, stays_open=index)
+            self._emit_held(index + 1, stays_open=index)
         address = Address(index=index)
         if kind in _CALL_DELTAS and (kind != "input_json_delta" or _has_any(block.value, _CALL_HEADS)):
             self._call_delta(block, index, provider_executed=kind in ("server_tool_use", "mcp_tool_use"))
@@ -496,7 +496,7 @@ class BlockReader:
 
     def end(self) -> None:
         """Handle the end of the message, when no block should be open."""
-        self.settle()
+        self.emit_compaction()
         self._left_open("not_closed")  # clients run a call when its block is closed
         self._open_index = None
 
@@ -512,7 +512,7 @@ class BlockReader:
             self._out.mark_misread("not_opened" if self._open_index is None else "other_index")
 
     def _stop(self, index: int | None, extra: Raw) -> None:
-        self.settle()
+        self.emit_compaction()
         if index is None:
             index = self._last
         head = self._head
@@ -528,7 +528,7 @@ class BlockReader:
         self._open.discard(index)
         self._assembler.item_closed(0, None, Address(index=index), None, as_object(extra))
 
-    def settle(self) -> None:
+    def emit_compaction(self) -> None:
         """Emit the `compaction` block, if there is one, because its deltas are complete."""
         if self._kept is not None:
             raw, self._kept = as_object(self._kept) or "{}", None
@@ -536,12 +536,12 @@ class BlockReader:
 
     def finish(self) -> None:
         """Emit the held blocks and the `compaction` block when the message or the input ends."""
-        self._give(None)
-        self.settle()
+        self._emit_held(None)
+        self.emit_compaction()
 
     # Complete messages
 
-    def whole(self, block: Block, index: int) -> None:
+    def whole_block(self, block: Block, index: int) -> None:
         """Open and close a block of a complete message, which has no deltas."""
         self._start(block, index)
         self._stop(index, {})
@@ -575,7 +575,7 @@ class BlockReader:
             case _ if kind.endswith("tool_result") and index < self._fresh:
                 self._other(block, kind)
             case _ if kind.endswith("tool_result"):
-                self.whole(block, index)
+                self.whole_block(block, index)
             case _:
                 pass  # the block was emitted when it was streamed
 

@@ -75,7 +75,7 @@ class ChatDecoder:
         return is_completion(value)
 
     @staticmethod
-    def is_line(value: object) -> bool:
+    def may_be_json_line(value: object) -> bool:
         """Return whether the document, which looks like a complete legacy completion, could also be the last chunk of a
         JSON Lines stream.
         """

@@ -21,7 +21,7 @@ from streamweld._pure.dialect.chat.calls import (
 )
 from streamweld._pure.dialect.chat.content import File, Signature, Text, Unread, image_files, read_content
 from streamweld._pure.dialect.chat.error import read_choice_error
-from streamweld._pure.dialect.chat.metadata import CHOICE_FIELDS, DELTA_FIELDS, TOOL_USE_FIELDS, Carry
+from streamweld._pure.dialect.chat.metadata import CHOICE_FIELDS, DELTA_FIELDS, TOOL_USE_FIELDS, PendingMetadata
 from streamweld._pure.dialect.chat.readers import RUNS_CALLS, Readers, is_mergeable
 from streamweld._pure.dialect.chat.reasoning import MEMBERS as REASONING_MEMBERS
 from streamweld._pure.dialect.chat.reasoning import ReasoningReader, SoFar, SplitPairs, whole_reasoning
@@ -163,7 +163,7 @@ class ChoiceReader:
         if not legacy and message is None and _is_content(item.get("content")):
             outer |= {"content"}
         modelled = (CHOICE_FIELDS if legacy else _BESIDE_TEXT) | outer
-        carry = Carry(chunk.changed_fields, leftovers(payload, path, item, modelled))
+        pending_metadata = PendingMetadata(chunk.changed_fields, leftovers(payload, path, item, modelled))
         if delta and delta.get("role") in _OTHER_ROLES:
             # Some gateways run tools themselves and stream the results, which are not part of the answer.
             notes.shape((*path, "delta", "role"))
@@ -172,41 +172,43 @@ class ChoiceReader:
             delta, outer = {}, frozenset()
             if self.index == 0:
                 chunk.outer_calls = frozenset()
-        keeps = self._keep_members(payload, carry.members, delta, (*path, "delta"), finishes=reason is not None)
+        keeps = self._keep_members(
+            payload, pending_metadata.members, delta, (*path, "delta"), finishes=reason is not None
+        )
         if legacy:
-            self._content(chunk, item["text"], (*path, "text"), carry, restates=reason is not None)
+            self._content(chunk, item["text"], (*path, "text"), pending_metadata, restates=reason is not None)
             notes.report()
         if text:
             # Some gateways send the text in place of the object that should contain it.
-            self._content(chunk, text, path, carry, restates=reason is not None)
+            self._content(chunk, text, path, pending_metadata, restates=reason is not None)
             notes.report()
         if delta:
             self.readers.delta(delta, notes, is_typed=is_typed)
             if new_id and self._has_text and isinstance(delta.get("role"), str):
                 self._assembler.restart(self.index)
                 self._begin()
-            self._delta(chunk, delta, (*path, "delta"), carry, final=reason is not None)
+            self._delta(chunk, delta, (*path, "delta"), pending_metadata, final=reason is not None)
         if (
             message
             and delta is None
             and not chunk.recovered
             and self._continues(chunk, message, final=reason is not None)
         ):
-            self._delta(chunk, message, (*path, "message"), carry, final=False)
-            self._outer(chunk, item, path, outer, carry, message, final=False)
+            self._delta(chunk, message, (*path, "message"), pending_metadata, final=False)
+            self._outer(chunk, item, path, outer, pending_metadata, message, final=False)
         elif message and not chunk.recovered and _is_whole(chunk, item, path, final=reason is not None):
             if delta is None:
-                carry.members |= leftovers(payload, (*path, "message"), message, DELTA_FIELDS)
+                pending_metadata.members |= leftovers(payload, (*path, "message"), message, DELTA_FIELDS)
             elif self._is_new(message):
                 notes.mark_misread("not_streamed")  # clients read only deltas
             fragments = self._outer_fragments(chunk, item, path, outer, message)
-            self._message(chunk, message, (*path, "message"), carry, fragments)
+            self._message(chunk, message, (*path, "message"), pending_metadata, fragments)
         else:
             inner = {"content": text} if text else delta or {}
-            self._outer(chunk, item, path, outer, carry, inner, final=reason is not None)
+            self._outer(chunk, item, path, outer, pending_metadata, inner, final=reason is not None)
         if keeps:
             self._tools.out.keep(ChoiceEnd(self.index))
-        left = as_object(carry.members)
+        left = as_object(pending_metadata.members)
         if left is not None:
             self._assembler.choice_metadata(self.index, left)
         read_usage_member(payload, item, path, notes, self._assembler)
@@ -251,7 +253,7 @@ class ChoiceReader:
         item: Mapping[str, Any],
         path: Path,
         members: frozenset[str],
-        carry: Carry,
+        pending_metadata: PendingMetadata,
         inner: Mapping[str, Any],
         *,
         final: bool,
@@ -264,7 +266,7 @@ class ChoiceReader:
         if "content" in members and not inner.get("content"):
             notes.mark_misread("other_member")  # clients look only in the delta
             restates = final or bool(members - {"content"})
-            self._content(chunk, item.get("content"), (*path, "content"), carry, restates=restates)
+            self._content(chunk, item.get("content"), (*path, "content"), pending_metadata, restates=restates)
             notes.report()
         if not chunk.recovered:
             self._emit_calls(self._outer_fragments(chunk, item, path, members, inner))
@@ -322,31 +324,33 @@ class ChoiceReader:
             self._audio.clear()
             self._audio_size = 0
 
-    def _delta(self, chunk: Chunk, delta: dict[str, Any], path: Path, carry: Carry, *, final: bool) -> None:
+    def _delta(
+        self, chunk: Chunk, delta: dict[str, Any], path: Path, pending_metadata: PendingMetadata, *, final: bool
+    ) -> None:
         payload, notes = chunk.payload, chunk.notes
         uses_tool = is_tool_use(delta) or (self._uses_tool and continues_tool_use(delta))
         if not DELTA_FIELDS.issuperset(delta):
-            carry.members |= leftovers(payload, path, delta, self._modelled(delta))
+            pending_metadata.members |= leftovers(payload, path, delta, self._modelled(delta))
         calls, legacy = delta.get(calls_member(delta)), delta.get("function_call")
         restates = bool(final or calls or legacy)
         if not chunk.recovered:
             thinks = not REASONING_MEMBERS.isdisjoint(delta)
-            thought = self._reasoning.read(payload, delta, path, carry.members, notes) if thinks else None
+            thought = self._reasoning.read(payload, delta, path, pending_metadata.members, notes) if thinks else None
             if thought is not None and self._messages is not None:
                 thought = replace(thought, text=self._unseen(self._messages.reasoning, thought.text))
             notes.report()
             if thought is not None:
-                self._think_of(thought, carry, restates=restates)
+                self._think_of(thought, pending_metadata, restates=restates)
         is_thought = _is_thought(delta)
         if is_thought and delta.get("content"):
             notes.mark_misread("other_member")  # clients add the thought to the answer
         here = (*path, "content")
-        self._content(chunk, delta.get("content"), here, carry, restates=restates, is_thought=is_thought)
+        self._content(chunk, delta.get("content"), here, pending_metadata, restates=restates, is_thought=is_thought)
         if chunk.recovered:
             notes.report()
             return
         if not _ATTACHMENTS.isdisjoint(delta):
-            self._attachments(payload, delta, path, notes, carry)
+            self._attachments(payload, delta, path, notes, pending_metadata)
         notes.report()
         if calls is None and legacy is None and not uses_tool and not _has_list(delta):
             return
@@ -370,7 +374,7 @@ class ChoiceReader:
         chunk: Chunk,
         content: object,
         path: Path,
-        carry: Carry,
+        pending_metadata: PendingMetadata,
         *,
         restates: bool,
         is_thought: bool = False,
@@ -390,7 +394,7 @@ class ChoiceReader:
         if pieces and not (restates and self._restated(pieces)):
             for piece in pieces:
                 if not isinstance(piece, Text) or piece.text:
-                    self._piece(piece, carry)
+                    self._piece(piece, pending_metadata)
 
     def _unseen_piece(self, piece: Piece, messages: MessageDeltas) -> Piece:
         if not isinstance(piece, Text) or piece.kind != "text":
@@ -405,7 +409,7 @@ class ChoiceReader:
             self._tools.out.diagnose("ambiguous_cumulative", detail="repeated")
         return new
 
-    def _think_of(self, thought: Thought, carry: Carrier, *, restates: bool) -> None:
+    def _think_of(self, thought: Thought, pending_metadata: Carrier, *, restates: bool) -> None:
         details = thought.details
         drops = restates and self._tools.drop_restated and bool(thought.text)
         if drops and self._assembler.restates(self.index, "reasoning", thought.text):
@@ -418,7 +422,7 @@ class ChoiceReader:
             self._has_text = True
             if self._think is not None:
                 self._think.field(thought.text)
-            self._assembler.reasoning(self.index, "raw", thought.text, carry.take())
+            self._assembler.reasoning(self.index, "raw", thought.text, pending_metadata.take())
         if details is not None:
             self._assembler.reasoning_attributes(self.index, details.signature, details.encrypted, details.raw)
         if thought.signature:
@@ -443,7 +447,14 @@ class ChoiceReader:
         if changes or details is not None:
             out.keep(ReasoningFacts(self.index, thought.fields if changes else None, details, has_text))
 
-    def _message(self, chunk: Chunk, message: dict[str, Any], path: Path, carry: Carry, outer: list[Fragment]) -> None:
+    def _message(
+        self,
+        chunk: Chunk,
+        message: dict[str, Any],
+        path: Path,
+        pending_metadata: PendingMetadata,
+        outer: list[Fragment],
+    ) -> None:
         """Compare a complete message with the streamed content, and emit what was not streamed.
 
         `outer`: the calls next to the message, if it has none.
@@ -451,7 +462,7 @@ class ChoiceReader:
         payload, notes = chunk.payload, chunk.notes
         if self._think is not None:
             self._think.flush()
-        thought = whole_reasoning(payload, message, path, carry.members, notes)
+        thought = whole_reasoning(payload, message, path, pending_metadata.members, notes)
         pieces = read_content(payload, message.get("content"), (*path, "content"), notes)
         text = _joined(pieces, "text")
         reasoning = thought.text or _joined(pieces, "reasoning")
@@ -521,7 +532,7 @@ class ChoiceReader:
                     fragments.append(fragment)
         return fragments
 
-    def _piece(self, piece: Piece, carry: Carrier) -> None:
+    def _piece(self, piece: Piece, pending_metadata: Carrier) -> None:
         if isinstance(piece, Unread):
             self._assembler.unknown(None, piece.raw.encode())
             return
@@ -533,13 +544,13 @@ class ChoiceReader:
             self._attached = True
             self._assembler.file(self.index, piece.media_type, piece.data, piece.url, piece.metadata)
         elif piece.kind == "reasoning":
-            self._assembler.reasoning(self.index, "raw", piece.text, carry.take())
+            self._assembler.reasoning(self.index, "raw", piece.text, pending_metadata.take())
         elif piece.kind == "refusal":
-            self._assembler.refusal(self.index, piece.text, carry.take())
+            self._assembler.refusal(self.index, piece.text, pending_metadata.take())
         elif self._think is not None:
-            self._think.feed(piece.text, carry)
+            self._think.feed(piece.text, pending_metadata)
         else:
-            self._assembler.text(self.index, piece.text, carry.take())
+            self._assembler.text(self.index, piece.text, pending_metadata.take())
 
     def _restated(self, pieces: list[Piece]) -> bool:
         """Return whether the content repeats the choice's whole text and the policy drops such a repetition (AM9)."""
@@ -552,12 +563,12 @@ class ChoiceReader:
         return True
 
     def _attachments(
-        self, payload: Payload, delta: Mapping[str, Any], path: Path, notes: Anomalies, carry: Carrier
+        self, payload: Payload, delta: Mapping[str, Any], path: Path, notes: Anomalies, pending_metadata: Carrier
     ) -> None:
         self._annotations(payload, delta, path, notes)
         refusal = notes.a_text(delta, path, "refusal")
         if refusal:
-            self._piece(Text("refusal", refusal), carry)
+            self._piece(Text("refusal", refusal), pending_metadata)
         self._images(payload, delta, path, notes)
         self._add_audio(payload, delta, path)
 

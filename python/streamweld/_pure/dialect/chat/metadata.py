@@ -68,7 +68,7 @@ class ChunkMembers:
         return "\\" not in payload.text
 
 
-class Carry:
+class PendingMetadata:
     """The unknown members of a choice in a chunk.
 
     They are attached to the first event of the choice, together with the unknown members of the chunk.

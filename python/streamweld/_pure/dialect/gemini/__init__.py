@@ -61,7 +61,7 @@ class GeminiDecoder:
         return is_object(value) and (_ends(value) or value.get("error") is not None or _reports_error(value))
 
     @staticmethod
-    def is_line(value: object) -> bool:
+    def may_be_json_line(value: object) -> bool:
         """Return whether the document, which looks like a complete body, could also be the last chunk of a JSON Lines
         stream.
 

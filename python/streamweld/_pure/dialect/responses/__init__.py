@@ -119,7 +119,7 @@ class ResponsesDecoder:
         return value.get("error") is not None or ResponsesDecoder.is_error_body(value)
 
     @staticmethod
-    def is_line(value: object) -> bool:  # noqa: ARG004
+    def may_be_json_line(value: object) -> bool:  # noqa: ARG004
         """Return False, because a body contains one complete response, so no further document can follow."""
         return False
 
@@ -259,7 +259,7 @@ class ResponsesDecoder:
 
     def _progress(self, event: dict[str, Any], reader: Reader) -> bool:
         """Handle an event about a call in progress. Return False if the event does not refer to an open call."""
-        metadata = as_object(reader.rest(event, (), PROGRESS_ADDRESS))
+        metadata = as_object(reader.extra_fields(event, (), PROGRESS_ADDRESS))
         return self._assembler.call_progress(0, reader.address(event), metadata)
 
     def _audio_delta(self, event: dict[str, Any], reader: Reader) -> bool:
@@ -327,7 +327,7 @@ class ResponsesDecoder:
             if response:
                 self._start(response, ("response",), reader)
             self._output(response, ("response",), reader)
-        enclosing = reader.rest(event, (), EVENT_FIELDS)
+        enclosing = reader.extra_fields(event, (), EVENT_FIELDS)
         self._conclude(response, ("response",), reader, status, enclosing, is_whole=False)
 
     def _start(self, response: Mapping[str, Any], path: Path, reader: Reader) -> None:
@@ -340,7 +340,7 @@ class ResponsesDecoder:
             number = None if isinstance(created, str) else integer(created)
             self._assembler.complete_start(response.get("id"), response.get("model"), number)
             return
-        members = reader.rest(response, path, RESPONSE_FIELDS)
+        members = reader.extra_fields(response, path, RESPONSE_FIELDS)
         model = reader.text(response, path, "model")
         identity = reader.identity(response, path, "id")
         if identity is None and not model and created is None and not members:
@@ -383,7 +383,9 @@ class ResponsesDecoder:
         self._usage(response, path, reader)
         start_members = self._start_members or {}
         members = {
-            k: raw for k, raw in reader.rest(response, path, RESPONSE_FIELDS).items() if start_members.get(k) != raw
+            k: raw
+            for k, raw in reader.extra_fields(response, path, RESPONSE_FIELDS).items()
+            if start_members.get(k) != raw
         }
         details = reader.notes.an_object(response, path, "incomplete_details")
         if details is not None:

@@ -102,7 +102,7 @@ def read_call(
         arguments,
         provider,
         kind.custom,
-        as_object(reader.rest(item, path, modelled)),
+        as_object(reader.extra_fields(item, path, modelled)),
         ending,
         misses_arguments,
     )

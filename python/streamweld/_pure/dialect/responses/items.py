@@ -82,7 +82,7 @@ class ItemReader:
         """Handle `response.output_item.done`."""
         item, item_id, index = self._item(event, reader)
         if item is not None:
-            self._whole(item, ("item",), reader, item_id, index, again=False)
+            self._whole_item(item, ("item",), reader, item_id, index, again=False)
 
     def restate(self, output: Sequence[object], path: Path, reader: Reader) -> None:
         """Handle the terminal output, which lists every item, including any that was not streamed."""
@@ -90,7 +90,7 @@ class ItemReader:
         for position, item in enumerate(output):
             here = (*path, position)
             if is_object(item):
-                self._whole(item, here, reader, None, position if in_line else None, again=True)
+                self._whole_item(item, here, reader, None, position if in_line else None, again=True)
             elif item is not None:
                 reader.notes.shape(here)
 
@@ -112,7 +112,7 @@ class ItemReader:
 
     # Complete items
 
-    def _whole(
+    def _whole_item(
         self,
         item: Mapping[str, Any],
         path: Path,
@@ -206,7 +206,7 @@ class ItemReader:
         is_empty = item.get(member) in ((None, "", []) if opens or member == "output" else (None,))
         if raw is not None and not is_empty and self._is_new("result", identity, compact(raw)):
             failed = item.get("status") == "failed"
-            metadata = as_object(reader.rest(item, path, _RESULT_FIELDS | {member}))
+            metadata = as_object(reader.extra_fields(item, path, _RESULT_FIELDS | {member}))
             self._assembler.result(0, identity, raw, failed, metadata)
         return True
 
@@ -275,7 +275,7 @@ def _members(item: Mapping[str, Any], path: Path, reader: Reader) -> Raw:
 
     Omit the statuses `in_progress` and `completed`, which the events already report.
     """
-    members = reader.rest(item, path, ITEM_FIELDS)
+    members = reader.extra_fields(item, path, ITEM_FIELDS)
     if item.get("status") in ("in_progress", "completed"):
         members.pop("status", None)
     return members

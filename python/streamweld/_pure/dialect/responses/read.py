@@ -96,7 +96,7 @@ class Reader:
             None if position is None else self._index(event, position, INDEX_CAP),
         )
 
-    def rest(self, holder: Mapping[str, Any], path: Path, modelled: frozenset[str]) -> Raw:
+    def extra_fields(self, holder: Mapping[str, Any], path: Path, modelled: frozenset[str]) -> Raw:
         """Return the members that are not in `modelled`, except those that are null or `[]`.
 
         Some gateways send an empty `logprobs` with every delta.
@@ -110,4 +110,4 @@ class Reader:
 
     def metadata(self, event: Mapping[str, Any]) -> str | None:
         """Return the unknown members of an event as metadata, or None."""
-        return as_object(self.rest(event, (), EVENT_FIELDS))
+        return as_object(self.extra_fields(event, (), EVENT_FIELDS))

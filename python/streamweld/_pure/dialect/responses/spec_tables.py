@@ -23,7 +23,7 @@ _FACTS: Mapping[str, Any] = DIALECTS["responses"]
 
 
 @dataclass(frozen=True, slots=True)
-class Sort:
+class TextKind:
     """Classification of a piece of text: the kind of its item, its channel, and the kind of reasoning."""
 
     item: ItemKind
@@ -38,7 +38,7 @@ class TextEvent:
     `position`: the member that contains the part's index in its item. `member`: the member that contains the text.
     """
 
-    sort: Sort
+    text_kind: TextKind
     position: str
     member: str
 
@@ -57,11 +57,11 @@ class CallType:
     results: tuple[str, ...]  # members of the item that contain its result: output, error
 
 
-TEXT = Sort("message", "text", "raw")
-REFUSAL = Sort("message", "refusal", "raw")
-RAW = Sort("reasoning", "reasoning", "raw")
-SUMMARY = Sort("reasoning", "reasoning", "summary")
-_SORTS = {"text": TEXT, "refusal": REFUSAL, "raw": RAW, "summary": SUMMARY}
+TEXT = TextKind("message", "text", "raw")
+REFUSAL = TextKind("message", "refusal", "raw")
+RAW = TextKind("reasoning", "reasoning", "raw")
+SUMMARY = TextKind("reasoning", "reasoning", "summary")
+_TEXT_KINDS = {"text": TEXT, "refusal": REFUSAL, "raw": RAW, "summary": SUMMARY}
 
 COUNTS = counts_of(_FACTS["usage"])
 OPENINGS = frozenset[str](_FACTS["opening_events"])
@@ -75,12 +75,14 @@ CUT_STATUSES = frozenset[str](_FACTS["cut_statuses"])  # statuses of a call whos
 ERRORS = frozenset[str](_FACTS["error_events"])
 KEEP_ALIVE = frozenset[str](_FACTS["keepalive_events"])
 TEXT_DELTAS = {
-    name: TextEvent(_SORTS[sort], position, "delta") for name, (sort, position) in _FACTS["text_deltas"].items()
+    name: TextEvent(_TEXT_KINDS[text_kind], position, "delta")
+    for name, (text_kind, position) in _FACTS["text_deltas"].items()
 }
 TEXT_VALUES = {
-    name: TextEvent(_SORTS[sort], position, member) for name, (sort, position, member) in _FACTS["text_values"].items()
+    name: TextEvent(_TEXT_KINDS[text_kind], position, member)
+    for name, (text_kind, position, member) in _FACTS["text_values"].items()
 }
-CONTENT = {name: (_SORTS[sort], str(member)) for name, (sort, member) in _FACTS["content_types"].items()}
+CONTENT = {name: (_TEXT_KINDS[text_kind], str(member)) for name, (text_kind, member) in _FACTS["content_types"].items()}
 ARGUMENT_DELTAS: Mapping[str, str] = _FACTS["argument_deltas"]
 ARGUMENT_VALUES: Mapping[str, str] = _FACTS["argument_values"]
 PROVIDER_TOOLS = frozenset[str](_FACTS["provider_tools"])  # free-form tools that the provider runs (xAI)

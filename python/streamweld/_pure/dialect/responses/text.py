@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble import Assembler
     from streamweld._pure.dialect.responses.content_index import Purpose
     from streamweld._pure.dialect.responses.read import Reader
-    from streamweld._pure.dialect.responses.spec_tables import Sort
+    from streamweld._pure.dialect.responses.spec_tables import TextKind
     from streamweld._pure.json.members import Raw
     from streamweld._pure.json.scanner import Path
 
@@ -64,30 +64,32 @@ class TextReader:
     def delta(self, event: Mapping[str, Any], reader: Reader) -> None:
         """Handle `response.output_text.delta` and the other text deltas."""
         facts = TEXT_DELTAS[reader.kind]
-        sort = facts.sort
+        text_kind = facts.text_kind
         text = _delta_text(event, facts.member, reader)
         if not text:
             return
-        address = self._with_position(reader.address(event, facts.position), reader, sort, "delta")
-        if not self._carried and self._members_of == _key(address) and sort.item == "message":
+        address = self._with_position(reader.address(event, facts.position), reader, text_kind, "delta")
+        if not self._carried and self._members_of == _key(address) and text_kind.item == "message":
             # No event opened the part, so it is opened here with the members of the message. Deltas do not contain
             # these members.
             self._carried = True
             members_sent = as_object(self._members)
-            self._assembler.part_opened(0, sort.item, address, sort.channel, sort.reasoning, None, members_sent)
+            self._assembler.part_opened(
+                0, text_kind.item, address, text_kind.channel, text_kind.reasoning, None, members_sent
+            )
         metadata = reader.metadata(event)
-        self._note(sort, text)
-        self._assembler.part_text(0, sort.item, address, sort.channel, sort.reasoning, text, metadata)
+        self._note(text_kind, text)
+        self._assembler.part_text(0, text_kind.item, address, text_kind.channel, text_kind.reasoning, text, metadata)
 
     def recovered(self, event: Mapping[str, Any], reader: Reader, address: Address) -> None:
         """Append the message text of a delta that follows a broken document.
 
         Its ids are ignored, because they may be wrong.
         """
-        sort = TEXT_DELTAS[reader.kind].sort
+        text_kind = TEXT_DELTAS[reader.kind].text_kind
         text = _delta_text(event, "delta", reader)
-        if text and sort.item == "message":
-            self._assembler.part_text(0, sort.item, address, sort.channel, sort.reasoning, text, None)
+        if text and text_kind.item == "message":
+            self._assembler.part_text(0, text_kind.item, address, text_kind.channel, text_kind.reasoning, text, None)
 
     def value(self, event: Mapping[str, Any], reader: Reader) -> None:
         """Handle `response.output_text.done` and similar events, which contain the complete text.
@@ -95,14 +97,14 @@ class TextReader:
         The part closes later, together with its content part or item.
         """
         facts = TEXT_VALUES[reader.kind]
-        sort = facts.sort
-        address = self._with_position(reader.address(event, facts.position), reader, sort, "value")
+        text_kind = facts.text_kind
+        address = self._with_position(reader.address(event, facts.position), reader, text_kind, "value")
         text = reader.text(event, (), facts.member)
-        self._note(sort, text)
-        self._assembler.part_value(0, sort.item, address, sort.channel, sort.reasoning, text)
+        self._note(text_kind, text)
+        self._assembler.part_value(0, text_kind.item, address, text_kind.channel, text_kind.reasoning, text)
         metadata = reader.metadata(event)
         if metadata is not None:
-            self._assembler.part_attributes(0, sort.item, address, sort.channel, None, None, None, metadata)
+            self._assembler.part_attributes(0, text_kind.item, address, text_kind.channel, None, None, None, metadata)
 
     def part(self, event: Mapping[str, Any], reader: Reader, *, summary: bool, closes: bool) -> bool:
         """Handle `content_part` and `reasoning_summary_part` events (added and done).
@@ -112,50 +114,52 @@ class TextReader:
         part = reader.notes.an_object(event, (), "part")
         if part is None:
             return True
-        sort, member = _sorted(part, SUMMARY if summary else None)
+        text_kind, member = _text_kind_of(part, SUMMARY if summary else None)
         sent = reader.address(event, "summary_index" if summary else "content_index")
-        if sort is None:
+        if text_kind is None:
             if not closes:
                 self._indexes.skip(sent)
             return False
-        address = self._with_position(sent, reader, sort, "close" if closes else "open")
+        address = self._with_position(sent, reader, text_kind, "close" if closes else "open")
         text = reader.text(part, ("part",), member)
-        self._note(sort, text)
-        members = reader.rest(part, ("part",), PART_FIELDS)
+        self._note(text_kind, text)
+        members = reader.extra_fields(part, ("part",), PART_FIELDS)
         if closes:
-            self._annotations(part, ("part",), reader, address, sort)
-            self._assembler.part_closed(0, sort.item, address, sort.channel, sort.reasoning, text, as_object(members))
+            self._annotations(part, ("part",), reader, address, text_kind)
+            self._assembler.part_closed(
+                0, text_kind.item, address, text_kind.channel, text_kind.reasoning, text, as_object(members)
+            )
             self._close(address)
             return True
-        if self._members_of == _key(address) and sort.item == "message":
+        if self._members_of == _key(address) and text_kind.item == "message":
             self._carried = True
             members = {**self._members, **members}
         self._assembler.part_opened(
-            0, sort.item, address, sort.channel, sort.reasoning, text or None, as_object(members)
+            0, text_kind.item, address, text_kind.channel, text_kind.reasoning, text or None, as_object(members)
         )
-        self._annotations(part, ("part",), reader, address, sort)
+        self._annotations(part, ("part",), reader, address, text_kind)
         return True
 
     def annotation(self, event: Mapping[str, Any], reader: Reader) -> None:
         """Handle `response.output_text.annotation.added`."""
         if event.get("annotation") is None:
             return
-        sort, _ = CONTENT["output_text"]
-        address = self._with_position(reader.address(event, "content_index"), reader, sort, "delta")
+        text_kind, _ = CONTENT["output_text"]
+        address = self._with_position(reader.address(event, "content_index"), reader, text_kind, "delta")
         raw = reader.payload.raw("annotation")
-        self._assembler.part_attributes(0, sort.item, address, sort.channel, f"[{raw}]", None, None, None)
+        self._assembler.part_attributes(0, text_kind.item, address, text_kind.channel, f"[{raw}]", None, None, None)
         self._count(address, 1)
 
-    def _with_position(self, sent: Address, reader: Reader, sort: Sort, purpose: Purpose) -> Address:
+    def _with_position(self, sent: Address, reader: Reader, text_kind: TextKind, purpose: Purpose) -> Address:
         """Return the address with the part's index replaced by the part's position in its item."""
-        position = self._content_indexes(sort).of(sent, sort.channel, purpose)
+        position = self._content_indexes(text_kind).of(sent, text_kind.channel, purpose)
         if position == sent.sub:
             return sent
         reader.mark_misread("index_taken")  # clients keep the parts of an item in a list
         return replace(sent, sub=position)
 
-    def _content_indexes(self, sort: Sort) -> ContentIndexes:
-        return self._summary_indexes if sort.reasoning == "summary" else self._indexes
+    def _content_indexes(self, text_kind: TextKind) -> ContentIndexes:
+        return self._summary_indexes if text_kind.reasoning == "summary" else self._indexes
 
     def top_level(self, response: Mapping[str, Any], reader: Reader) -> None:
         """Emit the `output_text` member of a finished response that has no other text."""
@@ -163,12 +167,12 @@ class TextReader:
         if self.has_text or not isinstance(text, str) or not text:
             return
         reader.mark_misread("other_member")  # clients compute this member from the output
-        sort, _ = CONTENT["output_text"]
-        self._note(sort, text)
-        self._assembler.part_text(0, sort.item, Address(), sort.channel, sort.reasoning, text, None)
+        text_kind, _ = CONTENT["output_text"]
+        self._note(text_kind, text)
+        self._assembler.part_text(0, text_kind.item, Address(), text_kind.channel, text_kind.reasoning, text, None)
 
-    def _note(self, sort: Sort, text: str | None) -> None:
-        self.has_text = self.has_text or bool(text and sort.item == "message")
+    def _note(self, text_kind: TextKind, text: str | None) -> None:
+        self.has_text = self.has_text or bool(text and text_kind.item == "message")
 
     # The content of an item
 
@@ -181,15 +185,17 @@ class TextReader:
         self._closed.pop(key, None)
         self._indexes.begin(address)
         self._summary_indexes.begin(address)
-        for sort, part, here, position in _content(item, path, reader):
-            text = _text(part, here, sort, reader)
-            self._note(sort, text)
+        for text_kind, part, here, position in _content(item, path, reader):
+            text = _text(part, here, text_kind, reader)
+            self._note(text_kind, text)
             if text:
                 at = replace(address, sub=position)
-                self._content_indexes(sort).of(at, sort.channel, "open")
-                members_sent = as_object({**members, **_rest(part, here, reader)})
+                self._content_indexes(text_kind).of(at, text_kind.channel, "open")
+                members_sent = as_object({**members, **_extra_fields(part, here, reader)})
                 self._carried = True
-                self._assembler.part_opened(0, sort.item, at, sort.channel, sort.reasoning, text, members_sent)
+                self._assembler.part_opened(
+                    0, text_kind.item, at, text_kind.channel, text_kind.reasoning, text, members_sent
+                )
 
     def close_content(
         self, item: Mapping[str, Any], path: Path, reader: Reader, address: Address, members: Raw, *, again: bool
@@ -203,18 +209,20 @@ class TextReader:
         """
         announced = self._members_of == _key(address)
         entries: list[ListedPart] = []
-        for sort, part, here, position in _content(item, path, reader):
-            at = replace(address, sub=self._content_indexes(sort).listed(address, sort.channel, position))
+        for text_kind, part, here, position in _content(item, path, reader):
+            at = replace(address, sub=self._content_indexes(text_kind).listed(address, text_kind.channel, position))
             annotations = None
             if not isinstance(part, str) and not self._is_closed(at):
                 annotations = self._new_annotations(part, here, reader, at)
-            rest = _rest(part, here, reader)
-            if sort.item == "message" and not announced:
+            rest = _extra_fields(part, here, reader)
+            if text_kind.item == "message" and not announced:
                 rest, members = {**members, **rest}, {}
             self._close(at)
-            text = _text(part, here, sort, reader)
-            self._note(sort, text)
-            entry = ListedPart(sort.item, at, sort.channel, sort.reasoning, text, annotations, as_object(rest))
+            text = _text(part, here, text_kind, reader)
+            self._note(text_kind, text)
+            entry = ListedPart(
+                text_kind.item, at, text_kind.channel, text_kind.reasoning, text, annotations, as_object(rest)
+            )
             entries.append(entry)
         self._assembler.parts_listed(0, entries, again=again)
         self._indexes.finish(address)
@@ -225,11 +233,13 @@ class TextReader:
         self._members, self._members_of, self._carried = {}, None, True
         return {key: raw for key, raw in members.items() if known.get(key) != raw}
 
-    def _annotations(self, part: Mapping[str, Any], path: Path, reader: Reader, address: Address, sort: Sort) -> None:
+    def _annotations(
+        self, part: Mapping[str, Any], path: Path, reader: Reader, address: Address, text_kind: TextKind
+    ) -> None:
         """Emit the annotations in a part's list that have not been received before."""
         raw = self._new_annotations(part, path, reader, address)
         if raw is not None:
-            self._assembler.part_attributes(0, sort.item, address, sort.channel, raw, None, None, None)
+            self._assembler.part_attributes(0, text_kind.item, address, text_kind.channel, raw, None, None, None)
 
     def _new_annotations(self, part: Mapping[str, Any], path: Path, reader: Reader, address: Address) -> str | None:
         """Return the annotations in a part's list that have not been received before, as a JSON array, or None if there
@@ -269,10 +279,10 @@ def _key(address: Address) -> _Key:
     return address.item_id if address.index is None else address.index
 
 
-def _sorted(part: Mapping[str, Any], default: Sort | None) -> tuple[Sort | None, str]:
-    """Return the `Sort` of a content part that arrived in a separate event, and the name of the member with its text.
+def _text_kind_of(part: Mapping[str, Any], default: TextKind | None) -> tuple[TextKind | None, str]:
+    """Return the `TextKind` of a content part in a separate event, and the name of the member with its text.
 
-    `default` overrides the `Sort` of the type. If it is None, the `Sort` of an unknown type is None.
+    `default` overrides the `TextKind` of the type. If it is None, the `TextKind` of an unknown type is None.
     """
     kind = part.get("type")
     if not isinstance(kind, str):
@@ -283,11 +293,11 @@ def _sorted(part: Mapping[str, Any], default: Sort | None) -> tuple[Sort | None,
     return (default or known[0]), known[1]
 
 
-def _content(item: Mapping[str, Any], path: Path, reader: Reader) -> Iterator[tuple[Sort, _Part, Path, int]]:
-    """Yield every part of an item that contains text: its `Sort`, the part, its path, and its position."""
+def _content(item: Mapping[str, Any], path: Path, reader: Reader) -> Iterator[tuple[TextKind, _Part, Path, int]]:
+    """Yield every part of an item that contains text: its `TextKind`, the part, its path, and its position."""
     reasons = item.get("type") == "reasoning"
     plain = {"summary": SUMMARY, "content": CONTENT["reasoning_text" if reasons else "output_text"][0]}
-    for member, sort in plain.items():
+    for member, text_kind in plain.items():
         value = item.get(member)
         parts: list[Any] = value if is_array(value) else [value] if isinstance(value, str) else []
         if value is not None and not isinstance(value, str | list):
@@ -295,15 +305,15 @@ def _content(item: Mapping[str, Any], path: Path, reader: Reader) -> Iterator[tu
         for position, part in enumerate(parts):
             here = (*path, member, position)
             if isinstance(part, str):
-                yield sort, part, (*path, member), position
+                yield text_kind, part, (*path, member), position
             elif is_object(part):
                 kind = part.get("type")
                 if kind is None or (member == "summary" and isinstance(kind, str)):
-                    yield sort, part, here, position
+                    yield text_kind, part, here, position
                 elif isinstance(kind, str) and kind in CONTENT:
                     # Text inside a reasoning item is reasoning, regardless of the type of its part.
                     own = CONTENT[kind][0]
-                    yield (sort if reasons and own.item == "message" else own), part, here, position
+                    yield (text_kind if reasons and own.item == "message" else own), part, here, position
                 elif not isinstance(kind, str):
                     reader.notes.shape((*here, "type"))
             elif part is not None:
@@ -322,11 +332,11 @@ def _delta_text(event: Mapping[str, Any], member: str, reader: Reader) -> str | 
     return reader.text(event, (), member)
 
 
-def _text(part: _Part, path: Path, sort: Sort, reader: Reader) -> str | None:
+def _text(part: _Part, path: Path, text_kind: TextKind, reader: Reader) -> str | None:
     if isinstance(part, str):
         return part
-    return reader.text(part, path, "refusal" if sort.channel == "refusal" else "text")
+    return reader.text(part, path, "refusal" if text_kind.channel == "refusal" else "text")
 
 
-def _rest(part: _Part, path: Path, reader: Reader) -> Raw:
-    return {} if isinstance(part, str) else reader.rest(part, path, PART_FIELDS)
+def _extra_fields(part: _Part, path: Path, reader: Reader) -> Raw:
+    return {} if isinstance(part, str) else reader.extra_fields(part, path, PART_FIELDS)

@@ -121,7 +121,7 @@ class AiSdk(SequentialAnswer):
             for annotation in block.done.annotations:
                 self._cite(annotation)
 
-    def is_worth(self, block: Block) -> bool:
+    def needs_empty_block(self, block: Block) -> bool:
         done = block.done
         if done is None or done.type == "refusal_done":
             return False

@@ -99,7 +99,7 @@ class Chat:
             ReasoningDone: self._reasoning_done,
             RefusalStarted: self._open,
             RefusalDelta: self._delta,
-            RefusalDone: self._rest,
+            RefusalDone: self._write_remaining_text,
             ToolCallStarted: self._call_started,
             ToolCallDelta: self._call_delta,
             ToolCall: self._call,
@@ -260,9 +260,9 @@ class Chat:
         found = read_logprobs(self._context.source, _TARGET, event.provider_metadata)
         return found is not None and not found.others
 
-    def _rest(self, event: _Done) -> None:
+    def _write_remaining_text(self, event: _Done) -> None:
         self._choice(event.choice)
-        rest = self._written_texts.pop(event.part, WrittenText()).rest(event.text)
+        rest = self._written_texts.pop(event.part, WrittenText()).remaining(event.text)
         if rest is None:
             self._context.losses.note("text_corrected")
         elif rest:
@@ -282,7 +282,7 @@ class Chat:
         self._has_logprobs.discard(event.part)
         reported = self._written_texts.get(event.part, WrittenText()).text()
         length = len(event.text) if event.text.startswith(reported) else len(reported)
-        self._rest(event)
+        self._write_remaining_text(event)
         # In Chat, positions are counted from the beginning of the message; in other dialects, from the beginning of the
         # part.
         is_message = self._context.source == _TARGET
@@ -297,7 +297,7 @@ class Chat:
         self._length[event.choice] = self._length.get(event.choice, 0) + length
 
     def _reasoning_done(self, event: ReasoningDone) -> None:
-        self._rest(event)
+        self._write_remaining_text(event)
         if event.signature and self._context.carries:
             self._carry(event.choice, event.signature)
             return

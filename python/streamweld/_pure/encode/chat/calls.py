@@ -223,7 +223,7 @@ class Calls:
             losses.note("refused_call")
         written_text = begun.written_text.text()
         text = final_text(written_text, call)
-        rest = begun.written_text.rest(text)
+        rest = begun.written_text.remaining(text)
         if rest is None and whole:
             # A call that is truncated or is not JSON ends with the text that was streamed.
             if call.custom or not same_value(written_text, text):

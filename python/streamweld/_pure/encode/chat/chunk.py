@@ -22,7 +22,7 @@ __all__ = ["ChunkHead"]
 
 _UNKNOWN_MODEL: Final = "unknown"
 # Size, in bytes, above which the unknown members of a chunk are written only once. One chunk may be rewritten as many.
-_MOST: Final = 4096
+_MAX_REPEATED_SIZE: Final = 4096
 
 
 class ChunkHead:
@@ -87,7 +87,7 @@ class ChunkHead:
                 f'"model":{quoted(model)}}}'
             )
         start = joined(self._start, self._members)
-        if size(self._members) > _MOST:
+        if size(self._members) > _MAX_REPEATED_SIZE:
             written, self._members = self._members, {}
             if self._finish_members == written:
                 self._finish_members = {}

@@ -28,7 +28,7 @@ class WrittenText:
             self._pieces = ["".join(self._pieces)]
         return self._pieces[0] if self._pieces else ""
 
-    def rest(self, whole: str) -> str | None:
+    def remaining(self, whole: str) -> str | None:
         """Return what `whole` adds to the written text, or None if `whole` does not begin with the written text."""
         written = self.text()
         return whole[len(written) :] if whole.startswith(written) else None

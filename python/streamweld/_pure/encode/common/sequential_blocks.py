@@ -140,7 +140,7 @@ class Writer(Protocol):
         """
         ...
 
-    def is_worth(self, block: Block) -> bool:
+    def needs_empty_block(self, block: Block) -> bool:
         """Return True if a part that ended without text still needs a block."""
         ...
 
@@ -182,9 +182,9 @@ class Blocks:
         "_calls",
         "_ids",
         "_context",
-        "_later",
+        "_unwritten_calls",
         "_parts",
-        "_row",
+        "_queue",
         "_turns",
         "_unanswered",
         "_writer",
@@ -197,11 +197,11 @@ class Blocks:
         self._writer = writer
         self._active: Block | None = None
         self._parts: dict[int, Block] = {}  # parts that are not finished
-        self._row: deque[Block | StandalonePart] = deque()
+        self._queue: deque[Block | StandalonePart] = deque()
         # Heap of the unfinished calls by part number. Part numbers follow the order of the calls' first fragments.
         self._turns: list[tuple[int, Block]] = []
         self._ids: dict[str, Block] = {}  # unfinished calls, by the id with which they were announced
-        self._later: dict[str, Block] = {}  # complete calls that have not been written yet, by id
+        self._unwritten_calls: dict[str, Block] = {}  # complete calls that have not been written yet, by id
         self._calls: dict[str, ToolCall] = {}  # written calls, needed for their results
         # Complete calls that are written at the end, unless their result arrives. A call with a result must not be run
         # again.
@@ -256,8 +256,8 @@ class Blocks:
         block, self._active = self._active, None
         if block is not None:
             self._writer.broken_off(block)
-        row, self._row = self._row, deque()
-        for item in row:
+        queue, self._queue = self._queue, deque()
+        for item in queue:
             if not isinstance(item, Block):
                 self._write_standalone(item)
             elif item.kind == "call" and not item.gone:
@@ -296,7 +296,7 @@ class Blocks:
     def _done(self, block: Block, event: Done) -> None:
         del self._parts[event.part]
         block.done = event
-        rest = block.out.rest(event.text)
+        rest = block.out.remaining(event.text)
         block.waiting = [rest or ""]
         if rest is None:
             self._context.losses.note("text_corrected")
@@ -312,7 +312,7 @@ class Blocks:
         executed = context.provider_executed
         held = context.hold_arguments or context.custom or not call_id or not event.name.strip()
         held = held or call_id in context.known_call_ids
-        held = held or call_id in self._ids or call_id in self._later or call_id in self._calls
+        held = held or call_id in self._ids or call_id in self._unwritten_calls or call_id in self._calls
         held = held or (not self._writer.runs_calls and (executed or self._may_be_answered()))
         block = self._parts[event.part] = Block("call", call_id, event.name, executed, held)
         # A call that the client does not run may be omitted, so no other call waits for it.
@@ -365,7 +365,7 @@ class Blocks:
             self._unanswered[event.call_id] = block
             self._is_over(block)
         elif self._waits(block):
-            self._later[event.call_id] = block
+            self._unwritten_calls[event.call_id] = block
             self._enqueue(block)
         else:
             self._write(block)
@@ -395,7 +395,7 @@ class Blocks:
         """Write the end of the call. Return False if the call's block stays open."""
         text, writer = arguments_of(call), self._writer
         right = call.call_id == block.call_id and (call.name == block.name or self._renames)
-        rest = block.out.rest(text)
+        rest = block.out.remaining(text)
         if rest:
             writer.piece(block, rest)
         elif rest is None and same_value(block.out.text(), text):
@@ -436,7 +436,7 @@ class Blocks:
 
     def _standalone(self, event: StandalonePart) -> None:
         if isinstance(event, ToolResult):
-            owner = self._ids.get(event.call_id) or self._later.get(event.call_id)
+            owner = self._ids.get(event.call_id) or self._unwritten_calls.get(event.call_id)
             if owner is not None:
                 owner.results.append(event)
                 return
@@ -446,7 +446,7 @@ class Blocks:
                 self._context.losses.note("server_tool")
                 return
         if self._active is not None and self._active.kind == "call":
-            self._row.append(event)
+            self._queue.append(event)
         else:
             self._write_standalone(event)
 
@@ -486,7 +486,7 @@ class Blocks:
         if turns and turns[0][1].passed:
             following = turns[0][1]
             following.passed, following.queued = False, True
-            self._row.appendleft(following)
+            self._queue.appendleft(following)
 
     def _is_over(self, block: Block) -> None:
         """Mark a call that is not written as finished."""
@@ -496,7 +496,7 @@ class Blocks:
     def _enqueue(self, block: Block) -> None:
         if not (block.queued or block.passed):
             block.queued = True
-            self._row.append(block)
+            self._queue.append(block)
 
     def _open(self, block: Block) -> None:
         self._give_way()
@@ -511,9 +511,9 @@ class Blocks:
 
     def _go_on(self) -> None:
         """Write the waiting parts until a call is open or the queue is empty."""
-        row = self._row
-        while row and (self._active is None or self._active.kind != "call"):
-            item = row.popleft()
+        queue = self._queue
+        while queue and (self._active is None or self._active.kind != "call"):
+            item = queue.popleft()
             if not isinstance(item, Block):
                 self._write_standalone(item)
             elif not item.gone:
@@ -527,14 +527,14 @@ class Blocks:
         """Write the waiting content of a part. No other call may be open."""
         if block.call is not None:
             self._give_way()
-            self._later.pop(block.call.call_id, None)
+            self._unwritten_calls.pop(block.call.call_id, None)
             self._writer.whole_call(block.call)
             self._written(block, block.call)
             return
         text, block.waiting = "".join(block.waiting), []
         if text:
             self._push(block, text)
-        elif self._active is not block and block.done is not None and self._writer.is_worth(block):
+        elif self._active is not block and block.done is not None and self._writer.needs_empty_block(block):
             self._open(block)
         if block.done is not None:
             if self._active is block:

@@ -25,15 +25,15 @@ __all__ = ["SourceBlocks"]
 class SourceBlocks(Blocks):
     """Writes the parts of one response in the source's order."""
 
-    __slots__ = ("_holding", "_late", "_open_blocks", "_open_calls", "_unseen")
+    __slots__ = ("_holding", "_ended_open_calls", "_open_blocks", "_open_calls", "_reserved")
 
     def __init__(self, context: EncodeContext, writer: Writer) -> None:
         super().__init__(context, writer)
         self._open_blocks: set[Block] = set()
         self._holding: dict[int, Block] = {}  # open blocks whose stop event has not passed through, by part number
         self._open_calls: Counter[str] = Counter()  # number of open calls with each id
-        self._unseen: Block | None = None  # a part treated as the open block, although it has no content to write yet
-        self._late: list[Block] = []  # calls whose block must stay open until the response ends
+        self._reserved: Block | None = None  # a part treated as the open block, although it has no content to write yet
+        self._ended_open_calls: list[Block] = []  # calls whose block must stay open until the response ends
 
     def event(self, event: Event) -> None:
         super().event(event)
@@ -49,17 +49,17 @@ class SourceBlocks(Blocks):
         self._go_on()
 
     def finish(self) -> None:
-        while self._late and not self._context.broken:
-            late, self._late = self._late, []
+        while self._ended_open_calls and not self._context.broken:
+            late, self._ended_open_calls = self._ended_open_calls, []
             for block in late:
-                self._shut(block)
+                self._close_block(block)
                 if block.call is not None:
                     self._written(block, block.call)
             self._go_on()
 
     def has_empty_cut_call(self) -> bool:
-        waiting = [item for item in self._row if isinstance(item, Block) and not item.gone]
-        return any(block.call is not None and is_empty_cut(block.call) for block in (*self._late, *waiting))
+        waiting = [item for item in self._queue if isinstance(item, Block) and not item.gone]
+        return any(block.call is not None and is_empty_cut(block.call) for block in (*self._ended_open_calls, *waiting))
 
     def abandon(self) -> None:
         for block in sorted(self._open_blocks, key=lambda block: block.part):
@@ -89,13 +89,13 @@ class SourceBlocks(Blocks):
 
     def waiting(self, at: int | None) -> UnmodelledBlock | None:
         """Return the last queued block if it has no part and its index is `at`."""
-        last = self._row[-1] if self._row else None
+        last = self._queue[-1] if self._queue else None
         return last.unmodelled if isinstance(last, Block) and last.at == at else None
 
     # The queue
 
     def _waits(self, block: Block) -> bool:
-        return not (block is self._unseen or block in self._open_blocks) and self._is_taken()
+        return not (block is self._reserved or block in self._open_blocks) and self._is_taken()
 
     def _is_taken(self) -> bool:
         """Return True if no block may be opened, because another one is open.
@@ -106,15 +106,15 @@ class SourceBlocks(Blocks):
             return False
         for part in self._context.passed.ended.collected():
             self._holding.pop(part, None)
-        return self._unseen is not None or bool(self._holding)
+        return self._reserved is not None or bool(self._holding)
 
     def _go_on(self) -> None:
         """Write the waiting parts as long as a block may be opened.
 
         Writes nothing if the upstream contradicted written text.
         """
-        while self._row and not (self._context.broken or self._is_taken()):
-            block = self._row.popleft()
+        while self._queue and not (self._context.broken or self._is_taken()):
+            block = self._queue.popleft()
             if isinstance(block, Block) and not block.gone:
                 block.queued = False
                 self._write(block)
@@ -134,7 +134,7 @@ class SourceBlocks(Blocks):
         if self._waits(block):
             self._enqueue(block)
         elif block.comes_whole:
-            self._unseen = block
+            self._reserved = block
         else:
             self._open(block)
 
@@ -158,11 +158,11 @@ class SourceBlocks(Blocks):
                 self._open_calls[block.call_id] += 1
             self._writer.open(block)
 
-    def _shut(self, block: Block) -> None:
-        self._leave(block)
+    def _close_block(self, block: Block) -> None:
+        self._mark_closed(block)
         self._writer.close(block)
 
-    def _leave(self, block: Block) -> None:
+    def _mark_closed(self, block: Block) -> None:
         """Mark the block as closed, if it is open."""
         if block in self._open_blocks:
             self._open_blocks.remove(block)
@@ -176,25 +176,25 @@ class SourceBlocks(Blocks):
             return
         call = block.call
         if call is not None:
-            self._later.pop(call.call_id, None)
+            self._unwritten_calls.pop(call.call_id, None)
             if block.held or block.part < 0:
                 self._write_call(block, call)
             else:
                 self._open(block)
                 self._end_call(block, call)
             return
-        if block is self._unseen:
-            self._unseen = None
+        if block is self._reserved:
+            self._reserved = None
         text, block.waiting = "".join(block.waiting), []
         if text:
             self._push(block, text)
         elif block.done is None:
             self._begin(block)  # more pieces may follow
-        elif block not in self._open_blocks and self._writer.is_worth(block):
+        elif block not in self._open_blocks and self._writer.needs_empty_block(block):
             self._open(block)
         if block.done is not None:
             if block in self._open_blocks:
-                self._shut(block)
+                self._close_block(block)
             self._writer.over(block)
 
     def _write_call(self, block: Block, call: ToolCall) -> None:
@@ -222,7 +222,7 @@ class SourceBlocks(Blocks):
         used = (
             call_id in context.known_call_ids
             or call_id in self._calls
-            or call_id in self._later
+            or call_id in self._unwritten_calls
             or self._ids.get(call_id) is not (self._parts[event.part])
         )
         return context.hold_arguments or context.custom or used or not event.name.strip()
@@ -252,17 +252,17 @@ class SourceBlocks(Blocks):
         self._forget(block)
         block.call = event
         if block.queued:
-            self._later[event.call_id] = block
+            self._unwritten_calls[event.call_id] = block
         else:
             self._end_call(block, event)
 
     def _end_call(self, block: Block, event: ToolCall) -> None:
-        if event.part in self._context.passed.ended and block.out.rest(arguments_of(event)):
+        if event.part in self._context.passed.ended and block.out.remaining(arguments_of(event)):
             self._writer.contradicted()  # clients already received the end of the block with less text
         elif self._close_call(block, event):
-            self._leave(block)
+            self._mark_closed(block)
         else:
-            self._late.append(block)
+            self._ended_open_calls.append(block)
 
     def _standalone(self, event: StandalonePart) -> None:
         self._write_standalone(event)

@@ -26,12 +26,12 @@ _EMPTY = "{}"
 class Frames:
     """Buffers the output of one stream."""
 
-    __slots__ = ("_later", "_pieces")
+    __slots__ = ("_unwritten_calls", "_pieces")
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
         # Payloads that are created only when the output is taken, by their position in the output.
-        self._later: dict[int, Callable[[], str]] = {}
+        self._unwritten_calls: dict[int, Callable[[], str]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._pieces)
@@ -50,7 +50,7 @@ class Frames:
     def named_later(self, event: str, payload: Callable[[], str]) -> None:
         """Write an event with a long payload. The payload is created on demand, because the event may be dropped."""
         self._pieces.append(f"event: {event}\ndata: ")
-        self._later[len(self._pieces)] = payload
+        self._unwritten_calls[len(self._pieces)] = payload
         self._pieces.append("\n\n")
 
     def done(self) -> None:
@@ -59,9 +59,9 @@ class Frames:
 
     def shown(self) -> bytes:
         """Return all bytes written since the last `take`, without removing them."""
-        for position, payload in self._later.items():
+        for position, payload in self._unwritten_calls.items():
             self._pieces[position] = payload() + self._pieces[position]
-        self._later.clear()
+        self._unwritten_calls.clear()
         return "".join(self._pieces).encode()
 
     def take(self) -> bytes:
@@ -73,7 +73,7 @@ class Frames:
     def drop(self) -> None:
         """Discard the bytes written since the last `take`."""
         self._pieces.clear()
-        self._later.clear()
+        self._unwritten_calls.clear()
 
 
 def quoted(text: str) -> str:

@@ -220,10 +220,10 @@ class Responses:
         return next((why for part, why in reversed(self._unfinished) if part not in ended), None)
 
     def _close_all(self) -> None:
-        self._settle()
+        self._end_idle_items()
         for part in list(self._items):
             self._close(part, "incomplete")
-        self._settle("incomplete")
+        self._end_idle_items("incomplete")
         self._end_resumed()
 
     def _fail(self, fault: Fault) -> None:
@@ -273,7 +273,7 @@ class Responses:
         else:
             self._output[self._index.pop(part)] = item.close(status, citations)
 
-    def _settle(self, status: ItemStatus = "completed", but: Key | None = None) -> None:
+    def _end_idle_items(self, status: ItemStatus = "completed", but: Key | None = None) -> None:
         """End the items whose parts have all ended, because other output follows. If `status` is `incomplete`, end all
         items. `but`: the key of an item that continues. Does nothing if the source has another dialect.
         """
@@ -343,7 +343,7 @@ class Responses:
         sent = self._sent_item("message" if shape.holder is None else "reasoning")
         before = 0 if sent is None else sent.before
         key: Key = (item_id or "" if passed.at is None else passed.at, shape.holder is None, before)
-        self._settle(but=key)
+        self._end_idle_items(but=key)
         holder = self._holders.get(key)
         if holder is None and passed.index is not None and key in self._left:
             # An item that ended because another item followed may continue. It is then resumed.
@@ -446,7 +446,7 @@ class Responses:
                 self._end_part(bare, event.part)
             return  # a part without text is not written
         item = self._text_item(event)
-        rest = item.written_text.rest(event.text)
+        rest = item.written_text.remaining(event.text)
         if rest:
             item.delta(rest)
         item.whole = event.text
@@ -496,7 +496,7 @@ class Responses:
     def _call_started(self, event: ToolCallStarted) -> None:
         context = self._context
         if context.opens(event) and not context.provider_executed and event.call_id is not None:
-            self._settle()
+            self._end_idle_items()
             self._call_item(event, event.name, context.custom, context.passed.index)
 
     def _call_item(
@@ -537,7 +537,7 @@ class Responses:
                 self._context.losses.note("nameless_call")
                 self._has_nameless_call = True
                 return
-            self._settle()
+            self._end_idle_items()
             item = self._call_item(call, call.name, call.custom)
         elif (item.call_id, item.name, item.custom, False) != (
             call.call_id,
@@ -556,7 +556,7 @@ class Responses:
         text = final_text(written, call)
         if call.part in self._context.passed.closed and not written:
             text = call.arguments  # clients already received the done event with empty arguments
-        rest = item.written_text.rest(text)
+        rest = item.written_text.remaining(text)
         if rest is None and whole and not call.custom and same_value(written, text):
             self._context.losses.note("arguments_spelling")
         else:
@@ -585,7 +585,7 @@ class Responses:
         self._context.losses.note("files")
 
     def _finish(self, event: Finished) -> None:
-        self._settle()
+        self._end_idle_items()
         self._end_resumed()
         self._finished = event
 

@@ -103,9 +103,9 @@ class Resource:
         details = "null" if incomplete is None else members(reason=quoted(incomplete))
         failure = "null" if error is None else members(code=quoted(error[0]), message=quoted(error[1]))
         sent: object = self._sent.get("output")
-        again = _Again([*(sent if is_array(sent) else []), *ended.values()])
+        repeated_items = _RepeatedItems([*(sent if is_array(sent) else []), *ended.values()])
         items = [
-            again.spelled(output[index] if index in output else compact_json(ended[index]))
+            repeated_items.spelled(output[index] if index in output else compact_json(ended[index]))
             if index in self.passed or index in ended
             else output[index]
             for index in sorted(output.keys() | ended.keys())
@@ -143,7 +143,7 @@ class Resource:
         return written | {name: value for name, value in fields.items() if name not in written}
 
 
-class _Again:
+class _RepeatedItems:
     """Finds the items that the source repeats, by their identifying members."""
 
     __slots__ = ("_by_identity", "_output")

@@ -59,7 +59,7 @@ pub fn push_text(
 
 /// Appends bytes to the arguments of a call as if their fragment had a name and an id. Bytes that belong to another
 /// call are appended to that call.
-pub fn give(
+pub fn append_to_arguments(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     slot: usize,
@@ -121,7 +121,7 @@ fn append_bytes(
                 }
                 Cow::Owned(rest) => {
                     let piece = Cow::Owned(rest);
-                    spill = Some(Spill { piece, ..next });
+                    spill = Some(OverflowBytes { piece, ..next });
                     break;
                 }
             }
@@ -134,7 +134,7 @@ fn append_bytes(
 }
 
 /// Bytes that belong to another call.
-struct Spill<'p> {
+struct OverflowBytes<'p> {
     slot: usize,
     piece: Cow<'p, [u8]>,
     /// The call was created for these bytes.
@@ -147,7 +147,7 @@ fn append_to_call<'p>(
     slot: usize,
     piece: &'p [u8],
     identity: FragmentIdentity,
-) -> Result<Option<Spill<'p>>, Fault> {
+) -> Result<Option<OverflowBytes<'p>>, Fault> {
     let Some(call) = choice.calls.get_mut(slot) else {
         return Ok(None);
     };
@@ -223,7 +223,7 @@ pub fn divide(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -
             choice.set_id(other, id);
         }
         if !own.is_empty() {
-            give(ctx, choice, other, &own, Some(index))?;
+            append_to_arguments(ctx, choice, other, &own, Some(index))?;
         }
         choice.track(other);
         last = choice.calls.len() - 1;
@@ -301,7 +301,7 @@ fn overflow<'p>(
     slot: usize,
     piece: Cow<'p, [u8]>,
     identity: FragmentIdentity,
-) -> Result<Option<Spill<'p>>, Fault> {
+) -> Result<Option<OverflowBytes<'p>>, Fault> {
     let Some(call) = choice.get_mut(slot) else {
         return Ok(None);
     };
@@ -312,7 +312,7 @@ fn overflow<'p>(
             call.text.replay_has_header = false;
             let slot = new_sibling(ctx, choice, slot, index, true)?;
             let is_sibling = true;
-            return Ok(Some(Spill {
+            return Ok(Some(OverflowBytes {
                 slot,
                 piece,
                 is_sibling,
@@ -327,7 +327,7 @@ fn overflow<'p>(
                 report_guess(ctx, choice, other, note)?;
             }
             choice.bind(other, index);
-            return Ok(Some(Spill {
+            return Ok(Some(OverflowBytes {
                 slot: other,
                 piece,
                 is_sibling: false,
@@ -336,7 +336,7 @@ fn overflow<'p>(
         if ctx.switches().on_overflow == Overflow::Split {
             let slot = new_sibling(ctx, choice, slot, index, false)?;
             let is_sibling = true;
-            return Ok(Some(Spill {
+            return Ok(Some(OverflowBytes {
                 slot,
                 piece,
                 is_sibling,

@@ -25,7 +25,7 @@
 
 use crate::assemble::part::canonical_json::canonical;
 use crate::assemble::part::fragment::Change;
-use crate::assemble::part::fragment::Push;
+use crate::assemble::part::fragment::PushResult;
 use crate::assemble::part::fragment::alone;
 use crate::assemble::part::fragment::extend;
 use crate::assemble::part::fragment::is_empty_object;
@@ -59,6 +59,8 @@ pub struct ArgumentText {
     /// Number of bytes at the beginning of the text that have arrived again (A6). While it is not 0, these repeated
     /// bytes are held back.
     pub replayed: usize,
+    /// The call began again, so the next fragment may repeat the text from its beginning.
+    pub begins_again: bool,
     /// The first fragment of the repetition contained the call's name.
     pub replay_has_header: bool,
     /// Number of bytes of the text that have been emitted.
@@ -159,6 +161,7 @@ impl ArgumentText {
         !self.plain
             && self.overflow.is_empty()
             && self.replayed == 0
+            && !self.begins_again
             && !self.after(piece).is_broken()
     }
 
@@ -198,7 +201,7 @@ impl ArgumentText {
 
     /// Applies one non-empty fragment to the text and returns its effect. `header`: the fragment has a name.
     #[inline]
-    pub fn push<'a>(&mut self, piece: &'a [u8], header: bool) -> Push<'a> {
+    pub fn push<'a>(&mut self, piece: &'a [u8], header: bool) -> PushResult<'a> {
         if self.plain {
             extend(&mut self.data, piece);
             return plainly(Change::Grew);
@@ -206,8 +209,13 @@ impl ArgumentText {
         if !self.overflow.is_empty() {
             return overflow(Cow::Borrowed(piece));
         }
-        if self.replayed > 0 {
-            return self.continue_replay(piece);
+        if self.replayed > 0 || self.begins_again {
+            let step = self.continue_replay(piece);
+            if !self.begins_again {
+                return step;
+            }
+            self.begins_again = self.replayed > 0;
+            return PushResult { code: None, ..step }; // the repetition of the message was reported
         }
         if self.doubling.follows && self.count % 2 == 1 {
             if self.is_last(piece) {
@@ -229,6 +237,12 @@ impl ArgumentText {
             return plainly(Change::Grew);
         }
         self.repair(piece, header)
+    }
+
+    /// Records that the call began again.
+    pub fn begin_again(&mut self) {
+        self.begins_again = !self.is_empty();
+        self.count = 0; // the next fragment is not appended without a check
     }
 
     /// Starts to hold back text that arrived with a repeated header, because it begins like the complete text (R1e).
@@ -255,7 +269,7 @@ impl ArgumentText {
 
     /// Ends the text, because no more fragments follow. Applies A4' and A5' to text that is not complete JSON, and
     /// drops a repetition that was held back.
-    pub fn end(&mut self) -> Push<'static> {
+    pub fn end(&mut self) -> PushResult<'static> {
         let doubled = self.doubling.whole_at_the_end(self.count);
         let settled =
             self.plain || self.is_complete() || !self.overflow.is_empty() || self.data.is_empty();
@@ -313,7 +327,7 @@ impl ArgumentText {
     }
 
     /// Extends the text with a fragment that begins with the text so far (A4).
-    fn grow(&mut self, piece: &[u8]) -> Push<'static> {
+    fn grow(&mut self, piece: &[u8]) -> PushResult<'static> {
         let more = piece.get(self.data.len()..).unwrap_or_default();
         if more.is_empty() {
             return plainly(Change::Kept);
@@ -328,7 +342,7 @@ impl ArgumentText {
 
     /// Applies the first of the rules A2 to A8 that fits a fragment after which the text would not be valid JSON.
     #[cold]
-    fn repair<'a>(&mut self, piece: &'a [u8], header: bool) -> Push<'a> {
+    fn repair<'a>(&mut self, piece: &'a [u8], header: bool) -> PushResult<'a> {
         if self.automaton.is_broken() {
             return self.broken(piece);
         }
@@ -415,7 +429,7 @@ impl ArgumentText {
 
     /// Completes the value with the first `head` bytes of the fragment and returns the rest as overflow. A4' and A5' no
     /// longer apply, so that they never replace the complete value.
-    fn split<'a>(&mut self, piece: &'a [u8], head: usize) -> Push<'a> {
+    fn split<'a>(&mut self, piece: &'a [u8], head: usize) -> PushResult<'a> {
         let (own, rest) = piece.split_at_checked(head).unwrap_or((piece, &[]));
         self.last = self.data.len();
         self.automaton.feed(own);
@@ -427,7 +441,7 @@ impl ArgumentText {
 
     /// Handles a fragment after the text has become invalid JSON (A7). A complete, non-empty object replaces the text;
     /// any other fragment is appended.
-    fn broken(&mut self, piece: &[u8]) -> Push<'static> {
+    fn broken(&mut self, piece: &[u8]) -> PushResult<'static> {
         if is_object(piece) && !is_empty_object(piece) {
             self.become_text(piece.to_vec());
             return repaired(Change::Replaced, Some(Code::ARGS_RESTART));
@@ -447,7 +461,7 @@ impl ArgumentText {
     /// Handles a fragment while the beginning of the text is being repeated (A6): compares it with the rest of the
     /// text.
     #[cold]
-    fn continue_replay<'a>(&mut self, piece: &[u8]) -> Push<'a> {
+    fn continue_replay<'a>(&mut self, piece: &[u8]) -> PushResult<'a> {
         let at = self.replayed;
         let rest = self.data.get(at..).unwrap_or_default();
         if rest.starts_with(piece) {

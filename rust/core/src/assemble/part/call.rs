@@ -28,7 +28,7 @@ pub const MAX_ALIASES: usize = 64;
 
 /// The final result of a closed call, as reported by its final event.
 #[derive(Clone, Debug)]
-pub struct Verdict {
+pub struct CallOutcome {
     pub call_id: String,
     pub arguments: String,
     pub state: &'static str,
@@ -108,7 +108,7 @@ pub struct Call {
     pub held_back: bool,
     /// The text as received, if it was replaced when the call closed (null, "" or double-encoded JSON).
     pub raw: Option<Box<str>>,
-    pub verdict: Option<Box<Verdict>>,
+    pub outcome: Option<Box<CallOutcome>>,
 }
 
 blank!(Set<Option<i64>>);
@@ -232,7 +232,7 @@ impl Call {
     }
 
     /// Returns the current argument text, including merged objects.
-    pub fn words(&self) -> Cow<'_, str> {
+    pub fn argument_text(&self) -> Cow<'_, str> {
         match &self.merge {
             Some(merge) => Cow::Owned(merge.text()),
             None => self.text.text(),

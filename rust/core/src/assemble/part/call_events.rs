@@ -134,13 +134,13 @@ pub fn show_final(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usiz
 pub fn final_event(shared: &Shared, call: &Call, choice: i32, give: impl FnOnce(&Event<'_>)) {
     let metadata = call.metadata.as_ref().and_then(|members| members.text());
     let metadata = metadata.as_deref();
-    let Some(verdict) = &call.verdict else {
+    let Some(outcome) = &call.outcome else {
         let minted = call.id.is_none().then(|| shared.minted_id(call.part));
         give(&Event::ToolCall {
             part: call.part,
             call_id: call.id.as_deref().or(minted.as_deref()).unwrap_or_default(),
             name: &call.name,
-            arguments: &call.words(),
+            arguments: &call.argument_text(),
             state: "open",
             item_id: call.item_id.as_deref(),
             reason: None,
@@ -156,15 +156,15 @@ pub fn final_event(shared: &Shared, call: &Call, choice: i32, give: impl FnOnce(
     };
     give(&Event::ToolCall {
         part: call.part,
-        call_id: &verdict.call_id,
+        call_id: &outcome.call_id,
         name: &call.name,
-        arguments: &verdict.arguments,
-        state: verdict.state,
+        arguments: &outcome.arguments,
+        state: outcome.state,
         item_id: call.item_id.as_deref(),
-        reason: verdict.reason,
-        raw_arguments: verdict.raw_arguments.as_deref(),
+        reason: outcome.reason,
+        raw_arguments: outcome.raw_arguments.as_deref(),
         provider_executed: call.provider_executed,
-        aliases: &verdict.aliases,
+        aliases: &outcome.aliases,
         custom: call.custom,
         raw_text: None,
         choice,
@@ -197,7 +197,7 @@ pub fn progress(
     slot: usize,
     metadata: Option<&str>,
 ) -> bool {
-    let is_open = |call: &Call| !(call.dropped || call.verdict.is_some() || call.name.is_empty());
+    let is_open = |call: &Call| !(call.dropped || call.outcome.is_some() || call.name.is_empty());
     if !choice.get(slot).is_some_and(is_open) {
         return false;
     }

@@ -3,7 +3,7 @@
 use crate::assemble::choice::Choice;
 use crate::assemble::finish_reason::CallsEnd;
 use crate::assemble::part::call::Call;
-use crate::assemble::part::call::Verdict;
+use crate::assemble::part::call::CallOutcome;
 use crate::assemble::rule_context::RuleContext;
 use crate::json::Root;
 use crate::json::Status;
@@ -41,7 +41,7 @@ pub fn classify(
     given: String,
     among: Option<&Choice>,
     (end, unclosed): (CallsEnd, bool),
-) -> Result<Verdict, Fault> {
+) -> Result<CallOutcome, Fault> {
     let text = &call.text;
     let mut reason = None;
     let mut state = "incomplete";
@@ -86,7 +86,7 @@ pub fn classify(
         .filter(|alias| *alias != given && Some(*alias) != wire)
         .map(str::to_owned)
         .collect();
-    Ok(Verdict {
+    Ok(CallOutcome {
         arguments: text.text().into_owned(),
         call_id: given,
         state,

@@ -56,7 +56,7 @@ pub fn close_calls(
         if end == CallsEnd::Success && choice.get(slot).is_some_and(is_open) {
             give_tail(ctx, choice, slot, b"}")?;
         }
-        settle(ctx, choice, slot, ended)?;
+        finish_arguments(ctx, choice, slot, ended)?;
     }
     for slot in choice.undecided() {
         drop_empty(ctx, choice, slot)?;
@@ -93,20 +93,20 @@ pub fn close_calls(
     // Classify all calls before emitting any of them. If the policy raises for one call, the client then runs none.
     choice.list_owners();
     let closes = choice.calls.iter().any(|call| call.ended);
-    let mut verdicts = Vec::with_capacity(ids.len());
+    let mut outcomes = Vec::with_capacity(ids.len());
     for slot in choice.in_order() {
-        let Some(call) = choice.get(slot).filter(|call| call.verdict.is_none()) else {
+        let Some(call) = choice.get(slot).filter(|call| call.outcome.is_none()) else {
             continue;
         };
         let given = ids.remove(&slot).unwrap_or_default();
         let went_on = broken_off && call.late && !call.is_complete();
         let end = if went_on { CallsEnd::Cut } else { end };
         let unclosed = closes && !call.ended;
-        let verdict = classify(ctx, call, given, Some(choice), (end, unclosed))?;
-        verdicts.push((slot, verdict));
+        let outcome = classify(ctx, call, given, Some(choice), (end, unclosed))?;
+        outcomes.push((slot, outcome));
     }
-    for (slot, verdict) in verdicts {
-        choice.set_verdict(slot, verdict);
+    for (slot, outcome) in outcomes {
+        choice.set_outcome(slot, outcome);
         call_events::show_final(ctx, choice, slot);
     }
     Ok(())
@@ -121,7 +121,7 @@ pub fn close_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usiz
     if choice.get(slot).is_none_or(waits) {
         return Ok(());
     }
-    settle(ctx, choice, slot, true)?;
+    finish_arguments(ctx, choice, slot, true)?;
     unwrap(ctx, choice, slot)?;
     if choice.get(slot).is_none_or(waits) {
         choice.track(slot);
@@ -137,15 +137,15 @@ pub fn close_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usiz
         return Ok(());
     };
     let among = asks.then_some(&*choice);
-    let verdict = classify(ctx, call, given, among, (CallsEnd::Success, false))?;
-    choice.set_verdict(slot, verdict);
+    let outcome = classify(ctx, call, given, among, (CallsEnd::Success, false))?;
+    choice.set_outcome(slot, outcome);
     call_events::show_final(ctx, choice, slot);
     Ok(())
 }
 
 /// Ends the text of a call, because no more fragments follow: adds or drops held-back text, and resolves AM3. `ended`:
 /// the input was not truncated.
-fn settle(
+fn finish_arguments(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     slot: usize,
@@ -201,7 +201,7 @@ fn drop_empty(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -
 /// Drops calls that have neither a name nor an id, and whose complete arguments equal those of a named call.
 fn drop_echoes(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
     let is_echo = |call: &&Call| {
-        let is_undecided = !call.dropped && call.verdict.is_none();
+        let is_undecided = !call.dropped && call.outcome.is_none();
         let is_nameless = call.name.is_empty() && call.id.is_none();
         is_undecided && is_nameless && call.is_complete()
     };
@@ -263,7 +263,7 @@ fn drop_openings(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseRes
 fn pair(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
     let live = || {
         let calls = choice.calls.iter();
-        calls.filter(|call| !call.dropped && call.verdict.is_none())
+        calls.filter(|call| !call.dropped && call.outcome.is_none())
     };
     let mut nameless = live().filter(|call| call.name.is_empty() && call.is_complete());
     let mut bare =
@@ -363,7 +363,7 @@ fn dedupe(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
     }
     for group in groups.into_iter().filter(|group| group.len() > 1) {
         // Calls that are already final are kept. Each other call that repeats a kept call is dropped.
-        let judged = |slot: &usize| choice.get(*slot).is_some_and(|call| call.verdict.is_some());
+        let judged = |slot: &usize| choice.get(*slot).is_some_and(|call| call.outcome.is_some());
         let (judged, others): (Vec<usize>, Vec<usize>) = group.into_iter().partition(judged);
         let mut contents: HashSet<String> = HashSet::new();
         for slot in judged.into_iter().chain(others) {
@@ -376,7 +376,7 @@ fn dedupe(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
                 call.text.text().into_owned()
             };
             let (part, by_index) = (call.part, call.id.is_none());
-            if contents.insert(content) || call.verdict.is_some() {
+            if contents.insert(content) || call.outcome.is_some() {
                 continue;
             }
             call_events::retract(ctx.out, choice, slot);
@@ -398,7 +398,7 @@ fn identify(
     let keeper = reuse_of(choice, slot, last).map(|(first, wire)| {
         // The earlier call may still be open, so the id is reserved for it.
         let own = choice.get(first).is_some_and(|first| {
-            first.verdict.is_none() && first.wire_id(last) == Some(wire.as_str())
+            first.outcome.is_none() && first.wire_id(last) == Some(wire.as_str())
         });
         let free = !ctx.shared.is_taken(&wire);
         // Two calls received the id, even if it is only an alias of the earlier one.

@@ -20,7 +20,7 @@ pub enum Change {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Push<'a> {
+pub struct PushResult<'a> {
     pub change: Change,
     /// Code of the diagnostic that reports the repair, if any.
     pub code: Option<Code>,
@@ -28,24 +28,24 @@ pub struct Push<'a> {
     pub spill: Cow<'a, [u8]>,
 }
 
-pub const fn plainly<'a>(change: Change) -> Push<'a> {
-    Push {
+pub const fn plainly<'a>(change: Change) -> PushResult<'a> {
+    PushResult {
         change,
         code: None,
         spill: Cow::Borrowed(&[]),
     }
 }
 
-pub fn repaired<'a>(change: Change, code: Option<Code>) -> Push<'a> {
-    Push {
+pub fn repaired<'a>(change: Change, code: Option<Code>) -> PushResult<'a> {
+    PushResult {
         change,
         code,
         spill: Cow::Borrowed(&[]),
     }
 }
 
-pub fn overflow(spill: Cow<'_, [u8]>) -> Push<'_> {
-    Push {
+pub fn overflow(spill: Cow<'_, [u8]>) -> PushResult<'_> {
+    PushResult {
         change: Change::Overflow,
         code: None,
         spill,

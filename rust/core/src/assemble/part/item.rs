@@ -73,62 +73,84 @@ impl ItemPart {
 
     /// Returns true if any event about the part had this sub-index: its opening event, a delta, or an event with its
     /// complete text.
-    pub fn is_called(&self, sub: Option<i64>) -> bool {
+    pub fn has_sub_index(&self, sub: Option<i64>) -> bool {
         [self.sub, self.last_sub, self.value_sub].contains(&sub) || self.labels.has(sub)
     }
 }
 
 /// The channel and the reasoning kind of a part.
-pub type Sort = (Channel, &'static str);
+pub type ContentKind = (Channel, &'static str);
 
 /// A lookup table for the parts of an item, by channel, reasoning kind and sub-index.
 #[derive(Clone, Debug, Default)]
 pub struct SubIndexTable {
     /// The parts that any event with a sub-index addressed.
-    by_sub: HashMap<(Sort, Option<i64>), BTreeSet<usize>>,
-    last: Map<Sort, usize>,
+    by_sub: HashMap<(ContentKind, Option<i64>), BTreeSet<usize>>,
+    last: Map<ContentKind, usize>,
 }
 
 impl SubIndexTable {
-    pub fn add(&mut self, part: usize, sort: Sort, sub: Option<i64>) {
-        self.by_sub.entry((sort, sub)).or_default().insert(part);
-        self.last.insert(sort, part);
+    pub fn add(&mut self, part: usize, content_kind: ContentKind, sub: Option<i64>) {
+        self.by_sub
+            .entry((content_kind, sub))
+            .or_default()
+            .insert(part);
+        self.last.insert(content_kind, part);
     }
 
     /// Updates the table after a part received a delta with a new sub-index. `before`: the sub-index of the delta
     /// before it.
-    pub fn moved(&mut self, part: usize, sort: Sort, one: &ItemPart, before: Option<i64>) {
+    pub fn replace_sub_index(
+        &mut self,
+        part: usize,
+        content_kind: ContentKind,
+        one: &ItemPart,
+        before: Option<i64>,
+    ) {
         if before != one.sub
             && before != one.value_sub
             && !one.labels.has(before)
-            && let Some(parts) = self.by_sub.get_mut(&(sort, before))
+            && let Some(parts) = self.by_sub.get_mut(&(content_kind, before))
         {
             parts.remove(&part);
         }
-        self.call(part, sort, one.last_sub);
+        self.add_sub_index(part, content_kind, one.last_sub);
     }
 
     /// Records that an event with this sub-index addressed the part.
-    pub fn call(&mut self, part: usize, sort: Sort, sub: Option<i64>) {
-        self.by_sub.entry((sort, sub)).or_default().insert(part);
+    pub fn add_sub_index(&mut self, part: usize, content_kind: ContentKind, sub: Option<i64>) {
+        self.by_sub
+            .entry((content_kind, sub))
+            .or_default()
+            .insert(part);
     }
 
     /// Returns the last part that an event with this sub-index addressed. `kind`: the reasoning kind; `None` means any.
-    pub fn named(&self, channel: Channel, kind: Option<&str>, sub: Option<i64>) -> Option<usize> {
-        let named = |sort: Sort| self.by_sub.get(&(sort, sub))?.last().copied();
-        self.sorts(channel, kind).filter_map(named).max()
+    pub fn last_with_sub_index(
+        &self,
+        channel: Channel,
+        kind: Option<&str>,
+        sub: Option<i64>,
+    ) -> Option<usize> {
+        let last =
+            |content_kind: ContentKind| self.by_sub.get(&(content_kind, sub))?.last().copied();
+        self.content_kinds(channel, kind).filter_map(last).max()
     }
 
     /// Returns the last part of the channel. `kind`: the reasoning kind; `None` means any.
     pub fn last(&self, channel: Channel, kind: Option<&str>) -> Option<usize> {
-        let last = |sort: Sort| self.last.get(&sort).copied();
-        self.sorts(channel, kind).filter_map(last).max()
+        let last = |content_kind: ContentKind| self.last.get(&content_kind).copied();
+        self.content_kinds(channel, kind).filter_map(last).max()
     }
 
     /// Returns the pairs of channel and reasoning kind that match and have a part. There are at most as many as
     /// reasoning kinds.
-    fn sorts(&self, channel: Channel, kind: Option<&str>) -> impl Iterator<Item = Sort> {
-        let fits = move |(other, known): &&Sort| {
+    fn content_kinds(
+        &self,
+        channel: Channel,
+        kind: Option<&str>,
+    ) -> impl Iterator<Item = ContentKind> {
+        let fits = move |(other, known): &&ContentKind| {
             *other == channel && kind.is_none_or(|kind| kind == *known)
         };
         self.last.keys().filter(fits).copied()
@@ -167,8 +189,10 @@ pub struct Item {
     pub first: Option<usize>,
     /// The earlier item, if both items turned out to have the same call.
     pub alias_of: Option<usize>,
-    /// The item is closed, but the stream opened one of its parts again.
+    /// The item is closed, but the stream opened the item or one of its parts again.
     pub repeats: bool,
+    /// The message began again while the item was open, so the next opening event at its index repeats the item.
+    pub begins_again: bool,
     pub restated: bool,
     pub again_reported: bool,
     pub alias_reported: bool,
@@ -199,6 +223,7 @@ impl Item {
             first: None,
             alias_of: None,
             repeats: false,
+            begins_again: false,
             restated: false,
             again_reported: false,
             alias_reported: false,
@@ -214,22 +239,29 @@ impl Item {
     }
 
     /// Adds a part and marks it as open.
-    pub fn add(&mut self, one: ItemPart, sort: Sort, sort_of: impl Fn(&ItemPart) -> Option<Sort>) {
+    pub fn add(
+        &mut self,
+        one: ItemPart,
+        content_kind: ContentKind,
+        content_kind_of: impl Fn(&ItemPart) -> Option<ContentKind>,
+    ) {
         let position = self.parts.len();
         if position == FEW {
             let mut sub_indexes = SubIndexTable::default();
             for (position, known) in self.parts.iter().enumerate() {
-                let Some(sort) = sort_of(known) else { continue };
-                sub_indexes.add(position, sort, known.sub);
+                let Some(content_kind) = content_kind_of(known) else {
+                    continue;
+                };
+                sub_indexes.add(position, content_kind, known.sub);
                 let labels = known.labels.known();
                 for label in labels.chain([known.last_sub, known.value_sub]) {
-                    sub_indexes.call(position, sort, label);
+                    sub_indexes.add_sub_index(position, content_kind, label);
                 }
             }
             self.sub_indexes = Some(Box::new(sub_indexes));
         }
         if let Some(sub_indexes) = &mut self.sub_indexes {
-            sub_indexes.add(position, sort, one.sub);
+            sub_indexes.add(position, content_kind, one.sub);
         }
         self.open_parts += 1;
         // Reserve room for one part, because a `Vec` that grows on demand starts with room for four.
@@ -247,7 +279,7 @@ impl Item {
 
 /// The position of a part: its item, and its position in that item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Spot {
+pub struct PartPosition {
     pub item: usize,
     pub one: usize,
 }

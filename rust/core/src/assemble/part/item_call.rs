@@ -24,7 +24,7 @@ use crate::assemble::part::fragment::alone;
 use crate::assemble::part::fragment::trim;
 use crate::assemble::part::item::Item;
 use crate::assemble::part::item_shared_id::push_item;
-use crate::assemble::part::item_text::whole;
+use crate::assemble::part::item_text::complete_text;
 use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
 use crate::json::Root;
@@ -42,7 +42,7 @@ const LOST: &[u8] = b"{\"";
 
 /// The properties of a call other than its ids, name and arguments.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Traits<'a> {
+pub struct CallProperties<'a> {
     pub custom: bool,
     pub provider_executed: bool,
     pub metadata: Option<&'a str>,
@@ -73,7 +73,7 @@ pub fn begin_call(
     choice: &mut Choice,
     item: usize,
     address: &Address<'_>,
-    traits: Traits<'_>,
+    properties: CallProperties<'_>,
     hidden: bool,
 ) -> Result<usize, Fault> {
     let nameless = address.call_id.is_none() && !ctx.shared.ids_optional;
@@ -85,7 +85,7 @@ pub fn begin_call(
     } else if taken {
         ctx.out.mark_misread("id_taken");
     }
-    let slot = choice.create(ctx, traits.custom)?;
+    let slot = choice.create(ctx, properties.custom)?;
     let item_id = choice
         .item_index
         .get(item)
@@ -99,7 +99,7 @@ pub fn begin_call(
     }
     if let Some(call) = choice.get_mut(slot) {
         call.item_id = item_id;
-        call.provider_executed = traits.provider_executed;
+        call.provider_executed = properties.provider_executed;
     }
     choice.set_dropped(slot, hidden);
     if let Some(id) = id {
@@ -117,17 +117,17 @@ pub fn describe(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     slot: usize,
-    traits: Traits<'_>,
+    properties: CallProperties<'_>,
 ) -> ParseResult {
-    let Some(call) = choice.get_mut(slot).filter(|call| call.verdict.is_none()) else {
+    let Some(call) = choice.get_mut(slot).filter(|call| call.outcome.is_none()) else {
         return Ok(());
     };
-    call.provider_executed |= traits.provider_executed;
-    if traits.custom && !call.custom && call.is_empty() {
+    call.provider_executed |= properties.provider_executed;
+    if properties.custom && !call.custom && call.is_empty() {
         call.custom = true;
         call.text = ArgumentText::new(true);
     }
-    if let Some(metadata) = traits.metadata {
+    if let Some(metadata) = properties.metadata {
         let more = call.metadata.get_or_insert_default().add(metadata);
         ctx.spend_growth(more)?;
     }
@@ -171,10 +171,11 @@ pub fn note_ids(
     address: &Address<'_>,
     other: Option<String>,
 ) -> ParseResult {
-    let first_part = choice.spots(item).next();
-    let first_part = first_part.and_then(|spot| choice.one(spot).map(|(_, part)| part.part));
+    let first_part = choice.part_positions(item).next();
+    let first_part = first_part
+        .and_then(|part_position| choice.item_part(part_position).map(|(_, part)| part.part));
     if let (Some(call), Some(call_id)) = (choice.call_of(item), address.call_id)
-        && call.verdict.is_none()
+        && call.outcome.is_none()
         && call.id.is_none()
     {
         let (slot, id) = (call.slot, Id::from(call_id));
@@ -187,7 +188,7 @@ pub fn note_ids(
             None => Ok(()),
         };
     };
-    if call.verdict.is_none() {
+    if call.outcome.is_none() {
         if call.item_id.is_none() {
             call.item_id = record.emitted_id().cloned();
         }
@@ -214,7 +215,7 @@ pub fn hold(
     arguments: Option<Text<'_>>,
     index: Option<i64>,
 ) -> ParseResult {
-    let Some(held) = whole(arguments) else {
+    let Some(held) = complete_text(arguments) else {
         return Ok(());
     };
     let Some((record, call)) = choice.item_call_mut(item).filter(|(item, _)| !item.valued) else {
@@ -243,7 +244,7 @@ pub fn add_arguments(
     let Some((record, call)) = choice.item_call_mut(item).filter(|_| !text.is_empty()) else {
         return Ok(());
     };
-    if record.valued || call.verdict.is_some() {
+    if record.valued || call.outcome.is_some() {
         if std::mem::replace(&mut record.late_reported, true) {
             return Ok(());
         }
@@ -288,14 +289,14 @@ pub fn set_whole_arguments(
     item: usize,
     arguments: Option<Text<'_>>,
 ) -> ParseResult {
-    let Some(payload) = whole(arguments) else {
+    let Some(payload) = complete_text(arguments) else {
         return Ok(());
     };
     let payload = payload.as_bytes();
     let Some((record, call)) = choice.item_call_mut(item) else {
         return Ok(());
     };
-    if call.verdict.is_some() {
+    if call.outcome.is_some() {
         if has_same_arguments(call, payload) {
             return Ok(());
         }
@@ -401,7 +402,7 @@ pub fn settle_text(
     let Some((record, call)) = choice.item_call_mut(item) else {
         return Ok(());
     };
-    if call.verdict.is_some() {
+    if call.outcome.is_some() {
         return Ok(());
     }
     let held = record.snapshot.take();
@@ -467,7 +468,7 @@ fn replace(
 /// Closes the call of an item that the stream closed. If the arguments are incomplete JSON and no event contained their
 /// complete value, more text may follow, so the call stays open. A call that the provider executes closes in any case.
 pub fn end_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> ParseResult {
-    let is_open = |call: &&Call| call.verdict.is_none() && !call.dropped;
+    let is_open = |call: &&Call| call.outcome.is_none() && !call.dropped;
     if choice.call_of(item).filter(is_open).is_none() {
         return Ok(());
     }

@@ -34,7 +34,10 @@ pub fn end_item(
         }
         Some(_) => {
             finish_item(ctx, choice, item, encrypted_content, metadata, true)?;
-            for (_, part) in choice.spots(item).filter_map(|spot| choice.one(spot)) {
+            for (_, part) in choice
+                .part_positions(item)
+                .filter_map(|part_position| choice.item_part(part_position))
+            {
                 ctx.out.record_fact(WireFact::Ended(part.part));
             }
         }

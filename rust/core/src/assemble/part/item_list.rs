@@ -10,8 +10,8 @@
 //!    opened. They close with the item. This comes last because a later listed part may still match.
 
 use crate::assemble::choice::Choice;
-use crate::assemble::part::item::Spot;
-use crate::assemble::part::item_text::Make;
+use crate::assemble::part::item::PartPosition;
+use crate::assemble::part::item_text::PartKey;
 use crate::assemble::part::item_text::annotate;
 use crate::assemble::part::item_text::close_part;
 use crate::assemble::part::item_text::conflict;
@@ -19,9 +19,9 @@ use crate::assemble::part::item_text::put_metadata;
 use crate::assemble::part::item_text::set_value;
 use crate::assemble::resolve::by_address::opened;
 use crate::assemble::resolve::listed_parts::Assignment;
+use crate::assemble::resolve::listed_parts::PartUpdate;
 use crate::assemble::resolve::listed_parts::Plan;
 use crate::assemble::resolve::listed_parts::StreamedPart;
-use crate::assemble::resolve::listed_parts::Verdict;
 use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
 use crate::model::delta::ListedPart;
@@ -34,7 +34,7 @@ use std::borrow::Cow;
 #[derive(Debug)]
 pub struct TextList {
     item: usize,
-    spots: Vec<Spot>,
+    part_positions: Vec<PartPosition>,
     plan: Plan,
     /// For each streamed part, the number of listed parts that have not been applied to it yet.
     to_come: Vec<usize>,
@@ -44,11 +44,11 @@ impl TextList {
     /// Plans how the listed parts are applied to the streamed parts. `entry`: one of the listed parts; `texts`: the
     /// texts of all of them.
     pub fn new(choice: &Choice, item: usize, entry: &ListedPart<'_>, texts: &[&str]) -> TextList {
-        let spots: Vec<Spot> = spots_like(choice, item, entry).collect();
-        let parts: Vec<StreamedPart> = spots
+        let part_positions: Vec<PartPosition> = part_positions_like(choice, item, entry).collect();
+        let parts: Vec<StreamedPart> = part_positions
             .iter()
-            .filter_map(|spot| {
-                let (one, part) = choice.one(*spot)?;
+            .filter_map(|part_position| {
+                let (one, part) = choice.item_part(*part_position)?;
                 let text = one.snapshot.as_ref().unwrap_or(&part.text);
                 Some(StreamedPart {
                     text: text.clone(),
@@ -58,7 +58,7 @@ impl TextList {
             })
             .collect();
         let plan = Plan::new(&parts, texts);
-        let mut to_come = vec![0; spots.len()];
+        let mut to_come = vec![0; part_positions.len()];
         for assignment in &plan.assignments {
             if let Assignment::Part(position) = assignment
                 && let Some(count) = to_come.get_mut(*position)
@@ -68,7 +68,7 @@ impl TextList {
         }
         TextList {
             item,
-            spots,
+            part_positions,
             plan,
             to_come,
         }
@@ -86,48 +86,48 @@ impl TextList {
         again: bool,
     ) -> ParseResult {
         let assignment = self.plan.assignments.get(number).copied();
-        let (position, spot) = match assignment.unwrap_or(Assignment::Unassigned) {
+        let (position, part_position) = match assignment.unwrap_or(Assignment::Unassigned) {
             Assignment::Unassigned => return Ok(()),
             Assignment::New => {
-                let make = Make {
+                let part_key = PartKey {
                     channel: entry.at.channel,
                     kind: entry.at.reasoning_kind,
                     sub: entry.at.address.sub,
                 };
-                (None, opened(ctx, choice, self.item, make)?)
+                (None, opened(ctx, choice, self.item, part_key)?)
             }
-            Assignment::Part(position) => match self.spots.get(position) {
-                Some(spot) => (Some(position), *spot),
+            Assignment::Part(position) => match self.part_positions.get(position) {
+                Some(part_position) => (Some(position), *part_position),
                 None => return Ok(()),
             },
         };
-        if let Some((one, _)) = choice.one_mut(spot) {
+        if let Some((one, _)) = choice.item_part_mut(part_position) {
             one.restated |= again;
         }
         if let Some(annotations) = &entry.annotations {
-            hang(ctx, choice, spot, annotations)?;
+            hang(ctx, choice, part_position, annotations)?;
         }
         let metadata = entry.metadata.as_deref();
         let Some(position) = position else {
-            set_value(ctx, choice, spot, Cow::Borrowed(text))?;
-            return self.close(ctx, choice, spot, metadata);
+            set_value(ctx, choice, part_position, Cow::Borrowed(text))?;
+            return self.close(ctx, choice, part_position, metadata);
         };
         if let Some(count) = self.to_come.get_mut(position) {
             *count -= 1;
             if *count > 0 {
-                return match choice.is_part_open(spot) {
-                    true => put_metadata(ctx, choice, spot, metadata),
+                return match choice.is_part_open(part_position) {
+                    true => put_metadata(ctx, choice, part_position, metadata),
                     false => Ok(()),
                 };
             }
         }
         self.correct(ctx, choice, position)?;
-        self.close(ctx, choice, spot, metadata)
+        self.close(ctx, choice, part_position, metadata)
     }
 
     /// Ends the list: corrects the streamed parts that it does not contain.
     pub fn end(mut self, ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
-        for position in 0..self.spots.len() {
+        for position in 0..self.part_positions.len() {
             self.correct(ctx, choice, position)?;
         }
         Ok(())
@@ -140,19 +140,19 @@ impl TextList {
         choice: &mut Choice,
         position: usize,
     ) -> ParseResult {
-        let (Some(spot), Some(verdict)) = (
-            self.spots.get(position),
-            self.plan.verdicts.get_mut(position),
+        let (Some(part_position), Some(update)) = (
+            self.part_positions.get(position),
+            self.plan.updates.get_mut(position),
         ) else {
             return Ok(());
         };
-        match std::mem::replace(verdict, Verdict::Kept) {
-            Verdict::Kept => Ok(()),
-            Verdict::Text(text) => set_value(ctx, choice, *spot, Cow::Owned(text)),
-            Verdict::Contradicted => conflict(ctx, choice, *spot),
-            Verdict::Left => {
-                conflict(ctx, choice, *spot)?;
-                set_value(ctx, choice, *spot, Cow::Borrowed(""))
+        match std::mem::replace(update, PartUpdate::Kept) {
+            PartUpdate::Kept => Ok(()),
+            PartUpdate::Text(text) => set_value(ctx, choice, *part_position, Cow::Owned(text)),
+            PartUpdate::Contradicted => conflict(ctx, choice, *part_position),
+            PartUpdate::Left => {
+                conflict(ctx, choice, *part_position)?;
+                set_value(ctx, choice, *part_position, Cow::Borrowed(""))
             }
         }
     }
@@ -161,26 +161,26 @@ impl TextList {
         &self,
         ctx: &mut RuleContext<'_, '_>,
         choice: &mut Choice,
-        spot: Spot,
+        part_position: PartPosition,
         metadata: Option<&str>,
     ) -> ParseResult {
         let alone = choice
             .item_index
             .get(self.item)
             .is_none_or(|item| !item.open);
-        close_part(ctx, choice, spot, metadata, alone)
+        close_part(ctx, choice, part_position, metadata, alone)
     }
 }
 
 /// Returns the parts of the item with the channel and reasoning kind of the listed part. Excludes retracted parts.
-pub fn spots_like(
+pub fn part_positions_like(
     choice: &Choice,
     item: usize,
     entry: &ListedPart<'_>,
-) -> impl Iterator<Item = Spot> {
+) -> impl Iterator<Item = PartPosition> {
     let (channel, kind) = (entry.at.channel, entry.at.reasoning_kind);
-    choice.spots(item).filter(move |spot| {
-        let part = choice.one(*spot);
+    choice.part_positions(item).filter(move |part_position| {
+        let part = choice.item_part(*part_position);
         part.is_some_and(|(_, part)| part.channel == channel && part.kind == kind && !part.void)
     })
 }
@@ -188,17 +188,17 @@ pub fn spots_like(
 fn hang(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
-    spot: Spot,
+    part_position: PartPosition,
     annotations: &str,
 ) -> Result<(), Fault> {
     let attributes = PartAttributes {
         annotations: Some(annotations),
         ..PartAttributes::default()
     };
-    if choice.is_part_open(spot) {
-        return annotate(ctx, choice, spot, attributes);
+    if choice.is_part_open(part_position) {
+        return annotate(ctx, choice, part_position, attributes);
     }
-    let Some((one, part)) = choice.one_mut(spot) else {
+    let Some((one, part)) = choice.item_part_mut(part_position) else {
         return Ok(());
     };
     if std::mem::replace(&mut one.late_reported, true) {

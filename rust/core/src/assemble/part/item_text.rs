@@ -10,7 +10,7 @@ use crate::assemble::choice::Choice;
 use crate::assemble::choice::leave;
 use crate::assemble::part::item::Item;
 use crate::assemble::part::item::ItemPart;
-use crate::assemble::part::item::Spot;
+use crate::assemble::part::item::PartPosition;
 use crate::assemble::part::text::TextPart;
 use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
@@ -30,52 +30,62 @@ const CANDIDATES: usize = 64;
 
 /// The channel, reasoning kind and sub-index of a part to create.
 #[derive(Clone, Copy, Debug)]
-pub struct Make {
+pub struct PartKey {
     pub channel: Channel,
     pub kind: &'static str,
     pub sub: Option<i64>,
 }
 
 /// Returns the text with each lone surrogate replaced by U+FFFD, or `None` if the text is missing or empty.
-pub fn whole(text: Option<Text<'_>>) -> Option<Cow<'_, str>> {
+pub fn complete_text(text: Option<Text<'_>>) -> Option<Cow<'_, str>> {
     let text = text.map(|text| text.into_whole().0);
     text.filter(|text| !text.is_empty())
 }
 
 impl Choice {
-    pub fn one(&self, spot: Spot) -> Option<(&ItemPart, &TextPart)> {
-        let one = self.item_index.get(spot.item)?.parts.get(spot.one)?;
+    pub fn item_part(&self, part_position: PartPosition) -> Option<(&ItemPart, &TextPart)> {
+        let one = self
+            .item_index
+            .get(part_position.item)?
+            .parts
+            .get(part_position.one)?;
         Some((one, self.textual.parts.get(one.position)?))
     }
 
-    pub fn one_mut(&mut self, spot: Spot) -> Option<(&mut ItemPart, &mut TextPart)> {
+    pub fn item_part_mut(
+        &mut self,
+        part_position: PartPosition,
+    ) -> Option<(&mut ItemPart, &mut TextPart)> {
         let one = self
             .item_index
-            .get_mut(spot.item)?
+            .get_mut(part_position.item)?
             .parts
-            .get_mut(spot.one)?;
+            .get_mut(part_position.one)?;
         let part = self.textual.parts.get_mut(one.position)?;
         Some((one, part))
     }
 
     /// Returns the positions of all parts of an item.
-    pub fn spots(&self, item: usize) -> impl DoubleEndedIterator<Item = Spot> + Clone + use<> {
+    pub fn part_positions(
+        &self,
+        item: usize,
+    ) -> impl DoubleEndedIterator<Item = PartPosition> + Clone + use<> {
         let count = self.item_index.get(item).map_or(0, |item| item.parts.len());
-        (0..count).map(move |one| Spot { item, one })
+        (0..count).map(move |one| PartPosition { item, one })
     }
 
     /// Marks the part as closed. No event is emitted.
-    fn close_one(&mut self, spot: Spot) {
-        if let Some((_, part)) = self.one_mut(spot) {
+    fn close_one(&mut self, part_position: PartPosition) {
+        if let Some((_, part)) = self.item_part_mut(part_position) {
             part.open = false;
         }
-        if let Some(item) = self.item_index.get_mut(spot.item) {
+        if let Some(item) = self.item_index.get_mut(part_position.item) {
             item.open_parts = item.open_parts.saturating_sub(1);
         }
     }
 
     /// Records the sub-index of the next delta of the part, unless the delta arrives too late.
-    fn move_part(&mut self, spot: Spot, sub: Option<i64>) {
+    fn move_part(&mut self, part_position: PartPosition, sub: Option<i64>) {
         let Choice {
             item_index,
             textual,
@@ -83,11 +93,11 @@ impl Choice {
         } = self;
         let Some(Item {
             parts, sub_indexes, ..
-        }) = item_index.get_mut(spot.item)
+        }) = item_index.get_mut(part_position.item)
         else {
             return;
         };
-        let Some(one) = parts.get_mut(spot.one) else {
+        let Some(one) = parts.get_mut(part_position.one) else {
             return;
         };
         let Some(part) = textual.parts.get(one.position) else {
@@ -103,12 +113,18 @@ impl Choice {
         }
         one.labels.change(before, sub, part.text.len());
         if let Some(sub_indexes) = sub_indexes.as_mut() {
-            sub_indexes.moved(spot.one, (part.channel, part.kind), one, before);
+            sub_indexes.replace_sub_index(
+                part_position.one,
+                (part.channel, part.kind),
+                one,
+                before,
+            );
         }
     }
 
-    pub fn is_part_open(&self, spot: Spot) -> bool {
-        self.one(spot).is_some_and(|(_, part)| part.open)
+    pub fn is_part_open(&self, part_position: PartPosition) -> bool {
+        self.item_part(part_position)
+            .is_some_and(|(_, part)| part.open)
     }
 }
 
@@ -123,25 +139,25 @@ pub fn find_part(
     channel: Channel,
     kind: Option<&str>,
     sub: Option<i64>,
-) -> Option<Spot> {
+) -> Option<PartPosition> {
     let (named, last) = match &choice.item_index.get(item)?.sub_indexes {
         Some(sub_indexes) => {
-            let spot = |one| Spot { item, one };
+            let part_position = |one| PartPosition { item, one };
             let last = || sub_indexes.last(channel, kind);
-            let named = sub_indexes.named(channel, kind, sub);
-            (named.map(spot), last().map(spot))
+            let named = sub_indexes.last_with_sub_index(channel, kind, sub);
+            (named.map(part_position), last().map(part_position))
         }
         None => {
-            let same = |spot: &Spot| {
-                choice.one(*spot).is_some_and(|(_, part)| {
+            let same = |part_position: &PartPosition| {
+                choice.item_part(*part_position).is_some_and(|(_, part)| {
                     part.channel == channel && kind.is_none_or(|kind| kind == part.kind)
                 })
             };
-            let fits = |spot: &Spot| {
-                let one = choice.one(*spot);
-                one.is_some_and(|(one, _)| one.is_called(sub))
+            let fits = |part_position: &PartPosition| {
+                let one = choice.item_part(*part_position);
+                one.is_some_and(|(one, _)| one.has_sub_index(sub))
             };
-            let mut all = choice.spots(item).rev().filter(same);
+            let mut all = choice.part_positions(item).rev().filter(same);
             (all.clone().find(fits), all.next())
         }
     };
@@ -149,7 +165,7 @@ pub fn find_part(
         return named;
     }
     let last = last?;
-    let (one, _) = choice.one(last)?;
+    let (one, _) = choice.item_part(last)?;
     let loose =
         sub.is_none() || one.sub.is_none() || !(one.valued || one.closed || one.sub_is_reliable);
     loose.then_some(last)
@@ -162,33 +178,37 @@ pub fn find_part(
 pub fn find_whole(
     choice: &mut Choice,
     item: usize,
-    make: Make,
+    part_key: PartKey,
     text: Option<&str>,
-) -> Option<Spot> {
-    let Make { channel, kind, sub } = make;
+) -> Option<PartPosition> {
+    let PartKey { channel, kind, sub } = part_key;
     let known = find_part(choice, item, channel, Some(kind), sub);
-    let is_called = |spot: &Spot| choice.one(*spot).is_some_and(|(one, _)| one.is_called(sub));
+    let has_sub_index = |part_position: &PartPosition| {
+        choice
+            .item_part(*part_position)
+            .is_some_and(|(one, _)| one.has_sub_index(sub))
+    };
     let text = text.filter(|text| !text.is_empty() && sub.is_some());
-    let (None, Some(text)) = (known.filter(is_called), text) else {
+    let (None, Some(text)) = (known.filter(has_sub_index), text) else {
         return known;
     };
-    let has_text = |spot: &Spot| {
-        let part = choice.one(*spot);
+    let has_text = |part_position: &PartPosition| {
+        let part = choice.item_part(*part_position);
         part.is_some_and(|(one, part)| {
             let like = part.channel == channel && part.kind == kind;
             like && !one.valued && part.text == text
         })
     };
-    let late = choice.spots(item).rev().take(CANDIDATES);
+    let late = choice.part_positions(item).rev().take(CANDIDATES);
     let found = late.filter(has_text).last().or(known)?;
-    if !choice.one(found)?.0.is_called(sub) {
-        choice.one_mut(found)?.0.value_sub = sub;
+    if !choice.item_part(found)?.0.has_sub_index(sub) {
+        choice.item_part_mut(found)?.0.value_sub = sub;
         if let Some(sub_indexes) = choice
             .item_index
             .get_mut(item)
             .and_then(|item| item.sub_indexes.as_mut())
         {
-            sub_indexes.call(found.one, (channel, kind), sub);
+            sub_indexes.add_sub_index(found.one, (channel, kind), sub);
         }
     }
     Some(found)
@@ -199,18 +219,18 @@ pub fn open_part(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     item: usize,
-    make: Make,
+    part_key: PartKey,
     snapshot: Option<Text<'_>>,
     metadata: Option<&str>,
-) -> Result<Spot, Fault> {
-    let mut part = TextPart::new(ctx.next_part()?, make.channel, make.kind);
-    let held = whole(snapshot).map(Cow::into_owned);
+) -> Result<PartPosition, Fault> {
+    let mut part = TextPart::new(ctx.next_part()?, part_key.channel, part_key.kind);
+    let held = complete_text(snapshot).map(Cow::into_owned);
     if let Some(held) = &held {
         ctx.spend_bytes(held.len())?;
     }
     let position = choice.textual.parts.len();
     let index = choice.index;
-    let mut spot = Spot { item, one: 0 };
+    let mut part_position = PartPosition { item, one: 0 };
     let Choice {
         item_index,
         textual,
@@ -218,28 +238,28 @@ pub fn open_part(
     } = choice;
     if let Some(item) = item_index.get_mut(item) {
         part.item_id = item.emitted_id().cloned();
-        spot.one = item.parts.len();
-        let sort_of = |one: &ItemPart| {
+        part_position.one = item.parts.len();
+        let content_kind_of = |one: &ItemPart| {
             let part = textual.parts.get(one.position)?;
             Some((part.channel, part.kind))
         };
-        let one = ItemPart::new(position, make.sub, held);
-        item.add(one, (make.channel, make.kind), sort_of);
+        let one = ItemPart::new(position, part_key.sub, held);
+        item.add(one, (part_key.channel, part_key.kind), content_kind_of);
     }
     textual.parts.reserve_exact(usize::from(position == 0));
     textual.parts.push(part);
-    choice.update_pending_part(spot);
-    put_metadata(ctx, choice, spot, metadata)?;
-    if let Some((_, part)) = choice.one(spot) {
-        let record = choice.item_index.get(spot.item);
+    choice.update_pending_part(part_position);
+    put_metadata(ctx, choice, part_position, metadata)?;
+    if let Some((_, part)) = choice.item_part(part_position) {
+        let record = choice.item_index.get(part_position.item);
         ctx.out.record_fact(WireFact::Address {
             index: record.and_then(|item| item.index),
-            sub: make.sub,
+            sub: part_key.sub,
             item_id: record.and_then(|item| item.item_id.as_deref()),
         });
         part.started(index, metadata, |event| ctx.out.emit(event));
     }
-    Ok(spot)
+    Ok(part_position)
 }
 
 /// Records that an opening event repeats a closed part, and returns true.
@@ -248,21 +268,21 @@ pub fn open_part(
 /// empty, or the event has another index, sub-index or text.
 pub fn repeat_part(
     choice: &mut Choice,
-    spot: Spot,
+    part_position: PartPosition,
     address: &Address<'_>,
     snapshot: Option<&Text<'_>>,
 ) -> bool {
-    let Some(item) = choice.item_index.get(spot.item) else {
+    let Some(item) = choice.item_index.get(part_position.item) else {
         return false;
     };
     let other_index = item.index.zip(address.index);
     let other_index = other_index.is_some_and(|(own, sent)| own != sent);
     let is_open = item.open;
-    let Some((one, part)) = choice.one_mut(spot) else {
+    let Some((one, part)) = choice.item_part_mut(part_position) else {
         return false;
     };
     let has_text = |text: Cow<'_, str>| part.text == text;
-    let same = whole(snapshot.cloned()).is_none_or(has_text);
+    let same = complete_text(snapshot.cloned()).is_none_or(has_text);
     if is_open
         || part.open
         || part.text.is_empty()
@@ -273,40 +293,102 @@ pub fn repeat_part(
         return false;
     }
     one.repeated = Some(0);
-    if let Some(item) = choice.item_index.get_mut(spot.item) {
+    if let Some(item) = choice.item_index.get_mut(part_position.item) {
         item.repeats = true;
     }
     true
 }
 
-/// Returns true if the text continues a repetition of the closed part, so that the text must be dropped. Reports the
-/// repetition when it is complete.
-pub fn is_repetition(
+/// Records that an opening event repeats an open part of an item, because the message began again. Returns false if the
+/// event cannot repeat the part: its text differs.
+pub fn repeat_open_part(
+    choice: &mut Choice,
+    part_position: PartPosition,
+    snapshot: Option<&Text<'_>>,
+) -> bool {
+    let Some((one, part)) = choice
+        .item_part_mut(part_position)
+        .filter(|(_, part)| part.open)
+    else {
+        return false;
+    };
+    let begun = match &one.snapshot {
+        Some(held) => held.as_str(),
+        None => part.text.as_str(),
+    };
+    let has_text = |text: Cow<'_, str>| begun == text;
+    let same = !begun.is_empty() && complete_text(snapshot.cloned()).is_none_or(has_text);
+    if same && one.snapshot.is_none() {
+        one.repeated = Some(0);
+        one.sub_is_reliable = false; // the next deltas are not appended without a check
+    }
+    same
+}
+
+/// Makes an item that the stream opens again without an id repeat its parts. Returns false if the item is open or has
+/// no text, so that the stream opens another item.
+pub fn repeat_item(choice: &mut Choice, item: usize) -> bool {
+    let record = choice.item_index.get(item);
+    if record.is_none_or(|record| record.open || record.item_id.is_some()) {
+        return false;
+    }
+    let mut any = false;
+    for part_position in choice.part_positions(item) {
+        let part = choice.item_part_mut(part_position);
+        if let Some((one, _)) = part.filter(|(_, part)| !part.text.is_empty()) {
+            one.repeated = Some(0);
+            any = true;
+        }
+    }
+    if let Some(record) = choice.item_index.get_mut(item) {
+        record.repeats |= any;
+    }
+    any
+}
+
+/// How a text relates to a part that the stream repeats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repetition<'t> {
+    /// The text continues the repetition, so it must be dropped.
+    Continued,
+    /// The text completes the repetition of an open part and continues the part with this text.
+    Completed(&'t str),
+    /// The text differs, so it belongs to another part.
+    Diverged,
+}
+
+/// Compares a text with the part that the stream repeats. Reports the repetition of a closed part when it is complete.
+pub fn continue_repetition<'t>(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
-    spot: Spot,
-    text: &str,
-) -> Result<bool, Fault> {
-    let Some((one, part)) = choice.one_mut(spot) else {
-        return Ok(false);
+    part_position: PartPosition,
+    text: &'t str,
+) -> Result<Repetition<'t>, Fault> {
+    let Some((one, part)) = choice.item_part_mut(part_position) else {
+        return Ok(Repetition::Diverged);
     };
     let Some(start) = one.repeated else {
-        return Ok(false);
+        return Ok(Repetition::Diverged);
     };
     let rest = part.text.get(start..).unwrap_or_default();
+    if let Some(more) = text.strip_prefix(rest).filter(|_| part.open) {
+        one.repeated = None;
+        return Ok(Repetition::Completed(more));
+    }
     if !rest.starts_with(text) {
-        return Ok(false);
+        return Ok(Repetition::Diverged);
     }
+    let is_whole = rest.len() == text.len();
     one.repeated = Some(start + text.len());
-    if rest.len() == text.len() {
-        report_late_part(ctx, choice, spot)?;
+    if is_whole {
+        report_late_part(ctx, choice, part_position)?;
     }
-    Ok(true)
+    Ok(Repetition::Continued)
 }
 
 /// Returns true if the stream repeats the closed part, but this complete text differs from the part's text.
-pub fn differs(choice: &Choice, spot: Spot, text: &str) -> bool {
-    let part = choice.one(spot);
+pub fn differs(choice: &Choice, part_position: PartPosition, text: &str) -> bool {
+    let part = choice.item_part(part_position);
     part.is_some_and(|(one, part)| one.repeated.is_some() && part.text != text)
 }
 
@@ -314,9 +396,9 @@ pub fn differs(choice: &Choice, spot: Spot, text: &str) -> bool {
 pub fn report_late_part(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
-    spot: Spot,
+    part_position: PartPosition,
 ) -> ParseResult {
-    let Some((one, part)) = choice.one_mut(spot) else {
+    let Some((one, part)) = choice.item_part_mut(part_position) else {
         return Ok(());
     };
     if std::mem::replace(&mut one.late_reported, true) {
@@ -329,10 +411,10 @@ pub fn report_late_part(
 pub fn put_metadata(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
-    spot: Spot,
+    part_position: PartPosition,
     metadata: Option<&str>,
 ) -> ParseResult {
-    let (Some(metadata), Some((_, part))) = (metadata, choice.one_mut(spot)) else {
+    let (Some(metadata), Some((_, part))) = (metadata, choice.item_part_mut(part_position)) else {
         return Ok(());
     };
     let more = part.metadata.get_or_insert_default().add(metadata);
@@ -344,7 +426,7 @@ pub fn put_metadata(
 pub fn annotate(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
-    spot: Spot,
+    part_position: PartPosition,
     attributes: PartAttributes<'_>,
 ) -> ParseResult {
     let texts = [
@@ -354,7 +436,7 @@ pub fn annotate(
     ];
     ctx.spend_bytes(texts.iter().flatten().map(|text| text.len()).sum())?;
     ctx.spend_entries(attributes.annotations.map_or(0, |_| 1))?;
-    let Some((_, part)) = choice.one_mut(spot) else {
+    let Some((_, part)) = choice.item_part_mut(part_position) else {
         return Ok(());
     };
     if let Some(annotations) = attributes.annotations {
@@ -377,26 +459,26 @@ pub fn annotate(
 pub fn add_text(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
-    spot: Spot,
+    part_position: PartPosition,
     text: Text<'_>,
     sub: Option<i64>,
     metadata: Option<&str>,
 ) -> ParseResult {
-    let step = take_text(ctx, choice, spot, text, sub, metadata);
-    choice.update_pending_part(spot);
+    let step = take_text(ctx, choice, part_position, text, sub, metadata);
+    choice.update_pending_part(part_position);
     step
 }
 
 fn take_text(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
-    spot: Spot,
+    part_position: PartPosition,
     text: Text<'_>,
     sub: Option<i64>,
     metadata: Option<&str>,
 ) -> ParseResult {
-    choice.move_part(spot, sub);
-    let Some((one, part)) = choice.one_mut(spot) else {
+    choice.move_part(part_position, sub);
+    let Some((one, part)) = choice.item_part_mut(part_position) else {
         return Ok(());
     };
     let number = part.part;
@@ -404,25 +486,25 @@ fn take_text(
         if text.is_empty() {
             return Ok(());
         }
-        return report_late_part(ctx, choice, spot);
+        return report_late_part(ctx, choice, part_position);
     }
     let (text, lone) = one.joiner.join(text);
     if lone {
         ctx.report(Code::LONE_SURROGATE, number)?;
     }
     if text.is_empty() {
-        return put_metadata(ctx, choice, spot, metadata);
+        return put_metadata(ctx, choice, part_position, metadata);
     }
     let Some(held) = &one.snapshot else {
         ctx.spend_bytes(text.len())?;
-        show(ctx, choice, spot, &text, metadata);
+        show(ctx, choice, part_position, &text, metadata);
         return Ok(());
     };
     let (repeated, rest) = held.split_at_checked(one.again).unwrap_or((held, ""));
     let shown = if rest.starts_with(text.as_ref()) {
         one.again += text.len();
         if one.again < held.len() {
-            return put_metadata(ctx, choice, spot, metadata);
+            return put_metadata(ctx, choice, part_position, metadata);
         }
         held.clone() // the deltas repeated the whole snapshot
     } else if text.starts_with(rest) {
@@ -433,19 +515,19 @@ fn take_text(
     let before = held.len();
     one.snapshot = None;
     ctx.spend_bytes(shown.len().saturating_sub(before))?;
-    show(ctx, choice, spot, &shown, metadata);
+    show(ctx, choice, part_position, &shown, metadata);
     Ok(())
 }
 
 fn show(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
-    spot: Spot,
+    part_position: PartPosition,
     text: &str,
     metadata: Option<&str>,
 ) {
     let index = choice.index;
-    if let Some((one, part)) = choice.one_mut(spot) {
+    if let Some((one, part)) = choice.item_part_mut(part_position) {
         one.begun = true;
         part.text.push_str(text);
         part.delta(index, text, metadata, |event| ctx.out.emit(event));
@@ -460,14 +542,14 @@ fn show(
 pub fn set_whole_text(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
-    spot: Spot,
+    part_position: PartPosition,
     sub: Option<i64>,
     text: Option<Cow<'_, str>>,
 ) -> ParseResult {
     let Some(text) = text else {
         return Ok(());
     };
-    let Some((one, part)) = choice.one_mut(spot) else {
+    let Some((one, part)) = choice.item_part_mut(part_position) else {
         return Ok(());
     };
     let more = text.starts_with(&part.text);
@@ -475,12 +557,12 @@ pub fn set_whole_text(
         if part.text == text || one.labels.is_own_text(sub, &part.text, &text) {
             return Ok(());
         }
-        return conflict(ctx, choice, spot);
+        return conflict(ctx, choice, part_position);
     }
     if !more && one.labels.note_close(sub, &part.text, &text) {
         return ctx.spend_bytes(text.len());
     }
-    set_value(ctx, choice, spot, text)
+    set_value(ctx, choice, part_position, text)
 }
 
 /// Sets the text of the part. If it begins with the streamed text, emits the rest as a delta; otherwise, reports a
@@ -488,17 +570,17 @@ pub fn set_whole_text(
 pub fn set_value(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
-    spot: Spot,
+    part_position: PartPosition,
     text: Cow<'_, str>,
 ) -> ParseResult {
-    let Some((one, _)) = choice.one_mut(spot) else {
+    let Some((one, _)) = choice.item_part_mut(part_position) else {
         return Ok(());
     };
     let revised = std::mem::replace(&mut one.valued, true);
     one.snapshot = None;
     one.joiner.finish();
-    choice.update_pending_part(spot);
-    let Some((_, part)) = choice.one(spot) else {
+    choice.update_pending_part(part_position);
+    let Some((_, part)) = choice.item_part(part_position) else {
         return Ok(());
     };
     if part.text == text {
@@ -506,11 +588,11 @@ pub fn set_value(
     }
     ctx.spend_bytes(text.len().saturating_sub(part.text.len()))?;
     if let Some(more) = text.strip_prefix(part.text.as_str()).filter(|_| !revised) {
-        show(ctx, choice, spot, more, None);
+        show(ctx, choice, part_position, more, None);
         return Ok(());
     }
-    conflict(ctx, choice, spot)?;
-    if let Some((one, part)) = choice.one_mut(spot) {
+    conflict(ctx, choice, part_position)?;
+    if let Some((one, part)) = choice.item_part_mut(part_position) {
         one.begun = true;
         part.text = text.into_owned();
         one.labels.replaced(part.text.len());
@@ -518,8 +600,12 @@ pub fn set_value(
     Ok(())
 }
 
-pub fn conflict(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, spot: Spot) -> ParseResult {
-    let Some((one, part)) = choice.one_mut(spot) else {
+pub fn conflict(
+    ctx: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    part_position: PartPosition,
+) -> ParseResult {
+    let Some((one, part)) = choice.item_part_mut(part_position) else {
         return Ok(());
     };
     if std::mem::replace(&mut one.conflict_reported, true) {
@@ -534,19 +620,19 @@ pub fn conflict(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, spot: Spot) 
 pub fn close_part(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
-    spot: Spot,
+    part_position: PartPosition,
     metadata: Option<&str>,
     alone: bool,
 ) -> ParseResult {
-    if !choice.is_part_open(spot) {
+    if !choice.is_part_open(part_position) {
         return Ok(());
     }
-    put_metadata(ctx, choice, spot, metadata)?;
+    put_metadata(ctx, choice, part_position, metadata)?;
     let waits = choice
         .item_index
-        .get(spot.item)
+        .get(part_position.item)
         .is_some_and(|item| item.item_id.is_some());
-    let Some((one, part)) = choice.one_mut(spot) else {
+    let Some((one, part)) = choice.item_part_mut(part_position) else {
         return Ok(());
     };
     ctx.out.record_fact(WireFact::Closed(part.part));
@@ -555,37 +641,50 @@ pub fn close_part(
     }
     one.closed = true;
     if alone || part.channel != Channel::Reasoning || !waits {
-        return end_part(ctx, choice, spot);
+        return end_part(ctx, choice, part_position);
     }
     Ok(())
 }
 
 /// Ends a part with its current text, including held-back text, and emits its closing event. Does nothing if it is not
 /// open.
-pub fn end_part(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, spot: Spot) -> ParseResult {
-    let Some((one, part)) = choice.one_mut(spot).filter(|(_, part)| part.open) else {
+pub fn end_part(
+    ctx: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    part_position: PartPosition,
+) -> ParseResult {
+    let Some((one, part)) = choice
+        .item_part_mut(part_position)
+        .filter(|(_, part)| part.open)
+    else {
         return Ok(());
     };
     let number = part.part;
     let closed = one.labels.closed_text(&part.text).filter(|_| !one.valued);
     if let Some(text) = closed {
-        set_value(ctx, choice, spot, Cow::Owned(text))?;
+        set_value(ctx, choice, part_position, Cow::Owned(text))?;
     }
-    let Some((one, _)) = choice.one_mut(spot) else {
+    let Some((one, _)) = choice.item_part_mut(part_position) else {
         return Ok(());
     };
     let (held, tail) = (one.snapshot.take(), one.joiner.finish());
     if let Some(held) = held {
-        show(ctx, choice, spot, &held, None);
+        show(ctx, choice, part_position, &held, None);
     }
     if let Some(tail) = tail {
         ctx.report(Code::LONE_SURROGATE, number)?;
         ctx.spend_bytes(tail.len_utf8())?;
-        show(ctx, choice, spot, tail.encode_utf8(&mut [0; 4]), None);
+        show(
+            ctx,
+            choice,
+            part_position,
+            tail.encode_utf8(&mut [0; 4]),
+            None,
+        );
     }
-    choice.close_one(spot);
-    choice.update_pending_part(spot);
-    if let Some((_, part)) = choice.one(spot) {
+    choice.close_one(part_position);
+    choice.update_pending_part(part_position);
+    if let Some((_, part)) = choice.item_part(part_position) {
         part.done(choice.index, |event| ctx.out.emit(event));
     }
     Ok(())
@@ -609,16 +708,16 @@ pub fn finish_item(
     if bare && whole {
         // Open an empty part. Clients must send reasoning with encrypted content or an id back in the next turn, even
         // without text.
-        let make = Make {
+        let part_key = PartKey {
             channel: Channel::Reasoning,
             kind: "summary",
             sub: None,
         };
-        open_part(ctx, choice, item, make, None, None)?;
+        open_part(ctx, choice, item, part_key, None, None)?;
     }
-    let open: Vec<Spot> = choice
-        .spots(item)
-        .filter(|spot| choice.is_part_open(*spot))
+    let open: Vec<PartPosition> = choice
+        .part_positions(item)
+        .filter(|part_position| choice.is_part_open(*part_position))
         .collect();
     if let Some(last) = open.last() {
         let attributes = PartAttributes {
@@ -631,23 +730,26 @@ pub fn finish_item(
         leave(ctx, choice, metadata)?;
     }
     open.into_iter()
-        .try_for_each(|spot| end_part(ctx, choice, spot))
+        .try_for_each(|part_position| end_part(ctx, choice, part_position))
 }
 
 /// Discards the content of an item's open parts and closes them, because the response starts again.
 pub fn take_back(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) {
     let index = choice.index;
-    for spot in choice.spots(item) {
-        if let Some((_, part)) = choice.one_mut(spot).filter(|(_, part)| part.open) {
+    for part_position in choice.part_positions(item) {
+        if let Some((_, part)) = choice
+            .item_part_mut(part_position)
+            .filter(|(_, part)| part.open)
+        {
             part.text.clear();
             part.annotations.clear();
             part.attributes = Default::default();
             part.metadata = None;
-            choice.close_one(spot);
-            if let Some((_, part)) = choice.one(spot) {
+            choice.close_one(part_position);
+            if let Some((_, part)) = choice.item_part(part_position) {
                 part.done(index, |event| ctx.out.emit(event));
             }
         }
-        choice.update_pending_part(spot);
+        choice.update_pending_part(part_position);
     }
 }

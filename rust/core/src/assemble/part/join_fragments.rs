@@ -19,7 +19,7 @@ const COST: usize = 8;
 pub fn join_fragments(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
     let live = || {
         let calls = choice.calls.iter();
-        calls.filter(|call| !call.dropped && call.verdict.is_none())
+        calls.filter(|call| !call.dropped && call.outcome.is_none())
     };
     if !live().any(|call| call.text.is_unfinished() && !call.is_empty()) {
         return Ok(());

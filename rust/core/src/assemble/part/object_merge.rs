@@ -34,7 +34,7 @@ fn members(raw: &str) -> Vec<(Cow<'_, str>, &str)> {
 }
 
 fn read<'a>(raw: &'a str, mut each: impl FnMut(Cow<'a, str>, &'a str)) -> Scan<()> {
-    let mut scanner = Scanner::again(raw);
+    let mut scanner = Scanner::of_validated(raw);
     scanner.enter_object()?;
     while let Some(key) = scanner.next_key()? {
         let Raw { text, .. } = scanner.skip()?;

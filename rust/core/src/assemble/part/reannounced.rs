@@ -12,7 +12,7 @@
 use crate::assemble::choice::Choice;
 use crate::assemble::part::call::Call;
 use crate::assemble::part::call_events;
-use crate::assemble::part::item_call::Traits;
+use crate::assemble::part::item_call::CallProperties;
 use crate::assemble::part::item_call::begin_call;
 use crate::assemble::part::item_call::end_call;
 use crate::assemble::part::item_call::is_same_or_empty;
@@ -32,7 +32,7 @@ pub fn is_another(call: &Call, address: &Address<'_>, name: Option<&str>) -> boo
     }
     let other_id =
         call.id.is_some() && address.call_id.is_some_and(|call_id| !call.has_id(call_id));
-    other_id && (call.verdict.is_some() || call.is_complete())
+    other_id && (call.outcome.is_some() || call.is_complete())
 }
 
 /// Returns true if a closing event with this address closes the open call of the item: its call id or, without call
@@ -43,7 +43,7 @@ pub fn is_own_close(choice: &Choice, item: usize, address: &Address<'_>) -> bool
     let (Some(record), Some(call)) = (choice.item_index.get(item), choice.call_of(item)) else {
         return false;
     };
-    if !record.open || call.verdict.is_some() {
+    if !record.open || call.outcome.is_some() {
         return false;
     }
     match (address.call_id, &call.id) {
@@ -66,7 +66,7 @@ pub fn is_close_under_another_id(
     let Some((record, call)) = choice.item_call_mut(item) else {
         return false;
     };
-    let is_open = record.open && call.verdict.is_none();
+    let is_open = record.open && call.outcome.is_none();
     let is_own = address.item_id.is_some() && address.item_id == record.item_id.as_deref();
     is_open
         && is_own
@@ -104,7 +104,7 @@ pub fn is_closed(choice: &Choice, item: usize) -> bool {
     let open = choice.item_index.get(item).is_some_and(|item| item.open);
     let reported = choice
         .call_of(item)
-        .is_some_and(|call| call.verdict.is_some());
+        .is_some_and(|call| call.outcome.is_some());
     !open || reported
 }
 
@@ -137,13 +137,13 @@ pub fn begin_reannounced(
     item: usize,
     first: usize,
     address: &Address<'_>,
-    traits: Traits<'_>,
+    properties: CallProperties<'_>,
 ) -> ParseResult {
     if let Some(item) = choice.item_index.get_mut(item) {
         item.first = Some(first);
         item.announced = true;
     }
-    begin_call(ctx, choice, item, address, traits, true)?;
+    begin_call(ctx, choice, item, address, properties, true)?;
     Ok(())
 }
 
@@ -172,7 +172,7 @@ pub fn decide(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -
         return Ok(());
     };
     let empty = call.text.is_blank() && (call.is_empty() || !call.custom);
-    if !empty && before.verdict.is_none() && before.text.is_blank() {
+    if !empty && before.outcome.is_none() && before.text.is_blank() {
         // The first call has no text yet, so it gets this text.
         let data = call.text.data.clone();
         if let Some(before) = choice.get_mut(earlier) {

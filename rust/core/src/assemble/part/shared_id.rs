@@ -11,19 +11,19 @@ use crate::model::small_map::Numbered;
 
 /// The text received at one index.
 #[derive(Clone, Debug)]
-struct Own {
+struct IndexText {
     index: i64,
     data: Vec<u8>,
     automaton: Automaton,
 }
 
-impl Own {
+impl IndexText {
     fn is_whole(&self) -> bool {
         self.automaton.status() == Status::Complete
     }
 }
 
-impl Numbered for Own {
+impl Numbered for IndexText {
     type Number = i64;
 
     fn number(&self) -> i64 {
@@ -34,7 +34,7 @@ impl Numbered for Own {
 /// The text of each index at which the id was announced, in order of announcement.
 #[derive(Clone, Debug, Default)]
 pub struct SharedId {
-    owns: List<Own>,
+    index_texts: List<IndexText>,
     /// Number of indexes with text. `whole` is the number of indexes whose text is a complete object.
     filled: usize,
     whole: usize,
@@ -51,11 +51,11 @@ impl SharedId {
     }
 
     pub fn announce(&mut self, index: i64) {
-        self.own(index);
+        self.index_text(index);
     }
 
-    fn own(&mut self, index: i64) -> &mut Own {
-        self.owns.slot(index, || Own {
+    fn index_text(&mut self, index: i64) -> &mut IndexText {
+        self.index_texts.slot(index, || IndexText {
             index,
             data: Vec::new(),
             automaton: Automaton::new(),
@@ -70,21 +70,21 @@ impl SharedId {
             self.close();
             return;
         };
-        let own = self.own(index);
-        let (first, whole) = (own.data.is_empty(), own.is_whole());
-        own.data.extend_from_slice(piece);
-        let broken = matches!(own.automaton.feed(piece), Status::Broken { .. });
-        if broken || !matches!(own.automaton.root(), Some(Root::Object) | None) {
+        let index_text = self.index_text(index);
+        let (first, whole) = (index_text.data.is_empty(), index_text.is_whole());
+        index_text.data.extend_from_slice(piece);
+        let broken = matches!(index_text.automaton.feed(piece), Status::Broken { .. });
+        if broken || !matches!(index_text.automaton.root(), Some(Root::Object) | None) {
             return self.close();
         }
-        let is_whole = own.is_whole();
+        let is_whole = index_text.is_whole();
         self.filled += usize::from(first);
         self.whole = self.whole + usize::from(is_whole) - usize::from(whole);
     }
 
     pub fn close(&mut self) {
         self.closed = true;
-        self.owns.clear();
+        self.index_texts.clear();
     }
 
     /// Returns true if at least two indexes received text, and the text of each index is JSON or the beginning of JSON.
@@ -103,9 +103,9 @@ impl SharedId {
     }
 
     pub fn texts(&self) -> Vec<(i64, Vec<u8>)> {
-        self.owns
+        self.index_texts
             .iter()
-            .map(|own| (own.index, own.data.clone()))
+            .map(|index_text| (index_text.index, index_text.data.clone()))
             .collect()
     }
 }

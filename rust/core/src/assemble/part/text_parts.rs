@@ -182,14 +182,15 @@ impl TextParts {
         Ok(())
     }
 
-    /// Returns true if `text` equals all text so far, and this text arrived in at least two pieces (AM9).
-    pub fn restates(&self, text: &Text<'_>) -> bool {
-        let lengths = self.length_of(Channel::Text);
+    /// Returns true if `text` equals all text of the channel so far, and this text arrived in at least two pieces
+    /// (AM9).
+    pub fn restates(&self, channel: Channel, text: &Text<'_>) -> bool {
+        let lengths = self.length_of(channel);
         lengths.pieces > 1
             && lengths.length == text.body.len()
             && text.lead_low.is_none()
             && text.tail_high.is_none()
-            && self.whole(Channel::Text) == *text.body
+            && self.channel_text(channel) == *text.body
     }
 
     /// Returns the number of bytes received in a channel.
@@ -198,7 +199,7 @@ impl TextParts {
     }
 
     /// Returns all text received in a channel. Takes time proportional to the length of that text.
-    pub fn whole(&self, channel: Channel) -> String {
+    pub fn channel_text(&self, channel: Channel) -> String {
         let parts = self.parts.iter();
         let parts = parts.filter(|part| part.channel == channel && !part.void);
         parts.map(|part| part.text.as_str()).collect()

@@ -3,12 +3,12 @@
 //! A new item at an index closes the item that was open there, unless more of that item may follow.
 
 use crate::assemble::choice::Choice;
-use crate::assemble::part::item::Spot;
-use crate::assemble::part::item_call::Traits;
+use crate::assemble::part::item::PartPosition;
+use crate::assemble::part::item_call::CallProperties;
 use crate::assemble::part::item_call::begin_call;
 use crate::assemble::part::item_call::note_ids;
 use crate::assemble::part::item_end::end_item;
-use crate::assemble::part::item_text::Make;
+use crate::assemble::part::item_text::PartKey;
 use crate::assemble::part::item_text::add_text;
 use crate::assemble::part::item_text::open_part;
 use crate::assemble::resolve::item_index::KINDS;
@@ -90,10 +90,10 @@ pub fn new_call(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     address: &Address<'_>,
-    traits: Traits<'_>,
+    properties: CallProperties<'_>,
 ) -> Result<usize, Fault> {
     make_room(ctx, choice, address)?;
-    call_of_delta(ctx, choice, address, traits)
+    call_of_delta(ctx, choice, address, properties)
 }
 
 /// Creates an item with its call. Items that are open at the same index stay open.
@@ -101,16 +101,16 @@ fn call_of_delta(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     address: &Address<'_>,
-    traits: Traits<'_>,
+    properties: CallProperties<'_>,
 ) -> Result<usize, Fault> {
     let Choice {
         item_index, calls, ..
     } = choice;
     let before = address.call_id.and_then(|id| item_index.item_of_result(id));
     let item = item_index.create(ctx, calls, ItemKind::Call, address)?;
-    let slot = begin_call(ctx, choice, item, address, traits, false)?;
+    let slot = begin_call(ctx, choice, item, address, properties, false)?;
     let before = before.and_then(|before| choice.call_of(before));
-    let before = before.filter(|call| call.verdict.is_none() && !call.dropped);
+    let before = before.filter(|call| call.outcome.is_none() && !call.dropped);
     let before = before.map(|call| call.slot);
     if let Some(call) = choice.get_mut(slot) {
         call.first = before; // the earlier call closes later and keeps its id
@@ -213,7 +213,7 @@ pub fn addressed_call(
     if !ctx.shared.ids_optional {
         ctx.out.mark_misread("not_opened"); // the opening event is missing
     }
-    call_of_delta(ctx, choice, address, Traits::default()).map(Some)
+    call_of_delta(ctx, choice, address, CallProperties::default()).map(Some)
 }
 
 /// Reports AM2, at most once per call: the delta was assigned to this call, but may belong to another open call.
@@ -229,68 +229,69 @@ fn report_guess(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize)
     ctx.report(Code::AMBIGUOUS_ORPHAN_INDEX, part)
 }
 
-/// Opens a new part for content that first repeated a closed part but then differed from it. The new part begins with
-/// the repeated text.
+/// Opens a new part for content that first repeated a part but then differed from it. The new part begins with the
+/// repeated text.
 pub fn diverged(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
-    spot: Spot,
+    part_position: PartPosition,
     address: &Address<'_>,
-) -> Result<Spot, Fault> {
-    let Some((one, part)) = choice.one_mut(spot) else {
-        return Ok(spot);
+) -> Result<PartPosition, Fault> {
+    let Some((one, part)) = choice.item_part_mut(part_position) else {
+        return Ok(part_position);
     };
     let equal = one.repeated.take().and_then(|end| part.text.get(..end));
     let equal = equal.unwrap_or_default().to_owned();
     let joiner = std::mem::take(&mut one.joiner);
-    let make = Make {
+    let part_key = PartKey {
         channel: part.channel,
         kind: part.kind,
         sub: address.sub,
     };
-    let mut item = spot.item;
+    let mut item = part_position.item;
     let record = choice.item_index.get(item);
-    if let Some(kind) = record
+    if let Some((kind, opened_bare)) = record
         .filter(|record| record.item_id.is_none())
-        .map(|record| record.kind)
+        .map(|record| (record.kind, record.opened_bare))
     {
         item = new_item(ctx, choice, kind, address)?;
         if let Some(record) = choice.item_index.get_mut(item) {
             record.announced = true;
+            record.opened_bare = opened_bare;
         }
     }
-    let new = opened(ctx, choice, item, make)?;
+    let new = opened(ctx, choice, item, part_key)?;
     if !equal.is_empty() {
         add_text(ctx, choice, new, Text::plain(&equal), address.sub, None)?;
     }
-    if let Some((one, _)) = choice.one_mut(new) {
+    if let Some((one, _)) = choice.item_part_mut(new) {
         one.joiner = joiner;
     }
     choice.update_pending_part(new);
     Ok(new)
 }
 
-/// Ends a block that repeated only the beginning of the closed part at its index. Its text becomes a new part.
+/// Ends an item that repeated only the beginning of a part. Its text becomes a new part. Returns false if the item did
+/// not do so.
 pub fn end_shorter_repetition(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
+    item: usize,
     address: &Address<'_>,
-) -> ParseResult {
-    let mut kinds = [ItemKind::Message, ItemKind::Reasoning].into_iter();
-    let Some(item) = kinds.find_map(|kind| choice.item_index.repeated_at(kind, address)) else {
-        return Ok(());
-    };
-    for spot in choice.spots(item) {
-        let is_shorter = choice.one(spot).is_some_and(|(one, part)| {
+) -> Result<bool, Fault> {
+    let mut any = false;
+    for part_position in choice.part_positions(item) {
+        let is_shorter = choice.item_part(part_position).is_some_and(|(one, part)| {
             let end = one.repeated.unwrap_or_default();
             end > 0 && end < part.text.len()
         });
         if is_shorter {
-            let new = diverged(ctx, choice, spot, address)?;
+            let new = diverged(ctx, choice, part_position, address)?;
             end_item(ctx, choice, new.item, None, None)?;
+            any = true;
         }
     }
-    Ok(())
+    Ok(any)
 }
 
 /// Opens a part for which no opening event arrived.
@@ -298,8 +299,8 @@ pub fn opened(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     item: usize,
-    make: Make,
-) -> Result<Spot, Fault> {
+    part_key: PartKey,
+) -> Result<PartPosition, Fault> {
     fill(choice, item);
-    open_part(ctx, choice, item, make, None, None)
+    open_part(ctx, choice, item, part_key, None, None)
 }

@@ -30,7 +30,7 @@ pub struct StreamedPart {
 
 /// What the list means for one streamed part.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PartUpdate {
     /// The part keeps its streamed text.
     Kept,
     /// The text of the part is replaced with this text.
@@ -53,7 +53,7 @@ pub enum Assignment {
 #[derive(Debug, Default)]
 pub struct Plan {
     /// What the list means for each streamed part.
-    pub verdicts: Vec<Verdict>,
+    pub updates: Vec<PartUpdate>,
     /// What each entry is assigned to.
     pub assignments: Vec<Assignment>,
 }
@@ -61,7 +61,7 @@ pub struct Plan {
 impl Plan {
     pub fn new(parts: &[StreamedPart], entries: &[&str]) -> Plan {
         let mut plan = Plan {
-            verdicts: vec![Verdict::Kept; parts.len()],
+            updates: vec![PartUpdate::Kept; parts.len()],
             assignments: vec![Assignment::Unassigned; entries.len()],
         };
         let streamed: String = parts.iter().map(|part| part.text.as_str()).collect();
@@ -76,12 +76,12 @@ impl Plan {
         // An empty entry belongs to the part at its position, but does not change it.
         for (position, (text, assignment)) in entries.iter().zip(&mut plan.assignments).enumerate()
         {
-            if let Some(verdict) = plan.verdicts.get_mut(position)
+            if let Some(update) = plan.updates.get_mut(position)
                 && text.is_empty()
             {
                 *assignment = Assignment::Part(position);
-                if *verdict == Verdict::Left {
-                    *verdict = Verdict::Kept;
+                if *update == PartUpdate::Left {
+                    *update = PartUpdate::Kept;
                 }
             }
         }
@@ -90,9 +90,9 @@ impl Plan {
 
     /// Rule 1: assigns each entry to the part in which the entry starts.
     fn divide(&mut self, parts: &[StreamedPart], entries: &[&str]) {
-        for (part, verdict) in parts.iter().zip(&mut self.verdicts) {
+        for (part, update) in parts.iter().zip(&mut self.updates) {
             if !(part.done || part.text.is_empty()) {
-                *verdict = Verdict::Text(part.text.clone());
+                *update = PartUpdate::Text(part.text.clone());
             }
         }
         if parts.is_empty() {
@@ -125,7 +125,7 @@ impl Plan {
         let mut unequal = Vec::new();
         for (position, part) in done() {
             if entries.get(position) == Some(&part.text.as_str()) && !part.text.is_empty() {
-                self.settle(position, position, &mut free);
+                self.assign_part(position, position, &mut free);
             } else if !part.text.is_empty() {
                 unequal.push(position);
             }
@@ -142,7 +142,7 @@ impl Plan {
             let Some(entry) = same.and_then(VecDeque::pop_front) else {
                 return true;
             };
-            self.settle(*position, entry, &mut free);
+            self.assign_part(*position, entry, &mut free);
             false
         });
         let open = parts.iter().filter(|part| !part.done);
@@ -160,20 +160,20 @@ impl Plan {
             match (entry, rest) {
                 (Some(entry), Some(rest)) if any_open => {
                     if rest.is_empty() {
-                        self.settle(position, entry, &mut free);
+                        self.assign_part(position, entry, &mut free);
                     } else if let Some(text) = left.get_mut(entry) {
                         *text = rest;
                     }
                 }
                 _ => {
-                    self.classify(position, Verdict::Contradicted);
+                    self.set_update(position, PartUpdate::Contradicted);
                     let fits_open = |entry: &usize| {
                         entries
                             .get(*entry)
                             .is_some_and(|text| open_texts.contains(text))
                     };
                     if let Some(entry) = here.filter(|entry| !fits_open(entry)) {
-                        self.settle(position, entry, &mut free);
+                        self.assign_part(position, entry, &mut free);
                     }
                 }
             }
@@ -203,11 +203,11 @@ impl Plan {
             let mut positions = positions.into_iter().zip(free_texts).peekable();
             for (number, (&position, text)) in open.iter().zip(&open_texts).enumerate() {
                 if let Some((_, sent_text)) = positions.next_if(|(matched, _)| *matched == number) {
-                    self.classify(position, Verdict::Text(sent_text.to_owned()));
-                    self.give(free.get(taken..=taken), Assignment::Part(position));
+                    self.set_update(position, PartUpdate::Text(sent_text.to_owned()));
+                    self.assign(free.get(taken..=taken), Assignment::Part(position));
                     taken += 1;
                 } else if !text.is_empty() {
-                    self.classify(position, Verdict::Left);
+                    self.set_update(position, PartUpdate::Left);
                 }
             }
             return;
@@ -220,14 +220,14 @@ impl Plan {
                 (None, last) => last.map_or(free.len(), |last| last + 1),
             };
             let sent_text = free_texts.get(taken..end).unwrap_or_default().concat();
-            self.classify(position, Verdict::Text(sent_text));
-            self.give(free.get(taken..end), Assignment::Part(position));
+            self.set_update(position, PartUpdate::Text(sent_text));
+            self.assign(free.get(taken..end), Assignment::Part(position));
             taken = end;
         }
-        self.give(free.get(taken..), Assignment::New);
+        self.assign(free.get(taken..), Assignment::New);
     }
 
-    fn give(&mut self, entries: Option<&[usize]>, assignment: Assignment) {
+    fn assign(&mut self, entries: Option<&[usize]>, assignment: Assignment) {
         for entry in entries.unwrap_or_default() {
             if let Some(slot) = self.assignments.get_mut(*entry) {
                 *slot = assignment;
@@ -246,15 +246,15 @@ impl Plan {
             if position < last {
                 let is_done = parts.get(position).is_some_and(|part| part.done);
                 let fixed = if is_done { position } else { last };
-                if let Some(verdict) = self.verdicts.get_mut(fixed) {
-                    *verdict = Verdict::Contradicted;
+                if let Some(update) = self.updates.get_mut(fixed) {
+                    *update = PartUpdate::Contradicted;
                 }
             }
             last = last.max(position);
         }
     }
 
-    fn settle(&mut self, position: usize, entry: usize, free: &mut [bool]) {
+    fn assign_part(&mut self, position: usize, entry: usize, free: &mut [bool]) {
         if let (Some(assignment), Some(free)) =
             (self.assignments.get_mut(entry), free.get_mut(entry))
         {
@@ -263,9 +263,9 @@ impl Plan {
         }
     }
 
-    fn classify(&mut self, position: usize, verdict: Verdict) {
-        if let Some(slot) = self.verdicts.get_mut(position) {
-            *slot = verdict;
+    fn set_update(&mut self, position: usize, update: PartUpdate) {
+        if let Some(slot) = self.updates.get_mut(position) {
+            *slot = update;
         }
     }
 }

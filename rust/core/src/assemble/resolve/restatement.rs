@@ -1,6 +1,6 @@
 //! Lookup tables that find the streamed part or call with the same content as one in a terminal list.
 
-use crate::assemble::part::item::Spot;
+use crate::assemble::part::item::PartPosition;
 use crate::model::delta::Channel;
 use crate::model::delta::ItemKind;
 use std::collections::HashMap;
@@ -11,13 +11,13 @@ pub struct Restatement {
     /// The content that is not in the tables yet. It is added to them when a listed part or call is first not found by
     /// its address, which is rare.
     pub(crate) streamed: Vec<StreamedContent>,
-    pub(crate) parts: HashMap<(ItemKind, Channel, String), Vec<Spot>>,
+    pub(crate) parts: HashMap<(ItemKind, Channel, String), Vec<PartPosition>>,
     pub(crate) calls: HashMap<(String, String), Vec<usize>>,
 }
 /// The content of one streamed part or call.
 #[derive(Clone, Debug)]
 pub(crate) enum StreamedContent {
-    Part(Spot, (ItemKind, Channel, String)),
+    Part(PartPosition, (ItemKind, Channel, String)),
     Call {
         item: usize,
         name: String,

@@ -1,7 +1,7 @@
 //! Caches where the last piece for an address was appended, so that the fast paths can append the next piece without a
 //! lookup.
 
-use crate::assemble::part::item::Spot;
+use crate::assemble::part::item::PartPosition;
 /// Counts the changes to choices, so that a route that was cached before a change is not used after it.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeCounter {
@@ -24,7 +24,7 @@ impl ChangeCounter {
 #[derive(Clone, Copy, Debug)]
 pub struct RouteCache {
     pub(crate) routes: u64,
-    pub(crate) spot: Spot,
+    pub(crate) part_position: PartPosition,
     /// The value of `ChangeCounter::rules` when a fast path last appended a piece.
     pub(crate) rules: u64,
 }
@@ -32,7 +32,7 @@ impl Default for RouteCache {
     fn default() -> RouteCache {
         RouteCache {
             routes: u64::MAX,
-            spot: Spot { item: 0, one: 0 },
+            part_position: PartPosition { item: 0, one: 0 },
             rules: u64::MAX,
         }
     }

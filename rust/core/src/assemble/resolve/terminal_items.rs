@@ -7,9 +7,9 @@
 use crate::assemble::choice::Choice;
 use crate::assemble::part::canonical_json::canonical;
 use crate::assemble::part::canonical_json::is_whole;
-use crate::assemble::part::item::Spot;
+use crate::assemble::part::item::PartPosition;
 use crate::assemble::part::item_call::is_same_or_empty;
-use crate::assemble::part::item_text::Make;
+use crate::assemble::part::item_text::PartKey;
 use crate::assemble::part::item_text::find_whole;
 use crate::assemble::resolve::restatement::Restatement;
 use crate::assemble::resolve::restatement::StreamedContent;
@@ -25,10 +25,13 @@ impl Restatement {
             let Some(kind) = choice.item_index.get(item).map(|item| item.kind) else {
                 continue;
             };
-            for spot in choice.spots(item).rev() {
-                if let Some((_, part)) = choice.one(spot).filter(|(_, part)| !part.void) {
+            for part_position in choice.part_positions(item).rev() {
+                if let Some((_, part)) = choice
+                    .item_part(part_position)
+                    .filter(|(_, part)| !part.void)
+                {
                     streamed.push(StreamedContent::Part(
-                        spot,
+                        part_position,
                         (kind, part.channel, part.text.clone()),
                     ));
                 }
@@ -36,7 +39,7 @@ impl Restatement {
             if let Some(call) = choice.call_of(item).filter(|call| !call.dropped) {
                 let whole = call.is_complete() && !call.custom;
                 let arguments_text = if whole {
-                    call.words()
+                    call.argument_text()
                 } else {
                     call.text.text()
                 };
@@ -58,7 +61,9 @@ impl Restatement {
     fn order(&mut self) {
         for streamed in std::mem::take(&mut self.streamed) {
             match streamed {
-                StreamedContent::Part(spot, key) => self.parts.entry(key).or_default().push(spot),
+                StreamedContent::Part(part_position, key) => {
+                    self.parts.entry(key).or_default().push(part_position)
+                }
                 StreamedContent::Call {
                     item,
                     name,
@@ -85,8 +90,8 @@ impl Restatement {
         choice: &mut Choice,
         at: &PartAt<'_>,
         text: &str,
-    ) -> (Option<usize>, Option<Spot>) {
-        let make = Make {
+    ) -> (Option<usize>, Option<PartPosition>) {
+        let part_key = PartKey {
             channel: at.channel,
             kind: at.reasoning_kind,
             sub: at.address.sub,
@@ -95,14 +100,17 @@ impl Restatement {
             .item_index
             .by_ids(&choice.calls, at.kind, &at.address);
         if let Some(named) = named {
-            return (Some(named), find_whole(choice, named, make, Some(text)));
+            return (Some(named), find_whole(choice, named, part_key, Some(text)));
         }
         self.order();
         let key = (at.kind, at.channel, text.to_owned());
         if let Some(same) = self.parts.get_mut(&key) {
-            while let Some(spot) = same.pop() {
-                if choice.one(spot).is_some_and(|(one, _)| !one.restated) {
-                    return (Some(spot.item), Some(spot));
+            while let Some(part_position) = same.pop() {
+                if choice
+                    .item_part(part_position)
+                    .is_some_and(|(one, _)| !one.restated)
+                {
+                    return (Some(part_position.item), Some(part_position));
                 }
             }
         }
@@ -112,17 +120,17 @@ impl Restatement {
             item_index.latest(at.kind),
         ];
         for item in here.into_iter().flatten() {
-            let Some(spot) = find_whole(choice, item, make, Some(text)) else {
+            let Some(part_position) = find_whole(choice, item, part_key, Some(text)) else {
                 if choice.item_index.get(item).is_some_and(|item| item.open) {
                     return (Some(item), None);
                 }
                 continue;
             };
-            let fits = choice.one(spot).is_some_and(|(one, part)| {
+            let fits = choice.item_part(part_position).is_some_and(|(one, part)| {
                 part.open && !one.restated && text.starts_with(&part.text)
             });
             if fits {
-                return (Some(item), Some(spot));
+                return (Some(item), Some(part_position));
             }
         }
         (None, None)
@@ -172,7 +180,7 @@ impl Restatement {
             };
             let named = call.name.is_empty() || call.name == name;
             let other_id = call.id.is_some() && address.call_id.is_some_and(|id| !call.has_id(id));
-            call.verdict.is_none()
+            call.outcome.is_none()
                 && named
                 && !record.restated
                 && !other_id

@@ -21,7 +21,7 @@ use std::collections::HashSet;
 
 /// What a block contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Holds {
+pub(crate) enum BlockKind {
     Text,
     Reasoning,
 }
@@ -29,7 +29,7 @@ pub(crate) enum Holds {
 /// The address of a block, and its provider metadata.
 #[derive(Debug)]
 struct Block<'a> {
-    holds: Holds,
+    block_kind: BlockKind,
     identity: Option<Cow<'a, str>>,
     provider: Provider<'a>,
     redacted: bool,
@@ -37,9 +37,9 @@ struct Block<'a> {
 
 impl Block<'_> {
     fn at(&self) -> PartAt<'_> {
-        let (kind, channel) = match self.holds {
-            Holds::Text => (ItemKind::Message, Channel::Text),
-            Holds::Reasoning => (ItemKind::Reasoning, Channel::Reasoning),
+        let (kind, channel) = match self.block_kind {
+            BlockKind::Text => (ItemKind::Message, Channel::Text),
+            BlockKind::Reasoning => (ItemKind::Reasoning, Channel::Reasoning),
         };
         PartAt {
             choice: 0,
@@ -65,7 +65,7 @@ impl Block<'_> {
             metadata,
             ..PartAttributes::default()
         };
-        if self.holds == Holds::Reasoning {
+        if self.block_kind == BlockKind::Reasoning {
             attributes.signature = self.provider.signature.as_deref();
             attributes.encrypted_content = self.provider.encrypted_content.as_deref();
         }
@@ -86,7 +86,7 @@ pub(crate) struct BlockReader {
     /// Ids of open reasoning blocks without readable text.
     redacted: HashSet<String>,
     /// Ids of the open blocks.
-    open: HashSet<(Holds, String)>,
+    open: HashSet<(BlockKind, String)>,
 }
 
 impl BlockReader {
@@ -100,14 +100,14 @@ impl BlockReader {
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         part: &mut TypedPart<'_, '_>,
-        holds: Holds,
+        block_kind: BlockKind,
     ) -> ParseResult {
-        let block = self.block(part, holds);
+        let block = self.block(part, block_kind);
         if let Some(identity) = block.identity.as_deref().filter(|_| block.redacted) {
             self.redacted.insert(identity.to_owned());
         }
         if let Some(identity) = block.identity.as_deref() {
-            self.open.insert((holds, identity.to_owned()));
+            self.open.insert((block_kind, identity.to_owned()));
         }
         let DecodeContext { assembler, out } = wire;
         assembler.part_opened(out, block.at(), None, block.metadata())?;
@@ -119,10 +119,10 @@ impl BlockReader {
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         part: &mut TypedPart<'_, '_>,
-        holds: Holds,
+        block_kind: BlockKind,
         spellings: &[&str],
     ) -> ParseResult {
-        let block = self.block(part, holds);
+        let block = self.block(part, block_kind);
         let text = part.text(spellings);
         if !text.is_empty() {
             let DecodeContext { assembler, out } = wire;
@@ -136,12 +136,12 @@ impl BlockReader {
         &self,
         wire: &mut DecodeContext<'_, '_>,
         piece: PlainDelta<'_>,
-        holds: Holds,
+        block_kind: BlockKind,
     ) -> ParseResult {
         let redacted = !self.redacted.is_empty() && self.redacted.contains(piece.id);
         let block = Block {
-            holds,
-            redacted: holds == Holds::Reasoning && redacted,
+            block_kind,
+            redacted: block_kind == BlockKind::Reasoning && redacted,
             identity: Some(Cow::Borrowed(piece.id)),
             provider: Provider::default(),
         };
@@ -153,11 +153,11 @@ impl BlockReader {
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         part: &mut TypedPart<'_, '_>,
-        holds: Holds,
+        block_kind: BlockKind,
     ) -> ParseResult {
-        let block = self.block(part, holds);
+        let block = self.block(part, block_kind);
         let identity = block.identity.as_deref().map(str::to_owned);
-        if identity.is_some_and(|identity| !self.open.remove(&(holds, identity))) {
+        if identity.is_some_and(|identity| !self.open.remove(&(block_kind, identity))) {
             wire.out.leave_out("not_opened"); // clients raise at the end of a block that is not open
         }
         block.attributes(wire, None)?;
@@ -170,15 +170,15 @@ impl BlockReader {
         Ok(())
     }
 
-    fn block<'a>(&self, part: &mut TypedPart<'_, 'a>, holds: Holds) -> Block<'a> {
+    fn block<'a>(&self, part: &mut TypedPart<'_, 'a>, block_kind: BlockKind) -> Block<'a> {
         let identity = part.identity(&["id"]);
         let provider = part.provider();
         let known = identity
             .as_deref()
             .is_some_and(|identity| self.redacted.contains(identity));
         Block {
-            holds,
-            redacted: holds == Holds::Reasoning && (provider.redacted || known),
+            block_kind,
+            redacted: block_kind == BlockKind::Reasoning && (provider.redacted || known),
             identity,
             provider,
         }

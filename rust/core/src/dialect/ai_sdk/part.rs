@@ -9,8 +9,10 @@ use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::Payload;
+use crate::dialect::unread_arguments::may_hold_arguments;
 use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::dialect::upstream_error::reports_failure;
+use crate::dialect::upstream_error::reports_success;
 use crate::dialect::usage_counts::Counts;
 use crate::json::Kind;
 use crate::json::Raw;
@@ -205,7 +207,7 @@ impl<'a> TypedPart<'_, 'a> {
     }
 
     /// Returns a descriptive string (a name, a title, a URL), or `None` if it is absent or blank.
-    pub(crate) fn words(&mut self, key: &str) -> Option<Cow<'a, str>> {
+    pub(crate) fn descriptive_string(&mut self, key: &str) -> Option<Cow<'a, str>> {
         let raw = self.present(key)?;
         if raw.kind != Kind::String {
             self.shape(raw, key);
@@ -260,6 +262,12 @@ impl<'a> TypedPart<'_, 'a> {
     pub(crate) fn document(&self, keys: &[&str]) -> Option<Text<'a>> {
         let raw = keys.iter().find_map(|key| self.present(key))?;
         Some(text(raw).unwrap_or(Text::plain(raw.text)))
+    }
+
+    /// Returns true if the part has none of these members, and an unknown member may contain what they should.
+    pub(crate) fn misses_arguments(&self, keys: &[&str]) -> bool {
+        let is_sent = |key: &&str| self.present(key).is_some();
+        !keys.iter().any(is_sent) && may_hold_arguments(&self.left().members)
     }
 
     /// Returns the metadata of the part: its `providerMetadata` and its unknown members.
@@ -417,7 +425,7 @@ pub(crate) fn has_usable_data(object: &Object<'_>, schema: &Schema) -> bool {
 pub(crate) fn reports_error(object: &Object<'_>) -> bool {
     let has = |name: &str| object.present(name).is_some();
     has("error")
-        || (has("message") && has("code"))
+        || (has("message") && has("code") && !reports_success(&object.members))
         || (!is_typed(object) && reports_failure(&object.members))
 }
 

@@ -26,7 +26,7 @@ use crate::dialect::anthropic::fields::CALL_TEXTS;
 use crate::dialect::anthropic::fields::FACTS;
 use crate::dialect::anthropic::fields::call_text;
 use crate::dialect::anthropic::fields::check;
-use crate::dialect::anthropic::fields::rest;
+use crate::dialect::anthropic::fields::extra_fields;
 use crate::dialect::anthropic::fields::type_of;
 use crate::dialect::anthropic::fields::unknown_members;
 use crate::dialect::anthropic::unknown_block::UnknownBlock;
@@ -179,7 +179,7 @@ impl Blocks {
             }
         };
         if !self.is_plain() {
-            self.give(wire, Some(index), None)?;
+            self.emit_held(wire, Some(index), None)?;
             let position = usize::try_from(index).unwrap_or(usize::MAX);
             if self.given <= position
                 && position < self.held.len()
@@ -207,7 +207,7 @@ impl Blocks {
 
     /// Emits the held blocks with an index less than `below`, or all held blocks if it is `None`. Each block is closed
     /// immediately, except the block at `stays_open`, to which a delta belongs.
-    fn give(
+    fn emit_held(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         below: Option<i64>,
@@ -253,7 +253,7 @@ impl Blocks {
     ) -> ParseResult {
         let kind = FACTS.block_type(&block.object.members);
         if kind.ends_with("tool_result") && index >= self.fresh {
-            return self.whole(wire, block, index, notes);
+            return self.whole_block(wire, block, index, notes);
         }
         restate(wire, block, index, notes)
     }
@@ -265,7 +265,7 @@ impl Blocks {
         index: i64,
         notes: &mut Anomalies<'a>,
     ) -> ParseResult {
-        self.settle(wire)?;
+        self.emit_compaction(wire)?;
         self.last = Some(index);
         self.fresh = self.fresh.max(index.saturating_add(1));
         let kind = FACTS.block_type(&block.object.members);
@@ -354,7 +354,7 @@ impl Blocks {
         }
         let index = index.or(self.last);
         if let Some(index) = index.filter(|_| !self.is_plain()) {
-            self.give(wire, Some(index.saturating_add(1)), Some(index))?;
+            self.emit_held(wire, Some(index.saturating_add(1)), Some(index))?;
         }
         let (members, at) = (&block.object.members, block.at);
         if kind == "compaction_delta" {
@@ -470,7 +470,7 @@ impl Blocks {
         block: &Block<'_, '_>,
         modelled: &[&str],
     ) -> ParseResult {
-        let extra = rest(&block.object.members, modelled);
+        let extra = extra_fields(&block.object.members, modelled);
         match &mut self.kept {
             Some(kept) => {
                 kept.update(&extra.members);
@@ -516,7 +516,7 @@ impl Blocks {
         index: Option<i64>,
         extra: &ExtraFields<'_>,
     ) -> ParseResult {
-        self.settle(wire)?;
+        self.emit_compaction(wire)?;
         let index = index.or(self.last);
         if let Some(head) = self.head.take_if(|head| head.index == index) {
             head.close(wire)?;
@@ -533,16 +533,16 @@ impl Blocks {
     }
 
     /// Emits the `compaction` block, if there is one, because its deltas are complete.
-    pub(crate) fn settle(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
+    pub(crate) fn emit_compaction(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         match self.kept.take() {
-            Some(kept) => kept.settle(wire),
+            Some(kept) => kept.emit_compaction(wire),
             None => Ok(()),
         }
     }
 
     /// Handles the end of the message, when no block should be open.
     pub(crate) fn end(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
-        self.settle(wire)?;
+        self.emit_compaction(wire)?;
         self.left_open(wire, "not_closed")?; // clients run a call when its block is closed
         self.open_index = None;
         Ok(())
@@ -561,12 +561,12 @@ impl Blocks {
 
     /// Emits the held blocks and the `compaction` block when the message or the input ends.
     pub(crate) fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
-        self.give(wire, None, None)?;
-        self.settle(wire)
+        self.emit_held(wire, None, None)?;
+        self.emit_compaction(wire)
     }
 
     /// Opens and closes a block of a complete message, which has no deltas.
-    pub(crate) fn whole<'a>(
+    pub(crate) fn whole_block<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         block: &Block<'a, '_>,

@@ -183,7 +183,7 @@ pub(crate) fn check(wire: &mut DecodeContext<'_, '_>, name: &str, members: &[Mem
 
 /// Returns the members that are not listed in `modelled`, as metadata.
 #[inline]
-pub(crate) fn rest<'a>(members: &[Member<'a>], modelled: &[&str]) -> ExtraFields<'a> {
+pub(crate) fn extra_fields<'a>(members: &[Member<'a>], modelled: &[&str]) -> ExtraFields<'a> {
     let known = |member: &Member<'_>| modelled.iter().any(|name| member.key.is(name));
     if members.iter().all(known) {
         return ExtraFields::default();

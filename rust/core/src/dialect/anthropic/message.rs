@@ -8,8 +8,8 @@ use crate::dialect::anthropic::block::Block;
 use crate::dialect::anthropic::blocks::StartBlock;
 use crate::dialect::anthropic::fields::FACTS;
 use crate::dialect::anthropic::fields::check;
+use crate::dialect::anthropic::fields::extra_fields;
 use crate::dialect::anthropic::fields::is_blank;
-use crate::dialect::anthropic::fields::rest;
 use crate::dialect::anthropic::keep_members;
 use crate::dialect::anthropic::leave;
 use crate::dialect::decode_context::DecodeContext;
@@ -51,6 +51,8 @@ impl Anthropic {
                 if id.is_empty() || self.id.as_deref() != Some(&id) {
                     return Ok(());
                 }
+                self.blocks.open_index = None; // the block that was open is repeated
+                self.templates.forget();
                 return wire.assembler.message_repeated(wire.out, 0);
             }
             wire.assembler.restart(wire.out, 0)?;
@@ -66,8 +68,8 @@ impl Anthropic {
             modelled,
             MembersOf::StartUsage,
         );
-        let mut extra = rest(&event.members, &FACTS.event_fields);
-        extra.extend(&rest(members, &FACTS.message_fields).members);
+        let mut extra = extra_fields(&event.members, &FACTS.event_fields);
+        extra.extend(&extra_fields(members, &FACTS.message_fields).members);
         if self.started && !adopts {
             leave(wire, &extra)?;
         } else {
@@ -107,7 +109,7 @@ impl Anthropic {
         check(wire, "message_delta", &event.members);
         let delta = notes.opened(event, &event.members, Pointer::ROOT, "delta");
         let at = Pointer::ROOT.member("delta");
-        let mut extra = rest(&event.members, &FACTS.event_fields);
+        let mut extra = extra_fields(&event.members, &FACTS.event_fields);
         let modelled = &FACTS.event_fields;
         keep(
             wire,
@@ -125,7 +127,7 @@ impl Anthropic {
                 modelled,
                 MembersOf::EndUsage,
             );
-            extra.extend(&rest(&delta.members, &FACTS.message_delta_fields).members);
+            extra.extend(&extra_fields(&delta.members, &FACTS.message_delta_fields).members);
             // Some gateways put the usage next to the `stop_reason`.
             usage(wire, event, &delta.members, at, notes, "")?;
             check(wire, "end", &delta.members);
@@ -154,7 +156,7 @@ impl Anthropic {
     }
 
     /// Decodes a complete message, which is sent instead of a stream or repeats it.
-    pub(crate) fn whole<'a>(
+    pub(crate) fn whole_message<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         message: &Object<'a>,
@@ -163,7 +165,7 @@ impl Anthropic {
     ) -> ParseResult {
         wire.out.mark_misread("not_streamed"); // clients do not support a complete message as an event
         let (members, at) = (&message.members, Pointer::ROOT);
-        let extra = rest(members, &FACTS.message_fields);
+        let extra = extra_fields(members, &FACTS.message_fields);
         let modelled = &FACTS.message_fields;
         keep(
             wire,
@@ -191,7 +193,7 @@ impl Anthropic {
             if self.streamed {
                 self.blocks.restate(wire, &block, index, notes)?;
             } else {
-                self.blocks.whole(wire, &block, index, notes)?;
+                self.blocks.whole_block(wire, &block, index, notes)?;
             }
         }
         usage(wire, message, members, at, notes, "")?;

@@ -20,8 +20,8 @@ use crate::dialect::anthropic::block::Block;
 use crate::dialect::anthropic::blocks::Blocks;
 use crate::dialect::anthropic::fields::FACTS;
 use crate::dialect::anthropic::fields::check;
+use crate::dialect::anthropic::fields::extra_fields;
 use crate::dialect::anthropic::fields::is_read;
-use crate::dialect::anthropic::fields::rest;
 use crate::dialect::anthropic::fields::type_of;
 use crate::dialect::anthropic::fields::unknown_members;
 pub(crate) use crate::dialect::anthropic::payload_kind::SHAPES;
@@ -146,7 +146,7 @@ impl Anthropic {
         payload: Payload<'a>,
         notes: &mut Anomalies<'a>,
     ) -> ParseResult {
-        let extra = |object: &Object<'a>| rest(&object.members, &FACTS.event_fields);
+        let extra = |object: &Object<'a>| extra_fields(&object.members, &FACTS.event_fields);
         match kind {
             "content_block_delta" => {
                 check(wire, kind, &object.members);
@@ -209,7 +209,7 @@ impl Anthropic {
                 notes.report(wire)?;
                 self.done(wire)
             }
-            "message" => self.whole(wire, object, payload, notes),
+            "message" => self.whole_message(wire, object, payload, notes),
             "ping" => Ok(()),
             _ => other_event(wire, payload),
         }
@@ -281,7 +281,7 @@ impl Decoder for Anthropic {
     }
 
     #[inline]
-    fn known(
+    fn match_template(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         incoming: Incoming<'_>,
@@ -293,7 +293,7 @@ impl Decoder for Anthropic {
             return Ok(0);
         };
         wire.out.further(found.before);
-        self.templates.act(wire, &found)?;
+        self.templates.append_match(wire, &found)?;
         Ok(found.length)
     }
 

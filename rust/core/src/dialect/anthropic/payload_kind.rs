@@ -25,7 +25,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
                 || object.present("error").is_some()
         })
     },
-    is_line: |_| false,
+    may_be_json_line: |_| false,
     is_error_body: |document| {
         object(document).is_some_and(|object| {
             reports_error(object) || is_bare(&object.members, &object.names())
@@ -56,7 +56,7 @@ enum EventPlace {
 }
 
 impl Place for EventPlace {
-    fn inside(self, key: Key<'_>) -> Option<EventPlace> {
+    fn child(self, key: Key<'_>) -> Option<EventPlace> {
         Some(match (self, key.name().as_ref()) {
             (EventPlace::Event, "delta") => EventPlace::Delta,
             (EventPlace::Event, "content_block") => EventPlace::Block,

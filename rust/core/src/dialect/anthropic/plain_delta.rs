@@ -23,7 +23,7 @@ use crate::model::fault::Fault;
 
 /// The kind of part to which the text of a delta belongs.
 #[derive(Clone, Copy, Debug)]
-enum Sort {
+enum PlainDeltaKind {
     Text,
     Thought,
     Arguments,
@@ -54,13 +54,14 @@ impl Anthropic {
         }
         let index = integer(index.raw).filter(|index| self.blocks.is_within(*index));
         let delta = event.open(delta.raw);
-        let (Some(index), Some((sort, raw))) = (index, delta.as_deref().and_then(piece)) else {
+        let (Some(index), Some((delta_kind, raw))) = (index, delta.as_deref().and_then(piece))
+        else {
             return Ok(false);
         };
-        let content = match sort {
-            Sort::Text => BlockContent::Text,
-            Sort::Thought => BlockContent::Thinking,
-            Sort::Arguments => BlockContent::Input,
+        let content = match delta_kind {
+            PlainDeltaKind::Text => BlockContent::Text,
+            PlainDeltaKind::Thought => BlockContent::Thinking,
+            PlainDeltaKind::Arguments => BlockContent::Input,
         };
         if !self.blocks.takes(content) {
             return Ok(false);
@@ -75,19 +76,19 @@ impl Anthropic {
             return Ok(true);
         }
         let (index, DecodeContext { assembler, out }) = (Some(index), wire);
-        let target = match sort {
-            Sort::Text => Target::Part(message(index)),
-            Sort::Thought => Target::Part(reasoning(index, "thinking")),
-            Sort::Arguments => Target::Call(at_index(index), None),
+        let target = match delta_kind {
+            PlainDeltaKind::Text => Target::Part(message(index)),
+            PlainDeltaKind::Thought => Target::Part(reasoning(index, "thinking")),
+            PlainDeltaKind::Arguments => Target::Call(at_index(index), None),
         };
         match target {
             Target::Part(part) => assembler.part_text(out, part, text, None)?,
             Target::Call(address, _) => assembler.call_text(out, 0, address, text, None, None)?,
         }
-        // Events that match a template are not renamed. An event that must be renamed is therefore learned only if
-        // event names are not used.
-        let is_named = wanted.is_none() || !out.wants_wire_facts();
-        if is_named && self.templates.wants() {
+        // Events that match a template are neither renamed nor marked as misread. For repair, such an event is therefore
+        // not learned.
+        let is_expected = wanted.is_none() && index == self.blocks.open_index;
+        if (is_expected || !out.wants_wire_facts()) && self.templates.should_learn() {
             let learnable = LearnableDelta {
                 target,
                 varying: Varying {
@@ -106,18 +107,18 @@ impl Anthropic {
 
 /// Returns the text of a delta with exactly two members: its type, which must come first, and one text.
 #[inline]
-fn piece<'a>(delta: &Object<'a>) -> Option<(Sort, Raw<'a>)> {
+fn piece<'a>(delta: &Object<'a>) -> Option<(PlainDeltaKind, Raw<'a>)> {
     let [kind, text] = delta.members.as_slice() else {
         return None;
     };
     if kind.key.raw != "type" {
         return None;
     }
-    let sort = match (kind.raw.text, text.key.raw) {
-        ("\"text_delta\"", "text") => Sort::Text,
-        ("\"thinking_delta\"", "thinking") => Sort::Thought,
-        ("\"input_json_delta\"", "partial_json") => Sort::Arguments,
+    let delta_kind = match (kind.raw.text, text.key.raw) {
+        ("\"text_delta\"", "text") => PlainDeltaKind::Text,
+        ("\"thinking_delta\"", "thinking") => PlainDeltaKind::Thought,
+        ("\"input_json_delta\"", "partial_json") => PlainDeltaKind::Arguments,
         _ => return None,
     };
-    (text.raw.kind == Kind::String).then_some((sort, text.raw))
+    (text.raw.kind == Kind::String).then_some((delta_kind, text.raw))
 }

@@ -64,7 +64,7 @@ impl UnknownBlock {
     }
 
     /// Emits the block as unknown content, because it is complete.
-    pub(crate) fn settle(&self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
+    pub(crate) fn emit_compaction(&self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         let event = self.event.as_deref();
         wire.assembler
             .kept_unknown(wire.out, 0, event, self.text().as_bytes(), None)

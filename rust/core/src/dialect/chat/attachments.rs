@@ -3,8 +3,8 @@
 use crate::assemble::part::object_merge::Growth;
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
-use crate::dialect::chat::choice::Carry;
 use crate::dialect::chat::choice::ChoiceState;
+use crate::dialect::chat::choice::PendingMetadata;
 use crate::dialect::chat::content;
 use crate::dialect::chat::content::ContentPiece;
 use crate::dialect::chat::read::Delta;
@@ -23,7 +23,7 @@ impl ChoiceState {
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         delta: &Delta<'a>,
-        carry: &mut Carry<'_, 'a>,
+        pending_metadata: &mut PendingMetadata<'_, 'a>,
         notes: &mut Anomalies<'a>,
         at: Pointer<'_>,
     ) -> Result<bool, Fault> {
@@ -34,7 +34,7 @@ impl ChoiceState {
                 .into_iter()
                 .any(|slot| present(slot).is_some());
         if let Some(text) = refusal {
-            self.piece(wire, ContentPiece::Refused(text), Some(carry))?;
+            self.piece(wire, ContentPiece::Refused(text), Some(pending_metadata))?;
         }
         self.images(wire, delta, notes, at)?;
         self.audio(wire, delta)?;

@@ -6,11 +6,13 @@
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::chat::read;
+use crate::dialect::chat::read::CALLS;
 use crate::dialect::chat::read::Call;
 use crate::dialect::chat::read::Delta;
 use crate::dialect::chat::read::Function;
-use crate::dialect::chat::read::Walk;
+use crate::dialect::chat::read::TypedValue;
 use crate::dialect::think_tags::is_white;
+use crate::dialect::unread_arguments::may_hold_arguments;
 use crate::dialect::upstream_error::is_empty_value;
 use crate::json::Key;
 use crate::json::Kind;
@@ -48,18 +50,17 @@ static ABSENT: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
 /// An unusable index is reported with at most this many characters of its JSON text.
 const INDEX_CHARS: usize = 64;
 
-/// Names that some gateways use instead of `tool_calls`.
-const OTHER_CALLS: [&str; 2] = ["toolCalls", "tool_call"];
-
 /// Returns the name and value of a member that a gateway sends instead of `tool_calls`, or `None` if there is none or
 /// `tool_calls` is present.
 #[inline]
 pub(crate) fn other_calls<'a>(delta: &Delta<'a>) -> Option<(&'static str, Raw<'a>)> {
-    if delta.rest.is_empty() || present(delta.tool_calls.as_ref().map(Walk::raw)).is_some() {
+    if delta.other_members.is_empty()
+        || present(delta.tool_calls.as_ref().map(TypedValue::raw)).is_some()
+    {
         return None;
     }
-    OTHER_CALLS.into_iter().find_map(|name| {
-        let raw = find(&delta.rest, name)?;
+    CALLS.into_iter().skip(1).find_map(|name| {
+        let raw = find(&delta.other_members, name)?;
         matches!(raw.kind, Kind::Array | Kind::Object).then_some((name, raw))
     })
 }
@@ -70,13 +71,8 @@ fn numbered<'c, 'a>(call: &'c Call<'a>) -> &'c [Member<'a>] {
     let slots = [call.index, call.id, call.kind, call.name, call.arguments];
     let is_call =
         slots.iter().any(Option::is_some) || call.function.is_some() || call.custom.is_some();
-    let is_entry = |member: &Member<'_>| {
-        let key = member.key.name();
-        let is_number = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_digit());
-        is_number && member.raw.kind == Kind::Object
-    };
-    match !is_call && call.rest.iter().all(is_entry) {
-        true => &call.rest,
+    match !is_call && read::is_numbered(&call.other_members) {
+        true => &call.other_members,
         false => &[],
     }
 }
@@ -84,7 +80,7 @@ fn numbered<'c, 'a>(call: &'c Call<'a>) -> &'c [Member<'a>] {
 /// Returns the fragments in the value of `tool_calls`. Lists inside the list are accepted. `listed`: false if the value
 /// is an object, which is either one call or calls with numbers as keys.
 pub(crate) fn fragments<'a>(
-    entries: &[Walk<'a, Call<'a>>],
+    entries: &[TypedValue<'a, Call<'a>>],
     listed: bool,
     max_index: Option<u64>,
     notes: &mut Anomalies<'a>,
@@ -95,7 +91,7 @@ pub(crate) fn fragments<'a>(
         let item = at.item(index);
         let at = if listed { item } else { at };
         match entry {
-            Walk::Read(call, _) => {
+            TypedValue::Read(call, _) => {
                 if !listed {
                     notes.mark_misread("no_list");
                 }
@@ -103,7 +99,7 @@ pub(crate) fn fragments<'a>(
                 for member in numbered {
                     let key = member.key.name();
                     for entry in read::calls(member.raw) {
-                        if let Walk::Read(call, _) = entry {
+                        if let TypedValue::Read(call, _) = entry {
                             out.push(fragment(&call, max_index, notes, at.member(&key)));
                         }
                     }
@@ -112,18 +108,18 @@ pub(crate) fn fragments<'a>(
                     out.push(fragment(call, max_index, notes, at));
                 }
             }
-            Walk::Other(raw) if raw.kind == Kind::Array && !is_empty_value(*raw) => {
+            TypedValue::Other(raw) if raw.kind == Kind::Array && !is_empty_value(*raw) => {
                 notes.mark_misread("no_list");
                 for (position, entry) in read::calls(*raw).iter().enumerate() {
                     match entry {
-                        Walk::Read(call, _) => {
+                        TypedValue::Read(call, _) => {
                             out.push(fragment(call, max_index, notes, at.item(position)));
                         }
-                        Walk::Other(raw) => notes.unless_null(*raw, at.item(position)),
+                        TypedValue::Other(raw) => notes.unless_null(*raw, at.item(position)),
                     }
                 }
             }
-            Walk::Other(raw) => notes.unless_null(*raw, at),
+            TypedValue::Other(raw) => notes.unless_null(*raw, at),
         }
     }
     let length = u32::try_from(out.len()).unwrap_or(u32::MAX);
@@ -148,8 +144,9 @@ pub(crate) fn legacy<'a>(
     arguments(&mut out, function.arguments);
     out.id = id(function.id, notes, at.member("id"));
     out.name = name(function.name, notes, at.member("name"));
+    out.misses_arguments = lacks_arguments(&out) && may_hold_arguments(&function.other_members);
     let mut leftovers = ExtraFields::default();
-    leftovers.extend(&function.rest);
+    leftovers.extend(&function.other_members);
     out.metadata = leftovers.text().map(Cow::Owned);
     out
 }
@@ -189,19 +186,25 @@ const TOOL_USE_CALLS: [&str; 2] = ["tool_use", "tool_uses"];
 #[inline]
 pub(crate) fn is_tool_use(delta: &Delta<'_>) -> bool {
     let is_object = |raw: Raw<'_>| raw.kind == Kind::Object;
-    !delta.rest.is_empty()
-        && (is_string(find(&delta.rest, "type"), "tool_use")
-            || find(&delta.rest, "tool_use").is_some_and(is_object))
+    !delta.other_members.is_empty()
+        && (is_string(find(&delta.other_members, "type"), "tool_use")
+            || find(&delta.other_members, "tool_use").is_some_and(is_object))
 }
 
 /// Returns true if the delta has no type but has argument text, so that it can continue the preceding `tool_use` call.
 pub(crate) fn continues_tool_use(delta: &Delta<'_>) -> bool {
-    let is_text = |key| find(&delta.rest, key).is_some_and(|raw| raw.kind == Kind::String);
-    find(&delta.rest, "type").is_none() && TOOL_USE_TEXTS.into_iter().any(is_text)
+    let is_text = |key| find(&delta.other_members, key).is_some_and(|raw| raw.kind == Kind::String);
+    find(&delta.other_members, "type").is_none() && TOOL_USE_TEXTS.into_iter().any(is_text)
 }
 
 pub(crate) fn is_of_tool_use(member: &Member<'_>) -> bool {
     TOOL_USE_FIELDS.iter().any(|name| member.key.is(name))
+}
+
+/// Returns true if the list in this member may contain calls.
+pub(crate) fn is_call_list(member: &Member<'_>) -> bool {
+    let names = TOOL_USE_CALLS.iter().chain(&["content_list"]);
+    names.into_iter().any(|name| member.key.is(name))
 }
 
 /// Returns true if a list element has the type `tool_use` and an id, a name, or arguments.
@@ -221,11 +224,11 @@ pub(crate) fn is_typed_tool_use(part: &[Member<'_>]) -> bool {
 pub(crate) fn has_list(holder: &Delta<'_>) -> bool {
     let is_list = |raw: Raw<'_>| raw.kind == Kind::Array;
     holder.content.is_some_and(is_list)
-        || (!holder.rest.is_empty()
+        || (!holder.other_members.is_empty()
             && ["content_list"]
                 .into_iter()
                 .chain(TOOL_USE_CALLS)
-                .any(|key| find(&holder.rest, key).is_some_and(is_list)))
+                .any(|key| find(&holder.other_members, key).is_some_and(is_list)))
 }
 
 /// Returns the `tool_use` calls in a delta or message, which have no index (Snowflake). `is_call`: true if the holder
@@ -238,13 +241,13 @@ pub(crate) fn tool_uses<'a>(
     at: Pointer<'_>,
 ) -> Vec<Fragment<'a>> {
     let own = match is_call {
-        true => tool_use(&holder.rest, notes, at),
+        true => tool_use(&holder.other_members, notes, at),
         false => None,
     };
     if let Some(own) = own {
         return vec![own];
     }
-    let listed = |key| (key, find(&holder.rest, key));
+    let listed = |key| (key, find(&holder.other_members, key));
     let own = TOOL_USE_CALLS.map(listed);
     let lists = [listed("content_list"), ("content", holder.content)];
     let mut found = Vec::new();
@@ -288,12 +291,19 @@ fn tool_use<'a>(
         &mut out,
         texts.find(|slot| present(*slot).is_some()).flatten(),
     );
-    let has_arguments = out.arguments.is_some() || out.object_arguments.is_some();
-    if out.id.is_none() && out.name.is_none() && !has_arguments {
+    let is_bare = lacks_arguments(&out);
+    if out.id.is_none() && out.name.is_none() && is_bare {
         return None;
     }
+    let others = call.iter().filter(|member| !is_of_tool_use(member));
+    out.misses_arguments = is_bare && may_hold_arguments(&others.copied().collect::<Vec<_>>());
     notes.mark_misread("no_list");
     Some(out)
+}
+
+/// Returns true if the fragment has no member with arguments, not even empty ones.
+fn lacks_arguments(fragment: &Fragment<'_>) -> bool {
+    fragment.arguments.is_none() && fragment.object_arguments.is_none()
 }
 
 fn fragment<'a>(
@@ -307,22 +317,22 @@ fn fragment<'a>(
         ..Fragment::default()
     };
     (out.index, out.index_raw) = index(call.index, max_index);
-    out.custom = matches!(call.custom, Some(Walk::Read(..)));
+    out.custom = matches!(call.custom, Some(TypedValue::Read(..)));
     let (walk, wrapper) = if out.custom {
         (&call.custom, "custom")
     } else {
         (&call.function, "function")
     };
     let mut inner_id = None;
-    let mut inner_rest: &[Member<'a>] = &[];
+    let mut inner_other_members: &[Member<'a>] = &[];
     match walk {
-        Some(Walk::Read(inner, _)) => {
-            inner_rest = &inner.rest;
+        Some(TypedValue::Read(inner, _)) => {
+            inner_other_members = &inner.other_members;
             out.name = name(inner.name, notes, at.member(wrapper).member("name"));
             arguments(&mut out, inner.arguments);
             inner_id = inner.id;
         }
-        Some(Walk::Other(raw)) => notes.unless_null(*raw, at.member(wrapper)),
+        Some(TypedValue::Other(raw)) => notes.unless_null(*raw, at.member(wrapper)),
         None => {}
     }
     // Without a wrapper, the call object itself contains the name and the arguments. For a free-form tool, it contains
@@ -330,40 +340,39 @@ fn fragment<'a>(
     if out.name.is_none() {
         out.name = name(call.name, notes, at.member("name"));
     }
-    let free = |out: &Fragment<'_>| out.arguments.is_none() && out.object_arguments.is_none();
-    if free(&out) && !out.custom {
+    if lacks_arguments(&out) && !out.custom {
         arguments(&mut out, call.arguments);
     }
     let kind = present(call.kind).map(|raw| (raw, string(raw)));
     out.custom |= matches!(&kind, Some((_, Some(kind))) if kind == "custom");
     let wrapped = match &call.function {
-        Some(Walk::Read(..)) => true,
-        Some(Walk::Other(raw)) => raw.kind != Kind::Null,
+        Some(TypedValue::Read(..)) => true,
+        Some(TypedValue::Other(raw)) => raw.kind != Kind::Null,
         None => false,
     };
-    let input = present(find(&call.rest, "input")).filter(|raw| {
+    let input = present(find(&call.other_members, "input")).filter(|raw| {
         // Only the first fragment of a free-form call may have a type.
         let bare = kind.is_none() && out.name.is_none() && !wrapped;
-        free(&out) && (out.custom || (bare && raw.kind == Kind::String))
+        lacks_arguments(&out) && (out.custom || (bare && raw.kind == Kind::String))
     });
     let mut leftovers = ExtraFields::default();
     if input.is_some() {
         arguments(&mut out, input);
         out.custom = true;
-        let others = call.rest.iter().copied();
+        let others = call.other_members.iter().copied();
         let others: Vec<_> = others.filter(|member| !member.key.is("input")).collect();
         leftovers.extend(&others);
     } else {
-        leftovers.extend(&call.rest);
+        leftovers.extend(&call.other_members);
     }
-    leftovers.extend(inner_rest);
-    if free(&out) && !out.custom {
-        let found = arguments_member(inner_rest, true);
-        if let Some(member) = found.or_else(|| arguments_member(&call.rest, false)) {
+    leftovers.extend(inner_other_members);
+    if lacks_arguments(&out) && !out.custom {
+        let found = arguments_member(inner_other_members, true);
+        if let Some(member) = found.or_else(|| arguments_member(&call.other_members, false)) {
             arguments(&mut out, Some(member.raw));
             leftovers = ExtraFields::default();
-            for rest in [call.rest.as_slice(), inner_rest] {
-                let others = rest
+            for other_members in [call.other_members.as_slice(), inner_other_members] {
+                let others = other_members
                     .iter()
                     .filter(|other| !other.key.is(&member.key.name()));
                 leftovers.extend(&others.copied().collect::<Vec<_>>());
@@ -371,6 +380,8 @@ fn fragment<'a>(
             notes.mark_misread("other_member");
         }
     }
+    out.misses_arguments = lacks_arguments(&out)
+        && (may_hold_arguments(&call.other_members) || may_hold_arguments(inner_other_members));
     out.id = id(call.id, notes, at.member("id"));
     if out.id.is_none() {
         out.id = id(inner_id, notes, at.member(wrapper).member("id"));

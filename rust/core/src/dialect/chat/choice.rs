@@ -15,7 +15,7 @@ use crate::dialect::chat::payload_kind::legacy_text;
 use crate::dialect::chat::read;
 use crate::dialect::chat::read::Choice;
 use crate::dialect::chat::read::Delta;
-use crate::dialect::chat::read::Walk;
+use crate::dialect::chat::read::TypedValue;
 use crate::dialect::chat::readers::RUNS_CALLS;
 use crate::dialect::chat::readers::Readers;
 use crate::dialect::chat::readers::has_members;
@@ -24,6 +24,7 @@ use crate::dialect::chat::reasoning;
 use crate::dialect::chat::reasoning::Details;
 use crate::dialect::chat::reasoning::Progress;
 use crate::dialect::chat::reasoning::Thought;
+use crate::dialect::chat::reasoning::WholeDetails;
 use crate::dialect::chat::usage;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
@@ -40,16 +41,23 @@ use crate::json::Text;
 use crate::json::extra_fields::ExtraFields;
 use crate::json::members::Member;
 use crate::json::members::find;
+use crate::json::members::integer;
 use crate::json::members::is_string;
+use crate::json::members::items;
+use crate::json::members::members;
 use crate::json::members::present;
 use crate::json::members::text;
+use crate::model::delta::Channel;
 use crate::model::delta::Fragment;
 use crate::model::fault::Fault;
 use crate::model::finish_words::meaning;
+use crate::model::lazy_box::LazyBox;
+use crate::model::lazy_box::blank;
 use crate::model::output::Output;
 use crate::model::small_map::Numbered;
 use crate::model::spec;
 use crate::model::spec::Code;
+use crate::model::unmodelled::ChoiceFacts;
 use crate::model::unmodelled::ReasoningFacts;
 use crate::model::unmodelled::Unmodelled;
 use std::borrow::Cow;
@@ -110,6 +118,17 @@ impl MessageDeltas {
     }
 }
 
+/// The unknown members of a choice and of its delta, as JSON objects, or empty strings if there are none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct KeptMembers {
+    choice: String,
+    delta: String,
+    /// True if the delta also has members that clients cannot merge.
+    is_lossy: bool,
+}
+
+blank!(KeptMembers);
+
 /// The decoder's state for one choice.
 #[derive(Debug)]
 pub(crate) struct ChoiceState {
@@ -126,8 +145,13 @@ pub(crate) struct ChoiceState {
     pub(crate) repeat_reported: bool,
     /// Names of the members that contained the most recent reasoning. Recorded only for repair.
     reasoning_fields: Vec<&'static str>,
-    /// True if `reasoning_fields` has changed since the last chunk.
+    /// The half of a surrogate pair at the end of the last `reasoning_details`, as a JSON escape. Recorded only for
+    /// repair.
+    pub(crate) half: Option<String>,
+    /// True if `reasoning_fields` or `kept` has changed since the last chunk.
     pub(crate) has_new_fields: bool,
+    /// The unknown members of the last choice and its delta. Recorded only for repair.
+    kept: LazyBox<KeptMembers>,
     /// True once the choice has text, reasoning, a file, or a call. A restart discards them.
     pub(crate) has_text: bool,
     /// True once a delta contained a `tool_use` call. Later deltas without a type may continue this call.
@@ -157,7 +181,9 @@ impl ChoiceState {
             attached: false,
             repeat_reported: false,
             reasoning_fields: Vec::new(),
+            half: None,
             has_new_fields: false,
+            kept: LazyBox::default(),
             has_text: false,
             uses_tool: false,
             legacy_form: LegacyForm::Unknown,
@@ -183,20 +209,34 @@ impl ChoiceState {
             self.readers
                 .begin(wire.out, self.index, delta, reading.typed);
         }
-        let mut carry = Carry {
+        if wire.out.wants_wire_facts() {
+            self.keep_members(
+                wire.out,
+                choice,
+                delta.map(|(delta, _)| delta),
+                finish.is_some(),
+            );
+        }
+        let mut pending_metadata = PendingMetadata {
             chunk: fresh,
             own: ExtraFields::default(),
             text: None,
         };
         if let Some(text) = legacy_text(choice) {
-            let mut rest = choice.rest.clone();
+            let mut rest = choice.other_members.clone();
             rest.retain(|member| !member.key.is("text"));
-            carry.own.extend(&rest);
+            pending_metadata.own.extend(&rest);
             let pieces = content::read(Some(text), notes, at.member("text"));
-            self.content(wire, pieces, &mut carry, finish.is_some(), reading)?;
+            self.content(
+                wire,
+                pieces,
+                &mut pending_metadata,
+                finish.is_some(),
+                reading,
+            )?;
             notes.report(wire)?;
         } else {
-            carry.own.extend(&choice.rest);
+            pending_metadata.own.extend(&choice.other_members);
         }
         let mut learnable = None;
         let other_role = delta.and_then(|(delta, _)| delta.role.filter(|raw| is_other_role(*raw)));
@@ -217,44 +257,79 @@ impl ChoiceState {
                 self.legacy_form = LegacyForm::Unknown;
                 self.messages = None;
             }
+            let closes = finish.is_some()
+                || (choice.beside.as_ref()).is_some_and(|beside| beside.has_calls());
             learnable = self.delta(
                 wire,
                 delta,
-                &mut carry,
+                &mut pending_metadata,
                 notes,
                 at.member("delta"),
-                finish.is_some(),
+                closes,
                 reading,
             )?;
+        }
+        if let Some(beside) = choice.beside.as_ref().filter(|_| other_role.is_none()) {
+            let finishes = finish.is_some();
+            let at = if choice.beside_chunk {
+                Pointer::ROOT
+            } else {
+                at
+            };
+            self.delta(
+                wire,
+                beside,
+                &mut pending_metadata,
+                notes,
+                at,
+                finishes,
+                reading,
+            )?;
+            notes.mark_misread("other_member"); // clients look for content and calls only in the delta
+            learnable = None;
         }
         if let Some((message, raw)) = message.filter(|(_, raw)| !reading.tail && has_members(*raw))
         {
             // Some gateways repeat every delta, or all deltas so far, in a message.
-            let absent = !matches!(&choice.delta, Some(Walk::Read(..)))
-                && choice
-                    .delta
-                    .as_ref()
-                    .is_none_or(|walk| matches!(walk, Walk::Other(raw) if raw.kind == Kind::Null));
+            let absent = !matches!(&choice.delta, Some(TypedValue::Read(..)))
+                && choice.delta.as_ref().is_none_or(
+                    |walk| matches!(walk, TypedValue::Other(raw) if raw.kind == Kind::Null),
+                );
             let mirrors = choice
                 .delta
                 .as_ref()
                 .is_some_and(|delta| delta.raw().text == raw.text);
             if absent && self.continues(message, finish.is_some(), reading) {
                 let at = at.member("message");
-                self.delta(wire, message, &mut carry, notes, at, false, reading)?;
+                self.delta(
+                    wire,
+                    message,
+                    &mut pending_metadata,
+                    notes,
+                    at,
+                    false,
+                    reading,
+                )?;
             } else if absent || reading.body || (finish.is_some() && !mirrors) {
                 if delta.is_none() {
-                    carry.own.extend(&message.rest);
+                    pending_metadata.own.extend(&message.other_members);
                 } else if self.readers.is_new(message, self.has_text) {
                     notes.mark_misread("not_streamed"); // clients read only deltas
                 }
-                self.message(wire, message, &mut carry, notes, at.member("message"))?;
+                self.message(
+                    wire,
+                    message,
+                    &mut pending_metadata,
+                    notes,
+                    at.member("message"),
+                )?;
             }
             learnable = None;
         }
-        if let Some(text) = carry.own.text() {
+        if let Some(text) = pending_metadata.own.text() {
             if wire.out.wants_wire_facts() {
-                wire.out.keep(Unmodelled::ChoiceMembers);
+                let choice = self.index;
+                wire.out.keep(Unmodelled::ChoiceWithoutEvent { choice });
             }
             let held = mem::take(&mut self.audio_size);
             wire.assembler.hold(wire.out, held.released())?;
@@ -280,10 +355,68 @@ impl ChoiceState {
         Ok(ChoiceResult {
             upstream_error: UpstreamErrorFields::of_choice(choice.error).or_else(|| {
                 let delta = delta.map(|(delta, _)| delta)?;
-                UpstreamErrorFields::of_choice(find(&delta.rest, "error"))
+                UpstreamErrorFields::of_choice(find(&delta.other_members, "error"))
             }),
             learnable,
         })
+    }
+
+    /// Records the unknown members of a choice and its delta for the repair stage.
+    fn keep_members(
+        &mut self,
+        out: &mut Output<'_>,
+        choice: &Choice<'_>,
+        delta: Option<&Delta<'_>>,
+        finishes: bool,
+    ) {
+        let rest = delta.map_or(&[][..], |delta| &delta.other_members);
+        if choice.other_members.is_empty() && rest.is_empty() && self.kept.is_blank() {
+            return;
+        }
+        let uses_tool = delta.is_some_and(|delta| {
+            calls::is_tool_use(delta) || (self.uses_tool && calls::continues_tool_use(delta))
+        });
+        let calls = delta.and_then(calls::other_calls).map(|(name, _)| name);
+        // The events contain the log probabilities and what the decoder reads.
+        let of_choice = |member: &&Member<'_>| {
+            let is_read = ["text", "logprobs"].iter().any(|name| member.key.is(name));
+            member.raw.kind != Kind::Null && !is_read
+        };
+        let of_delta = |member: &&Member<'_>| {
+            let is_call = calls.is_some_and(|name| member.key.is(name))
+                || (uses_tool && calls::is_of_tool_use(member))
+                || (member.raw.kind == Kind::Array && calls::is_call_list(member));
+            member.raw.kind != Kind::Null && !is_call
+        };
+        let (lists, others): (Vec<_>, Vec<_>) =
+            (rest.iter().filter(of_delta).copied()).partition(|member| cannot_merge(member.raw));
+        let text = |members| ExtraFields::of(members).text().unwrap_or_default();
+        let kept = KeptMembers {
+            choice: text(
+                choice
+                    .other_members
+                    .iter()
+                    .filter(of_choice)
+                    .copied()
+                    .collect(),
+            ),
+            delta: text(others),
+            is_lossy: !lists.is_empty(),
+        };
+        let changes = kept != *self.kept;
+        if changes {
+            self.has_new_fields = true;
+            *self.kept = kept;
+        }
+        if changes || (finishes && !self.kept.is_blank()) {
+            out.keep(Unmodelled::ChoiceMembers(ChoiceFacts {
+                choice: self.index,
+                members: &self.kept.choice,
+                delta: &self.kept.delta,
+                is_lossy: self.kept.is_lossy,
+                finishes,
+            }));
+        }
     }
 
     /// Returns true if `message` must be decoded as a delta. This does not apply to a complete body, a message after
@@ -317,7 +450,7 @@ impl ChoiceState {
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         delta: &Delta<'a>,
-        carry: &mut Carry<'_, 'a>,
+        pending_metadata: &mut PendingMetadata<'_, 'a>,
         notes: &mut Anomalies<'a>,
         at: Pointer<'_>,
         finishes: bool,
@@ -331,17 +464,23 @@ impl ChoiceState {
                 let is_call = other_calls.is_some_and(|(name, _)| member.key.is(name));
                 !(is_call || (uses_tool && calls::is_of_tool_use(member)))
             };
-            let others = delta.rest.iter().filter(is_other);
-            carry.own.extend(&others.copied().collect::<Vec<_>>());
+            let others = delta.other_members.iter().filter(is_other);
+            pending_metadata
+                .own
+                .extend(&others.copied().collect::<Vec<_>>());
         } else {
-            carry.own.extend(&delta.rest);
+            pending_metadata.own.extend(&delta.other_members);
         }
         let metadata = if reading.learns {
-            carry.own.text()
+            pending_metadata.own.text()
         } else {
             None
         };
         let mut tally = DeltaTally::default();
+        let closes = finishes
+            || is_filled(delta.tool_calls.as_ref().map(TypedValue::raw))
+            || is_filled(other_calls.map(|(_, raw)| raw))
+            || is_filled(delta.function_call.as_ref().map(TypedValue::raw));
         if !reading.tail {
             let mut thought = reasoning::read(delta, notes, at);
             notes.report(wire)?;
@@ -350,26 +489,26 @@ impl ChoiceState {
                 *text = new;
                 messages.report(wire, again)?;
             }
-            carry.own.extend(&thought.extra);
+            pending_metadata.own.extend(&thought.extra);
             if reading.learns && thought.has_content() {
                 tally.add(learn::of_thought(&thought, self.repeat_reported));
             }
-            self.thought(wire, thought, carry)?;
+            self.thought(wire, thought, pending_metadata, closes)?;
         }
-        let pieces = content::read(delta.content, notes, at.member("content"));
+        let mut pieces = content::read(delta.content, notes, at.member("content"));
+        let is_thought = !delta.other_members.is_empty() && reasoning::is_thought(delta);
+        if is_thought && content::think(&mut pieces) {
+            notes.mark_misread("other_member"); // clients read the reasoning as text
+        }
         if reading.learns && !pieces.is_empty() {
-            tally.add(learn::of_text(delta.content));
+            tally.add(learn::of_text(delta.content).filter(|_| !is_thought));
         }
-        let closes = finishes
-            || is_filled(delta.tool_calls.as_ref().map(Walk::raw))
-            || is_filled(other_calls.map(|(_, raw)| raw))
-            || is_filled(delta.function_call.as_ref().map(Walk::raw));
-        self.content(wire, pieces, carry, closes, reading)?;
+        self.content(wire, pieces, pending_metadata, closes, reading)?;
         if reading.tail {
             notes.report(wire)?;
             return Ok(None);
         }
-        if self.attachments(wire, delta, carry, notes, at)? {
+        if self.attachments(wire, delta, pending_metadata, notes, at)? {
             tally.add(None);
         }
         notes.report(wire)?;
@@ -401,11 +540,11 @@ impl ChoiceState {
         }
         if reading.learns {
             tally.add(match &delta.tool_calls {
-                Some(Walk::Read(entries, raw))
+                Some(TypedValue::Read(entries, raw))
                     if fragments.len() == 1 && raw.kind == Kind::Array =>
                 {
                     match entries.as_slice() {
-                        [Walk::Read(call, _)] => learn::of_call(call),
+                        [TypedValue::Read(call, _)] => learn::of_call(call),
                         _ => None,
                     }
                 }
@@ -424,7 +563,7 @@ impl ChoiceState {
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         mut pieces: Vec<ContentPiece<'_>>,
-        carry: &mut Carry<'_, '_>,
+        pending_metadata: &mut PendingMetadata<'_, '_>,
         closes: bool,
         reading: Reading,
     ) -> ParseResult {
@@ -441,29 +580,21 @@ impl ChoiceState {
         if reading.tail {
             pieces.retain(|piece| matches!(piece, ContentPiece::Shown(_)));
         }
-        if closes && self.restates(wire, &pieces)? {
-            return Ok(());
+        if let [ContentPiece::Shown(text)] = pieces.as_slice()
+            && closes
+            && self.restates(wire, Channel::Text, text)
+        {
+            return wire.out.diagnose(Code::CONTENT_RESTATED, None, "");
         }
         pieces
             .into_iter()
-            .try_for_each(|piece| self.piece(wire, piece, Some(carry)))
+            .try_for_each(|piece| self.piece(wire, piece, Some(pending_metadata)))
     }
 
-    /// Returns true if the content repeats the choice's whole text and the policy drops such a repetition (AM9).
-    fn restates(
-        &self,
-        wire: &mut DecodeContext<'_, '_>,
-        pieces: &[ContentPiece<'_>],
-    ) -> Result<bool, Fault> {
-        let [ContentPiece::Shown(text)] = pieces else {
-            return Ok(false);
-        };
-        let dropped = wire.out.config.policy.switches.drop_restated_content;
-        if !dropped || !wire.assembler.restates(self.index, text) {
-            return Ok(false);
-        }
-        wire.out.diagnose(Code::CONTENT_RESTATED, None, "")?;
-        Ok(true)
+    /// Returns true if a text repeats all text of its channel and the policy drops such a repetition (AM9).
+    fn restates(&self, wire: &DecodeContext<'_, '_>, channel: Channel, text: &Text<'_>) -> bool {
+        wire.out.config.policy.switches.drop_restated_content
+            && wire.assembler.restates(self.index, channel, text)
     }
 }
 
@@ -496,11 +627,11 @@ pub(crate) fn fragments<'a>(
 ) -> Result<Vec<Fragment<'a>>, Fault> {
     let limit = wire.out.config.limits.max_tool_index;
     let mut out = match &delta.tool_calls {
-        Some(Walk::Read(entries, raw)) => {
+        Some(TypedValue::Read(entries, raw)) => {
             let at = at.member("tool_calls");
             calls::fragments(entries, raw.kind == Kind::Array, limit, notes, at)
         }
-        Some(Walk::Other(raw)) => {
+        Some(TypedValue::Other(raw)) => {
             notes.unless_null(*raw, at.member("tool_calls"));
             Vec::new()
         }
@@ -512,7 +643,7 @@ pub(crate) fn fragments<'a>(
         out = calls::fragments(&read::calls(raw), raw.kind == Kind::Array, limit, notes, at);
     }
     match &delta.function_call {
-        Some(Walk::Read(function, _)) => {
+        Some(TypedValue::Read(function, _)) => {
             let legacy = calls::legacy(function, notes, at.member("function_call"));
             if legacy.name.is_some() && *form != LegacyForm::Own {
                 let before = *form;
@@ -534,7 +665,7 @@ pub(crate) fn fragments<'a>(
                 out.push(legacy);
             }
         }
-        Some(Walk::Other(raw)) => notes.unless_null(*raw, at.member("function_call")),
+        Some(TypedValue::Other(raw)) => notes.unless_null(*raw, at.member("function_call")),
         None => {}
     }
     Ok(out)
@@ -545,13 +676,13 @@ type Object<'c, 'a> = (&'c Delta<'a>, Raw<'a>);
 /// Returns a delta or message and its raw text, or `None` if it is not an object. Any other value except null is
 /// recorded as an anomaly.
 fn object<'c, 'a>(
-    walk: Option<&'c Walk<'a, Box<Delta<'a>>>>,
+    walk: Option<&'c TypedValue<'a, Box<Delta<'a>>>>,
     notes: &mut Anomalies<'a>,
     at: Pointer<'_>,
 ) -> Option<Object<'c, 'a>> {
     match walk? {
-        Walk::Read(value, raw) => Some((value, *raw)),
-        Walk::Other(raw) => {
+        TypedValue::Read(value, raw) => Some((value, *raw)),
+        TypedValue::Other(raw) => {
             notes.unless_null(*raw, at);
             None
         }
@@ -588,7 +719,7 @@ fn finish<'a>(
 }
 
 /// Metadata for the first event of a choice in a chunk.
-pub(crate) struct Carry<'c, 'a> {
+pub(crate) struct PendingMetadata<'c, 'a> {
     /// Metadata of the chunk, which its choices share. It is attached to the first event of any choice.
     pub(crate) chunk: &'c mut ExtraFields<'a>,
     /// Metadata of the choice, and of its delta and message. If a key occurs at several levels, the inner value is
@@ -597,7 +728,7 @@ pub(crate) struct Carry<'c, 'a> {
     pub(crate) text: Option<String>,
 }
 
-impl Carry<'_, '_> {
+impl PendingMetadata<'_, '_> {
     /// Returns the metadata for the next event as a JSON object, or `None` if it is empty.
     pub(crate) fn text(&mut self) -> Option<&str> {
         if self.text.is_none() && !(self.chunk.is_empty() && self.own.is_empty()) {
@@ -607,7 +738,7 @@ impl Carry<'_, '_> {
     }
 
     /// Clears the metadata after it has been attached to an event.
-    pub(crate) fn given(&mut self) {
+    pub(crate) fn mark_attached(&mut self) {
         if self.text.take().is_some() {
             *self.chunk = ExtraFields::default();
             self.own = ExtraFields::default();
@@ -616,12 +747,14 @@ impl Carry<'_, '_> {
 }
 
 impl ChoiceState {
-    /// Emits the reasoning of a delta: its text, its signature, and the content of `reasoning_details`.
+    /// Emits the reasoning of a delta: its text, its signature, and the content of `reasoning_details`. `closes`: as for
+    /// `content`. The reasoning may then repeat the whole reasoning (AM9).
     pub(crate) fn thought<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         thought: Thought<'a>,
-        carry: &mut Carry<'_, 'a>,
+        pending_metadata: &mut PendingMetadata<'_, 'a>,
+        closes: bool,
     ) -> ParseResult {
         let Thought {
             mut text,
@@ -646,7 +779,13 @@ impl ChoiceState {
                 text = Some(new);
             }
         }
-        let text = text.filter(|text| !text.is_empty());
+        let mut text = text.filter(|text| !text.is_empty());
+        if let Some(again) = text.as_ref().filter(|_| closes)
+            && self.restates(wire, Channel::Reasoning, again)
+        {
+            wire.out.mark_misread("text_again");
+            (text, repeated) = (None, true);
+        }
         self.keep_reasoning(wire.out, names, details.as_ref(), text.is_some());
         if let Some(text) = text {
             self.has_text = true;
@@ -654,8 +793,8 @@ impl ChoiceState {
                 think.field(&text.body);
             }
             wire.assembler
-                .reasoning(wire.out, self.index, "raw", text, carry.text())?;
-            carry.given();
+                .reasoning(wire.out, self.index, "raw", text, pending_metadata.text())?;
+            pending_metadata.mark_attached();
         }
         if let Some(details) = &details {
             self.attributes(wire, details)?;
@@ -686,13 +825,14 @@ impl ChoiceState {
             self.reasoning_fields = names;
             self.has_new_fields = true;
         }
-        // Only the assembler can join a surrogate pair that is split between two entries.
-        let details = details.filter(|details| details.text.is_whole());
+        let details = details.map(|details| details.with_whole_characters(&mut self.half));
+        let is_empty = |details: &WholeDetails<'_>| !details.has_text;
+        let has_text = has_text && !details.as_ref().is_some_and(is_empty);
         if changes || details.is_some() {
             out.keep(Unmodelled::Reasoning(ReasoningFacts {
                 choice: self.index,
                 fields: changes.then_some(self.reasoning_fields.as_slice()),
-                details: details.map(|details| details.raw.text),
+                details: details.as_ref().map(|details| details.json.as_ref()),
                 has_text,
             }));
         }
@@ -724,7 +864,7 @@ impl ChoiceState {
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         piece: ContentPiece<'_>,
-        carry: Option<&mut Carry<'_, '_>>,
+        pending_metadata: Option<&mut PendingMetadata<'_, '_>>,
     ) -> ParseResult {
         let index = self.index;
         if let ContentPiece::Unread(raw) = piece {
@@ -743,11 +883,13 @@ impl ChoiceState {
         }
         match (piece, &mut self.think) {
             (ContentPiece::Shown(text), Some(think)) => {
-                return emit_released(wire, index, think.feed(&text), carry);
+                return emit_released(wire, index, think.feed(&text), pending_metadata);
             }
             (piece, _) => {
-                let mut carry = carry;
-                let metadata = carry.as_mut().and_then(|carry| carry.text());
+                let mut pending_metadata = pending_metadata;
+                let metadata = pending_metadata
+                    .as_mut()
+                    .and_then(|pending_metadata| pending_metadata.text());
                 match piece {
                     ContentPiece::Shown(text) => {
                         wire.assembler.text(wire.out, index, text, metadata)?
@@ -762,8 +904,8 @@ impl ChoiceState {
                     | ContentPiece::Signature(_)
                     | ContentPiece::Unread(_) => {}
                 }
-                if let Some(carry) = carry {
-                    carry.given();
+                if let Some(pending_metadata) = pending_metadata {
+                    pending_metadata.mark_attached();
                 }
             }
         }
@@ -776,7 +918,7 @@ pub(crate) fn emit_released(
     wire: &mut DecodeContext<'_, '_>,
     index: i32,
     pieces: Vec<think_tags::ThinkPiece>,
-    mut carry: Option<&mut Carry<'_, '_>>,
+    mut pending_metadata: Option<&mut PendingMetadata<'_, '_>>,
 ) -> ParseResult {
     for piece in pieces {
         match piece {
@@ -789,19 +931,38 @@ pub(crate) fn emit_released(
             }
             think_tags::ThinkPiece::Lone => wire.out.diagnose(Code::LONE_SURROGATE, None, "")?,
             think_tags::ThinkPiece::Text(text) => {
-                let metadata = carry.as_mut().and_then(|carry| carry.text());
+                let metadata = pending_metadata
+                    .as_mut()
+                    .and_then(|pending_metadata| pending_metadata.text());
                 wire.assembler.text(wire.out, index, text, metadata)?;
-                carry.iter_mut().for_each(|carry| carry.given());
+                pending_metadata
+                    .iter_mut()
+                    .for_each(|pending_metadata| pending_metadata.mark_attached());
             }
             think_tags::ThinkPiece::Reasoning(text) => {
-                let metadata = carry.as_mut().and_then(|carry| carry.text());
+                let metadata = pending_metadata
+                    .as_mut()
+                    .and_then(|pending_metadata| pending_metadata.text());
                 wire.assembler
                     .reasoning(wire.out, index, "raw", text, metadata)?;
-                carry.iter_mut().for_each(|carry| carry.given());
+                pending_metadata
+                    .iter_mut()
+                    .for_each(|pending_metadata| pending_metadata.mark_attached());
             }
         }
     }
     Ok(())
+}
+
+/// Returns true for a list with an object without an integer `index`. openai-python merges the lists of deltas by index
+/// and raises an exception.
+fn cannot_merge(raw: Raw<'_>) -> bool {
+    let has_index = |item: Raw<'_>| {
+        let index = find(&members(item), "index");
+        index.and_then(integer).is_some()
+    };
+    raw.kind == Kind::Array
+        && (items(raw).into_iter()).any(|item| item.kind == Kind::Object && !has_index(item))
 }
 
 /// Returns true if the role is that of a tool, a function, a user, or a system or developer message.

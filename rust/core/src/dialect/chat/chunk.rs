@@ -7,7 +7,7 @@ use crate::dialect::chat::KeptChunk;
 use crate::dialect::chat::choice::ChoiceState;
 use crate::dialect::chat::choice::Reading;
 use crate::dialect::chat::read::Chunk;
-use crate::dialect::chat::read::Walk;
+use crate::dialect::chat::read::TypedValue;
 use crate::dialect::chat::readers::check_chunk;
 use crate::dialect::chat::readers::is_filled;
 use crate::dialect::chat::readers::lacks_object;
@@ -50,14 +50,14 @@ impl Chat {
         notes: &mut Anomalies<'a>,
     ) -> Result<Option<UpstreamErrorFields<'a>>, Fault> {
         let before = wire.out.diagnostic_count();
-        let mut fresh = self.last_seen.fresh(&chunk.rest);
+        let mut fresh = self.last_seen.fresh(&chunk.other_members);
         if !around.is_empty() {
             fresh = self.last_seen.fresh(around).and(&fresh);
         }
         if !fresh.is_empty() {
             self.cache.clear();
         }
-        let groq = find(&chunk.rest, "x_groq").filter(|raw| raw.kind == Kind::Object);
+        let groq = find(&chunk.other_members, "x_groq").filter(|raw| raw.kind == Kind::Object);
         let usage = present(chunk.usage);
         if wire.out.wants_wire_facts() {
             let groq_usage = groq.and_then(|groq| find(&members(groq), "usage"));
@@ -73,11 +73,13 @@ impl Chat {
             && chunk.duplicates.is_empty()
             && !payload.tail
             && payload.event.is_none()
-            && matches!(&chunk.choices, Some(Walk::Read(choices, _)) if choices.len() == 1);
+            && matches!(&chunk.choices, Some(TypedValue::Read(choices, _)) if choices.len() == 1);
         if !self.started {
             self.started = true;
             start(wire, chunk, notes, payload.tail, fresh.text().as_deref())?;
             fresh = ExtraFields::default();
+        } else if wire.assembler.lacks_start_fields() {
+            complete_start(wire, chunk, payload.tail)?;
         }
         let untyped = lacks_object(chunk);
         let reading = Reading {
@@ -86,7 +88,7 @@ impl Chat {
             body: is_string(chunk.object, "chat.completion"),
             typed: chunk.object.is_none() || is_string(chunk.object, "chat.completion.chunk"),
             // A template cannot match such a chunk, because repair must add `object` to each of them.
-            learns: plain && self.cache.wants() && !(untyped && wire.out.wants_wire_facts()),
+            learns: plain && self.cache.should_learn() && !(untyped && wire.out.wants_wire_facts()),
         };
         let mut upstream_error = None;
         check_chunk(chunk, notes);
@@ -94,11 +96,11 @@ impl Chat {
             wire.out.record_fact(WireFact::Untyped);
         }
         match &chunk.choices {
-            Some(Walk::Read(choices, _)) => {
+            Some(TypedValue::Read(choices, _)) => {
                 for (position, choice) in choices.iter().enumerate() {
                     let at = Pointer::ROOT.member("choices");
                     let at = at.item(position);
-                    let Walk::Read(choice, _) = choice else {
+                    let TypedValue::Read(choice, _) = choice else {
                         notes.shape(choice.raw(), at);
                         continue;
                     };
@@ -120,7 +122,9 @@ impl Chat {
                     }
                 }
             }
-            Some(Walk::Other(raw)) => notes.unless_null(*raw, Pointer::ROOT.member("choices")),
+            Some(TypedValue::Other(raw)) => {
+                notes.unless_null(*raw, Pointer::ROOT.member("choices"))
+            }
             None => {}
         }
         notes.report(wire)?;
@@ -144,13 +148,13 @@ impl Chat {
     /// usage. `groq_usage`: the usage in `x_groq`.
     fn keep(&mut self, out: &mut Output<'_>, chunk: &Chunk<'_>, groq_usage: Slot<'_>) {
         let choices = match &chunk.choices {
-            Some(Walk::Read(choices, _)) => choices.as_slice(),
+            Some(TypedValue::Read(choices, _)) => choices.as_slice(),
             _ => &[],
         };
         let read = || {
             choices.iter().filter_map(|choice| match choice {
-                Walk::Read(choice, _) => Some(choice),
-                Walk::Other(_) => None,
+                TypedValue::Read(choice, _) => Some(choice),
+                TypedValue::Other(_) => None,
             })
         };
         let finishes =
@@ -160,11 +164,11 @@ impl Chat {
         let counts = usages.any(is_filled);
         let is_same = self.kept.has_choice != choices.is_empty()
             && self.kept.members.is_empty()
-            && chunk.rest.is_empty();
+            && chunk.other_members.is_empty();
         if is_same && !finishes && !counts {
             return;
         }
-        let extra = ExtraFields::of(chunk.rest.clone());
+        let extra = ExtraFields::of(chunk.other_members.clone());
         let kept = KeptChunk {
             members: extra.text().unwrap_or_default(),
             has_choice: !choices.is_empty(),
@@ -258,6 +262,21 @@ impl Chat {
             .get_mut(at)
             .ok_or_else(|| Fault::new(Class::Internal, "internal"))
     }
+}
+
+/// Sets the fields that the start event lacked. `tail`: as for `start`.
+fn complete_start(wire: &mut DecodeContext<'_, '_>, chunk: &Chunk<'_>, tail: bool) -> ParseResult {
+    let word = |slot: Slot<'_>| {
+        let word = present(slot).and_then(string)?;
+        Some(word.into_owned()).filter(|word| !word.trim().is_empty())
+    };
+    let id = word(chunk.id).filter(|_| !tail);
+    let model = word(chunk.model);
+    let created = present(chunk.created)
+        .filter(|raw| raw.kind == Kind::Number)
+        .and_then(integer);
+    wire.assembler
+        .started(wire.out, id.as_deref(), model.as_deref(), created, None)
 }
 
 /// Emits the response's start event from its first chunk. `tail`: true if the chunk follows a broken document; its id

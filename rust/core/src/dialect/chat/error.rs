@@ -2,7 +2,7 @@
 
 use crate::dialect::chat::read::Chunk;
 use crate::dialect::chat::read::Document;
-use crate::dialect::chat::read::Walk;
+use crate::dialect::chat::read::TypedValue;
 pub(crate) use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::dialect::upstream_error::is_bare;
 use crate::dialect::upstream_error::is_empty_value;
@@ -37,14 +37,15 @@ impl<'a> UpstreamErrorFields<'a> {
         if event.is_some_and(is_notice) && !chunk.is_chunk() && !is_stated {
             return None;
         }
-        let has_chunk = || chunk.is_chunk() || holds_chunk(find(&chunk.rest, "data"));
+        let has_chunk = || chunk.is_chunk() || holds_chunk(find(&chunk.other_members, "data"));
         if let Some(error) =
             present(chunk.error).filter(|raw| !(is_empty_value(*raw) && has_chunk()))
         {
             return Some(UpstreamErrorFields::of_value(error));
         }
         let named = event == Some("error") || is_string(chunk.object, "error");
-        (named || reports_error(chunk)).then(|| UpstreamErrorFields::of_members(&chunk.rest, whole))
+        (named || reports_error(chunk))
+            .then(|| UpstreamErrorFields::of_members(&chunk.other_members, whole))
     }
 }
 
@@ -54,39 +55,39 @@ pub(crate) fn is_error_body(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;
     };
-    reports_error(chunk) || is_bare(&chunk.rest, &chunk.names())
+    reports_error(chunk) || is_bare(&chunk.other_members, &chunk.names())
 }
 
 /// Returns true if the list of choices is not empty.
 fn has_choices(chunk: &Chunk<'_>) -> bool {
     match &chunk.choices {
-        Some(Walk::Read(choices, _)) => !choices.is_empty(),
-        Some(Walk::Other(raw)) => !is_empty_value(*raw),
+        Some(TypedValue::Read(choices, _)) => !choices.is_empty(),
+        Some(TypedValue::Other(raw)) => !is_empty_value(*raw),
         None => false,
     }
 }
 
 pub(crate) fn reports_error(chunk: &Chunk<'_>) -> bool {
-    let has = |name: &str| present(find(&chunk.rest, name)).is_some();
+    let has = |name: &str| present(find(&chunk.other_members, name)).is_some();
     let sent = |slot: Slot<'_>| slot.is_some_and(|raw| !is_empty_value(raw));
-    if has_choices(chunk) || sent(chunk.usage) || holds_chunk(find(&chunk.rest, "data")) {
+    if has_choices(chunk) || sent(chunk.usage) || holds_chunk(find(&chunk.other_members, "data")) {
         return false;
     }
-    if find(&chunk.rest, "type")
+    if find(&chunk.other_members, "type")
         .and_then(string)
         .is_some_and(|kind| is_notice(&kind))
     {
         return false;
     }
-    if reports_failure(&chunk.rest) {
+    if reports_failure(&chunk.other_members) {
         return true;
     }
-    let Some(message) = present(find(&chunk.rest, "message")) else {
+    let Some(message) = present(find(&chunk.other_members, "message")) else {
         return false;
     };
     // A `message` object with a type and without a code belongs to an event of another dialect (`message_start`).
     let typed = || has("type") && message.kind != Kind::Object;
-    !chunk.is_chunk() && !reports_success(&chunk.rest) && (has("code") || typed())
+    !chunk.is_chunk() && !reports_success(&chunk.other_members) && (has("code") || typed())
 }
 
 /// Returns true if `data`, the content of a possible envelope, is an object with `choices` or `usage`.

@@ -4,8 +4,8 @@ use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::chat::attachments::refusal;
 use crate::dialect::chat::calls;
-use crate::dialect::chat::choice::Carry;
 use crate::dialect::chat::choice::ChoiceState;
+use crate::dialect::chat::choice::PendingMetadata;
 use crate::dialect::chat::choice::emit_released;
 use crate::dialect::chat::choice::fragments;
 use crate::dialect::chat::content;
@@ -26,7 +26,7 @@ impl ChoiceState {
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         message: &Delta<'a>,
-        carry: &mut Carry<'_, 'a>,
+        pending_metadata: &mut PendingMetadata<'_, 'a>,
         notes: &mut Anomalies<'a>,
         at: Pointer<'_>,
     ) -> ParseResult {
@@ -41,11 +41,15 @@ impl ChoiceState {
             signature,
             ..
         } = reasoning::read(message, notes, at);
-        carry.own.extend(&extra);
+        pending_metadata.own.extend(&extra);
         let (mut shown, mut thoughts, mut refused, mut others) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut signatures: Vec<_> = signature.into_iter().collect();
-        for piece in content::read(message.content, notes, at.member("content")) {
+        let mut pieces = content::read(message.content, notes, at.member("content"));
+        if reasoning::is_thought(message) {
+            content::think(&mut pieces);
+        }
+        for piece in pieces {
             match piece {
                 ContentPiece::Shown(text) => shown.push(text),
                 ContentPiece::Thought(text) => thoughts.push(text),

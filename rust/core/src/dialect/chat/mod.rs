@@ -24,9 +24,9 @@ use crate::dialect::chat::choice::ChoiceState;
 pub(crate) use crate::dialect::chat::error::is_error_body;
 pub(crate) use crate::dialect::chat::payload_kind::has_usable_data;
 pub(crate) use crate::dialect::chat::payload_kind::is_body;
-pub(crate) use crate::dialect::chat::payload_kind::is_line;
 pub(crate) use crate::dialect::chat::payload_kind::is_without_output;
 use crate::dialect::chat::payload_kind::lone_error;
+pub(crate) use crate::dialect::chat::payload_kind::may_be_json_line;
 use crate::dialect::chat::payload_kind::wrapped;
 use crate::dialect::chat::read::Chunk;
 use crate::dialect::chat::read::Document;
@@ -127,7 +127,7 @@ impl Chat {
     /// Decodes a payload that matches a known template. Returns the length of the payload and its line ending, or 0 if
     /// the payload must be parsed.
     #[inline]
-    pub(crate) fn known(
+    pub(crate) fn match_template(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         input: &[u8],
@@ -154,13 +154,21 @@ impl Chat {
         };
         let choice = template.choice;
         let is_call = matches!(template.what, ChunkKind::Call { .. });
+        let is_split = || {
+            self.choices
+                .find(choice)
+                .is_some_and(|it| it.half.is_some())
+        };
+        if found.details.is_some() && is_split() {
+            return Ok(0); // the payload may contain the second half of a surrogate pair
+        }
         let readers = || self.choices.find(choice).map(|choice| &choice.readers);
         if is_call && readers().is_none_or(|readers| !readers.is_known(found.index)) {
             return Ok(0);
         }
         let DecodeContext { assembler, out } = wire;
         if found.escaped || template.metadata.is_some() || found.usage.is_some() {
-            let taken = act(wire, template, &found)?;
+            let taken = emit_match(wire, template, &found)?;
             return Ok(if taken { length } else { 0 });
         }
         let quick = match template.what {
@@ -188,7 +196,7 @@ impl Chat {
             },
             ChunkKind::Call { .. } | ChunkKind::Reasoning => false,
         };
-        let taken = quick || act(wire, template, &found)?;
+        let taken = quick || emit_match(wire, template, &found)?;
         Ok(if taken { length } else { 0 })
     }
 
@@ -274,7 +282,7 @@ impl Chat {
             upstream_error = upstream_error
                 .or_else(|| UpstreamErrorFields::of_chunk(&inner.chunk, inner.raw, event));
             around = chunk
-                .rest
+                .other_members
                 .iter()
                 .filter(|member| !member.key.is("data"))
                 .copied()
@@ -312,7 +320,7 @@ fn no_chunk(wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResu
 
 /// Emits the content of a payload that matches a template. Returns false if the payload must be parsed; nothing has
 /// been emitted in that case.
-fn act(
+fn emit_match(
     wire: &mut DecodeContext<'_, '_>,
     template: &Template,
     found: &VaryingMembers<'_>,
@@ -328,7 +336,10 @@ fn act(
         ChunkKind::Text | ChunkKind::Reasoning if found.text.is_empty() => return Ok(false),
         ChunkKind::Text => assembler.text(out, choice, text, metadata)?,
         ChunkKind::Reasoning => {
-            if found.details.is_some() && text.is_whole() && out.wants_wire_facts() {
+            if found.details.is_some() && out.wants_wire_facts() {
+                if !text.is_whole() {
+                    return Ok(false);
+                }
                 out.keep(Unmodelled::Reasoning(ReasoningFacts {
                     choice,
                     fields: None,

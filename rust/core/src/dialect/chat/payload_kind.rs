@@ -9,7 +9,7 @@ use crate::dialect::chat::read::Choice;
 use crate::dialect::chat::read::Chunk;
 use crate::dialect::chat::read::Delta;
 use crate::dialect::chat::read::Document;
-use crate::dialect::chat::read::Walk;
+use crate::dialect::chat::read::TypedValue;
 use crate::dialect::think_tags::is_white;
 use crate::json::Kind;
 use crate::json::Raw;
@@ -30,7 +30,7 @@ pub(crate) fn wrapped<'a>(chunk: &Chunk<'a>, max_depth: Option<u64>) -> Option<W
     if chunk.is_chunk() {
         return None;
     }
-    let raw = find(&chunk.rest, "data").filter(|raw| raw.kind == Kind::Object)?;
+    let raw = find(&chunk.other_members, "data").filter(|raw| raw.kind == Kind::Object)?;
     match read::document(raw.text, max_depth) {
         Ok(Document::Object(chunk)) if chunk.is_chunk() => Some(Wrapped { chunk, raw }),
         _ => None,
@@ -55,32 +55,32 @@ pub(crate) fn is_body(document: &Document<'_>) -> bool {
     if named("chat.completion") || named("error") || is_error_body(document) {
         return true;
     }
-    let Some(Walk::Read(choices, _)) = &chunk.choices else {
+    let Some(TypedValue::Read(choices, _)) = &chunk.choices else {
         return present(chunk.error).is_some();
     };
     let whole = choices.iter().any(|choice| match choice {
-        Walk::Read(choice, _) => choice.message.is_some() && is_none(choice.delta.as_ref()),
-        Walk::Other(_) => false,
+        TypedValue::Read(choice, _) => choice.message.is_some() && is_none(choice.delta.as_ref()),
+        TypedValue::Other(_) => false,
     });
-    whole || is_line(document)
+    whole || may_be_json_line(document)
 }
 
 /// Returns true if the document, which looks like a complete legacy completion, could also be the last chunk of a JSON
 /// Lines stream.
-pub(crate) fn is_line(document: &Document<'_>) -> bool {
+pub(crate) fn may_be_json_line(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;
     };
-    let Some(Walk::Read(choices, _)) = &chunk.choices else {
+    let Some(TypedValue::Read(choices, _)) = &chunk.choices else {
         return false;
     };
-    let ends = |choice: &Walk<'_, Choice<'_>>| match choice {
-        Walk::Read(choice, _) => {
+    let ends = |choice: &TypedValue<'_, Choice<'_>>| match choice {
+        TypedValue::Read(choice, _) => {
             let reason = choice.finish_reason.and_then(string);
             legacy_text(choice).is_some()
                 && reason.is_some_and(|reason| !reason.trim_matches(is_white).is_empty())
         }
-        Walk::Other(_) => false,
+        TypedValue::Other(_) => false,
     };
     present(chunk.error).is_none() && !choices.is_empty() && choices.iter().all(ends)
 }
@@ -91,7 +91,7 @@ pub(crate) fn legacy_text<'a>(choice: &Choice<'a>) -> Slot<'a> {
     choice.text.filter(|_| alone)
 }
 
-fn is_none(walk: Option<&Walk<'_, Box<Delta<'_>>>>) -> bool {
+fn is_none(walk: Option<&TypedValue<'_, Box<Delta<'_>>>>) -> bool {
     walk.is_none_or(|walk| walk.raw().kind == Kind::Null)
 }
 
@@ -99,7 +99,7 @@ fn is_none(walk: Option<&Walk<'_, Box<Delta<'_>>>>) -> bool {
 pub(crate) fn has_usable_data(document: &Document<'_>) -> bool {
     match document {
         Document::Object(chunk) => {
-            let is_wrapped = || holds_chunk(find(&chunk.rest, "data"));
+            let is_wrapped = || holds_chunk(find(&chunk.other_members, "data"));
             chunk.is_chunk() || chunk.error.is_some() || is_wrapped() || reports_error(chunk)
         }
         Document::Other(_) => false,
@@ -111,7 +111,7 @@ pub(crate) fn is_without_output(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;
     };
-    let empty = matches!(&chunk.choices, Some(Walk::Read(choices, _)) if choices.is_empty());
+    let empty = matches!(&chunk.choices, Some(TypedValue::Read(choices, _)) if choices.is_empty());
     let reports = present(chunk.error).is_some() || is_string(chunk.object, "error");
     empty && !reports && !reports_error(chunk)
 }

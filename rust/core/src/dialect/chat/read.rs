@@ -3,6 +3,7 @@
 //! Validates all of the JSON and limits its nesting depth. Does not check most types; the code that uses a member does.
 //! If a key is duplicated, the last value is used.
 
+use crate::dialect::upstream_error::is_empty_value;
 use crate::json::Key;
 use crate::json::Kind;
 use crate::json::Raw;
@@ -12,20 +13,24 @@ pub(crate) use crate::json::members::Member;
 pub(crate) use crate::json::members::Slot;
 pub(crate) use crate::json::members::find;
 pub(crate) use crate::json::members::first_item;
+use crate::json::members::integer;
+use crate::json::members::members;
+use crate::json::members::present;
+use std::mem;
 
 type Scan<T> = Result<T, ScanError>;
 
-impl<'a, T> Walk<'a, T> {
+impl<'a, T> TypedValue<'a, T> {
     pub(crate) fn raw(&self) -> Raw<'a> {
         match self {
-            Walk::Read(_, raw) | Walk::Other(raw) => *raw,
+            TypedValue::Read(_, raw) | TypedValue::Other(raw) => *raw,
         }
     }
 }
 
 /// A value, parsed if it has the expected JSON type.
 #[derive(Debug)]
-pub(crate) enum Walk<'a, T> {
+pub(crate) enum TypedValue<'a, T> {
     /// The parsed value and its raw text.
     Read(T, Raw<'a>),
     /// The raw text of a value with another type, including null.
@@ -47,11 +52,13 @@ pub(crate) struct Chunk<'a> {
     pub(crate) object: Slot<'a>,
     pub(crate) created: Slot<'a>,
     pub(crate) model: Slot<'a>,
-    pub(crate) choices: Option<Walk<'a, Vec<Walk<'a, Choice<'a>>>>>,
+    pub(crate) choices: Option<TypedValue<'a, Vec<TypedValue<'a, Choice<'a>>>>>,
+    /// True if the chunk has no list of choices, and `choices` was made for its calls.
+    pub(crate) lacks_choices: bool,
     pub(crate) usage: Slot<'a>,
     pub(crate) error: Slot<'a>,
     pub(crate) obfuscation: Slot<'a>,
-    pub(crate) rest: Vec<Member<'a>>,
+    pub(crate) other_members: Vec<Member<'a>>,
     /// Known keys that are duplicated in any object of the chunk.
     pub(crate) duplicates: Vec<&'static str>,
     /// True if the chunk contained an integer that exceeds 64 bits.
@@ -61,16 +68,20 @@ pub(crate) struct Chunk<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Choice<'a> {
     pub(crate) index: Slot<'a>,
-    pub(crate) delta: Option<Walk<'a, Box<Delta<'a>>>>,
-    pub(crate) message: Option<Walk<'a, Box<Delta<'a>>>>,
-    /// The content of a legacy completion. It is also in `rest`, because it is an unknown member if the choice has a
-    /// delta or message.
+    pub(crate) delta: Option<TypedValue<'a, Box<Delta<'a>>>>,
+    pub(crate) message: Option<TypedValue<'a, Box<Delta<'a>>>>,
+    /// The content of a legacy completion. It is also in `other_members`, because it is an unknown member if the
+    /// choice has a delta or message.
     pub(crate) text: Slot<'a>,
+    /// Content and calls that are members of the choice or of the chunk, and that the delta and the message lack.
+    pub(crate) beside: Option<Box<Delta<'a>>>,
+    /// True if `beside` contains members of the chunk.
+    pub(crate) beside_chunk: bool,
     pub(crate) finish_reason: Slot<'a>,
     pub(crate) finish_camel: Slot<'a>,
     pub(crate) usage: Slot<'a>,
     pub(crate) error: Slot<'a>,
-    pub(crate) rest: Vec<Member<'a>>,
+    pub(crate) other_members: Vec<Member<'a>>,
 }
 
 /// A delta or a complete message. Both have the same members.
@@ -82,12 +93,12 @@ pub(crate) struct Delta<'a> {
     pub(crate) reasoning: [Slot<'a>; 4],
     pub(crate) reasoning_details: Slot<'a>,
     pub(crate) refusal: Slot<'a>,
-    pub(crate) tool_calls: Option<Walk<'a, Vec<Walk<'a, Call<'a>>>>>,
-    pub(crate) function_call: Option<Walk<'a, Function<'a>>>,
+    pub(crate) tool_calls: Option<TypedValue<'a, Vec<TypedValue<'a, Call<'a>>>>>,
+    pub(crate) function_call: Option<TypedValue<'a, Function<'a>>>,
     pub(crate) annotations: Slot<'a>,
     pub(crate) images: Slot<'a>,
     pub(crate) audio: Slot<'a>,
-    pub(crate) rest: Vec<Member<'a>>,
+    pub(crate) other_members: Vec<Member<'a>>,
 }
 
 /// One call object in `tool_calls`.
@@ -96,11 +107,11 @@ pub(crate) struct Call<'a> {
     pub(crate) index: Slot<'a>,
     pub(crate) id: Slot<'a>,
     pub(crate) kind: Slot<'a>,
-    pub(crate) function: Option<Walk<'a, Function<'a>>>,
-    pub(crate) custom: Option<Walk<'a, Function<'a>>>,
+    pub(crate) function: Option<TypedValue<'a, Function<'a>>>,
+    pub(crate) custom: Option<TypedValue<'a, Function<'a>>>,
     pub(crate) name: Slot<'a>,
     pub(crate) arguments: Slot<'a>,
-    pub(crate) rest: Vec<Member<'a>>,
+    pub(crate) other_members: Vec<Member<'a>>,
 }
 
 /// The object in `function`, `custom`, or the legacy `function_call`. For `custom`, `arguments` is its `input`.
@@ -109,7 +120,7 @@ pub(crate) struct Function<'a> {
     pub(crate) id: Slot<'a>,
     pub(crate) name: Slot<'a>,
     pub(crate) arguments: Slot<'a>,
-    pub(crate) rest: Vec<Member<'a>>,
+    pub(crate) other_members: Vec<Member<'a>>,
 }
 
 pub(crate) const REASONING_FIELDS: [&str; 4] = [
@@ -133,6 +144,9 @@ pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>>
     }
     let mut chunk = reader.chunk()?;
     reader.scanner.finish()?;
+    if !chunk.other_members.is_empty() {
+        chunk.adopt_calls();
+    }
     chunk.wide_integer = reader.scanner.wide_integer();
     chunk.duplicates = reader.duplicates;
     Ok(Document::Object(chunk))
@@ -140,19 +154,155 @@ pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>>
 
 /// Parses an already validated value as a list of call objects or one call object. Returns an empty list for any other
 /// value.
-pub(crate) fn calls(raw: Raw<'_>) -> Vec<Walk<'_, Call<'_>>> {
-    let mut reader = Reader {
-        text: raw.text,
-        scanner: Scanner::new(raw.text, None),
-        duplicates: Vec::new(),
-    };
+pub(crate) fn calls(raw: Raw<'_>) -> Vec<TypedValue<'_, Call<'_>>> {
+    let mut reader = Reader::of(raw);
     match reader.tool_calls() {
-        Ok(Walk::Read(calls, _)) => calls,
+        Ok(TypedValue::Read(calls, _)) => calls,
         _ => Vec::new(),
     }
 }
 
+/// Names of the members that contain calls. Some gateways use the names after the first.
+pub(crate) const CALLS: [&str; 3] = ["tool_calls", "toolCalls", "tool_call"];
+/// Name of the member that contains one call in the legacy form.
+const LEGACY_CALL: &str = "function_call";
+
+/// The index of a choice that no chunk lists.
+const ZERO: Raw<'_> = Raw {
+    text: "0",
+    kind: Kind::Number,
+};
+
+impl<'a> Delta<'a> {
+    fn has_content(&self) -> bool {
+        self.content.is_some_and(|raw| !is_empty_value(raw))
+    }
+
+    /// Returns true if the delta contains calls in any form. Calls in `beside` have the documented names.
+    pub(crate) fn has_calls(&self) -> bool {
+        let own = [
+            self.tool_calls.as_ref().map(TypedValue::raw),
+            self.function_call.as_ref().map(TypedValue::raw),
+        ];
+        let own = own.into_iter().flatten();
+        own.into_iter().any(|raw| !is_empty_value(raw))
+            || calls_among(&self.other_members).is_some()
+    }
+}
+
+/// Calls among the unknown members of an object.
+#[derive(Clone, Copy, Debug)]
+struct FoundCalls<'a> {
+    name: &'static str,
+    raw: Raw<'a>,
+}
+
+/// Returns the calls among unknown members, or `None`. An empty value does not count.
+fn calls_among<'a>(other_members: &[Member<'a>]) -> Option<FoundCalls<'a>> {
+    let found = |name| {
+        let raw = find(other_members, name)?;
+        let is_calls = matches!(raw.kind, Kind::Object | Kind::Array);
+        (is_calls && !is_empty_value(raw)).then_some(FoundCalls { name, raw })
+    };
+    CALLS.into_iter().chain([LEGACY_CALL]).find_map(found)
+}
+
+impl<'a> Choice<'a> {
+    /// Returns true if the delta, the message, or the members beside them satisfy the condition.
+    fn has(&self, condition: fn(&Delta<'a>) -> bool) -> bool {
+        let walked = [&self.delta, &self.message];
+        let walked = walked.into_iter().filter_map(|walk| match walk {
+            Some(TypedValue::Read(delta, _)) => Some(&**delta),
+            _ => None,
+        });
+        walked.chain(self.beside.as_deref()).any(condition)
+    }
+
+    /// Takes content and calls out of the unknown members of the choice, unless its delta or message has them.
+    fn adopt(&mut self) {
+        if let Some(content) = find(&self.other_members, "content") {
+            self.other_members
+                .retain(|member| !member.key.is("content"));
+            if !is_empty_value(content) && !self.has(Delta::has_content) {
+                self.holder().content = Some(content);
+            }
+        }
+        let mut other_members = mem::take(&mut self.other_members);
+        self.adopt_calls(&mut other_members);
+        self.other_members = other_members;
+    }
+
+    /// Returns where content and calls from outside the delta are stored: in the message if there is only a message,
+    /// otherwise in `beside`.
+    fn holder(&mut self) -> &mut Delta<'a> {
+        match (&self.delta, &mut self.message) {
+            (None, Some(TypedValue::Read(message, _))) => message,
+            _ => self.beside.get_or_insert_default(),
+        }
+    }
+
+    /// Takes the calls out of unknown members of the choice or its chunk, unless the choice has calls.
+    fn adopt_calls(&mut self, other_members: &mut Vec<Member<'a>>) {
+        let found = calls_among(other_members).filter(|_| !self.has(Delta::has_calls));
+        let is_calls = |member: &Member<'_>| {
+            let mut names = CALLS.into_iter().chain([LEGACY_CALL]);
+            let is_list = matches!(member.raw.kind, Kind::Object | Kind::Array);
+            is_list && names.any(|name| member.key.is(name))
+        };
+        other_members.retain(|member| !is_calls(member));
+        let Some(found) = found else {
+            return;
+        };
+        let beside = self.holder();
+        if found.name == LEGACY_CALL {
+            let mut reader = Reader::of(found.raw);
+            let call = reader.walk(Kind::Object, |reader| reader.function("arguments"));
+            beside.function_call = call.ok();
+        } else {
+            beside.tool_calls = Some(TypedValue::Read(calls(found.raw), found.raw));
+        }
+    }
+}
+
 impl<'a> Chunk<'a> {
+    /// Takes the calls out of the unknown members of the chunk. They belong to the choice with the index 0, which is
+    /// added if it is missing.
+    fn adopt_calls(&mut self) {
+        let Some(found) = calls_among(&self.other_members) else {
+            return;
+        };
+        let choices = match &mut self.choices {
+            Some(TypedValue::Read(choices, _)) => choices,
+            Some(TypedValue::Other(_)) => return,
+            None => {
+                self.lacks_choices = true;
+                match self.choices.insert(TypedValue::Read(Vec::new(), found.raw)) {
+                    TypedValue::Read(choices, _) => choices,
+                    TypedValue::Other(_) => return,
+                }
+            }
+        };
+        let index = |at, choice: &Choice<'_>| present(choice.index).map_or(Some(at), integer);
+        let is_first = |at, choice: &TypedValue<'_, Choice<'_>>| match choice {
+            TypedValue::Read(choice, _) => index(at, choice) == Some(0),
+            TypedValue::Other(_) => false,
+        };
+        let mut positions = (0..).zip(choices.iter());
+        let first = positions.position(|(at, choice)| is_first(at, choice));
+        let first = first.unwrap_or_else(|| {
+            let choice = Choice {
+                index: Some(ZERO),
+                ..Choice::default()
+            };
+            choices.push(TypedValue::Read(choice, found.raw));
+            choices.len() - 1
+        });
+        if let Some(TypedValue::Read(choice, _)) = choices.get_mut(first) {
+            choice.beside_chunk = choice.beside.is_none();
+            choice.adopt_calls(&mut self.other_members);
+        }
+    }
+
     /// Returns the raw text of a member by its name. Cannot find `choices`, which is parsed.
     pub(crate) fn member(&self, name: &str) -> Slot<'a> {
         match name {
@@ -163,7 +313,7 @@ impl<'a> Chunk<'a> {
             "usage" => self.usage,
             "error" => self.error,
             "obfuscation" => self.obfuscation,
-            _ => find(&self.rest, name),
+            _ => find(&self.other_members, name),
         }
     }
 
@@ -196,7 +346,7 @@ impl<'a> Chunk<'a> {
             .map(str::to_owned)
             .collect();
         names.extend(
-            self.rest
+            self.other_members
                 .iter()
                 .map(|member| member.key.name().into_owned()),
         );
@@ -206,6 +356,15 @@ impl<'a> Chunk<'a> {
     }
 }
 
+/// Returns true if the keys of an object are all numbers and its values are all objects.
+pub(crate) fn is_numbered(members: &[Member<'_>]) -> bool {
+    members.iter().all(|member| {
+        let key = member.key.name();
+        let is_number = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_digit());
+        is_number && member.raw.kind == Kind::Object
+    })
+}
+
 struct Reader<'a> {
     text: &'a str,
     scanner: Scanner<'a>,
@@ -213,6 +372,15 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    /// Creates a reader for a value that was already validated.
+    fn of(raw: Raw<'a>) -> Reader<'a> {
+        Reader {
+            text: raw.text,
+            scanner: Scanner::new(raw.text, None),
+            duplicates: Vec::new(),
+        }
+    }
+
     fn set<T>(&mut self, slot: &mut Option<T>, name: &'static str, value: T) {
         if slot.replace(value).is_some() {
             self.duplicates.push(name);
@@ -225,9 +393,9 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn rest(&mut self, rest: &mut Vec<Member<'a>>, key: Key<'a>) -> Scan<()> {
+    fn push_other(&mut self, other_members: &mut Vec<Member<'a>>, key: Key<'a>) -> Scan<()> {
         let raw = self.scanner.skip()?;
-        rest.push(Member { key, raw });
+        other_members.push(Member { key, raw });
         Ok(())
     }
 
@@ -235,18 +403,18 @@ impl<'a> Reader<'a> {
         &mut self,
         kind: Kind,
         read: impl FnOnce(&mut Self) -> Scan<T>,
-    ) -> Scan<Walk<'a, T>> {
+    ) -> Scan<TypedValue<'a, T>> {
         if self.scanner.kind()? != kind {
-            return self.scanner.skip().map(Walk::Other);
+            return self.scanner.skip().map(TypedValue::Other);
         }
         let start = self.scanner.pos();
         let value = read(self)?;
         let text = self.text.get(start..self.scanner.pos()).unwrap_or_default();
-        Ok(Walk::Read(value, Raw { text, kind }))
+        Ok(TypedValue::Read(value, Raw { text, kind }))
     }
 
     /// Parses the objects of an array, and keeps the other elements as raw text.
-    fn list<T>(&mut self, read: fn(&mut Self) -> Scan<T>) -> Scan<Vec<Walk<'a, T>>> {
+    fn list<T>(&mut self, read: fn(&mut Self) -> Scan<T>) -> Scan<Vec<TypedValue<'a, T>>> {
         let mut out = Vec::new();
         self.scanner.enter_array()?;
         while self.scanner.next_item()? {
@@ -265,16 +433,47 @@ impl<'a> Reader<'a> {
                 "created" => self.raw(&mut chunk.created, "created")?,
                 "model" => self.raw(&mut chunk.model, "model")?,
                 "choices" => {
-                    let choices = self.walk(Kind::Array, |reader| reader.list(Self::choice))?;
+                    let choices = self.choices()?;
                     self.set(&mut chunk.choices, "choices", choices);
                 }
                 "usage" => self.raw(&mut chunk.usage, "usage")?,
                 "error" => self.raw(&mut chunk.error, "error")?,
                 "obfuscation" => self.raw(&mut chunk.obfuscation, "obfuscation")?,
-                _ => self.rest(&mut chunk.rest, key)?,
+                _ => self.push_other(&mut chunk.other_members, key)?,
             }
         }
         Ok(chunk)
+    }
+
+    /// Parses a list of choices. An object is either one choice, or choices with numbers as keys, which is how PHP
+    /// writes some arrays.
+    fn choices(&mut self) -> Scan<TypedValue<'a, Vec<TypedValue<'a, Choice<'a>>>>> {
+        if self.scanner.kind()? != Kind::Object {
+            return self.walk(Kind::Array, |reader| reader.list(Self::choice));
+        }
+        let choice = self.walk(Kind::Object, Self::choice)?;
+        let raw = choice.raw();
+        let entries = members(raw);
+        if !is_numbered(&entries) {
+            return Ok(TypedValue::Read(vec![choice], raw));
+        }
+        let read = |entry: &Member<'a>| Reader::of(entry.raw).walk(Kind::Object, Self::choice);
+        let choices: Scan<Vec<_>> = entries.iter().map(read).collect();
+        Ok(TypedValue::Read(choices?, raw))
+    }
+
+    /// Parses a delta. A string is the content of a delta that has no other member.
+    fn text_or_delta(&mut self) -> Scan<TypedValue<'a, Box<Delta<'a>>>> {
+        if self.scanner.kind()? != Kind::String {
+            return self.walk(Kind::Object, Self::delta);
+        }
+        let raw = self.scanner.skip()?;
+        let content = Some(raw);
+        let delta = Delta {
+            content,
+            ..Delta::default()
+        };
+        Ok(TypedValue::Read(Box::new(delta), raw))
     }
 
     fn choice(&mut self) -> Scan<Choice<'a>> {
@@ -284,24 +483,27 @@ impl<'a> Reader<'a> {
             match key.name().as_ref() {
                 "index" => self.raw(&mut choice.index, "index")?,
                 "delta" => {
-                    let delta = self.walk(Kind::Object, Self::delta)?;
+                    let delta = self.text_or_delta()?;
                     self.set(&mut choice.delta, "delta", delta);
                 }
                 "message" => {
-                    let message = self.walk(Kind::Object, Self::delta)?;
+                    let message = self.text_or_delta()?;
                     self.set(&mut choice.message, "message", message);
                 }
                 "text" => {
                     let raw = self.scanner.skip()?;
                     self.set(&mut choice.text, "text", raw);
-                    choice.rest.push(Member { key, raw });
+                    choice.other_members.push(Member { key, raw });
                 }
                 "finish_reason" => self.raw(&mut choice.finish_reason, "finish_reason")?,
                 "finishReason" => self.raw(&mut choice.finish_camel, "finishReason")?,
                 "usage" => self.raw(&mut choice.usage, "usage")?,
                 "error" => self.raw(&mut choice.error, "error")?,
-                _ => self.rest(&mut choice.rest, key)?,
+                _ => self.push_other(&mut choice.other_members, key)?,
             }
+        }
+        if !choice.other_members.is_empty() {
+            choice.adopt();
         }
         Ok(choice)
     }
@@ -333,20 +535,20 @@ impl<'a> Reader<'a> {
                 "annotations" => self.raw(&mut delta.annotations, "annotations")?,
                 "images" => self.raw(&mut delta.images, "images")?,
                 "audio" => self.raw(&mut delta.audio, "audio")?,
-                _ => self.rest(&mut delta.rest, key)?,
+                _ => self.push_other(&mut delta.other_members, key)?,
             }
         }
         Ok(delta)
     }
 
     /// Parses a list of call objects. One call object without a list is returned as a list with one element.
-    fn tool_calls(&mut self) -> Scan<Walk<'a, Vec<Walk<'a, Call<'a>>>>> {
+    fn tool_calls(&mut self) -> Scan<TypedValue<'a, Vec<TypedValue<'a, Call<'a>>>>> {
         if self.scanner.kind()? != Kind::Object {
             return self.walk(Kind::Array, |reader| reader.list(Self::call));
         }
         let call = self.walk(Kind::Object, Self::call)?;
         let raw = call.raw();
-        Ok(Walk::Read(vec![call], raw))
+        Ok(TypedValue::Read(vec![call], raw))
     }
 
     fn call(&mut self) -> Scan<Call<'a>> {
@@ -368,7 +570,7 @@ impl<'a> Reader<'a> {
                 }
                 "name" => self.raw(&mut call.name, "name")?,
                 "arguments" => self.raw(&mut call.arguments, "arguments")?,
-                _ => self.rest(&mut call.rest, key)?,
+                _ => self.push_other(&mut call.other_members, key)?,
             }
         }
         Ok(call)
@@ -382,7 +584,7 @@ impl<'a> Reader<'a> {
                 "id" => self.raw(&mut function.id, "id")?,
                 "name" => self.raw(&mut function.name, "name")?,
                 name if name == arguments => self.raw(&mut function.arguments, arguments)?,
-                _ => self.rest(&mut function.rest, key)?,
+                _ => self.push_other(&mut function.other_members, key)?,
             }
         }
         Ok(function)

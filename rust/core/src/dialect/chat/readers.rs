@@ -12,7 +12,7 @@ use crate::dialect::chat::read::Choice;
 use crate::dialect::chat::read::Chunk;
 use crate::dialect::chat::read::Delta;
 use crate::dialect::chat::read::REASONING_FIELDS;
-use crate::dialect::chat::read::Walk;
+use crate::dialect::chat::read::TypedValue;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::members::Slot;
@@ -38,15 +38,23 @@ const LEGACY: &str = "text_completion";
 /// Marks a chunk as misread if clients would skip its content, or if it lacks choices or a choice lacks its delta.
 pub(crate) fn check_chunk(chunk: &Chunk<'_>, notes: &mut Anomalies<'_>) {
     let choices = match &chunk.choices {
-        Some(Walk::Read(choices, _)) => Some(choices),
+        Some(TypedValue::Read(choices, raw)) => {
+            if raw.kind != Kind::Array || chunk.lacks_choices {
+                notes.mark_misread("no_choices");
+            }
+            Some(choices)
+        }
         _ => None,
     };
     if chunk.object.is_none() || is_string(chunk.object, "chat.completion.chunk") {
-        let has_delta = |choice: &Walk<'_, Choice<'_>>| match choice {
-            Walk::Read(choice, _) => {
-                matches!(choice.delta, Some(Walk::Read(..))) || legacy_text(choice).is_some()
+        let has_delta = |choice: &TypedValue<'_, Choice<'_>>| match choice {
+            TypedValue::Read(choice, _) if choice.beside_chunk && choice.delta.is_none() => true,
+            TypedValue::Read(choice, _) => {
+                let is_object = |raw: &Raw<'_>| raw.kind == Kind::Object;
+                matches!(&choice.delta, Some(TypedValue::Read(_, raw)) if is_object(raw))
+                    || legacy_text(choice).is_some()
             }
-            Walk::Other(_) => false,
+            TypedValue::Other(_) => false,
         };
         match choices {
             None => notes.mark_misread("no_choices"),
@@ -63,12 +71,12 @@ pub(crate) fn check_chunk(chunk: &Chunk<'_>, notes: &mut Anomalies<'_>) {
 /// Returns true if a chunk has content or usage but no `object`. Repair adds this member without rewriting the chunk.
 pub(crate) fn lacks_object(chunk: &Chunk<'_>) -> bool {
     let choices = match &chunk.choices {
-        Some(Walk::Read(choices, _)) => choices.as_slice(),
+        Some(TypedValue::Read(choices, _)) => choices.as_slice(),
         _ => return false, // the chunk is rewritten, because it has no choices
     };
-    let is_legacy = |choice: &Walk<'_, Choice<'_>>| match choice {
-        Walk::Read(choice, _) => legacy_text(choice).is_some(),
-        Walk::Other(_) => false,
+    let is_legacy = |choice: &TypedValue<'_, Choice<'_>>| match choice {
+        TypedValue::Read(choice, _) => legacy_text(choice).is_some(),
+        TypedValue::Other(_) => false,
     };
     chunk.object.is_none()
         && !choices.iter().any(is_legacy)
@@ -77,16 +85,16 @@ pub(crate) fn lacks_object(chunk: &Chunk<'_>) -> bool {
 
 /// Returns true if a choice has a delta, a message, or a finish reason that is not empty. Always false for a legacy
 /// choice.
-fn has_content(choice: &Walk<'_, Choice<'_>>) -> bool {
-    let Walk::Read(choice, _) = choice else {
+fn has_content(choice: &TypedValue<'_, Choice<'_>>) -> bool {
+    let TypedValue::Read(choice, _) = choice else {
         return false;
     };
     if legacy_text(choice).is_some() {
         return false;
     }
-    let walked = [&choice.delta, &choice.message].map(|walk| walk.as_ref().map(Walk::raw));
+    let walked = [&choice.delta, &choice.message].map(|walk| walk.as_ref().map(TypedValue::raw));
     let ends = [choice.finish_reason, choice.finish_camel];
-    walked.into_iter().chain(ends).any(is_filled)
+    choice.beside.is_some() || walked.into_iter().chain(ends).any(is_filled)
 }
 
 /// Returns true if a member is present and is not null, false, zero, or empty.
@@ -181,7 +189,7 @@ impl Readers {
         if delta.content.is_some_and(|raw| !is_text(raw)) {
             notes.mark_misread("content_list");
         }
-        if let Some(Walk::Read(entries, raw)) = &delta.tool_calls
+        if let Some(TypedValue::Read(entries, raw)) = &delta.tool_calls
             && raw.kind == Kind::Array
         {
             entries
@@ -195,13 +203,16 @@ impl Readers {
             ("audio", delta.audio),
             ("refusal", delta.refusal),
             ("role", delta.role),
-            ("function_call", delta.function_call.as_ref().map(Walk::raw)),
+            (
+                "function_call",
+                delta.function_call.as_ref().map(TypedValue::raw),
+            ),
         ];
         let thoughts = REASONING_FIELDS.into_iter().zip(delta.reasoning);
         for (name, slot) in lists.into_iter().chain(thoughts) {
             self.list(name, slot, notes);
         }
-        for member in &delta.rest {
+        for member in &delta.other_members {
             if member.raw.kind == Kind::Array {
                 self.list(&member.key.name(), Some(member.raw), notes);
             }
@@ -235,8 +246,8 @@ impl Readers {
         }
     }
 
-    fn entry(&mut self, entry: &Walk<'_, Call<'_>>, typed: bool, notes: &mut Anomalies<'_>) {
-        let Walk::Read(call, _) = entry else {
+    fn entry(&mut self, entry: &TypedValue<'_, Call<'_>>, typed: bool, notes: &mut Anomalies<'_>) {
+        let TypedValue::Read(call, _) = entry else {
             return notes.mark_misread("empty_entry");
         };
         if call.kind.is_some()
@@ -254,11 +265,11 @@ impl Readers {
         }
         let is_new = index == self.calls;
         let (function, custom) = match (&call.function, &call.custom) {
-            (function, Some(Walk::Read(custom, _))) => (function, Some(custom)),
+            (function, Some(TypedValue::Read(custom, _))) => (function, Some(custom)),
             (function, _) => (function, None),
         };
         let function = match function {
-            Some(Walk::Read(function, _)) => Some(function),
+            Some(TypedValue::Read(function, _)) => Some(function),
             _ => None,
         };
         let mut names = [function, custom]
@@ -301,10 +312,10 @@ impl Readers {
     pub(crate) fn is_new(&self, message: &Delta<'_>, has_text: bool) -> bool {
         let calls = message.tool_calls.as_ref();
         let count = match calls {
-            Some(Walk::Read(calls, raw)) if raw.kind == Kind::Array => calls.len(),
+            Some(TypedValue::Read(calls, raw)) if raw.kind == Kind::Array => calls.len(),
             _ => {
-                let legacy = message.function_call.as_ref().map(Walk::raw);
-                usize::from(is_filled(calls.map(Walk::raw)) || is_filled(legacy))
+                let legacy = message.function_call.as_ref().map(TypedValue::raw);
+                usize::from(is_filled(calls.map(TypedValue::raw)) || is_filled(legacy))
             }
         };
         !self.has_calls(count) || (is_filled(message.content) && !has_text)

@@ -187,7 +187,7 @@ impl Gemini {
         if learnable.is_none() || open(self) != before {
             self.templates.forget();
         }
-        if let Some(learnable) = learnable.filter(|_| self.templates.wants()) {
+        if let Some(learnable) = learnable.filter(|_| self.templates.should_learn()) {
             self.templates.learn(None, payload.text, learnable);
         }
         Ok(())
@@ -251,6 +251,12 @@ impl Gemini {
         }
         if !self.started {
             self.start(wire, chunk, &std::mem::take(&mut changed), tail, notes)?;
+        } else if wire.assembler.lacks_start_fields() {
+            let word = |key| chunk.string(key).filter(|word| !word.trim().is_empty());
+            let (id, model) = (word("responseId").filter(|_| !tail), word("modelVersion"));
+            let created = chunk.string("createTime").and_then(|text| seconds(&text));
+            let (id, model) = (id.as_deref(), model.as_deref());
+            wire.assembler.started(wire.out, id, model, created, None)?;
         }
         if let Some(candidates) = nonnull(members, CANDIDATES) {
             let at = Pointer::ROOT.member(CANDIDATES);
@@ -407,7 +413,7 @@ impl Decoder for Gemini {
     }
 
     #[inline]
-    fn known(
+    fn match_template(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         incoming: Incoming<'_>,
@@ -416,7 +422,7 @@ impl Decoder for Gemini {
             return Ok(0);
         };
         wire.out.further(found.before);
-        self.templates.act(wire, &found)?;
+        self.templates.append_match(wire, &found)?;
         let usage = found.object.map(|text| Raw {
             text,
             kind: Kind::Object,

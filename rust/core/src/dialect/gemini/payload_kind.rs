@@ -7,6 +7,7 @@ use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::dialect::upstream_error::is_bare;
 use crate::dialect::upstream_error::is_empty_value;
 use crate::dialect::upstream_error::reports_failure;
+use crate::dialect::upstream_error::reports_success;
 use crate::json::Key;
 use crate::json::Kind;
 use crate::json::Raw;
@@ -42,7 +43,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
     },
     // A complete body looks like the last chunk of a JSON Lines stream. Early models end every chunk with a finish
     // reason.
-    is_line: |document| {
+    may_be_json_line: |document| {
         object(document)
             .is_some_and(|object| object.present("error").is_none() && !reports_error(object))
     },
@@ -83,7 +84,7 @@ enum ChunkPlace {
 }
 
 impl Place for ChunkPlace {
-    fn inside(self, key: Key<'_>) -> Option<ChunkPlace> {
+    fn child(self, key: Key<'_>) -> Option<ChunkPlace> {
         Some(match (self, key.name().as_ref()) {
             (ChunkPlace::Payload, "response") => ChunkPlace::Inner,
             (ChunkPlace::Payload | ChunkPlace::Inner, "candidates") => ChunkPlace::Candidates,
@@ -200,5 +201,6 @@ fn reports_error(object: &Object<'_>) -> bool {
         return true;
     }
     let worded = object.get("message").map(|raw| raw.kind) == Some(Kind::String);
-    worded && (object.present("code").is_some() || object.present("status").is_some())
+    let has = |name| object.present(name).is_some();
+    worded && (has("code") || has("status")) && !reports_success(&object.members)
 }

@@ -27,7 +27,7 @@ pub(crate) fn in_json_names(text: &str) -> Option<String> {
         return None;
     }
     let mut keys = Vec::new();
-    let mut scanner = Scanner::again(text);
+    let mut scanner = Scanner::of_validated(text);
     find_keys(&mut scanner, text, false, &mut keys).ok()?;
     if keys.is_empty() {
         return None;

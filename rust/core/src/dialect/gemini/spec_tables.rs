@@ -118,7 +118,7 @@ fn sum(members: &[Member<'_>], keys: &[&str]) -> Option<i64> {
 }
 
 /// Returns the members that are not listed in `modelled`, as metadata.
-pub(crate) fn rest<'a>(members: &[Member<'a>], modelled: &[&str]) -> ExtraFields<'a> {
+pub(crate) fn extra_fields<'a>(members: &[Member<'a>], modelled: &[&str]) -> ExtraFields<'a> {
     let rest = unmodelled(members, modelled);
     ExtraFields::of(rest)
 }

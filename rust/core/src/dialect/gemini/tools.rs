@@ -10,8 +10,8 @@ use crate::dialect::decode_context::ParseResult;
 use crate::dialect::gemini::spec_tables::FACTS;
 use crate::dialect::gemini::spec_tables::a_word;
 use crate::dialect::gemini::spec_tables::an_id;
+use crate::dialect::gemini::spec_tables::extra_fields;
 use crate::dialect::gemini::spec_tables::nonnull;
-use crate::dialect::gemini::spec_tables::rest;
 use crate::json::Text;
 use crate::json::extra_fields::ExtraFields;
 use crate::json::members::Object;
@@ -56,7 +56,7 @@ pub(crate) fn read_tool<'a>(
         return Ok(());
     };
     let (members, at) = (&inner.members, position.at.member(kind));
-    let metadata = |modelled: &[&str]| position.extra.and(&rest(members, modelled)).text();
+    let metadata = |modelled: &[&str]| position.extra.and(&extra_fields(members, modelled)).text();
     match kind {
         "inlineData" => {
             let data = notes.a_text(members, at, "data");

@@ -5,9 +5,9 @@
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::ParseResult;
 use crate::dialect::responses::read::Reader;
-use crate::dialect::responses::read::rest;
+use crate::dialect::responses::read::extra_fields;
 use crate::dialect::responses::spec_tables::FACTS;
-use crate::dialect::responses::spec_tables::Sort;
+use crate::dialect::responses::spec_tables::TextKind;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::Text;
@@ -23,7 +23,7 @@ use std::borrow::Cow;
 /// A part that contains text.
 #[derive(Debug)]
 pub(crate) struct ContentPart<'w, 'a> {
-    pub(crate) sort: Sort,
+    pub(crate) text_kind: TextKind,
     /// The part's object. `None` if a gateway sends only a string.
     pub(crate) part: Option<Cow<'w, Object<'a>>>,
     raw: Raw<'a>,
@@ -37,20 +37,20 @@ impl<'a> ContentPart<'_, 'a> {
         at: Pointer<'_>,
     ) -> Option<Text<'a>> {
         match &self.part {
-            Some(part) => reader.text(part, at, self.sort.member()),
+            Some(part) => reader.text(part, at, self.text_kind.member()),
             None => text(self.raw),
         }
     }
 
     /// Returns the part's unknown members.
-    pub(crate) fn rest(&self) -> ExtraFields<'a> {
+    pub(crate) fn extra_fields(&self) -> ExtraFields<'a> {
         let part = self.part.as_ref();
-        part.map(|part| rest(part, &FACTS.part_fields))
+        part.map(|part| extra_fields(part, &FACTS.part_fields))
             .unwrap_or_default()
     }
 }
 
-impl Sort {
+impl TextKind {
     /// Returns the name of the member that contains the text.
     fn member(self) -> &'static str {
         match self.channel {
@@ -60,13 +60,16 @@ impl Sort {
     }
 }
 
-/// Returns the `Sort` of a content part that arrived in a separate event, and the name of the member with its text.
-/// `default` overrides the `Sort` of the type. If it is `None`, returns `None` for an unknown type.
-pub(crate) fn sorted(part: &Object<'_>, default: Option<Sort>) -> Option<(Sort, &'static str)> {
+/// Returns the `TextKind` of a content part in a separate event, and the name of the member with its text.
+/// `default` overrides the `TextKind` of the type. If it is `None`, returns `None` for an unknown type.
+pub(crate) fn text_kind_of(
+    part: &Object<'_>,
+    default: Option<TextKind>,
+) -> Option<(TextKind, &'static str)> {
     let kind = part.string("type");
     match FACTS.content.get(kind.as_deref().unwrap_or("output_text")) {
-        Some((sort, member)) => Some((default.unwrap_or(*sort), *member)),
-        None => default.map(|sort| (sort, "text")),
+        Some((text_kind, member)) => Some((default.unwrap_or(*text_kind), *member)),
+        None => default.map(|text_kind| (text_kind, "text")),
     }
 }
 
@@ -78,8 +81,12 @@ pub(crate) fn each_piece<'w, 'o, 'a>(
     mut take: impl FnMut(&mut Reader<'w, 'o, 'a>, ContentPart<'w, 'a>, Pointer<'_>) -> ParseResult,
 ) -> ParseResult {
     let reasons = is_string(item.get("type"), "reasoning");
-    let own = if reasons { Sort::RAW } else { Sort::TEXT };
-    for (member, sort) in [("summary", Sort::SUMMARY), ("content", own)] {
+    let own = if reasons {
+        TextKind::RAW
+    } else {
+        TextKind::TEXT
+    };
+    for (member, text_kind) in [("summary", TextKind::SUMMARY), ("content", own)] {
         let Some(value) = item.present(member) else {
             continue;
         };
@@ -94,16 +101,16 @@ pub(crate) fn each_piece<'w, 'o, 'a>(
         };
         for (number, (raw, position)) in parts.iter().copied().zip(0..).enumerate() {
             let at = at.item(number);
-            let (sort, part) = match raw.kind {
-                Kind::String => (sort, None),
+            let (text_kind, part) = match raw.kind {
+                Kind::String => (text_kind, None),
                 Kind::Object => {
                     let part = reader.open(raw);
                     let own = part.as_ref().and_then(|part| match member {
-                        "summary" => of_summary(part, sort, reader, at),
-                        _ => of_content(part, sort, reasons, reader, at),
+                        "summary" => of_summary(part, text_kind, reader, at),
+                        _ => of_content(part, text_kind, reasons, reader, at),
                     });
-                    let Some(sort) = own else { continue };
-                    (sort, part)
+                    let Some(text_kind) = own else { continue };
+                    (text_kind, part)
                 }
                 _ => {
                     reader.notes.unless_null(raw, at);
@@ -111,7 +118,7 @@ pub(crate) fn each_piece<'w, 'o, 'a>(
                 }
             };
             let piece = ContentPart {
-                sort,
+                text_kind,
                 part,
                 raw,
                 position,
@@ -122,19 +129,19 @@ pub(crate) fn each_piece<'w, 'o, 'a>(
     Ok(())
 }
 
-/// Returns the `Sort` of a summary part, which does not depend on its `type`. Returns `None` if its `type` is not a
+/// Returns the `TextKind` of a summary part, which does not depend on its `type`. Returns `None` if its `type` is not a
 /// string.
 fn of_summary<'a>(
     part: &Object<'a>,
-    sort: Sort,
+    text_kind: TextKind,
     reader: &mut Reader<'_, '_, 'a>,
     at: Pointer<'_>,
-) -> Option<Sort> {
+) -> Option<TextKind> {
     let kind = part
         .present("type")
         .filter(|kind| kind.kind != Kind::String);
     let Some(kind) = kind else {
-        return Some(sort);
+        return Some(text_kind);
     };
     reader.notes.shape(kind, at.member("type"));
     None
@@ -142,13 +149,13 @@ fn of_summary<'a>(
 
 fn of_content<'a>(
     part: &Object<'a>,
-    sort: Sort,
+    text_kind: TextKind,
     reasons: bool,
     reader: &mut Reader<'_, '_, 'a>,
     at: Pointer<'_>,
-) -> Option<Sort> {
+) -> Option<TextKind> {
     let Some(kind) = part.present("type") else {
-        return Some(sort);
+        return Some(text_kind);
     };
     let Some(name) = string(kind) else {
         reader.notes.shape(kind, at.member("type"));
@@ -157,5 +164,5 @@ fn of_content<'a>(
     let (own, _) = *FACTS.content.get(name.as_ref())?;
     // Text inside a reasoning item is reasoning, regardless of the type of its part.
     let inner = reasons && own.item == ItemKind::Message;
-    Some(if inner { sort } else { own })
+    Some(if inner { text_kind } else { own })
 }

@@ -47,12 +47,12 @@ impl ValueKind {
     /// Returns the place of a member's value, or `None` if the value contains no keys that the decoder reads.
     fn leads(self, kind: Kind, key: Key<'_>) -> Option<ValueKind> {
         match kind {
-            Kind::Object | Kind::Array => self.inside(&key.name()),
+            Kind::Object | Kind::Array => self.child(&key.name()),
             _ => None,
         }
     }
 
-    fn inside(self, name: &str) -> Option<ValueKind> {
+    fn child(self, name: &str) -> Option<ValueKind> {
         match (self, name) {
             (ValueKind::Event, "response") => Some(ValueKind::Response),
             (ValueKind::Response, "output") => Some(ValueKind::Output),
@@ -71,10 +71,10 @@ impl ValueKind {
 
 impl Place for ValueKind {
     /// Like the inherent method, but a payload may also be a complete response, with its output at the top level.
-    fn inside(self, key: Key<'_>) -> Option<ValueKind> {
+    fn child(self, key: Key<'_>) -> Option<ValueKind> {
         match (self, key.name().as_ref()) {
             (ValueKind::Event, "output") => Some(ValueKind::Output),
-            (_, name) => ValueKind::inside(self, name),
+            (_, name) => ValueKind::child(self, name),
         }
     }
 
@@ -107,7 +107,7 @@ pub(crate) fn report_duplicates(
     let names = kind_of_value.names();
     for member in members {
         if let Some(inner) = kind_of_value.leads(member.raw.kind, member.key) {
-            descend(out, &mut Scanner::again(member.raw.text), inner)?;
+            descend(out, &mut Scanner::of_validated(member.raw.text), inner)?;
         }
         note(out, &mut seen_bits, names, member.key)?;
     }

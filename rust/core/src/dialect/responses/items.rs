@@ -14,7 +14,7 @@ use crate::dialect::responses::name_sets::Names;
 use crate::dialect::responses::name_sets::is_empty_array;
 use crate::dialect::responses::read::ItemAddress;
 use crate::dialect::responses::read::Reader;
-use crate::dialect::responses::read::rest;
+use crate::dialect::responses::read::extra_fields;
 use crate::dialect::responses::spec_tables::CallType;
 use crate::dialect::responses::spec_tables::FACTS;
 use crate::dialect::responses::text::Texts;
@@ -133,7 +133,7 @@ impl Items {
             again: false,
         };
         match self.item(event, reader)? {
-            (Some(item), enclosing) => self.whole(&item, reader, enclosing, occurrence),
+            (Some(item), enclosing) => self.whole_item(&item, reader, enclosing, occurrence),
             (None, _) => Ok(()),
         }
     }
@@ -159,7 +159,7 @@ impl Items {
                 index: in_line.then_some(position),
                 ..ItemAddress::default()
             };
-            self.whole(item, reader, enclosing, ItemOccurrence { at, again: true })?;
+            self.whole_item(item, reader, enclosing, ItemOccurrence { at, again: true })?;
         }
         Ok(())
     }
@@ -195,7 +195,7 @@ impl Items {
 
     // Complete items
 
-    fn whole<'a>(
+    fn whole_item<'a>(
         &mut self,
         item: &Object<'a>,
         reader: &mut Reader<'_, '_, 'a>,
@@ -352,7 +352,7 @@ impl Items {
         };
         if self.is_new(("result", &id, &compact(raw.text))) {
             let failed = is_string(item.get("status"), "failed");
-            let metadata = rest(item, &Names::of(["call_id", member])).text();
+            let metadata = extra_fields(item, &Names::of(["call_id", member])).text();
             let DecodeContext { assembler, out } = &mut reader.wire;
             assembler.result(out, 0, &id, raw.text, failed, metadata.as_deref())?;
         }
@@ -445,7 +445,7 @@ fn is_empty_result(raw: Raw<'_>) -> bool {
 /// Returns a text item's unknown members. Omits the statuses `in_progress` and `completed`, which the events already
 /// report.
 fn members_of<'a>(item: &Object<'a>) -> ExtraFields<'a> {
-    let mut out = rest(item, &FACTS.item_fields);
+    let mut out = extra_fields(item, &FACTS.item_fields);
     let status = item.string("status");
     if matches!(status.as_deref(), Some("in_progress" | "completed")) {
         out.members.retain(|member| !member.key.is("status"));

@@ -23,6 +23,7 @@ use crate::dialect::decode_context::Incoming;
 use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::Payload;
 use crate::dialect::decoder::Decoder;
+use crate::dialect::payload::HeldPayload;
 use crate::dialect::responses::audio::Audio;
 use crate::dialect::responses::content_index::Purpose;
 use crate::dialect::responses::duplicate_keys::ValueKind;
@@ -77,6 +78,8 @@ pub(crate) struct Responses {
     id: Option<u64>,
     /// Type name and kind of the previous event, cached because consecutive events usually have the same type.
     last: Option<(&'static str, &'static EventKind)>,
+    /// A failure without an error, until the next event.
+    failure: Option<Box<HeldPayload>>,
     ended: bool,
     templates: ItemTemplates,
     readers: Readers,
@@ -92,6 +95,7 @@ impl Responses {
             restarts: config.policy.switches.restart_on_new_stream_id,
             id: None,
             last: None,
+            failure: None,
             ended: false,
             templates: ItemTemplates::default(),
             readers: Readers::default(),
@@ -118,6 +122,7 @@ impl Responses {
         payload: Payload<'_>,
     ) -> ParseResult {
         let fields = &FACTS.fields;
+        let misread_before = wire.out.misread_count();
         let slots = Slots::of(&FACTS.event_fields, &event.members);
         let sent = slots.get(fields.kind).and_then(string);
         let sent = sent.filter(|kind| !kind.is_empty());
@@ -137,7 +142,11 @@ impl Responses {
                 return Ok(());
             }
         }
-        let step = kind.filter(|kind| kind.is_step());
+        if self.failure.is_some() {
+            let upstream_error = find_error(event, &slots, name, kind, payload);
+            return self.after_failure(wire, upstream_error, payload);
+        }
+        let step = kind.filter(|kind| kind.is_part_of_response());
         if step.is_none() && is_whole(event) {
             return self.body(wire, event, payload);
         }
@@ -176,8 +185,10 @@ impl Responses {
         if self.items.texts.take_renamed() {
             self.templates.forget();
         }
+        let is_misread = wire.out.wants_wire_facts() && wire.out.misread_count() != misread_before;
         if known {
-            if let Some(step) = step.filter(|step| step.is_delta() && quiet && !payload.tail) {
+            let learns = quiet && !payload.tail && !is_misread;
+            if let Some(step) = step.filter(|step| step.is_delta() && learns) {
                 self.learn(wire, event, &slots, step, payload)?;
             }
             return Ok(());
@@ -194,14 +205,14 @@ impl Responses {
         step: EventKind,
         payload: Payload<'_>,
     ) -> ParseResult {
-        if !self.templates.wants() {
+        if !self.templates.should_learn() {
             return Ok(());
         }
         let fields = &FACTS.fields;
         let is_empty = |field| slots.present(field).is_none_or(|raw| raw.text == "\"\"");
-        let (sort, position, tool) = match step {
+        let (text_kind, position, tool) = match step {
             EventKind::TextDelta(facts) if is_empty(facts.member) => return Ok(()),
-            EventKind::TextDelta(facts) => (Some(facts.sort), Some(facts.position), None),
+            EventKind::TextDelta(facts) => (Some(facts.text_kind), Some(facts.position), None),
             EventKind::ArgumentDelta(Some(tool)) => (None, None, Some(tool)),
             EventKind::ArgumentDelta(None) if slots.get(fields.name).is_none() => {
                 (None, None, None)
@@ -235,12 +246,12 @@ impl Responses {
         };
         let mut reader = Reader::new(around, event, slots);
         let mut item_address = reader.item_address(position)?;
-        if let Some(sort) = sort {
+        if let Some(text_kind) = text_kind {
             let sent = item_address.sub;
             item_address = self.items.texts.with_position(
                 item_address,
                 &mut reader.wire,
-                sort,
+                text_kind,
                 Purpose::Delta,
             );
             if item_address.sub != sent {
@@ -249,8 +260,8 @@ impl Responses {
         }
         let address = item_address.address();
         let learnable = LearnableDelta {
-            target: match sort {
-                Some(sort) => Target::Part(sort.at(address)),
+            target: match text_kind {
+                Some(text_kind) => Target::Part(text_kind.at(address)),
                 None => Target::Call(address, tool),
             },
             varying,
@@ -307,7 +318,12 @@ impl Responses {
         let lone = lone.and_then(|object| object.get("error"));
         let lone = lone.filter(|raw| !is_empty_value(*raw));
         let named = payload.event.is_some_and(|name| FACTS.is_error(name));
-        match lone.or_else(|| named.then_some(raw)) {
+        let error = lone.or_else(|| named.then_some(raw));
+        if self.failure.is_some() {
+            let upstream_error = error.map(UpstreamErrorFields::of_value);
+            return self.after_failure(wire, upstream_error, payload);
+        }
+        match error {
             Some(error) => self.report_error(wire, &UpstreamErrorFields::of_value(error), payload),
             None => unknown(wire, None, payload),
         }
@@ -365,12 +381,12 @@ impl Decoder for Responses {
     }
 
     #[inline]
-    fn known(
+    fn match_template(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         incoming: Incoming<'_>,
     ) -> Result<usize, Fault> {
-        if self.items.texts.waiting() {
+        if self.items.texts.waiting() || self.failure.is_some() {
             return Ok(0);
         }
         let Some(found) = self.templates.find(incoming) else {
@@ -380,13 +396,13 @@ impl Decoder for Responses {
         let number = found.number.map(i128::from);
         let mark = || found.mark();
         if !self.sequence.is_replayed(wire.out, number, mark)? {
-            self.templates.act(wire, &found)?;
+            self.templates.append_match(wire, &found)?;
         }
         Ok(found.length)
     }
 
     fn row(&mut self, wire: &mut DecodeContext<'_, '_>, lines: &[u8], most: usize) -> WholeEvents {
-        if self.items.texts.waiting() {
+        if self.items.texts.waiting() || self.failure.is_some() {
             return WholeEvents::default();
         }
         let (templates, sequence) = (&mut self.templates, &mut self.sequence);
@@ -404,16 +420,18 @@ impl Decoder for Responses {
     /// reading at `[DONE]`, so repair drops one that comes before the terminal event.
     fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         wire.out.leave_out("done_marker");
-        Ok(())
+        self.report_failure(wire)
     }
 
     fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult {
-        self.report_error(wire, &UpstreamErrorFields::of_text(payload.text), payload)
+        let upstream_error = UpstreamErrorFields::of_text(payload.text);
+        self.after_failure(wire, Some(upstream_error), payload)
     }
 
     /// Marks the stream as truncated if it ends after a provider's call or another item that cannot be the last, even
     /// if the policy treats a missing terminal marker as a complete stream.
     fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
+        self.report_failure(wire)?;
         self.audio.leave(wire)?;
         if !self.ended && !self.items.ends_with_answer {
             wire.assembler.cut();

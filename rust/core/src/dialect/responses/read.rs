@@ -254,9 +254,9 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         })
     }
 
-    pub(crate) fn rest_of_event(&self, event: &Object<'a>) -> ExtraFields<'a> {
+    pub(crate) fn extra_fields_of_event(&self, event: &Object<'a>) -> ExtraFields<'a> {
         if self.slots.others {
-            rest(event, &FACTS.event_fields)
+            extra_fields(event, &FACTS.event_fields)
         } else {
             ExtraFields::default()
         }
@@ -267,7 +267,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         if !self.slots.others {
             return None;
         }
-        self.rest_of_event(event).text()
+        self.extra_fields_of_event(event).text()
     }
 
     pub(crate) fn report(&mut self) -> ParseResult {
@@ -276,7 +276,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
 }
 
 /// Returns the members that are not in `modelled`, except those that are null or `[]`.
-pub(crate) fn rest<'a>(holder: &Object<'a>, modelled: &Names) -> ExtraFields<'a> {
+pub(crate) fn extra_fields<'a>(holder: &Object<'a>, modelled: &Names) -> ExtraFields<'a> {
     let mut out = ExtraFields::default();
     let other = |member: &&Member<'_>| !modelled.has(member.key);
     let mut others = holder.members.iter();

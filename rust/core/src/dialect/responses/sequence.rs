@@ -24,12 +24,12 @@ const STEP: usize = 8;
 
 /// The hash of each event by number, and the numbers in order of arrival.
 #[derive(Debug, Default)]
-struct Scattered {
+struct HashesByNumber {
     seen: HashMap<i128, u32>,
     order: VecDeque<i128>,
 }
 
-impl Scattered {
+impl HashesByNumber {
     fn keep(&mut self, number: i128, mark: u32) {
         if self.order.len() >= WINDOW
             && let Some(oldest) = self.order.pop_front()
@@ -49,7 +49,7 @@ pub(crate) struct Sequence {
     first: i128,
     run: VecDeque<u32>,
     /// Replaces `run` once the numbers have a gap.
-    scattered: Option<Box<Scattered>>,
+    scattered: Option<Box<HashesByNumber>>,
     distrusted: bool,
     reported: bool,
 }

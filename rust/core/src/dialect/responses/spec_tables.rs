@@ -19,36 +19,37 @@ use std::sync::LazyLock;
 
 /// Classification of a piece of text: the kind of its item, its channel, and the kind of reasoning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sort {
+pub(crate) struct TextKind {
     pub(crate) item: ItemKind,
     pub(crate) channel: Channel,
     reasoning: &'static str,
 }
 
-impl Sort {
-    pub(crate) const TEXT: Sort = Sort::new(ItemKind::Message, Channel::Text, "raw");
-    const REFUSAL: Sort = Sort::new(ItemKind::Message, Channel::Refusal, "raw");
-    pub(crate) const RAW: Sort = Sort::new(ItemKind::Reasoning, Channel::Reasoning, "raw");
-    pub(crate) const SUMMARY: Sort = Sort::new(ItemKind::Reasoning, Channel::Reasoning, "summary");
+impl TextKind {
+    pub(crate) const TEXT: TextKind = TextKind::new(ItemKind::Message, Channel::Text, "raw");
+    const REFUSAL: TextKind = TextKind::new(ItemKind::Message, Channel::Refusal, "raw");
+    pub(crate) const RAW: TextKind = TextKind::new(ItemKind::Reasoning, Channel::Reasoning, "raw");
+    pub(crate) const SUMMARY: TextKind =
+        TextKind::new(ItemKind::Reasoning, Channel::Reasoning, "summary");
 
-    const fn new(item: ItemKind, channel: Channel, reasoning: &'static str) -> Sort {
-        Sort {
+    const fn new(item: ItemKind, channel: Channel, reasoning: &'static str) -> TextKind {
+        TextKind {
             item,
             channel,
             reasoning,
         }
     }
 
-    fn named(name: &str) -> Sort {
+    fn named(name: &str) -> TextKind {
         match name {
-            "refusal" => Sort::REFUSAL,
-            "raw" => Sort::RAW,
-            "summary" => Sort::SUMMARY,
-            _ => Sort::TEXT,
+            "refusal" => TextKind::REFUSAL,
+            "raw" => TextKind::RAW,
+            "summary" => TextKind::SUMMARY,
+            _ => TextKind::TEXT,
         }
     }
 
-    /// Returns the part of this sort at an address. The choice is always 0, because a response has only one choice.
+    /// Returns the part of this kind at an address. The choice is always 0, because a response has only one choice.
     pub(crate) fn at(self, address: Address<'_>) -> PartAt<'_> {
         PartAt {
             choice: 0,
@@ -64,7 +65,7 @@ impl Sort {
 /// that contains the text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TextEvent {
-    pub(crate) sort: Sort,
+    pub(crate) text_kind: TextKind,
     pub(crate) position: Field,
     pub(crate) member: Field,
 }
@@ -123,7 +124,7 @@ impl Kind {
     }
 
     /// Returns true if the event is neither a keepalive nor an error, so that it is part of a response.
-    pub(crate) fn is_step(self) -> bool {
+    pub(crate) fn is_part_of_response(self) -> bool {
         !matches!(self, Kind::KeepAlive | Kind::Error)
     }
 }
@@ -150,8 +151,8 @@ pub(crate) struct CallType {
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) kinds: HashMap<&'static str, Kind>,
-    /// The `Sort` of each content part type, and the member that contains its text.
-    pub(crate) content: HashMap<&'static str, (Sort, &'static str)>,
+    /// The `TextKind` of each content part type, and the member that contains its text.
+    pub(crate) content: HashMap<&'static str, (TextKind, &'static str)>,
     pub(crate) calls: HashMap<&'static str, CallType>,
     pub(crate) counts: Counts,
     pub(crate) statuses: HashSet<&'static str>,
@@ -246,7 +247,7 @@ impl Facts {
                 text: field("text"),
             },
             content: table("content_types")
-                .map(|(name, row)| (name, (Sort::named(nth(row, 0)), nth(row, 1))))
+                .map(|(name, row)| (name, (TextKind::named(nth(row, 0)), nth(row, 1))))
                 .collect(),
             calls: table("call_types")
                 .map(|(name, members)| (name, call_type(name, words(members).collect())))
@@ -293,7 +294,7 @@ fn kinds(fields: &Names) -> HashMap<&'static str, Kind> {
         ("response.output_text.annotation.added", Kind::Annotation),
     ]);
     let text = |row, member| TextEvent {
-        sort: Sort::named(nth(row, 0)),
+        text_kind: TextKind::named(nth(row, 0)),
         position: fields.field(nth(row, 1)),
         member: fields.field(member),
     };

@@ -6,15 +6,15 @@ use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
 use crate::dialect::responses::content::each_piece;
-use crate::dialect::responses::content::sorted;
+use crate::dialect::responses::content::text_kind_of;
 use crate::dialect::responses::content_index::ContentIndexes;
 use crate::dialect::responses::content_index::Purpose;
 use crate::dialect::responses::read::ItemAddress;
 use crate::dialect::responses::read::Reader;
-use crate::dialect::responses::read::rest;
+use crate::dialect::responses::read::extra_fields;
 use crate::dialect::responses::spec_tables::FACTS;
-use crate::dialect::responses::spec_tables::Sort;
 use crate::dialect::responses::spec_tables::TextEvent;
+use crate::dialect::responses::spec_tables::TextKind;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::Text;
@@ -100,10 +100,12 @@ impl Texts {
         &mut self,
         sent: ItemAddress<'a>,
         wire: &mut DecodeContext<'_, '_>,
-        sort: Sort,
+        text_kind: TextKind,
         purpose: Purpose,
     ) -> ItemAddress<'a> {
-        let position = self.content_indexes(sort).of(&sent, sort.channel, purpose);
+        let position = self
+            .content_indexes(text_kind)
+            .of(&sent, text_kind.channel, purpose);
         if position != sent.sub {
             wire.out.mark_misread("index_taken"); // clients keep the parts of an item in a list
         }
@@ -114,8 +116,8 @@ impl Texts {
     }
 
     #[inline]
-    fn content_indexes(&mut self, sort: Sort) -> &mut ContentIndexes {
-        if sort == Sort::SUMMARY {
+    fn content_indexes(&mut self, text_kind: TextKind) -> &mut ContentIndexes {
+        if text_kind == TextKind::SUMMARY {
             &mut self.summary_indexes
         } else {
             &mut self.indexes
@@ -133,7 +135,7 @@ impl Texts {
         facts: TextEvent,
     ) -> ParseResult {
         let TextEvent {
-            sort,
+            text_kind,
             position,
             member,
         } = facts;
@@ -141,24 +143,24 @@ impl Texts {
             return Ok(());
         };
         let sent = reader.item_address(Some(position))?;
-        let item_address = self.with_position(sent, &mut reader.wire, sort, Purpose::Delta);
+        let item_address = self.with_position(sent, &mut reader.wire, text_kind, Purpose::Delta);
         if self.waiting
-            && sort.item == ItemKind::Message
+            && text_kind.item == ItemKind::Message
             && self.members_of == ItemKey::of(&item_address)
         {
             // No event opened the part, so it is opened here with the members of the message. Deltas do not contain
             // these members.
             self.waiting = false;
             let DecodeContext { assembler, out } = &mut reader.wire;
-            let at = sort.at(item_address.address());
+            let at = text_kind.at(item_address.address());
             assembler.part_opened(out, at, None, self.members.as_deref())?;
         }
         let metadata = reader.metadata(event);
-        self.note(sort, Some(&text));
+        self.note(text_kind, Some(&text));
         let DecodeContext { assembler, out } = &mut reader.wire;
         assembler.part_text(
             out,
-            sort.at(item_address.address()),
+            text_kind.at(item_address.address()),
             text,
             metadata.as_deref(),
         )
@@ -171,11 +173,11 @@ impl Texts {
         let Some(text) = text.filter(|text| !text.is_empty()) else {
             return Ok(());
         };
-        if facts.sort.item != ItemKind::Message {
+        if facts.text_kind.item != ItemKind::Message {
             return Ok(());
         }
         let DecodeContext { assembler, out } = &mut reader.wire;
-        assembler.part_text(out, facts.sort.at(Address::default()), text, None)
+        assembler.part_text(out, facts.text_kind.at(Address::default()), text, None)
     }
 
     /// Handles `response.output_text.done` and similar events, which contain the complete text. The part closes later,
@@ -187,10 +189,11 @@ impl Texts {
         facts: TextEvent,
     ) -> ParseResult {
         let sent = reader.item_address(Some(facts.position))?;
-        let item_address = self.with_position(sent, &mut reader.wire, facts.sort, Purpose::Value);
-        let at = facts.sort.at(item_address.address());
+        let item_address =
+            self.with_position(sent, &mut reader.wire, facts.text_kind, Purpose::Value);
+        let at = facts.text_kind.at(item_address.address());
         let text = reader.text_of_event(facts.member);
-        self.note(facts.sort, text.as_ref());
+        self.note(facts.text_kind, text.as_ref());
         let metadata = reader.metadata(event);
         let DecodeContext { assembler, out } = &mut reader.wire;
         assembler.part_value(out, at, text)?;
@@ -222,7 +225,8 @@ impl Texts {
             FACTS.fields.content_index
         };
         let sent = reader.item_address(Some(position))?;
-        let Some((sort, member)) = sorted(&part, summary.then_some(Sort::SUMMARY)) else {
+        let Some((text_kind, member)) = text_kind_of(&part, summary.then_some(TextKind::SUMMARY))
+        else {
             if !closes {
                 self.indexes.skip(&sent);
             }
@@ -233,30 +237,31 @@ impl Texts {
         } else {
             Purpose::Open
         };
-        let item_address = self.with_position(sent, &mut reader.wire, sort, purpose);
+        let item_address = self.with_position(sent, &mut reader.wire, text_kind, purpose);
         let here = Pointer::ROOT.member("part");
         let text = reader.text(&part, here, member);
-        self.note(sort, text.as_ref());
-        let members = rest(&part, &FACTS.part_fields);
-        let at = sort.at(item_address.address());
+        self.note(text_kind, text.as_ref());
+        let members = extra_fields(&part, &FACTS.part_fields);
+        let at = text_kind.at(item_address.address());
         if closes {
-            self.annotations(&part, here, reader, &item_address, sort)?;
+            self.annotations(&part, here, reader, &item_address, text_kind)?;
             let DecodeContext { assembler, out } = &mut reader.wire;
             assembler.part_closed(out, at, text, members.text().as_deref())?;
             self.close(&item_address);
             return Ok(true);
         }
         let text = text.filter(|text| !text.is_empty());
-        let members_sent =
-            if sort.item == ItemKind::Message && self.members_of == ItemKey::of(&item_address) {
-                self.waiting = false;
-                self.message_members().and(&members).text()
-            } else {
-                members.text()
-            };
+        let members_sent = if text_kind.item == ItemKind::Message
+            && self.members_of == ItemKey::of(&item_address)
+        {
+            self.waiting = false;
+            self.message_members().and(&members).text()
+        } else {
+            members.text()
+        };
         let DecodeContext { assembler, out } = &mut reader.wire;
         assembler.part_opened(out, at, text, members_sent.as_deref())?;
-        self.annotations(&part, here, reader, &item_address, sort)?;
+        self.annotations(&part, here, reader, &item_address, text_kind)?;
         Ok(true)
     }
 
@@ -270,11 +275,12 @@ impl Texts {
             return Ok(());
         };
         let sent = reader.item_address(Some(FACTS.fields.content_index))?;
-        let item_address = self.with_position(sent, &mut reader.wire, Sort::TEXT, Purpose::Delta);
+        let item_address =
+            self.with_position(sent, &mut reader.wire, TextKind::TEXT, Purpose::Delta);
         annotate(
             reader,
             &item_address,
-            Sort::TEXT,
+            TextKind::TEXT,
             &format!("[{}]", raw.text),
         )?;
         self.count(&item_address, 1);
@@ -291,15 +297,15 @@ impl Texts {
         let Some(text) = text.filter(|text| !self.has_text && !text.is_empty()) else {
             return Ok(());
         };
-        self.note(Sort::TEXT, Some(&text));
+        self.note(TextKind::TEXT, Some(&text));
         let DecodeContext { assembler, out } = &mut reader.wire;
         out.mark_misread("other_member"); // clients compute this member from the output
-        assembler.part_text(out, Sort::TEXT.at(Address::default()), text, None)
+        assembler.part_text(out, TextKind::TEXT.at(Address::default()), text, None)
     }
 
-    fn note(&mut self, sort: Sort, text: Option<&Text<'_>>) {
+    fn note(&mut self, text_kind: TextKind, text: Option<&Text<'_>>) {
         self.has_text |=
-            sort.item == ItemKind::Message && text.is_some_and(|text| !text.is_empty());
+            text_kind.item == ItemKind::Message && text.is_some_and(|text| !text.is_empty());
     }
 
     // Content of an item
@@ -324,20 +330,20 @@ impl Texts {
             let Some(text) = piece.text(reader, at).filter(|text| !text.is_empty()) else {
                 return Ok(());
             };
-            self.note(piece.sort, Some(&text));
-            let members_sent = enclosing.and(&piece.rest()).text();
+            self.note(piece.text_kind, Some(&text));
+            let members_sent = enclosing.and(&piece.extra_fields()).text();
             self.waiting = false;
             let sent = ItemAddress {
                 sub: Some(piece.position),
                 ..item_address.clone()
             };
-            let indexes = self.content_indexes(piece.sort);
-            indexes.of(&sent, piece.sort.channel, Purpose::Open);
+            let indexes = self.content_indexes(piece.text_kind);
+            indexes.of(&sent, piece.text_kind.channel, Purpose::Open);
             let address = sent.address();
             let DecodeContext { assembler, out } = &mut reader.wire;
             assembler.part_opened(
                 out,
-                piece.sort.at(address),
+                piece.text_kind.at(address),
                 Some(text),
                 members_sent.as_deref(),
             )
@@ -361,9 +367,9 @@ impl Texts {
         let announced = self.members_of == ItemKey::of(item_address);
         let mut entries = Vec::new();
         each_piece(item, at, reader, |reader, piece, at| {
-            let indexes = self.content_indexes(piece.sort);
+            let indexes = self.content_indexes(piece.text_kind);
             let here = ItemAddress {
-                sub: Some(indexes.listed(item_address, piece.sort.channel, piece.position)),
+                sub: Some(indexes.listed(item_address, piece.text_kind.channel, piece.position)),
                 ..item_address.clone()
             };
             let annotations = match &piece.part {
@@ -372,15 +378,15 @@ impl Texts {
                 }
                 _ => None,
             };
-            let mut rest = piece.rest();
-            if piece.sort.item == ItemKind::Message && !announced {
+            let mut rest = piece.extra_fields();
+            if piece.text_kind.item == ItemKind::Message && !announced {
                 rest = std::mem::take(&mut enclosing).and(&rest);
             }
             self.close(&here);
             let text = piece.text(reader, at);
-            self.note(piece.sort, text.as_ref());
+            self.note(piece.text_kind, text.as_ref());
             entries.push(ListedPart {
-                at: piece.sort.at(Address {
+                at: piece.text_kind.at(Address {
                     sub: here.sub,
                     ..item_address.address()
                 }),
@@ -426,10 +432,10 @@ impl Texts {
         at: Pointer<'_>,
         reader: &mut Reader<'_, '_, 'a>,
         item_address: &ItemAddress<'a>,
-        sort: Sort,
+        text_kind: TextKind,
     ) -> ParseResult {
         match self.new_annotations(part, at, reader, item_address) {
-            Some(list) => annotate(reader, item_address, sort, &list),
+            Some(list) => annotate(reader, item_address, text_kind, &list),
             None => Ok(()),
         }
     }
@@ -496,7 +502,7 @@ impl Texts {
 fn annotate(
     reader: &mut Reader<'_, '_, '_>,
     item_address: &ItemAddress<'_>,
-    sort: Sort,
+    text_kind: TextKind,
     list: &str,
 ) -> ParseResult {
     let attributes = PartAttributes {
@@ -504,5 +510,5 @@ fn annotate(
         ..PartAttributes::default()
     };
     let DecodeContext { assembler, out } = &mut reader.wire;
-    assembler.part_attributes(out, sort.at(item_address.address()), attributes)
+    assembler.part_attributes(out, text_kind.at(item_address.address()), attributes)
 }

@@ -18,7 +18,7 @@ use crate::encode::common::part_details::CallResult;
 use crate::encode::common::part_details::Done;
 use crate::encode::common::part_details::Kind;
 use crate::encode::common::part_details::StandalonePart;
-use crate::encode::common::part_order::Order;
+use crate::encode::common::part_order::PartOrder;
 use crate::encode::common::provider_metadata::provider_metadata;
 use crate::encode::common::sequential_answer::Answer;
 use crate::encode::common::sequential_answer::Finish;
@@ -118,7 +118,7 @@ impl<P: Protocol> Answer for AiSdk<P> {
     fn fail(
         &mut self,
         context: &mut EncodeContext,
-        blocks: &mut Order,
+        blocks: &mut PartOrder,
         opened: bool,
         ending_error: &EndingError,
     ) {
@@ -193,7 +193,12 @@ impl<P: Protocol> BlockWriter for AiSdk<P> {
         }
     }
 
-    fn is_worth(&mut self, context: &mut EncodeContext, _: &Block, done: &Done<'_>) -> bool {
+    fn needs_empty_block(
+        &mut self,
+        context: &mut EncodeContext,
+        _: &Block,
+        done: &Done<'_>,
+    ) -> bool {
         done.kind != Kind::Refusal
             && provider_metadata(context, done.metadata.as_deref(), Some(done)).is_some()
     }

@@ -120,7 +120,12 @@ pub(crate) trait BlockWriter: Debug + Send {
     fn over(&mut self, context: &mut EncodeContext, block: &mut Block, done: &Done<'_>);
 
     /// Returns true if a part that ended without text still needs a block.
-    fn is_worth(&mut self, context: &mut EncodeContext, block: &Block, done: &Done<'_>) -> bool;
+    fn needs_empty_block(
+        &mut self,
+        context: &mut EncodeContext,
+        block: &Block,
+        done: &Done<'_>,
+    ) -> bool;
 
     /// Writes the end of an open call, which may be incomplete. `text`: the call's arguments. Returns false if the
     /// block must stay open until the response ends.

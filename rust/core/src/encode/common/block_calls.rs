@@ -32,7 +32,7 @@ impl Blocks {
         let call_id = call_id.unwrap_or_default();
         let is_known = context.has_earlier_call(call_id)
             || self.ids.contains_key(call_id)
-            || self.later.contains_key(call_id)
+            || self.unwritten_calls.contains_key(call_id)
             || self.written.contains_key(call_id);
         let held = context.options.hold_arguments
             || custom
@@ -116,7 +116,8 @@ impl Blocks {
                 .push((call.call_id.clone().into_owned(), part));
             self.blocks.slot(part).call = Some(Box::new(call.keep()));
         } else if self.waits(part) {
-            self.later.insert(call.call_id.clone().into_owned(), part);
+            self.unwritten_calls
+                .insert(call.call_id.clone().into_owned(), part);
             self.blocks.slot(part).call = Some(Box::new(call.keep()));
             self.enqueue(part);
         } else {
@@ -133,7 +134,7 @@ impl Blocks {
         call: Call<'_>,
     ) {
         let block = self.blocks.slot(part);
-        match settle(to, block, &call) {
+        match finish_call(to, block, &call) {
             None => self.contradicted = true,
             Some(true) => {
                 self.active = None;
@@ -182,7 +183,7 @@ impl Blocks {
     ) {
         self.give_way(to);
         self.take_turn(part);
-        self.later.remove(call.call_id.as_ref());
+        self.unwritten_calls.remove(call.call_id.as_ref());
         to.form.whole_call(to.context, call);
         self.write_down(to, part, call);
     }
@@ -190,7 +191,7 @@ impl Blocks {
 
 /// Writes the rest of a call that was partly written, and closes its block. Returns false if the block stays open, and
 /// `None` if the final event contradicts what was already written.
-pub(crate) fn settle<F: BlockWriter>(
+pub(crate) fn finish_call<F: BlockWriter>(
     to: &mut BlockOutput<'_, F>,
     block: &Block,
     call: &Call<'_>,

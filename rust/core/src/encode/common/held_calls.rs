@@ -22,7 +22,7 @@ pub(crate) fn holds(source: &str) -> bool {
 
 /// What the converter does with an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum HoldDecision {
     /// The event is written.
     Write,
     /// The event is held, and nothing is written.
@@ -47,7 +47,7 @@ pub(crate) struct HeldCalls {
 
 impl HeldCalls {
     /// Decides what to do with the next event, and stores a copy if the event is held.
-    pub(crate) fn take(&mut self, event: &Event<'_>) -> Turn {
+    pub(crate) fn take(&mut self, event: &Event<'_>) -> HoldDecision {
         if let Event::ToolCallStarted {
             part,
             call_id,
@@ -57,10 +57,10 @@ impl HeldCalls {
         {
             self.wait(part, call_id.unwrap_or_default());
             self.keep(event);
-            return Turn::Wait;
+            return HoldDecision::Wait;
         }
         if self.undecided.is_empty() {
-            return Turn::Write;
+            return HoldDecision::Write;
         }
         match *event {
             Event::ToolCallStarted { .. }
@@ -72,9 +72,9 @@ impl HeldCalls {
                 self.decide(event);
                 self.keep(event);
                 if self.undecided.is_empty() {
-                    Turn::Release
+                    HoldDecision::Release
                 } else {
-                    Turn::Wait
+                    HoldDecision::Wait
                 }
             }
             Event::TextStarted(_)
@@ -82,8 +82,8 @@ impl HeldCalls {
             | Event::RefusalStarted(_)
             | Event::Source { .. }
             | Event::File { .. }
-            | Event::Finished { .. } => Turn::ReleaseFirst,
-            _ => Turn::Write,
+            | Event::Finished { .. } => HoldDecision::ReleaseFirst,
+            _ => HoldDecision::Write,
         }
     }
 

@@ -8,35 +8,35 @@ use crate::model::event::Event;
 
 /// Writes the parts of one response in one of two orders.
 #[derive(Debug)]
-pub(crate) enum Order {
-    Row(Blocks),
-    Own(SourceBlocks),
+pub(crate) enum PartOrder {
+    Sequential(Blocks),
+    AsSent(SourceBlocks),
 }
 
-impl Default for Order {
-    fn default() -> Order {
-        Order::Row(Blocks::default())
+impl Default for PartOrder {
+    fn default() -> PartOrder {
+        PartOrder::Sequential(Blocks::default())
     }
 }
 
-impl Order {
+impl PartOrder {
     /// Creates the order for a source in the same dialect.
-    pub(crate) fn own() -> Order {
-        Order::Own(SourceBlocks::default())
+    pub(crate) fn as_sent() -> PartOrder {
+        PartOrder::AsSent(SourceBlocks::default())
     }
 
     /// Returns the blocks in the source's order, or `None` if the source has another dialect.
     pub(crate) fn of_source(&mut self) -> Option<&mut SourceBlocks> {
         match self {
-            Order::Row(_) => None,
-            Order::Own(direct) => Some(direct),
+            PartOrder::Sequential(_) => None,
+            PartOrder::AsSent(source_blocks) => Some(source_blocks),
         }
     }
 
     pub(crate) fn event<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>, event: &Event<'_>) {
         match self {
-            Order::Row(blocks) => blocks.event(to, event),
-            Order::Own(direct) => direct.event(to, event),
+            PartOrder::Sequential(blocks) => blocks.event(to, event),
+            PartOrder::AsSent(source_blocks) => source_blocks.event(to, event),
         }
     }
 
@@ -44,51 +44,51 @@ impl Order {
     /// nothing if the block is not open or its deltas are not written.
     pub(crate) fn keep(&mut self, part: u32, text: &str) -> bool {
         match self {
-            Order::Row(_) => false, // nothing passes through in this order
-            Order::Own(direct) => direct.keep(part, text),
+            PartOrder::Sequential(_) => false, // nothing passes through in this order
+            PartOrder::AsSent(source_blocks) => source_blocks.keep(part, text),
         }
     }
 
     pub(crate) fn finish<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>) {
         match self {
-            Order::Row(blocks) => blocks.finish(to),
-            Order::Own(direct) => direct.finish(to),
+            PartOrder::Sequential(blocks) => blocks.finish(to),
+            PartOrder::AsSent(source_blocks) => source_blocks.finish(to),
         }
     }
 
     pub(crate) fn abandon<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>) {
         match self {
-            Order::Row(blocks) => blocks.abandon(to),
-            Order::Own(direct) => direct.abandon(to),
+            PartOrder::Sequential(blocks) => blocks.abandon(to),
+            PartOrder::AsSent(source_blocks) => source_blocks.abandon(to),
         }
     }
 
     /// Returns true if `finish` would close a call that clients would run although its arguments may be missing.
     pub(crate) fn has_empty_cut_call(&self) -> bool {
         match self {
-            Order::Row(_) => false, // a call is opened with the first piece of its arguments
-            Order::Own(direct) => direct.has_empty_cut_call(),
+            PartOrder::Sequential(_) => false, // a call is opened with the first piece of its arguments
+            PartOrder::AsSent(source_blocks) => source_blocks.has_empty_cut_call(),
         }
     }
 
     /// Returns the number of written calls that the client must run.
     pub(crate) fn client_calls(&self) -> usize {
         match self {
-            Order::Row(blocks) => blocks.client_calls,
-            Order::Own(direct) => direct.client_calls,
+            PartOrder::Sequential(blocks) => blocks.client_calls,
+            PartOrder::AsSent(source_blocks) => source_blocks.client_calls,
         }
     }
 
     /// Returns true if a call was omitted because its result arrived.
     pub(crate) fn answered(&self) -> bool {
-        matches!(self, Order::Row(blocks) if blocks.answered)
+        matches!(self, PartOrder::Sequential(blocks) if blocks.answered)
     }
 
     /// Returns true if the upstream changed or retracted what was already written, which the target cannot express.
     pub(crate) fn contradicted(&self) -> bool {
         match self {
-            Order::Row(blocks) => blocks.contradicted,
-            Order::Own(direct) => direct.contradicted,
+            PartOrder::Sequential(blocks) => blocks.contradicted,
+            PartOrder::AsSent(source_blocks) => source_blocks.contradicted,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Writes one response to a target with sequential blocks: its opening events, its parts and its ending.
 //!
 //! Decides which events open a response and whether the response is complete. An `Answer` writes opening events,
-//! endings and errors; `Order` decides the order of the parts.
+//! endings and errors; `PartOrder` decides the order of the parts.
 
 use crate::encode::common::block::BlockOutput;
 use crate::encode::common::block::BlockWriter;
@@ -9,7 +9,7 @@ use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::encoder::Encoder;
 use crate::encode::common::finish;
 use crate::encode::common::finish::EndingError;
-use crate::encode::common::part_order::Order;
+use crate::encode::common::part_order::PartOrder;
 use crate::model::event::Delta;
 use crate::model::event::Event;
 use crate::model::unmodelled::Unmodelled;
@@ -46,7 +46,7 @@ pub(crate) trait Answer: BlockWriter {
     fn write_unmodelled(
         &mut self,
         _context: &mut EncodeContext,
-        _blocks: &mut Order,
+        _blocks: &mut PartOrder,
         _opened: bool,
         _content: &Unmodelled<'_>,
     ) {
@@ -56,7 +56,7 @@ pub(crate) trait Answer: BlockWriter {
     fn fail(
         &mut self,
         context: &mut EncodeContext,
-        blocks: &mut Order,
+        blocks: &mut PartOrder,
         opened: bool,
         ending_error: &EndingError,
     );
@@ -66,7 +66,7 @@ pub(crate) trait Answer: BlockWriter {
 #[derive(Debug, Default)]
 pub(crate) struct SequentialAnswer<A> {
     answer: A,
-    blocks: Order,
+    blocks: PartOrder,
     opened: bool,
     over: bool,
     /// The choice of the first event that belongs to a choice. Only this choice is written.
@@ -193,7 +193,7 @@ impl<A: Answer> SequentialAnswer<A> {
     fn open(&mut self, context: &mut EncodeContext, opening: Opening<'_>) {
         self.opened = true;
         if context.passed.own {
-            self.blocks = Order::own();
+            self.blocks = PartOrder::as_sent();
         }
         self.answer.start(context, opening);
     }

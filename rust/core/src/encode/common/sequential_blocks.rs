@@ -35,13 +35,13 @@ pub(crate) struct Blocks {
     /// Blocks of parts that are not finished or not yet fully written.
     pub(crate) blocks: Map<u32, Block>,
     /// Parts that wait until no call is open, in the order in which they are written.
-    pub(crate) row: VecDeque<Item>,
+    pub(crate) queue: VecDeque<Item>,
     /// Announced calls that have not been started. They are started in the order of their part numbers.
     pub(crate) announced: BTreeSet<u32>,
     /// Calls that were announced with an id and are not finished.
     pub(crate) ids: Map<String, u32>,
     /// Complete calls that have not been written yet, by call id.
-    pub(crate) later: Map<String, u32>,
+    pub(crate) unwritten_calls: Map<String, u32>,
     /// Name of each written call, and whether the provider runs it. Both are needed when the result is written.
     pub(crate) written: Map<String, (String, bool)>,
     /// Complete calls that are written at the end, unless their result arrives. A call with a result must not be run
@@ -113,7 +113,7 @@ impl Blocks {
         if let Some(part) = self.active.take() {
             to.form.broken_off(to.context, self.blocks.slot(part));
         }
-        for item in mem::take(&mut self.row) {
+        for item in mem::take(&mut self.queue) {
             match item {
                 Item::StandalonePart(what) => self.write_standalone(to, &what),
                 Item::Part(part) => {
@@ -219,7 +219,10 @@ impl Blocks {
     ) {
         if let StandalonePart::Result(result) = &what {
             let call_id: &str = &result.call_id;
-            let owner = self.ids.get(call_id).or_else(|| self.later.get(call_id));
+            let owner = self
+                .ids
+                .get(call_id)
+                .or_else(|| self.unwritten_calls.get(call_id));
             if let Some(block) = owner.and_then(|owner| self.blocks.get_mut(owner)) {
                 block.results.push(result.clone().keep());
                 return;
@@ -235,7 +238,7 @@ impl Blocks {
             }
         }
         if self.active.is_some() && self.calling {
-            self.row.push_back(Item::StandalonePart(what.keep()));
+            self.queue.push_back(Item::StandalonePart(what.keep()));
         } else {
             self.write_standalone(to, &what);
         }
@@ -278,7 +281,7 @@ impl Blocks {
     pub(crate) fn enqueue(&mut self, part: u32) {
         let block = self.blocks.slot(part);
         if !(block.passed || mem::replace(&mut block.queued, true)) {
-            self.row.push_back(Item::Part(part));
+            self.queue.push_back(Item::Part(part));
         }
     }
 
@@ -310,7 +313,7 @@ impl Blocks {
             && mem::replace(&mut block.passed, false)
         {
             block.queued = true;
-            self.row.push_front(Item::Part(next));
+            self.queue.push_front(Item::Part(next));
         }
     }
 
@@ -336,7 +339,7 @@ impl Blocks {
     /// `take_turn`.
     fn next_in_row(&mut self) -> Option<Item> {
         loop {
-            match self.row.pop_front()? {
+            match self.queue.pop_front()? {
                 Item::Part(part) if self.is_early(part) => {
                     let block = self.blocks.slot(part);
                     (block.queued, block.passed) = (false, true);
@@ -370,7 +373,9 @@ impl Blocks {
             self.put(to, part, text, done);
         } else if self.active != Some(part)
             && let Some(done) = done
-            && to.form.is_worth(to.context, self.blocks.slot(part), done)
+            && to
+                .form
+                .needs_empty_block(to.context, self.blocks.slot(part), done)
         {
             self.open(to, part, Some(done));
         }

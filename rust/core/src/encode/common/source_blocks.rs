@@ -9,8 +9,8 @@ use crate::encode::common::block::Block;
 use crate::encode::common::block::BlockOutput;
 use crate::encode::common::block::BlockWriter;
 use crate::encode::common::block::UnmodelledBlock;
+use crate::encode::common::block_calls::finish_call;
 use crate::encode::common::block_calls::lost;
-use crate::encode::common::block_calls::settle;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::part_details::Call;
 use crate::encode::common::part_details::CallRef;
@@ -37,17 +37,17 @@ pub(crate) struct SourceBlocks {
     /// Number of open calls for each id.
     open_ids: Map<String, usize>,
     /// A part that is treated as the open block, although no content of the part can be written yet.
-    unseen: Option<u32>,
+    reserved: Option<u32>,
     /// Parts that wait to be written, in order.
-    row: VecDeque<u32>,
+    queue: VecDeque<u32>,
     /// Number of blocks without a part that were queued.
     unmodelled: u32,
     /// Calls whose final event arrived, but whose block must stay open until the response ends.
-    late: Vec<u32>,
+    ended_open_calls: Vec<u32>,
     /// Calls that were announced with an id and are not finished.
     ids: Map<String, u32>,
     /// Ids of complete calls that have not been written yet.
-    later: BTreeSet<String>,
+    unwritten_calls: BTreeSet<String>,
     /// Name of each written call, and whether the provider runs it.
     written: Map<String, (String, bool)>,
     pub(crate) client_calls: usize,
@@ -129,9 +129,9 @@ impl SourceBlocks {
 
     /// Ends a complete response: closes the calls that had to stay open, and writes all waiting content.
     pub(crate) fn finish<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>) {
-        while !(self.late.is_empty() || self.contradicted) {
-            for part in mem::take(&mut self.late) {
-                self.leave(part);
+        while !(self.ended_open_calls.is_empty() || self.contradicted) {
+            for part in mem::take(&mut self.ended_open_calls) {
+                self.mark_closed(part);
                 let block = self.blocks.slot(part);
                 to.form.close(to.context, block, None);
                 if let Some(call) = block.call.take() {
@@ -144,7 +144,7 @@ impl SourceBlocks {
 
     /// Returns true if `finish` would close a call that clients would run although its arguments may be missing.
     pub(crate) fn has_empty_cut_call(&self) -> bool {
-        let mut unwritten = self.late.iter().chain(&self.row);
+        let mut unwritten = self.ended_open_calls.iter().chain(&self.queue);
         unwritten.any(|part| {
             let call = self.blocks.get(part).and_then(|block| block.call.as_ref());
             call.is_some_and(|call| call.is_empty_cut())
@@ -185,7 +185,7 @@ impl SourceBlocks {
 
     /// Returns the last queued block if it has no part and its index is `at`.
     pub(crate) fn waiting(&mut self, at: Option<i64>) -> Option<&mut UnmodelledBlock> {
-        let last = self.blocks.get_mut(self.row.back()?)?;
+        let last = self.blocks.get_mut(self.queue.back()?)?;
         let is_meant = last.at == at;
         last.unmodelled.as_deref_mut().filter(|_| is_meant)
     }
@@ -193,13 +193,13 @@ impl SourceBlocks {
     // The queue
 
     fn waits<F: BlockWriter>(&mut self, context: &EncodeContext, part: u32) -> bool {
-        !(self.unseen == Some(part) || self.open.contains(&part)) && self.is_taken::<F>(context)
+        !(self.reserved == Some(part) || self.open.contains(&part)) && self.is_taken::<F>(context)
     }
 
     /// Returns true if no block may be opened, because another one is open. A block whose stop event has passed through
     /// no longer counts.
     fn is_taken<F: BlockWriter>(&mut self, context: &EncodeContext) -> bool {
-        if F::SIDE_BY_SIDE || self.unseen.is_some() {
+        if F::SIDE_BY_SIDE || self.reserved.is_some() {
             return !F::SIDE_BY_SIDE;
         }
         while let Some(first) = self.unstopped.first() {
@@ -212,7 +212,7 @@ impl SourceBlocks {
     }
 
     /// Marks the block as open. Returns false if it was already open.
-    fn enter(&mut self, part: u32) -> bool {
+    fn mark_open(&mut self, part: u32) -> bool {
         let is_new = self.open.insert(part);
         if is_new {
             self.unstopped.insert(part);
@@ -225,7 +225,7 @@ impl SourceBlocks {
     }
 
     /// Marks the block as closed. Returns false if it was not open.
-    fn leave(&mut self, part: u32) -> bool {
+    fn mark_closed(&mut self, part: u32) -> bool {
         let was_open = self.open.remove(&part);
         if was_open {
             self.unstopped.remove(&part);
@@ -242,7 +242,7 @@ impl SourceBlocks {
     fn enqueue(&mut self, part: u32) {
         let block = self.blocks.slot(part);
         if !mem::replace(&mut block.queued, true) {
-            self.row.push_back(part);
+            self.queue.push_back(part);
         }
     }
 
@@ -250,8 +250,8 @@ impl SourceBlocks {
     /// text.
     #[inline]
     fn go_on<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>) {
-        while !(self.row.is_empty() || self.contradicted || self.is_taken::<F>(to.context)) {
-            if let Some(part) = self.row.pop_front()
+        while !(self.queue.is_empty() || self.contradicted || self.is_taken::<F>(to.context)) {
+            if let Some(part) = self.queue.pop_front()
                 && self.blocks.contains_key(&part)
             {
                 self.write(to, part);
@@ -270,7 +270,7 @@ impl SourceBlocks {
         }
         let waits = mem::take(&mut block.waits);
         if let Some(call) = block.call.take() {
-            self.later.remove(call.call_id.as_ref());
+            self.unwritten_calls.remove(call.call_id.as_ref());
             if block.held {
                 self.blocks.remove(&part);
                 self.write_call(to, &call);
@@ -304,7 +304,7 @@ impl SourceBlocks {
         if self.waits::<F>(to.context, part) {
             self.enqueue(part);
         } else if self.blocks.slot(part).comes_whole {
-            self.unseen = Some(part);
+            self.reserved = Some(part);
         } else {
             self.open(to, part, None);
         }
@@ -341,7 +341,7 @@ impl SourceBlocks {
         part: u32,
         done: Option<&Done<'_>>,
     ) {
-        if self.enter(part) {
+        if self.mark_open(part) {
             to.form.open(to.context, self.blocks.slot(part), done);
         }
     }
@@ -360,7 +360,7 @@ impl SourceBlocks {
             block.done = Some(Box::new(done.clone().keep()));
             return self.enqueue(part);
         }
-        self.unseen = self.unseen.filter(|unseen| *unseen != part);
+        self.reserved = self.reserved.filter(|reserved| *reserved != part);
         let block = self.blocks.slot(part);
         let written = mem::take(&mut block.out);
         let rest = text.strip_prefix(written.as_str());
@@ -370,13 +370,16 @@ impl SourceBlocks {
         block.out = written;
         match rest.unwrap_or_default() {
             "" if !self.open.contains(&part) => {
-                if to.form.is_worth(to.context, self.blocks.slot(part), done) {
+                if to
+                    .form
+                    .needs_empty_block(to.context, self.blocks.slot(part), done)
+                {
                     self.open(to, part, Some(done));
                 }
             }
             rest => self.put(to, part, rest, Some(done)),
         }
-        let was_open = self.leave(part);
+        let was_open = self.mark_closed(part);
         let block = self.blocks.slot(part);
         if was_open {
             to.form.close(to.context, block, Some(done));
@@ -404,7 +407,7 @@ impl SourceBlocks {
             self.ids.insert(call_id.to_owned(), part);
         }
         let is_used = to.context.has_earlier_call(call_id)
-            || self.later.contains(call_id)
+            || self.unwritten_calls.contains(call_id)
             || self.written.contains_key(call_id)
             || self.ids.get(call_id) != Some(&part);
         let held = to.context.options.hold_arguments || custom || is_used || name.trim().is_empty();
@@ -428,13 +431,15 @@ impl SourceBlocks {
         }
         let begun = |block: &Block| block.queued && !block.held;
         if self.blocks.get(&part).is_some_and(begun) {
-            self.later.insert(call.call_id.clone().into_owned());
+            self.unwritten_calls
+                .insert(call.call_id.clone().into_owned());
             self.blocks.slot(part).call = Some(Box::new(call.keep()));
         } else if let Some(lost) = lost::<F>(to.context, &call) {
             self.blocks.remove(&part);
             to.context.losses.note(lost);
         } else if self.waits::<F>(to.context, part) {
-            self.later.insert(call.call_id.clone().into_owned());
+            self.unwritten_calls
+                .insert(call.call_id.clone().into_owned());
             let block = self.textual(to.context, part, Kind::Call);
             block.held = true;
             block.call = Some(Box::new(call.keep()));
@@ -465,16 +470,16 @@ impl SourceBlocks {
             self.contradicted = true; // clients already received the end of the block with less text
             return;
         }
-        match settle(to, block, &call) {
+        match finish_call(to, block, &call) {
             None => self.contradicted = true,
             Some(true) => {
                 self.write_down(&call);
-                self.leave(part);
+                self.mark_closed(part);
                 self.blocks.remove(&part);
             }
             Some(false) => {
                 block.call = Some(Box::new(call.keep()));
-                self.late.push(part);
+                self.ended_open_calls.push(part);
             }
         }
     }

@@ -37,12 +37,12 @@ impl Status {
 /// id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum SourceItemKey {
-    Index(i64, usize, Sort),
-    Id(String, Sort),
+    Index(i64, usize, SourceItemKind),
+    Id(String, SourceItemKind),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Sort {
+pub(crate) enum SourceItemKind {
     Message,
     Reasoning,
 }
@@ -391,7 +391,7 @@ impl Items {
 
     /// Writes the part of the final text that was not streamed. If the final text contradicts the streamed text, only
     /// the closing events contain the final text.
-    pub(crate) fn settle(&mut self, context: &mut EncodeContext, position: usize, text: &str) {
+    pub(crate) fn finish_text(&mut self, context: &mut EncodeContext, position: usize, text: &str) {
         let Some(part) = self.parts.get_mut(position) else {
             return;
         };
@@ -475,7 +475,7 @@ impl Items {
     }
 
     /// Writes the closing events of a part and of its item, except those that passed through. If the source has the
-    /// same dialect, an item with text or reasoning is ended by `leave` instead.
+    /// same dialect, an item with text or reasoning is ended by `end_idle_items` instead.
     pub(crate) fn close(&mut self, context: &mut EncodeContext, position: usize, whole: bool) {
         let openresponses = context.options.openresponses;
         let Some(part) = self.parts.get_mut(position) else {
@@ -497,7 +497,7 @@ impl Items {
             }
             record.open.remove(&number);
         }
-        self.rest(item);
+        self.mark_idle(item);
         if !(is_retracted || context.passed.closed.contains(&number)) {
             let to = self.of(context, (kind, ".done"), position);
             to.raw(",\"").raw(member).raw("\":\"");
@@ -522,7 +522,7 @@ impl Items {
 
     /// Closes all open parts and items as incomplete, in order.
     pub(crate) fn close_all(&mut self, context: &mut EncodeContext) {
-        self.leave(context, None, true);
+        self.end_idle_items(context, None, true);
         for position in 0..self.parts.len() {
             if self
                 .parts
@@ -532,7 +532,7 @@ impl Items {
                 self.close(context, position, false);
             }
         }
-        self.leave(context, None, false);
+        self.end_idle_items(context, None, false);
         self.end_resumed(context);
     }
 }

@@ -19,7 +19,7 @@ use crate::encode::common::same_json::is_same;
 use crate::encode::responses::body::Body;
 use crate::encode::responses::items::Items;
 use crate::encode::responses::resource::Outcome;
-use crate::encode::responses::resource::Sent;
+use crate::encode::responses::resource::SourceResponse;
 use crate::encode::responses::resource::resource;
 use crate::encode::responses::source_items::as_added;
 use crate::model::event::Delta;
@@ -40,7 +40,7 @@ pub(crate) struct Responses {
     /// Id of the response, once the stream has been opened.
     id: Option<String>,
     /// The response object as a source in this dialect sent it.
-    sent: Option<Sent>,
+    sent: Option<SourceResponse>,
     items: Items,
     /// Position of each part's written content or call in `items.parts`, by part number.
     part_indexes: Map<u32, usize>,
@@ -106,7 +106,7 @@ impl Encoder for Responses {
                 annotations,
                 ..
             } => {
-                let position = self.rest(context, part, text, Body::text);
+                let position = self.write_remaining_text(context, part, text, Body::text);
                 let filled = position.filter(|_| !text.is_empty());
                 self.cite(context, filled, annotations, text);
                 if let Some(position) = filled.filter(|_| !context.cut) {
@@ -116,7 +116,7 @@ impl Encoder for Responses {
                 self.done(context, position);
             }
             Event::RefusalDone(Delta { part, text, .. }) => {
-                let position = self.rest(context, part, text, || Body::Refusal);
+                let position = self.write_remaining_text(context, part, text, || Body::Refusal);
                 self.done(context, position);
             }
             Event::ReasoningDone {
@@ -141,7 +141,7 @@ impl Encoder for Responses {
                 if let (Some(item), Some(content), true) = (item, sealed, kept) {
                     self.items.encrypt(item, content);
                 }
-                let position = self.rest(context, part, text, || body);
+                let position = self.write_remaining_text(context, part, text, || body);
                 let sealed = sealed.filter(|_| !kept);
                 context.sealed(kind, text, signature, sealed);
                 self.done(context, position);
@@ -180,7 +180,7 @@ impl Encoder for Responses {
             Event::Finished {
                 reason, raw_reason, ..
             } => {
-                self.items.leave(context, None, true);
+                self.items.end_idle_items(context, None, true);
                 self.items.end_resumed(context);
                 let cancelled =
                     context.passed.own && matches!(raw_reason, Some(CANCELLED | "canceled"));
@@ -264,9 +264,9 @@ impl Responses {
         let own = own.filter(|id| context.passed.own || id.starts_with("resp_"));
         self.id = Some(own.unwrap_or_else(|| context.mint.make("resp")));
         self.take(context);
-        self.whole(context, "response.created", &Outcome::InProgress);
+        self.write_response_event(context, "response.created", &Outcome::InProgress);
         if !context.passed.unopened {
-            self.whole(context, "response.in_progress", &Outcome::InProgress);
+            self.write_response_event(context, "response.in_progress", &Outcome::InProgress);
         }
     }
 
@@ -281,7 +281,7 @@ impl Responses {
     /// Stores the response object of the current event, if it has one, to keep its members unchanged.
     fn take(&mut self, context: &EncodeContext) {
         if context.passed.own
-            && let Some(sent) = Sent::of(&context.passed.payload)
+            && let Some(sent) = SourceResponse::of(&context.passed.payload)
         {
             self.sent = Some(sent);
         }
@@ -292,11 +292,16 @@ impl Responses {
         if let Some(id) = &context.passed.created {
             self.id.clone_from(id); // clients have the id from the event that opened the response
         }
-        self.whole(context, outcome.event(), outcome);
+        self.write_response_event(context, outcome.event(), outcome);
     }
 
     /// Writes an event that contains the response object.
-    fn whole(&mut self, context: &mut EncodeContext, kind: &str, outcome: &Outcome<'_>) {
+    fn write_response_event(
+        &mut self,
+        context: &mut EncodeContext,
+        kind: &str,
+        outcome: &Outcome<'_>,
+    ) {
         self.items.frame(context, kind).raw(",\"response\":");
         let id = self.id.as_deref();
         match &self.sent {
@@ -424,7 +429,7 @@ impl Responses {
     /// Writes the part of a final text that was not streamed, and returns the part's position. If the final text
     /// contradicts the streamed text, the item's closing events contain the final text. Returns `None` for a part
     /// without text.
-    fn rest(
+    fn write_remaining_text(
         &mut self,
         context: &mut EncodeContext,
         part: u32,
@@ -443,7 +448,7 @@ impl Responses {
             }
             None => self.begin(context, part, body()),
         };
-        self.items.settle(context, position, text);
+        self.items.finish_text(context, position, text);
         Some(position)
     }
 
@@ -481,7 +486,7 @@ impl Responses {
             return;
         };
         if context.opens(call_id, name) && !provider_executed {
-            self.items.leave(context, None, true);
+            self.items.end_idle_items(context, None, true);
             let sent = (item_id.filter(|_| context.passed.own), context.passed.index);
             self.begin_call(context, part, Body::call(custom, call_id, name), sent);
         }
@@ -525,9 +530,9 @@ impl Responses {
             context.losses.note("arguments_spelling");
         } else {
             item.reset = false;
-            self.items.settle(context, position, &text);
+            self.items.finish_text(context, position, &text);
         }
-        self.leave(context, position, call);
+        self.close_call_item(context, position, call);
     }
 
     /// Writes a call that was not started before its final event arrived.
@@ -547,7 +552,7 @@ impl Responses {
         if call.refused {
             context.losses.note("refused_call");
         }
-        self.items.leave(context, None, true);
+        self.items.end_idle_items(context, None, true);
         let sent = (item_id.filter(|_| context.passed.own), None);
         let position = self.begin_call(context, call.part, body, sent);
         let text = if context.passed.closed.contains(&call.part) {
@@ -555,13 +560,13 @@ impl Responses {
         } else {
             call.final_text("")
         };
-        self.items.settle(context, position, &text);
-        self.leave(context, position, call);
+        self.items.finish_text(context, position, &text);
+        self.close_call_item(context, position, call);
     }
 
     /// Closes a complete call. Any other call stays open until the end of the response, where it is reported as
     /// incomplete.
-    fn leave(&mut self, context: &mut EncodeContext, position: usize, call: &Call<'_>) {
+    fn close_call_item(&mut self, context: &mut EncodeContext, position: usize, call: &Call<'_>) {
         if call.is_whole() {
             self.called = true;
             return self.items.close(context, position, true);

@@ -104,7 +104,7 @@ pub(crate) fn resource(
 /// `sent` or in the item's closing event.
 fn output(context: &EncodeContext, items: &Items, sent: Option<&Object<'_>>) -> String {
     let ended = &context.passed.items;
-    let mut again = Again::of(sent, ended.values());
+    let mut repeated_items = RepeatedItems::of(sent, ended.values());
     let mut all = BTreeMap::new();
     items.each(
         |index, passed, item| _ = all.insert(index, (passed, item)),
@@ -122,7 +122,7 @@ fn output(context: &EncodeContext, items: &Items, sent: Option<&Object<'_>>) -> 
     let mut mark = "[";
     for (passed, item) in all.values() {
         to.raw(mark);
-        match again.spelled(item).filter(|_| *passed) {
+        match repeated_items.spelled(item).filter(|_| *passed) {
             Some(sent) => canonical(&mut to, sent),
             None => _ = to.raw(item),
         }
@@ -170,7 +170,7 @@ fn members(
 
 /// The response object as a source in this dialect sent it.
 #[derive(Debug)]
-pub(crate) struct Sent(String);
+pub(crate) struct SourceResponse(String);
 
 /// Members that describe the outcome, which the converter determines.
 const OWN_MEMBERS: [&str; 5] = ["id", "status", "output", "error", "incomplete_details"];
@@ -178,9 +178,9 @@ const OWN_MEMBERS: [&str; 5] = ["id", "status", "output", "error", "incomplete_d
 /// Members that identify an item in the source's output.
 const IDENTIFYING_MEMBERS: [&str; 6] = ["type", "id", "call_id", "name", "arguments", "input"];
 
-impl Sent {
+impl SourceResponse {
     /// Returns the response object that a payload is or contains, or `None` if the payload has none.
-    pub(crate) fn of(payload: &[u8]) -> Option<Sent> {
+    pub(crate) fn of(payload: &[u8]) -> Option<SourceResponse> {
         let (text, _) = decode_utf8(payload);
         let Ok(Document::Object(event)) = document(&text, None) else {
             return None;
@@ -192,7 +192,7 @@ impl Sent {
             event.object("response")
         };
         let response = response.filter(|response| !response.members.is_empty());
-        response.map(|response| Sent(response.raw.text.to_owned()))
+        response.map(|response| SourceResponse(response.raw.text.to_owned()))
     }
 
     /// Writes the members as the source sent them, except those that describe the outcome. Then adds the missing
@@ -249,7 +249,7 @@ impl Sent {
 }
 
 /// Finds the items that the source repeats, by their identifying members.
-struct Again<'s> {
+struct RepeatedItems<'s> {
     sent: Vec<Object<'s>>,
     /// Items, indexed by the members that are compared.
     by_identity: HashMap<Vec<&'static str>, HashMap<Words, &'s str>>,
@@ -257,8 +257,11 @@ struct Again<'s> {
 
 type Words = Vec<Option<String>>;
 
-impl<'s> Again<'s> {
-    fn of(sent: Option<&'s Object<'s>>, ended: impl Iterator<Item = &'s String>) -> Again<'s> {
+impl<'s> RepeatedItems<'s> {
+    fn of(
+        sent: Option<&'s Object<'s>>,
+        ended: impl Iterator<Item = &'s String>,
+    ) -> RepeatedItems<'s> {
         let list = sent.and_then(|sent| sent.get("output"));
         let list = list.filter(|raw| raw.kind == Kind::Array);
         let list = list.map(elements).unwrap_or_default();
@@ -266,7 +269,7 @@ impl<'s> Again<'s> {
             text,
             kind: Kind::Object,
         });
-        Again {
+        RepeatedItems {
             sent: list
                 .into_iter()
                 .chain(ended)

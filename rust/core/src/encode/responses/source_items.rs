@@ -10,8 +10,8 @@ use crate::encode::responses::body::Body;
 use crate::encode::responses::items::ItemContent;
 use crate::encode::responses::items::Items;
 use crate::encode::responses::items::PartEnd;
-use crate::encode::responses::items::Sort;
 use crate::encode::responses::items::SourceItemKey;
+use crate::encode::responses::items::SourceItemKind;
 use crate::encode::responses::items::Status;
 use std::mem;
 
@@ -56,20 +56,20 @@ impl Items {
         let PassedThrough { at, sub, index, .. } = context.passed;
         let id = context.passed.item_id.clone();
         let reasons = matches!(body, Body::Summary | Body::Reasoning);
-        let sort = if reasons {
-            Sort::Reasoning
+        let kind = if reasons {
+            SourceItemKind::Reasoning
         } else {
-            Sort::Message
+            SourceItemKind::Message
         };
         let key = match at {
             Some(at) => {
                 let before =
                     sent_item(&context.passed, body.kind()).map_or(0, |(before, _)| before);
-                SourceItemKey::Index(at, before, sort)
+                SourceItemKey::Index(at, before, kind)
             }
-            None => SourceItemKey::Id(id.clone().unwrap_or_default(), sort),
+            None => SourceItemKey::Id(id.clone().unwrap_or_default(), kind),
         };
-        self.leave(context, Some(&key), true);
+        self.end_idle_items(context, Some(&key), true);
         context.passed.moved = false;
         let item = match self.held.get(&key) {
             Some(item) => *item,
@@ -124,7 +124,7 @@ impl Items {
         if let Some(item) = self.all.get_mut(item) {
             item.open.remove(&number);
         }
-        self.rest(item);
+        self.mark_idle(item);
     }
 
     fn hold(&mut self, key: SourceItemKey, item: usize) {
@@ -138,7 +138,7 @@ impl Items {
     }
 
     /// Records that the item may end, if all its parts have ended. It ends when another item or event follows.
-    pub(crate) fn rest(&mut self, item: usize) {
+    pub(crate) fn mark_idle(&mut self, item: usize) {
         let item = self.all.get(item).filter(|item| item.open.is_empty());
         if let Some(turn) = item.and_then(|item| item.turn) {
             self.idle.insert(turn);
@@ -147,7 +147,7 @@ impl Items {
 
     /// Ends the items whose parts have all ended, because another item or event follows. If `whole` is false, ends all
     /// items as incomplete. `but`: the key of an item that continues.
-    pub(crate) fn leave(
+    pub(crate) fn end_idle_items(
         &mut self,
         context: &mut EncodeContext,
         but: Option<&SourceItemKey>,

@@ -14,7 +14,7 @@ use crate::fastpath::chat::template::HOLES;
 use crate::fastpath::chat::template::LearnableChunk;
 use crate::fastpath::chat::template::Template;
 use crate::fastpath::chat::template::VaryingMembers;
-use crate::fastpath::chat::template::cut;
+use crate::fastpath::chat::template::build_template;
 
 /// Maximum number of templates.
 const KEPT: usize = 8;
@@ -111,7 +111,7 @@ impl Cache {
     }
 
     /// Returns true if a new template should be learned now.
-    pub(crate) fn wants(&mut self) -> bool {
+    pub(crate) fn should_learn(&mut self) -> bool {
         if self.off {
             return false;
         }
@@ -124,7 +124,7 @@ impl Cache {
         if learnable.holes.len() > HOLES {
             return;
         }
-        let Some(template) = cut(payload, choice, learnable) else {
+        let Some(template) = build_template(payload, choice, learnable) else {
             return;
         };
         let same =

@@ -3,7 +3,7 @@
 //! A chunk is not learned if anything other than its varying members could change the meaning of a later chunk.
 
 use crate::dialect::chat::read::Call;
-use crate::dialect::chat::read::Walk;
+use crate::dialect::chat::read::TypedValue;
 use crate::dialect::chat::reasoning::Thought;
 use crate::fastpath::chat::template::ChunkKind;
 use crate::fastpath::chat::template::Hole;
@@ -67,12 +67,12 @@ pub(crate) fn of_thought<'a>(thought: &Thought<'a>, reported: bool) -> Option<Le
 /// Returns what a template needs for one call in `tool_calls`, or `None` if the call cannot be learned.
 pub(crate) fn of_call<'a>(call: &Call<'a>) -> Option<LearnableChunk<'a>> {
     let (function, custom) = match (&call.function, &call.custom) {
-        (Some(Walk::Read(function, _)), None) => (function, false),
-        (None, Some(Walk::Read(function, _))) => (function, true),
+        (Some(TypedValue::Read(function, _)), None) => (function, false),
+        (None, Some(TypedValue::Read(function, _))) => (function, true),
         _ => return None,
     };
     let twice = function.id.is_some() || call.name.is_some() || call.arguments.is_some();
-    if twice || !call.rest.is_empty() || !function.rest.is_empty() {
+    if twice || !call.other_members.is_empty() || !function.other_members.is_empty() {
         return None;
     }
     let kind = present(call.kind).map(string);

@@ -22,8 +22,8 @@ pub(crate) fn take(
 ) -> WholeEvents {
     let mut taken = WholeEvents::default();
     loop {
-        let rest = input.get(taken.bytes..).unwrap_or_default();
-        let texts = gather(template, rest, AT_ONCE.min(most - taken.events));
+        let remaining = input.get(taken.bytes..).unwrap_or_default();
+        let texts = gather(template, remaining, AT_ONCE.min(most - taken.events));
         let (text, ends) = texts.valid();
         if ends.is_empty() {
             return taken;
@@ -41,20 +41,20 @@ pub(crate) fn take(
 fn gather(template: &Template, input: &[u8], most: usize) -> Utf8Batch {
     let mut texts = Utf8Batch::new();
     let (before, after) = template.around();
-    let Some(mut rest) = input.strip_prefix(before) else {
+    let Some(mut remaining) = input.strip_prefix(before) else {
         return texts;
     };
     while texts.count() < most {
-        let Some(text) = rest.first_chunk() else {
+        let Some(text) = remaining.first_chunk() else {
             break;
         };
         let Some((length @ 1.., false)) = string_end(text, 0) else {
             break;
         };
-        let following = rest.get(length..).unwrap_or_default();
+        let following = remaining.get(length..).unwrap_or_default();
         if let Some(next) = following.strip_prefix(&*template.fixed) {
             texts.add(text, length);
-            rest = next;
+            remaining = next;
             continue;
         }
         if following.starts_with(after) {

@@ -99,7 +99,11 @@ fn range(payload: &str, raw: Raw<'_>) -> Option<(usize, usize)> {
 }
 
 /// Builds a template by splitting a payload at its holes. Returns `None` if this is not possible.
-pub(crate) fn cut(payload: &str, choice: i32, learnable: LearnableChunk<'_>) -> Option<Template> {
+pub(crate) fn build_template(
+    payload: &str,
+    choice: i32,
+    learnable: LearnableChunk<'_>,
+) -> Option<Template> {
     let mut holes = Vec::with_capacity(learnable.holes.len());
     for (hole, raw) in &learnable.holes {
         let (start, end) = range(payload, *raw)?;
@@ -209,9 +213,9 @@ impl Template {
         if !self.plain {
             return None;
         }
-        let rest = input.strip_prefix(self.head())?;
-        let (length, escaped) = string_end(rest, 0)?;
-        let (text, after) = rest.split_at_checked(length)?;
+        let unmatched = input.strip_prefix(self.head())?;
+        let (length, escaped) = string_end(unmatched, 0)?;
+        let (text, after) = unmatched.split_at_checked(length)?;
         let tail_length = self.head - DATA.len() - BETWEEN.len();
         let after = after.strip_prefix(self.fixed.get(..tail_length)?)?;
         let end = ending.length(after).filter(|_| !escaped)?;
@@ -229,62 +233,62 @@ impl Template {
         ending: Ending,
         found: &mut VaryingMembers<'p>,
     ) -> Option<usize> {
-        let mut rest = input.strip_prefix(self.head())?;
+        let mut unmatched = input.strip_prefix(self.head())?;
         let mut fixed = &*self.fixed;
         let mut same: Option<&[u8]> = None;
         for (hole, fixed_length) in &*self.holes {
             let after = match hole {
                 Hole::Text => {
-                    let (value, escaped, after) = string(rest)?;
+                    let (value, escaped, after) = string(unmatched)?;
                     found.text = std::str::from_utf8(value).ok()?;
                     found.escaped = escaped;
                     after
                 }
                 Hole::Same => {
-                    let (value, _, after) = string(rest)?;
+                    let (value, _, after) = string(unmatched)?;
                     if same.replace(value).is_some_and(|same| same != value) {
                         return None;
                     }
                     after
                 }
                 Hole::Index => {
-                    let (value, after) = rest.split_at_checked(digits(rest))?;
+                    let (value, after) = unmatched.split_at_checked(digits(unmatched))?;
                     found.index = Some(number(value)?);
                     after
                 }
                 Hole::Count => {
-                    let (value, after) = rest.split_at_checked(digits(rest))?;
+                    let (value, after) = unmatched.split_at_checked(digits(unmatched))?;
                     (!value.is_empty()).then_some(after)?
                 }
                 Hole::Id => self
                     .memos
                     .id
-                    .same(rest)
-                    .or_else(|| plain(rest, &mut found.id))?,
+                    .same(unmatched)
+                    .or_else(|| plain(unmatched, &mut found.id))?,
                 Hole::Name => self
                     .memos
                     .name
-                    .same(rest)
-                    .or_else(|| plain(rest, &mut found.name))?,
+                    .same(unmatched)
+                    .or_else(|| plain(unmatched, &mut found.name))?,
                 Hole::Padding => {
-                    let (value, _, after) = string(rest)?;
+                    let (value, _, after) = string(unmatched)?;
                     std::str::from_utf8(value).ok()?;
                     after
                 }
             };
             let (expected, others) = fixed.split_at_checked(*fixed_length)?;
-            (rest, fixed) = (after.strip_prefix(expected)?, others);
+            (unmatched, fixed) = (after.strip_prefix(expected)?, others);
         }
         if same.is_some_and(|same| same != found.text.as_bytes()) {
             return None;
         }
         let end = ending
-            .length(rest)
+            .length(unmatched)
             .filter(|_| ending == Ending::Here || self.one_line)?;
         if self.details.is_some() || self.usage.is_some() {
             self.parts(input, found)?;
         }
-        Some(input.len() - rest.len() + end)
+        Some(input.len() - unmatched.len() + end)
     }
 
     /// Stores the `details` and `usage` of a matching payload, if they contain holes in this template.
@@ -292,10 +296,10 @@ impl Template {
         let mut lengths = [0; HOLES];
         let mut at = self.head().len();
         for ((hole, fixed_length), slot) in self.holes.iter().zip(&mut lengths) {
-            let rest = payload.get(at..)?;
+            let unmatched = payload.get(at..)?;
             *slot = match hole {
-                Hole::Index | Hole::Count => digits(rest),
-                _ => string_end(rest, 0)?.0,
+                Hole::Index | Hole::Count => digits(unmatched),
+                _ => string_end(unmatched, 0)?.0,
             };
             at += *slot + *fixed_length;
         }

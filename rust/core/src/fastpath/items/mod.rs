@@ -17,7 +17,7 @@ use crate::dialect::decode_context::ParseResult;
 use crate::fastpath::items::template::ItemTemplate;
 use crate::fastpath::items::template::LearnableDelta;
 use crate::fastpath::items::template::TemplateMatch;
-use crate::fastpath::items::template::cut;
+use crate::fastpath::items::template::build_template;
 use crate::json::Text;
 use crate::model::delta::PartAt;
 use crate::model::event::Delta;
@@ -74,7 +74,7 @@ impl ItemTemplates {
 
     /// Adds the text of the payload that `find` matched last to the part or call that it belongs to.
     #[inline]
-    pub(crate) fn act(
+    pub(crate) fn append_match(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         found: &TemplateMatch<'_>,
@@ -91,7 +91,7 @@ impl ItemTemplates {
             let ends = [text.body.len()];
             let gone = template.more(wire, PieceRun::new(&text.body, 0, &ends), !found.escaped);
             if gone.count > 0 {
-                let (kind, choice) = template.lane();
+                let (kind, choice) = template.kind_and_choice();
                 wire.out.emit(&kind.event(Delta {
                     part: gone.part,
                     text: &text.body,
@@ -125,7 +125,7 @@ impl ItemTemplates {
 
     /// Returns true if a new template should be learned now.
     #[inline]
-    pub(crate) fn wants(&mut self) -> bool {
+    pub(crate) fn should_learn(&mut self) -> bool {
         self.fruitless = self.fruitless.saturating_add(1);
         self.fruitless <= FRUITLESS || self.fruitless % PAUSE == 0
     }
@@ -144,7 +144,7 @@ impl ItemTemplates {
         payload: &str,
         learnable: LearnableDelta<'_>,
     ) {
-        let Some(mut template) = cut(event, payload, learnable) else {
+        let Some(mut template) = build_template(event, payload, learnable) else {
             return;
         };
         if self.known.iter().any(|known| known.is_same(&template)) {
@@ -223,7 +223,7 @@ mod tests {
                         target: Target::Call(Address::default(), None),
                         varying: varying(&object(&first)),
                     };
-                    let template = cut(None, &first, learnable).unwrap();
+                    let template = build_template(None, &first, learnable).unwrap();
                     let read = varying(&object(&next)).mark(&next);
                     let lines = format!("data: {next}\n\n");
                     let found = template.fit(Incoming::Lines(lines.as_bytes())).unwrap();

@@ -22,7 +22,7 @@ use crate::sse::WholeEvents;
 
 /// One event of a row.
 #[derive(Clone, Copy, Debug, Default)]
-struct Brought {
+struct MatchedEvent {
     /// Index of the event's template.
     position: usize,
     /// Offset of the event's end.
@@ -60,15 +60,21 @@ impl ItemTemplates {
             return taken;
         }
         loop {
-            let rest = lines.get(taken.bytes..).unwrap_or_default();
-            let mut row = [Brought::default(); AT_ONCE];
+            let remaining = lines.get(taken.bytes..).unwrap_or_default();
+            let mut row = [MatchedEvent::default(); AT_ONCE];
             let mut marks = [0; AT_ONCE];
             let most = AT_ONCE.min(most - taken.events);
-            let texts = self.gather(wire, rest, row.iter_mut().take(most), number, &mut marks);
+            let texts = self.gather(
+                wire,
+                remaining,
+                row.iter_mut().take(most),
+                number,
+                &mut marks,
+            );
             let (texts, ends) = texts.valid();
             let row = row.get(..ends.len()).unwrap_or_default();
             let mut parts = [0; AT_ONCE];
-            let gone = self.give(wire, row, texts, ends, &mut parts);
+            let gone = self.append_row(wire, row, texts, ends, &mut parts);
             if let Some(last) = gone.checked_sub(1).and_then(|last| row.get(last)) {
                 if let (Some(first), Some(marks)) = (number, marks.get(..last.numbered)) {
                     numbered(first, marks);
@@ -88,16 +94,16 @@ impl ItemTemplates {
     ///
     /// Stops at the first text that has a different kind or may do more than continue its part.
     #[inline]
-    fn give(
+    fn append_row(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
-        row: &[Brought],
+        row: &[MatchedEvent],
         texts: &str,
         ends: &[usize],
         parts: &mut [u32; AT_ONCE],
     ) -> usize {
         let first = row.first().and_then(|event| self.known.get(event.position));
-        let Some((kind, choice)) = first.map(ItemTemplate::lane) else {
+        let Some((kind, choice)) = first.map(ItemTemplate::kind_and_choice) else {
             return 0;
         };
         let (texts, ends) = wire.out.passes(kind, choice, texts, ends);
@@ -116,7 +122,8 @@ impl ItemTemplates {
         }
         for (position, run) in runs(row, texts, ends, gone) {
             let template = self.known.get_mut(position);
-            let Some(template) = template.filter(|it| it.lane() == (kind, choice)) else {
+            let Some(template) = template.filter(|it| it.kind_and_choice() == (kind, choice))
+            else {
                 break;
             };
             let more = template.more(wire, run, true);
@@ -151,11 +158,11 @@ impl ItemTemplates {
         &self,
         wire: &DecodeContext<'_, '_>,
         lines: &[u8],
-        row: impl Iterator<Item = &'r mut Brought>,
+        row: impl Iterator<Item = &'r mut MatchedEvent>,
         number: Option<u32>,
         marks: &mut Marks,
     ) -> Utf8Batch {
-        let (mut texts, mut rest) = (Utf8Batch::new(), lines);
+        let (mut texts, mut remaining) = (Utf8Batch::new(), lines);
         let (mut next, mut numbered) = (number.and_then(Numeral::of), 0);
         let open = |position: usize| {
             let template = self.known.get(position)?;
@@ -167,7 +174,7 @@ impl ItemTemplates {
             let Some((position, template)) = likely else {
                 break;
             };
-            let found = template.fit_with(Incoming::Lines(rest), |bytes| next?.read(bytes));
+            let found = template.fit_with(Incoming::Lines(remaining), |bytes| next?.read(bytes));
             let Some(found) = found else {
                 break;
             };
@@ -184,10 +191,10 @@ impl ItemTemplates {
                 }
                 (next, numbered) = (next.and_then(Numeral::next), numbered + 1);
             }
-            rest = rest.get(found.length..).unwrap_or_default();
-            *event = Brought {
+            remaining = remaining.get(found.length..).unwrap_or_default();
+            *event = MatchedEvent {
                 position,
-                end: lines.len() - rest.len(),
+                end: lines.len() - remaining.len(),
                 numbered,
             };
             if template.next != position {
@@ -201,7 +208,7 @@ impl ItemTemplates {
 /// Skips the first `first` pieces of a row and groups the others into runs with the same template.
 #[inline]
 fn runs<'r>(
-    row: &'r [Brought],
+    row: &'r [MatchedEvent],
     texts: &'r str,
     ends: &'r [usize],
     first: usize,
@@ -222,7 +229,7 @@ fn runs<'r>(
 impl ItemTemplate {
     /// Returns the kind and choice of the events that this template's pieces produce.
     #[inline]
-    pub(crate) fn lane(&self) -> (DeltaKind, i32) {
+    pub(crate) fn kind_and_choice(&self) -> (DeltaKind, i32) {
         match self.part {
             Some(part) => (part.channel.into(), part.choice),
             None => (DeltaKind::ToolCall, 0),

@@ -208,7 +208,7 @@ impl Varying<'_> {
 const NO_PADDING: u64 = 0;
 
 /// Builds a template by splitting a payload at its holes. Returns `None` if this is not possible.
-pub(crate) fn cut(
+pub(crate) fn build_template(
     event: Option<&str>,
     payload: &str,
     learnable: LearnableDelta<'_>,
@@ -345,7 +345,7 @@ impl ItemTemplate {
             Incoming::Payload { .. } => return None,
         };
         let mut reading = Reading {
-            rest: input.strip_prefix(lead)?,
+            unmatched: input.strip_prefix(lead)?,
             remaining,
             found: TemplateMatch {
                 frame: self.frame,
@@ -360,10 +360,12 @@ impl ItemTemplate {
         reading.pass(third, &number)?;
         reading.pass(fourth, &number)?;
         let Reading {
-            rest, mut found, ..
+            unmatched,
+            mut found,
+            ..
         } = reading;
-        let end = ending.length(rest)?;
-        let length = input.len() - rest.len();
+        let end = ending.length(unmatched)?;
+        let length = input.len() - unmatched.len();
         if found.text_length == 0 {
             return None;
         }
@@ -381,7 +383,7 @@ impl ItemTemplate {
 
 /// State of matching a payload against a template.
 struct Reading<'p, 'e> {
-    rest: &'p [u8],
+    unmatched: &'p [u8],
     /// The fixed bytes still to be matched.
     remaining: &'e [u8],
     found: TemplateMatch<'p>,
@@ -398,49 +400,54 @@ impl Reading<'_, '_> {
         let Some((hole, remaining)) = hole else {
             return Some(());
         };
-        let (rest, found) = (self.rest, &mut self.found);
+        let (unmatched, found) = (self.unmatched, &mut self.found);
         let length = match hole {
             Hole::Text => {
-                let end = match plain_end(rest) {
+                let end = match plain_end(unmatched) {
                     Some(end) => end,
                     None => {
-                        let (end, escaped) = string_end(rest, 0)?;
+                        let (end, escaped) = string_end(unmatched, 0)?;
                         found.escaped = escaped;
                         end
                     }
                 };
-                (found.bytes, found.text_length) = (rest, end);
+                (found.bytes, found.text_length) = (unmatched, end);
                 end
             }
             Hole::Padding => {
-                let end = plain_end(rest).or_else(|| padding_end(rest))?;
-                found.padding = mark_of_piece(rest, end);
+                let end = plain_end(unmatched).or_else(|| padding_end(unmatched))?;
+                found.padding = mark_of_piece(unmatched, end);
                 end
             }
             Hole::Number => {
-                let (value, length) = number(rest)?;
+                let (value, length) = number(unmatched)?;
                 found.number = Some(value);
                 length
             }
             Hole::Object => {
-                let object = small_object(rest)?;
+                let object = small_object(unmatched)?;
                 found.object = Some(object);
                 object.len()
             }
             // Most payloads have no spaces here.
-            Hole::Blanks if rest.first() != Some(&b' ') => 0,
+            Hole::Blanks if unmatched.first() != Some(&b' ') => 0,
             Hole::Blanks => {
-                found.blanks = blanks(rest);
+                found.blanks = blanks(unmatched);
                 found.blanks
             }
         };
-        let rest = rest.get(length..)?;
+        let unmatched = unmatched.get(length..)?;
         let (fixed, others) = self.remaining.split_at_checked(remaining as usize)?;
         self.remaining = others;
-        self.rest = match fixed {
-            [] => rest,
-            [brace] => rest.split_first().filter(|(byte, _)| *byte == brace)?.1,
-            _ => rest.strip_prefix(fixed)?,
+        self.unmatched = match fixed {
+            [] => unmatched,
+            [brace] => {
+                unmatched
+                    .split_first()
+                    .filter(|(byte, _)| *byte == brace)?
+                    .1
+            }
+            _ => unmatched.strip_prefix(fixed)?,
         };
         Some(())
     }
@@ -448,15 +455,15 @@ impl Reading<'_, '_> {
 
 /// Returns the end of a padding string that is not plain ASCII, or `None` if it is malformed or not UTF-8.
 #[inline(never)]
-fn padding_end(rest: &[u8]) -> Option<usize> {
-    let (end, _) = string_end(rest, 0)?;
-    std::str::from_utf8(rest.get(..end)?).ok().map(|_| end)
+fn padding_end(unmatched: &[u8]) -> Option<usize> {
+    let (end, _) = string_end(unmatched, 0)?;
+    std::str::from_utf8(unmatched.get(..end)?).ok().map(|_| end)
 }
 
 /// Returns the object at the start of the input if it is small and valid JSON.
 #[inline(never)]
-fn small_object(rest: &[u8]) -> Option<&str> {
-    let near = rest.get(..OBJECT).unwrap_or(rest);
+fn small_object(unmatched: &[u8]) -> Option<&str> {
+    let near = unmatched.get(..OBJECT).unwrap_or(unmatched);
     // Find the possible end first. The scanner then checks that the text is JSON.
     let end = container_end(near, 0)?;
     let text = std::str::from_utf8(near.get(..end)?).ok()?;
@@ -468,15 +475,15 @@ fn small_object(rest: &[u8]) -> Option<&str> {
 /// Returns the number of leading spaces.
 #[inline]
 fn blanks(bytes: &[u8]) -> usize {
-    let mut rest = bytes;
-    while let Some((word, tail)) = rest.split_first_chunk::<8>() {
+    let mut unmatched = bytes;
+    while let Some((word, tail)) = unmatched.split_first_chunk::<8>() {
         let others = u64::from_le_bytes(*word) ^ u64::from_le_bytes([b' '; 8]);
         if others != 0 {
-            return bytes.len() - rest.len() + (others.trailing_zeros() / 8) as usize;
+            return bytes.len() - unmatched.len() + (others.trailing_zeros() / 8) as usize;
         }
-        rest = tail;
+        unmatched = tail;
     }
-    bytes.len() - rest.len() + rest.iter().take_while(|byte| **byte == b' ').count()
+    bytes.len() - unmatched.len() + unmatched.iter().take_while(|byte| **byte == b' ').count()
 }
 
 /// A payload that contains only one piece of text.

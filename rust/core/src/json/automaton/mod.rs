@@ -13,9 +13,9 @@ use crate::json::MAX_DEPTH;
 use crate::json::escape::Escapes;
 use crate::json::number::Magnitude;
 use crate::json::token::plain_run;
-use crate::json::verdict::Problem;
-use crate::json::verdict::Root;
-use crate::json::verdict::Status;
+use crate::json::validation::Problem;
+use crate::json::validation::Root;
+use crate::json::validation::Status;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {

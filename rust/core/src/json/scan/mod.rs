@@ -35,6 +35,8 @@ use crate::json::token::container_end;
 use crate::json::token::has_no_control_chars;
 use crate::json::token::number_end;
 use crate::json::token::string_end_in;
+use crate::json::validation::Problem;
+use crate::json::validation::Status;
 use crate::json::value::Key;
 use crate::json::value::Kind;
 use crate::json::value::Number;
@@ -42,8 +44,6 @@ use crate::json::value::Raw;
 use crate::json::value::Scan;
 use crate::json::value::ScanError;
 use crate::json::value::Value;
-use crate::json::verdict::Problem;
-use crate::json::verdict::Status;
 
 /// A cursor over one JSON text. A copy serves as a bookmark.
 #[derive(Clone, Copy, Debug)]
@@ -96,7 +96,7 @@ impl<'a> Scanner<'a> {
     /// Creates a scanner over text that was already validated, or over a value in such text.
     ///
     /// Strings and containers are skipped faster, and integers in skipped containers are not measured.
-    pub(crate) fn again(text: &'a str) -> Scanner<'a> {
+    pub(crate) fn of_validated(text: &'a str) -> Scanner<'a> {
         Scanner {
             text,
             at: 0,

@@ -9,8 +9,8 @@ use crate::text_calls::grammar::add_member;
 use crate::text_calls::reading::GrammarState;
 use crate::text_calls::reading::Nested;
 use crate::text_calls::reading::Parse;
+use crate::text_calls::reading::ParseFailure;
 use crate::text_calls::reading::Reading;
-use crate::text_calls::reading::Stop;
 use crate::text_calls::reading::Value;
 use crate::text_calls::reading::in_name;
 use std::collections::HashSet;
@@ -90,7 +90,7 @@ impl Literals {
                 }
                 GrammarState::Value => {
                     if reading.nested.len() > MAX_NESTING {
-                        return Err(Stop::Broken);
+                        return Err(ParseFailure::Broken);
                     }
                     let next = reading.next(text)?;
                     if reading.take(text, &self.quote)? {
@@ -107,8 +107,8 @@ impl Literals {
                     } else {
                         let word = reading.run(text, in_word)?;
                         let mut scanner = Scanner::new(word, None);
-                        let raw = scanner.skip().map_err(|_| Stop::Broken)?;
-                        scanner.finish().map_err(|_| Stop::Broken)?;
+                        let raw = scanner.skip().map_err(|_| ParseFailure::Broken)?;
+                        scanner.finish().map_err(|_| ParseFailure::Broken)?;
                         begin_value(reading);
                         reading.json.push_str(raw.text);
                         end_value(reading)?;
@@ -130,7 +130,9 @@ impl Literals {
                     add_member(reading, value)?;
                     reading.state = GrammarState::AfterValue;
                 }
-                GrammarState::AfterCall | GrammarState::Counter => return Err(Stop::Broken),
+                GrammarState::AfterCall | GrammarState::Counter => {
+                    return Err(ParseFailure::Broken);
+                }
             }
         }
     }
@@ -158,7 +160,11 @@ fn begin_member(reading: &mut Reading, key: String) -> Parse<()> {
     write_string(&mut reading.json, &key);
     reading.json.push(':');
     let is_new = nested.keys.as_mut().is_some_and(|keys| keys.insert(key));
-    if is_new { Ok(()) } else { Err(Stop::Broken) }
+    if is_new {
+        Ok(())
+    } else {
+        Err(ParseFailure::Broken)
+    }
 }
 
 /// Begins a value. Writes a comma before it, unless it is the first item of a list or the value of a member.

@@ -3,8 +3,8 @@
 
 use crate::text_calls::reading::GrammarState;
 use crate::text_calls::reading::Parse;
+use crate::text_calls::reading::ParseFailure;
 use crate::text_calls::reading::Reading;
-use crate::text_calls::reading::Stop;
 
 /// Prefix of a recipient that is one of the request's tools.
 const PREFIX: &str = "functions.";
@@ -59,7 +59,7 @@ pub(crate) fn advance(reading: &mut Reading, text: &str) -> Parse<bool> {
             | GrammarState::Opener
             | GrammarState::AfterValue
             | GrammarState::Counter => {
-                return Err(Stop::Broken);
+                return Err(ParseFailure::Broken);
             }
         }
     }

@@ -5,11 +5,11 @@ use crate::json::Raw;
 use crate::json::Scanner;
 use crate::text_calls::entry::Entry;
 use crate::text_calls::reading::Arguments;
-use crate::text_calls::reading::Found;
 use crate::text_calls::reading::GrammarState;
 use crate::text_calls::reading::Parse;
+use crate::text_calls::reading::ParseFailure;
+use crate::text_calls::reading::ParsedCall;
 use crate::text_calls::reading::Reading;
-use crate::text_calls::reading::Stop;
 use crate::text_calls::reading::has_unique_keys;
 
 /// Additional members that a call may contain. An object with any other member, such as `description`, is not a call.
@@ -85,7 +85,7 @@ impl Grammar {
             '{' if self.values.contains(&Values::Objects) => true,
             '{' if is_first && self.values.contains(&Values::Object) => false,
             '[' if is_first && self.values.contains(&Values::Array) => false,
-            _ => return Err(Stop::Broken),
+            _ => return Err(ParseFailure::Broken),
         };
         reading.opens(text, if opener == '{' { b'"' } else { b'{' })?;
         let raw = Raw {
@@ -101,13 +101,13 @@ impl Grammar {
             _ => call(raw, &self.keys).map(|call| vec![call]),
         };
         let calls = calls.filter(|calls| !calls.is_empty());
-        reading.calls.extend(calls.ok_or(Stop::Broken)?);
+        reading.calls.extend(calls.ok_or(ParseFailure::Broken)?);
         Ok(repeats)
     }
 }
 
-fn calls_in(raw: Raw<'_>, keys: &Keys) -> Option<Vec<Found>> {
-    let mut scanner = Scanner::again(raw.text);
+fn calls_in(raw: Raw<'_>, keys: &Keys) -> Option<Vec<ParsedCall>> {
+    let mut scanner = Scanner::of_validated(raw.text);
     scanner.enter_array().ok()?;
     let mut calls = Vec::new();
     while scanner.next_item().ok()? {
@@ -119,11 +119,11 @@ fn calls_in(raw: Raw<'_>, keys: &Keys) -> Option<Vec<Found>> {
 /// Returns the call that an object describes, or `None` if the object is not a call.
 ///
 /// The name and the arguments must each occur exactly once.
-fn call(raw: Raw<'_>, keys: &Keys) -> Option<Found> {
+fn call(raw: Raw<'_>, keys: &Keys) -> Option<ParsedCall> {
     if raw.kind != Kind::Object || !has_unique_keys(raw.text) {
         return None;
     }
-    let mut scanner = Scanner::again(raw.text);
+    let mut scanner = Scanner::of_validated(raw.text);
     scanner.enter_object().ok()?;
     let (mut name, mut arguments) = (None, None);
     while let Some(key) = scanner.next_key().ok()? {
@@ -150,7 +150,7 @@ fn call(raw: Raw<'_>, keys: &Keys) -> Option<Found> {
             return None;
         }
     }
-    Some(Found {
+    Some(ParsedCall {
         name: name.filter(|name| !name.is_empty())?,
         arguments: Arguments::Object(arguments?),
     })
@@ -160,7 +160,7 @@ fn string(raw: Raw<'_>) -> Option<String> {
     if raw.kind != Kind::String {
         return None;
     }
-    let (text, lone) = Scanner::again(raw.text).text().ok()?.into_whole();
+    let (text, lone) = Scanner::of_validated(raw.text).text().ok()?.into_whole();
     (!lone).then(|| text.into_owned())
 }
 

@@ -6,8 +6,8 @@ use crate::text_calls::entry::Entry;
 use crate::text_calls::grammar::add_member;
 use crate::text_calls::reading::GrammarState;
 use crate::text_calls::reading::Parse;
+use crate::text_calls::reading::ParseFailure;
 use crate::text_calls::reading::Reading;
-use crate::text_calls::reading::Stop;
 use crate::text_calls::reading::Value;
 use crate::text_calls::reading::is_blank;
 
@@ -79,7 +79,7 @@ impl Tags {
                     let literal = match (&self.call, close) {
                         (Some(call), _) => call.close.as_str(),
                         (None, Close::Literal(literal)) => literal.as_str(),
-                        (None, _) => return Err(Stop::Broken),
+                        (None, _) => return Err(ParseFailure::Broken),
                     };
                     reading.next(text)?;
                     let before = reading.at;
@@ -101,7 +101,7 @@ impl Tags {
                 GrammarState::Key => {
                     let key = reading.until(text, key_close)?.trim_matches(is_blank);
                     if key.is_empty() || key.contains(['<', '>', '\n']) {
-                        return Err(Stop::Broken);
+                        return Err(ParseFailure::Broken);
                     }
                     reading.key = key.to_owned();
                     reading.state = GrammarState::Attribute;
@@ -114,7 +114,7 @@ impl Tags {
                     let raw = reading.until(text, value_close)?.to_owned();
                     // The closing tag of this value is missing, so the text contains the next key or value.
                     if raw.contains(key_open) || raw.contains(value_open) {
-                        return Err(Stop::Broken);
+                        return Err(ParseFailure::Broken);
                     }
                     add_member(reading, Value::Raw(raw))?;
                     reading.state = GrammarState::Members;
@@ -123,7 +123,7 @@ impl Tags {
                 | GrammarState::AfterValue
                 | GrammarState::AfterCall
                 | GrammarState::Counter => {
-                    return Err(Stop::Broken);
+                    return Err(ParseFailure::Broken);
                 }
             }
         }

@@ -12,8 +12,8 @@ pub(crate) mod xml;
 use crate::text_calls::entry::Close;
 use crate::text_calls::entry::Entry;
 use crate::text_calls::reading::Parse;
+use crate::text_calls::reading::ParseFailure;
 use crate::text_calls::reading::Reading;
-use crate::text_calls::reading::Stop;
 use crate::text_calls::reading::Value;
 
 /// Maximum nesting depth of lists and objects that are not JSON.
@@ -74,7 +74,7 @@ impl Grammar {
                 match reading.take(text, literal) {
                     Ok(true) => return Ok(()),
                     Ok(false) if reading.may_repeat => {}
-                    Ok(false) => return Err(Stop::Broken),
+                    Ok(false) => return Err(ParseFailure::Broken),
                     // Wait for more text, because the next call may begin with the same characters as the closing
                     // literal.
                     Err(stop) => return Err(stop),
@@ -94,7 +94,7 @@ fn add_member(reading: &mut Reading, value: Value) -> Parse<()> {
         reading.keys.clear();
     }
     if !reading.keys.insert(key.clone()) {
-        return Err(Stop::Broken);
+        return Err(ParseFailure::Broken);
     }
     reading.members.push((key, value));
     Ok(())

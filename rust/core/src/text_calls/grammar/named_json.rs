@@ -4,8 +4,8 @@
 use crate::text_calls::entry::Entry;
 use crate::text_calls::reading::GrammarState;
 use crate::text_calls::reading::Parse;
+use crate::text_calls::reading::ParseFailure;
 use crate::text_calls::reading::Reading;
-use crate::text_calls::reading::Stop;
 
 /// The literals of one family.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Literals {
                 GrammarState::Name => {
                     reading.next(text)?;
                     let raw = reading.name(text)?;
-                    reading.name = self.name(raw).ok_or(Stop::Broken)?.to_owned();
+                    reading.name = self.name(raw).ok_or(ParseFailure::Broken)?.to_owned();
                     reading.state = GrammarState::Attribute;
                 }
                 GrammarState::Attribute => {
@@ -88,7 +88,7 @@ impl Literals {
                 | GrammarState::Opener
                 | GrammarState::AfterCall
                 | GrammarState::Counter => {
-                    return Err(Stop::Broken);
+                    return Err(ParseFailure::Broken);
                 }
             }
         }

@@ -3,14 +3,14 @@
 use crate::text_calls::grammar::python_literal::Cursor;
 use crate::text_calls::grammar::python_literal::call;
 use crate::text_calls::reading::Parse;
+use crate::text_calls::reading::ParseFailure;
 use crate::text_calls::reading::Reading;
-use crate::text_calls::reading::Stop;
 use crate::text_calls::reading::Syntax;
 
 /// Reads a list of calls, and returns false, because nothing else may follow in the block.
 pub(crate) fn list(reading: &mut Reading, text: &str) -> Parse<bool> {
     if reading.next(text)? != '[' {
-        return Err(Stop::Broken);
+        return Err(ParseFailure::Broken);
     }
     reading.opens(text, b'(')?;
     let raw = reading.balanced(text, Syntax::Python)?;
@@ -20,10 +20,12 @@ pub(crate) fn list(reading: &mut Reading, text: &str) -> Parse<bool> {
         if !reading.calls.is_empty() && cursor.take(']') {
             return Ok(false);
         }
-        reading.calls.push(call(&mut cursor).ok_or(Stop::Broken)?);
+        reading
+            .calls
+            .push(call(&mut cursor).ok_or(ParseFailure::Broken)?);
         cursor.skip_blank();
         if !cursor.take(',') && cursor.peek() != Some(']') {
-            return Err(Stop::Broken);
+            return Err(ParseFailure::Broken);
         }
     }
 }
@@ -35,11 +37,13 @@ pub(crate) fn one(reading: &mut Reading, text: &str) -> Parse<bool> {
         reading.name = reading.name(text)?.to_owned();
     }
     if reading.peek(text)? != '(' {
-        return Err(Stop::Broken);
+        return Err(ParseFailure::Broken);
     }
     let raw = reading.balanced(text, Syntax::Python)?;
     let whole = format!("{}{raw}", std::mem::take(&mut reading.name));
     let mut cursor = Cursor::new(&whole, 0);
-    reading.calls.push(call(&mut cursor).ok_or(Stop::Broken)?);
+    reading
+        .calls
+        .push(call(&mut cursor).ok_or(ParseFailure::Broken)?);
     Ok(true)
 }

@@ -7,7 +7,7 @@ use crate::json::Scanner;
 use crate::json::write_string;
 use crate::text_calls::grammar::MAX_NESTING;
 use crate::text_calls::reading::Arguments;
-use crate::text_calls::reading::Found;
+use crate::text_calls::reading::ParsedCall;
 use crate::text_calls::reading::Value;
 use crate::text_calls::reading::is_blank;
 use std::collections::HashSet;
@@ -24,12 +24,12 @@ impl<'a> Cursor<'a> {
         Cursor { text, at }
     }
 
-    fn rest(&self) -> &'a str {
+    fn remaining(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
     pub fn peek(&self) -> Option<char> {
-        self.rest().chars().next()
+        self.remaining().chars().next()
     }
 
     fn advance(&mut self, bytes: usize) {
@@ -37,8 +37,8 @@ impl<'a> Cursor<'a> {
     }
 
     pub fn skip_blank(&mut self) {
-        let rest = self.rest();
-        self.at += rest.len() - rest.trim_start_matches(is_blank).len();
+        let remaining = self.remaining();
+        self.at += remaining.len() - remaining.trim_start_matches(is_blank).len();
     }
 
     pub fn take(&mut self, character: char) -> bool {
@@ -48,18 +48,18 @@ impl<'a> Cursor<'a> {
     }
 
     fn expect(&mut self, literal: &str) -> Option<()> {
-        self.rest().strip_prefix(literal)?;
+        self.remaining().strip_prefix(literal)?;
         self.at += literal.len();
         Some(())
     }
 
     fn run(&mut self, such: impl Fn(char) -> bool) -> &'a str {
-        let rest = self.rest();
-        let end = rest
+        let remaining = self.remaining();
+        let end = remaining
             .find(|character| !such(character))
-            .unwrap_or(rest.len());
+            .unwrap_or(remaining.len());
         self.at += end;
-        rest.get(..end).unwrap_or_default()
+        remaining.get(..end).unwrap_or_default()
     }
 }
 
@@ -73,7 +73,7 @@ fn is_dotted(character: char) -> bool {
 }
 
 /// Reads one call. Returns `None` if it is malformed or has an argument without a keyword.
-pub(crate) fn call(cursor: &mut Cursor<'_>) -> Option<Found> {
+pub(crate) fn call(cursor: &mut Cursor<'_>) -> Option<ParsedCall> {
     cursor.skip_blank();
     let name = cursor.run(is_dotted);
     if !name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
@@ -86,7 +86,7 @@ pub(crate) fn call(cursor: &mut Cursor<'_>) -> Option<Found> {
     loop {
         cursor.skip_blank();
         if cursor.take(')') {
-            return Some(Found {
+            return Some(ParsedCall {
                 name: name.to_owned(),
                 arguments: Arguments::Parameters(members),
             });
@@ -244,9 +244,9 @@ fn string(cursor: &mut Cursor<'_>) -> Option<String> {
     cursor.advance(1);
     let mut value = String::new();
     loop {
-        let rest = cursor.rest();
-        let stop = rest.find([quote, '\\'])?;
-        value.push_str(rest.get(..stop).unwrap_or_default());
+        let remaining = cursor.remaining();
+        let stop = remaining.find([quote, '\\'])?;
+        value.push_str(remaining.get(..stop).unwrap_or_default());
         cursor.advance(stop);
         let character = cursor.peek()?;
         cursor.advance(1);
@@ -295,15 +295,15 @@ fn escape(cursor: &mut Cursor<'_>, value: &mut String) -> Option<()> {
 }
 
 fn digits(cursor: &mut Cursor<'_>, count: usize) -> Option<u32> {
-    let rest = cursor.rest();
-    let found = rest.chars().take(count);
+    let remaining = cursor.remaining();
+    let found = remaining.chars().take(count);
     if !found.clone().all(|digit| digit.is_ascii_hexdigit()) {
         return None;
     }
     if found.count() < count {
         return None;
     }
-    let code = rest
+    let code = remaining
         .get(..count)
         .and_then(|hex| u32::from_str_radix(hex, 16).ok());
     cursor.advance(count);

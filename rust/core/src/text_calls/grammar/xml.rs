@@ -6,8 +6,8 @@ use crate::text_calls::entry::Entry;
 use crate::text_calls::grammar::add_member;
 use crate::text_calls::reading::GrammarState;
 use crate::text_calls::reading::Parse;
+use crate::text_calls::reading::ParseFailure;
 use crate::text_calls::reading::Reading;
-use crate::text_calls::reading::Stop;
 use crate::text_calls::reading::Value;
 use crate::text_calls::reading::is_blank;
 
@@ -115,7 +115,7 @@ impl Tags {
                     } else if self.call.repeats && reading.key.is_empty() {
                         reading.key = reading.name(text)?.to_owned();
                     } else {
-                        return Err(Stop::Broken);
+                        return Err(ParseFailure::Broken);
                     }
                 }
                 GrammarState::Name => {
@@ -124,7 +124,7 @@ impl Tags {
                     }
                     let repeated = std::mem::take(&mut reading.key);
                     if !repeated.is_empty() && repeated != reading.name {
-                        return Err(Stop::Broken);
+                        return Err(ParseFailure::Broken);
                     }
                     if self.marks.is_some() && self.call.is_empty(reading, text)? {
                         reading.state = GrammarState::AfterCall;
@@ -183,7 +183,7 @@ impl Tags {
                         reading.next(text)?;
                         reading.is_string = takes_any(reading, text, &marks.string)?;
                         if !reading.is_string && !takes_any(reading, text, &marks.json)? {
-                            return Err(Stop::Broken);
+                            return Err(ParseFailure::Broken);
                         }
                     }
                     reading.state = GrammarState::Value;
@@ -209,7 +209,7 @@ impl Tags {
         let mut openers = raw.match_indices(&self.parameter.open);
         let is_opener = |at: usize| !raw.get(at..).unwrap_or_default().starts_with('/');
         if openers.any(|(at, opener)| is_opener(at + opener.len())) {
-            return Err(Stop::Broken);
+            return Err(ParseFailure::Broken);
         }
         let value = match (self.marks.is_some(), reading.is_string) {
             (true, true) => Value::Text(self.plain(raw).to_owned()),

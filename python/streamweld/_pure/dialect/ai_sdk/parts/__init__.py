@@ -91,7 +91,7 @@ class AiSdkPartsDecoder:
         return is_object(value) and not isinstance(value.get("type"), str) and reports_error(value)
 
     @staticmethod
-    def is_line(value: object) -> bool:  # noqa: ARG004
+    def may_be_json_line(value: object) -> bool:  # noqa: ARG004
         """Return False, because no document of this dialect contains a complete response that others could follow."""
         return False
 
@@ -206,7 +206,7 @@ class AiSdkPartsDecoder:
             reason = next((text for text in (unified, provider) if isinstance(text, str) and text.strip()), None)
             more = part.json("finishReason") if isinstance(provider, str) else None
             return None if reason is None else part.notes.clean(reason), part.metadata(("finishReason", more))
-        return part.words("finishReason"), part.metadata()
+        return part.descriptive_string("finishReason"), part.metadata()
 
     def _usage(self, part: TypedPart, key: str) -> None:
         usage = part.notes.an_object(part.value, (), key)

@@ -25,7 +25,7 @@ _FILE_TEXTS = ("base64", "base64Data")  # members of a `GeneratedFile` with its 
 
 def read_source(part: TypedPart, assembler: Assembler) -> None:
     """Handle `source`: a web page with its URL, or a document with its description."""
-    title, url = part.words("title"), part.words("url")
+    title, url = part.descriptive_string("title"), part.descriptive_string("url")
     document = None
     if part.value.get("sourceType") == "document":
         members = part.payload.members()
@@ -42,7 +42,7 @@ def read_file(part: TypedPart, assembler: Assembler) -> None:
 
     `streamText` wraps either kind in a `file` member.
     """
-    media_type, data, url = part.words("mediaType"), None, None
+    media_type, data, url = part.descriptive_string("mediaType"), None, None
     path: Path = ("data",)
     sent: object = part.value.get("data")
     wrapped = part.value.get("file")

@@ -61,7 +61,7 @@ class StartReader:
         kept = None if whole else part.json("timestamp")
         self._emit(
             part.identity("id"),
-            part.words("modelId"),
+            part.descriptive_string("modelId"),
             created,
             part.metadata(("timestamp", kept)),
         )

@@ -32,7 +32,7 @@ class ToolReader:
         self._assembler.call_opened(
             0,
             Address(call_id=part.identity(*_ID_OF_INPUT), public_id=provider.item_id),
-            part.words("toolName"),
+            part.descriptive_string("toolName"),
             None,
             part.flag("providerExecuted"),
             False,
@@ -63,7 +63,7 @@ class ToolReader:
         self._assembler.call_closed(
             0,
             Address(call_id=identity, public_id=provider.item_id),
-            part.words("toolName"),
+            part.descriptive_string("toolName"),
             part.document("input", "args"),
             part.flag("providerExecuted"),
             False,

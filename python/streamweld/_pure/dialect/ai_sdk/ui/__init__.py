@@ -89,7 +89,7 @@ class AiSdkUiDecoder:
         return is_object(value) and not isinstance(value.get("type"), str) and _reports_error(value)
 
     @staticmethod
-    def is_line(value: object) -> bool:  # noqa: ARG004
+    def may_be_json_line(value: object) -> bool:  # noqa: ARG004
         """Return False, because no document of this dialect contains a complete response that others could follow."""
         return False
 
@@ -188,7 +188,7 @@ class AiSdkUiDecoder:
     def _finish(self, chunk: TypedPart) -> None:
         self._message.emit_start()
         self._message.metadata(chunk)
-        reason, members = chunk.words("finishReason"), chunk.metadata()
+        reason, members = chunk.descriptive_string("finishReason"), chunk.metadata()
         if members is not None:
             self._assembler.choice_metadata(0, members)
         if reason is not None:

@@ -23,20 +23,20 @@ class ShownReader:
         self._assembler = assembler
 
     def source_url(self, chunk: TypedPart) -> None:
-        url = chunk.words("url")
+        url = chunk.descriptive_string("url")
         if url is None:
             self._assembler.unknown(chunk.event, chunk.raw)
         else:
-            self._assembler.source(0, url, chunk.words("title"), None, chunk.metadata())
+            self._assembler.source(0, url, chunk.descriptive_string("title"), None, chunk.metadata())
 
     def source_document(self, chunk: TypedPart) -> None:
         members = chunk.payload.members()
         document = as_object({key: members[key] for key in _DOCUMENT if key in members})
-        self._assembler.source(0, None, chunk.words("title"), document, chunk.metadata())
+        self._assembler.source(0, None, chunk.descriptive_string("title"), document, chunk.metadata())
 
     def file(self, chunk: TypedPart) -> None:
         """Handle `file` and `reasoning-file`. If the URL is a data URL, it contains the file itself."""
-        media_type, url = chunk.words("mediaType"), chunk.words("url")
+        media_type, url = chunk.descriptive_string("mediaType"), chunk.descriptive_string("url")
         if url is None:
             self._assembler.unknown(chunk.event, chunk.raw)
             return

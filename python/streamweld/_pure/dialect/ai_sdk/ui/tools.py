@@ -28,7 +28,7 @@ class ToolReader:
         self._assembler.call_opened(
             0,
             Address(call_id=chunk.identity("toolCallId"), public_id=provider.item_id),
-            chunk.words("toolName"),
+            chunk.descriptive_string("toolName"),
             None,
             chunk.flag("providerExecuted"),
             False,
@@ -71,7 +71,7 @@ class ToolReader:
         self._assembler.call_closed(
             0,
             Address(call_id=identity, public_id=provider.item_id),
-            chunk.words("toolName"),
+            chunk.descriptive_string("toolName"),
             chunk.document("input", "args"),
             chunk.flag("providerExecuted"),
             False,

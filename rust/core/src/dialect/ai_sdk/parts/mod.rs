@@ -8,8 +8,8 @@ pub(crate) mod sources_files;
 pub(crate) mod start;
 pub(crate) mod tools;
 
+use crate::dialect::ai_sdk::blocks::BlockKind;
 use crate::dialect::ai_sdk::blocks::BlockReader;
-use crate::dialect::ai_sdk::blocks::Holds;
 use crate::dialect::ai_sdk::part::Schema;
 use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::ai_sdk::part::has_usable_data;
@@ -51,7 +51,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
         Document::Object(object) => !is_typed(object) && reports_error(object),
         Document::Other(_) => false,
     },
-    is_line: |_| false,
+    may_be_json_line: |_| false,
     is_error_body: |document| match document {
         Document::Object(object) => {
             reports_error(object) || is_bare(&object.members, &object.names())
@@ -74,9 +74,9 @@ pub(crate) static SHAPES: Shapes = Shapes {
 enum Action {
     Opening,
     Response,
-    Start(Holds),
-    Delta(Holds),
-    End(Holds),
+    Start(BlockKind),
+    Delta(BlockKind),
+    End(BlockKind),
     InputStart,
     InputDelta,
     InputEnd,
@@ -97,15 +97,15 @@ enum Action {
 impl Action {
     fn of(kind: &str) -> Option<Action> {
         Some(match kind {
-            "text-delta" => Action::Delta(Holds::Text),
+            "text-delta" => Action::Delta(BlockKind::Text),
             "tool-input-delta" => Action::InputDelta,
-            "reasoning-delta" => Action::Delta(Holds::Reasoning),
+            "reasoning-delta" => Action::Delta(BlockKind::Reasoning),
             "stream-start" | "start" | "start-step" => Action::Opening,
             "response-metadata" => Action::Response,
-            "text-start" => Action::Start(Holds::Text),
-            "text-end" => Action::End(Holds::Text),
-            "reasoning-start" => Action::Start(Holds::Reasoning),
-            "reasoning-end" => Action::End(Holds::Reasoning),
+            "text-start" => Action::Start(BlockKind::Text),
+            "text-end" => Action::End(BlockKind::Text),
+            "reasoning-start" => Action::Start(BlockKind::Reasoning),
+            "reasoning-end" => Action::End(BlockKind::Reasoning),
             "tool-input-start" => Action::InputStart,
             "tool-input-end" => Action::InputEnd,
             "tool-call" => Action::Call,
@@ -160,7 +160,7 @@ impl AiSdkParts {
         assembler.call_text(out, 0, address, piece.text, None, None)
     }
 
-    fn act(
+    fn decode_action(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         part: &mut TypedPart<'_, '_>,
@@ -303,7 +303,7 @@ impl Decoder for AiSdkParts {
             schema,
             notes: Anomalies::default(),
         };
-        self.act(wire, &mut part, action)?;
+        self.decode_action(wire, &mut part, action)?;
         part.notes.report(wire)
     }
 
@@ -344,8 +344,8 @@ fn channel(piece: &PlainDelta<'_>) -> Option<Action> {
         return None;
     }
     match (piece.kind, piece.id_key) {
-        ("text-delta", "id") => Some(Action::Delta(Holds::Text)),
-        ("reasoning-delta", "id") => Some(Action::Delta(Holds::Reasoning)),
+        ("text-delta", "id") => Some(Action::Delta(BlockKind::Text)),
+        ("reasoning-delta", "id") => Some(Action::Delta(BlockKind::Reasoning)),
         ("tool-input-delta", _) => Some(Action::InputDelta),
         _ => None,
     }
@@ -360,7 +360,7 @@ fn emit_reason(wire: &mut DecodeContext<'_, '_>, reason: &str) -> ParseResult {
 fn reason_of<'a>(part: &mut TypedPart<'_, 'a>) -> (Option<Cow<'a, str>>, Option<String>) {
     let sent = part.get("finishReason");
     let Some(raw) = sent.filter(|raw| raw.kind == Kind::Object) else {
-        let reason = part.words("finishReason");
+        let reason = part.descriptive_string("finishReason");
         return (reason, part.metadata());
     };
     let inner = members(raw);

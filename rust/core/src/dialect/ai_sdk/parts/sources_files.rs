@@ -32,7 +32,10 @@ pub(crate) fn source(
     wire: &mut DecodeContext<'_, '_>,
     part: &mut TypedPart<'_, '_>,
 ) -> ParseResult {
-    let (title, url) = (part.words("title"), part.words("url"));
+    let (title, url) = (
+        part.descriptive_string("title"),
+        part.descriptive_string("url"),
+    );
     let kind = part.object.string("sourceType");
     let mut document = None;
     if kind.as_deref() == Some("document") {
@@ -58,7 +61,7 @@ pub(crate) fn source(
 /// Handles `file` and `reasoning-file`, which contain base64 data or a URL. `streamText` wraps either kind in a `file`
 /// member.
 pub(crate) fn file(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> ParseResult {
-    let mut media_type = part.words("mediaType");
+    let mut media_type = part.descriptive_string("mediaType");
     let wrapped = part.get("file").filter(|raw| raw.kind == Kind::Object);
     let (position, sent) = match wrapped {
         Some(wrapped) => ("file", Some(wrapped)),

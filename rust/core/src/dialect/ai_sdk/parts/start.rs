@@ -62,7 +62,7 @@ impl StartReader {
             _ => part.json(&["timestamp"]),
         };
         let identity = part.identity(&["id"]);
-        let model = part.words("modelId");
+        let model = part.descriptive_string("modelId");
         let metadata = part.metadata_with("timestamp", kept);
         let created = time.map(|(created, _)| created);
         self.emit_fields(

@@ -22,7 +22,7 @@ pub(crate) fn input_start(
 ) -> ParseResult {
     let provider = part.provider();
     let identity = part.identity(&ID_OF_INPUT);
-    let name = part.words("toolName");
+    let name = part.descriptive_string("toolName");
     let call = CallFields {
         address: Address {
             call_id: identity.as_deref(),
@@ -78,7 +78,7 @@ fn of_call(identity: Option<&str>) -> Address<'_> {
 pub(crate) fn call(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> ParseResult {
     let provider = part.provider();
     let identity = part.identity(&ID_OF_CALL);
-    let name = part.words("toolName");
+    let name = part.descriptive_string("toolName");
     // `streamText` marks a call whose input it rejects and sends the result itself, so the call is not dispatchable.
     let refused = part
         .get("invalid")
@@ -92,6 +92,7 @@ pub(crate) fn call(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_
         name: name.as_deref(),
         refused,
         arguments: part.document(&["input", "args"]),
+        misses_arguments: part.misses_arguments(&["input", "args"]),
         provider_executed: part.flag("providerExecuted"),
         metadata: provider.metadata.as_deref(),
         ..CallFields::default()

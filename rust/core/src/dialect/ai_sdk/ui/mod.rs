@@ -7,8 +7,8 @@ pub(crate) mod message;
 pub(crate) mod sources_files;
 pub(crate) mod tools;
 
+use crate::dialect::ai_sdk::blocks::BlockKind;
 use crate::dialect::ai_sdk::blocks::BlockReader;
-use crate::dialect::ai_sdk::blocks::Holds;
 use crate::dialect::ai_sdk::part::Schema;
 use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::ai_sdk::part::has_usable_data;
@@ -53,7 +53,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
         Document::Object(object) => !is_typed(object) && reports_error(object),
         Document::Other(_) => false,
     },
-    is_line: |_| false,
+    may_be_json_line: |_| false,
     is_error_body: |document| match document {
         Document::Object(object) => {
             reports_error(object) || is_bare(&object.members, &object.names())
@@ -84,9 +84,9 @@ enum Action {
     FinishStep,
     ResetStep,
     Metadata,
-    Start(Holds),
-    Delta(Holds),
-    End(Holds),
+    Start(BlockKind),
+    Delta(BlockKind),
+    End(BlockKind),
     InputStart,
     InputDelta,
     InputAvailable,
@@ -107,18 +107,18 @@ enum Action {
 impl Action {
     fn of(kind: &str) -> Option<Action> {
         Some(match kind {
-            "text-delta" => Action::Delta(Holds::Text),
+            "text-delta" => Action::Delta(BlockKind::Text),
             "tool-input-delta" => Action::InputDelta,
-            "reasoning-delta" => Action::Delta(Holds::Reasoning),
+            "reasoning-delta" => Action::Delta(BlockKind::Reasoning),
             "start" => Action::StartMessage,
             "start-step" => Action::ParseResult,
             "finish-step" => Action::FinishStep,
             "reset-step" => Action::ResetStep,
             "message-metadata" => Action::Metadata,
-            "text-start" => Action::Start(Holds::Text),
-            "text-end" => Action::End(Holds::Text),
-            "reasoning-start" => Action::Start(Holds::Reasoning),
-            "reasoning-end" => Action::End(Holds::Reasoning),
+            "text-start" => Action::Start(BlockKind::Text),
+            "text-end" => Action::End(BlockKind::Text),
+            "reasoning-start" => Action::Start(BlockKind::Reasoning),
+            "reasoning-end" => Action::End(BlockKind::Reasoning),
             "tool-input-start" => Action::InputStart,
             "tool-input-available" => Action::InputAvailable,
             "tool-input-error" => Action::InputError,
@@ -171,7 +171,7 @@ impl AiSdkUi {
         assembler.call_text(out, 0, address, piece.text, None, None)
     }
 
-    fn act(
+    fn decode_action(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         chunk: &mut TypedPart<'_, '_>,
@@ -232,7 +232,7 @@ impl AiSdkUi {
     ) -> ParseResult {
         self.message.emit_start(wire)?;
         self.message.metadata(wire, chunk)?;
-        let reason = chunk.words("finishReason");
+        let reason = chunk.descriptive_string("finishReason");
         if let Some(members) = chunk.metadata() {
             wire.assembler.choice_metadata(wire.out, 0, &members)?;
         }
@@ -301,7 +301,7 @@ impl Decoder for AiSdkUi {
             schema,
             notes: Anomalies::default(),
         };
-        self.act(wire, &mut chunk, action)?;
+        self.decode_action(wire, &mut chunk, action)?;
         chunk.notes.report(wire)
     }
 
@@ -336,8 +336,8 @@ impl Decoder for AiSdkUi {
 /// Returns the action for a plain delta, or `None` if its members do not have the names that its type requires.
 fn channel(piece: &PlainDelta<'_>) -> Option<Action> {
     match (piece.kind, piece.id_key, piece.text_key) {
-        ("text-delta", "id", "delta") => Some(Action::Delta(Holds::Text)),
-        ("reasoning-delta", "id", "delta") => Some(Action::Delta(Holds::Reasoning)),
+        ("text-delta", "id", "delta") => Some(Action::Delta(BlockKind::Text)),
+        ("reasoning-delta", "id", "delta") => Some(Action::Delta(BlockKind::Reasoning)),
         ("tool-input-delta", "toolCallId", "inputTextDelta") => Some(Action::InputDelta),
         _ => None,
     }

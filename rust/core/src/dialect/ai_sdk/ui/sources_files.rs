@@ -13,10 +13,10 @@ pub(crate) fn source_url(
     wire: &mut DecodeContext<'_, '_>,
     chunk: &mut TypedPart<'_, '_>,
 ) -> ParseResult {
-    let Some(url) = chunk.words("url") else {
+    let Some(url) = chunk.descriptive_string("url") else {
         return unknown(wire, chunk.payload);
     };
-    let title = chunk.words("title");
+    let title = chunk.descriptive_string("title");
     let metadata = chunk.metadata();
     let (title, metadata) = (title.as_deref(), metadata.as_deref());
     let DecodeContext { assembler, out } = wire;
@@ -28,7 +28,7 @@ pub(crate) fn source_document(
     chunk: &mut TypedPart<'_, '_>,
 ) -> ParseResult {
     let document = chosen(chunk.object, &DOCUMENT);
-    let title = chunk.words("title");
+    let title = chunk.descriptive_string("title");
     let metadata = chunk.metadata();
     let (document, metadata) = (document.as_deref(), metadata.as_deref());
     let DecodeContext { assembler, out } = wire;
@@ -37,8 +37,8 @@ pub(crate) fn source_document(
 
 /// Handles `file` and `reasoning-file`. If the URL is a data URL, it contains the file itself.
 pub(crate) fn file(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> ParseResult {
-    let media_type = chunk.words("mediaType");
-    let Some(url) = chunk.words("url") else {
+    let media_type = chunk.descriptive_string("mediaType");
+    let Some(url) = chunk.descriptive_string("url") else {
         return unknown(wire, chunk.payload);
     };
     let kind = (chunk.kind != "file").then_some(r#""reasoning-file""#);

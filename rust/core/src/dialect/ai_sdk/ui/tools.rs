@@ -20,7 +20,7 @@ pub(crate) fn input_start(
 ) -> ParseResult {
     let provider = chunk.provider();
     let identity = chunk.identity(&ID);
-    let name = chunk.words("toolName");
+    let name = chunk.descriptive_string("toolName");
     let call = CallFields {
         address: Address {
             call_id: identity.as_deref(),
@@ -108,7 +108,7 @@ fn close<'a>(
 ) -> Result<Option<Cow<'a, str>>, Fault> {
     let provider = chunk.provider();
     let identity = chunk.identity(&ID);
-    let name = chunk.words("toolName");
+    let name = chunk.descriptive_string("toolName");
     let call = CallFields {
         address: Address {
             call_id: identity.as_deref(),
@@ -117,6 +117,7 @@ fn close<'a>(
         },
         name: name.as_deref(),
         arguments: chunk.document(&["input", "args"]),
+        misses_arguments: chunk.misses_arguments(&["input", "args"]),
         provider_executed: chunk.flag("providerExecuted"),
         refused,
         metadata: provider.metadata.as_deref(),

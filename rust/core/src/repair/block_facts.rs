@@ -5,7 +5,7 @@ use crate::model::fault::Fault;
 
 /// Facts about one block.
 #[derive(Debug)]
-pub(crate) struct Verdict {
+pub(crate) struct BlockFacts {
     /// True if clients of the dialect would misread the block.
     pub(crate) misread: bool,
     /// The first recorded reason why the block cannot pass unchanged.
@@ -21,7 +21,7 @@ pub(crate) struct Verdict {
     /// True if the block contains a payload that clients do not expect and that produced no event.
     pub(crate) emptied: bool,
     /// True if the block produced an event.
-    pub(crate) brought: bool,
+    pub(crate) has_events: bool,
     /// True while the block has produced only pieces of text and sequence numbers.
     pub(crate) quiet: bool,
     /// True if every event in the block may pass after a rewritten block. Updated only while the stream is being
@@ -31,9 +31,9 @@ pub(crate) struct Verdict {
     pub(crate) counts: bool,
 }
 
-impl Default for Verdict {
-    fn default() -> Verdict {
-        Verdict {
+impl Default for BlockFacts {
+    fn default() -> BlockFacts {
+        BlockFacts {
             misread: false,
             why: None,
             mended: false,
@@ -41,7 +41,7 @@ impl Default for Verdict {
             untyped: false,
             unopened: None,
             emptied: false,
-            brought: false,
+            has_events: false,
             quiet: true,
             plain: true,
             counts: false,
@@ -49,7 +49,7 @@ impl Default for Verdict {
     }
 }
 
-impl Verdict {
+impl BlockFacts {
     /// Records that clients would misread the block, and why. Only the first reason is kept.
     #[cold]
     pub(crate) fn mark_misread(&mut self, why: &'static str) {

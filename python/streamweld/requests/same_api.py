@@ -14,8 +14,8 @@ from streamweld.requests.tables import is_list, object_of, put
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streamweld.requests.context import RequestContext
     from streamweld.requests.names import Names
-    from streamweld.requests.work import Work
 
 __all__ = ["translate"]
 
@@ -31,35 +31,35 @@ _SCHEMAS: Final = {
 }
 
 
-def translate(work: Work, made: dict[str, Any], names: Names) -> dict[str, Any]:
+def translate(context: RequestContext, made: dict[str, Any], names: Names) -> dict[str, Any]:
     """Return the request, omitting or replacing members that the gateway rejects."""
     had = _has_tools(made)
-    _tools(work, made, names)
+    _tools(context, made, names)
     left = _has_tools(made)
     if had and not left:
-        _choice_alone(work, made)
-    options.translate(work, made, tools=left or not had)
-    facts = work.facts
+        _choice_alone(context, made)
+    options.translate(context, made, tools=left or not had)
+    facts = context.facts
     if "formats" in facts:
-        found = answer_format.read(work)
+        found = answer_format.read(context)
         if found is not None and found.kind not in facts["formats"]:
             made.pop("response_format", None)
-            answer_format.translate(found, work, made)
+            answer_format.translate(found, context, made)
     if "thinking" in facts:
-        note = thinking.read(work)
+        note = thinking.read(context)
         own = {facts["thinking"]["member"], facts["thinking"].get("effort", "")}
         if note is not None and not {path.partition(".")[0] for path in note.raw} <= own:
             for path in note.raw:
                 made.pop(path.partition(".")[0], None)
-            thinking.translate(note, work, made)
+            thinking.translate(note, context, made)
     if "efforts" in facts:
-        note = thinking.read(work)
+        note = thinking.read(context)
         if note is not None and note.effort is not None and facts["efforts"].get(note.effort) != note.effort:
             for path in note.raw:
                 made.pop(path.partition(".")[0], None)
-            thinking.translate(note, work, made)
+            thinking.translate(note, context, made)
     if "choices" in facts:
-        _choice(work, made, names)
+        _choice(context, made, names)
     return made
 
 
@@ -67,40 +67,40 @@ def _has_tools(made: dict[str, Any]) -> bool:
     return bool(made.get("tools") or object_of(made.get("toolConfig")).get("tools") or made.get("functions"))
 
 
-def _choice_alone(work: Work, made: dict[str, Any]) -> None:
-    choice = tool_choice.read(work)
+def _choice_alone(context: RequestContext, made: dict[str, Any]) -> None:
+    choice = tool_choice.read(context)
     if choice is not None:
-        tool_choice.translate(choice, (), work, cast("Names", None), made)
+        tool_choice.translate(choice, (), context, cast("Names", None), made)
         made.pop("tool_choice", None)
 
 
-def _choice(work: Work, made: dict[str, Any], names: Names) -> None:
-    choice = tool_choice.read(work)
-    if choice is not None and choice.mode not in work.facts["choices"]:
+def _choice(context: RequestContext, made: dict[str, Any], names: Names) -> None:
+    choice = tool_choice.read(context)
+    if choice is not None and choice.mode not in context.facts["choices"]:
         for member in ("tool_choice", "function_call"):
             made.pop(member, None)
-        tool_choice.translate(choice, tooling.read(work), work, names, made)
+        tool_choice.translate(choice, tooling.read(context), context, names, made)
 
 
-def _tools(work: Work, made: dict[str, Any], names: Names) -> None:
+def _tools(context: RequestContext, made: dict[str, Any], names: Names) -> None:
     """Drop tools of kinds that the gateway does not accept, and rename tools whose names the target rejects."""
-    found = tooling.read(work)
+    found = tooling.read(context)
     dropped: set[tuple[str | int, ...]] = set()
     replaced: dict[tuple[str | int, ...], Any] = {}
     for tool in found:
-        if not tooling.takes(tool, work):
-            (fit,) = tooling.accepted([tool], work) or (None,)
+        if not tooling.takes(tool, context):
+            (fit,) = tooling.accepted([tool], context) or (None,)
             if fit is None:
                 dropped.add(tool.path)
             else:
                 alone: dict[str, Any] = {}
-                tooling.write([fit], work, names, alone)
+                tooling.write([fit], context, names, alone)
                 replaced[tool.path] = alone["tools"][0]
         elif tool.kind in ("function", "custom") and not names.fits(tool.name):
             replaced[tool.path] = _renamed(tool.raw, tool.name, names.fit(tool.name, tool.path))
         if tool.kind == "function" and not tool.hosted and tool.path not in dropped:
             raw = replaced.get(tool.path, tool.raw)
-            sound = _with_schema(raw, tool, work)
+            sound = _with_schema(raw, tool, context)
             if sound is not raw:
                 replaced[tool.path] = sound
     if not dropped and not replaced:
@@ -124,22 +124,22 @@ def _tools(work: Work, made: dict[str, Any], names: Names) -> None:
                 made.pop(path[0])
 
 
-def _with_schema(raw: Any, tool: tooling.Tool, work: Work) -> Any:
+def _with_schema(raw: Any, tool: tooling.Tool, context: RequestContext) -> Any:
     """Return the tool definition, with `type: object` added to its schema if the type is missing.
 
     A null schema is omitted, because it means that the tool has no parameters.
     """
-    *above, member = _SCHEMAS[work.target]
+    *above, member = _SCHEMAS[context.target]
     holder = object_of(raw)
     for name in above:
         holder = object_of(holder.get(name))
-    if member in holder and holder[member] is None and work.target == "openai-chat":
-        work.edit("tool_schema", tool.path, "dropped a schema that is null")
+    if member in holder and holder[member] is None and context.target == "openai-chat":
+        context.edit("tool_schema", tool.path, "dropped a schema that is null")
         return _replaced(raw, above, {name: value for name, value in holder.items() if name != member})
     schema = schemas.of_object(holder.get(member))
     if holder.get(member) is None or schema is None or schema is holder[member]:
         return raw
-    work.edit("tool_schema", tool.path, "added `type: object` to the schema")
+    context.edit("tool_schema", tool.path, "added `type: object` to the schema")
     return _replaced(raw, above, {**holder, member: schema})
 
 

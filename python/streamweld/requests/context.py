@@ -1,4 +1,4 @@
-"""`Work`: a request conversion in progress, with its source and target and the recorded edits and losses."""
+"""`RequestContext`: a request conversion in progress, with its source and target and the recorded edits and losses."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from streamweld.requests.policy import RequestPolicy
     from streamweld.requests.tables import Json
 
-__all__ = ["Work"]
+__all__ = ["RequestContext"]
 
 
 @dataclass(slots=True, eq=False)
-class Work:
+class RequestContext:
     """One conversion in progress.
 
     `source` and `target` are target names. `used`: the request paths that have been handled; `unused()` records all

@@ -180,6 +180,7 @@ impl Sink for RepairSink {
 
     fn at(&mut self, offset: u64, ordinal: u64) {
         self.position = (offset, ordinal);
+        self.context.passed.payload_number += 1;
         self.event_name.clear();
         self.payload.clear();
         self.is_shown = false;
@@ -418,14 +419,11 @@ impl RepairSink {
         }
     }
 
-    /// Reports why the first rewritten block cannot pass, unless another diagnostic reports it. Returns an error if the
-    /// policy raises this code.
-    pub(crate) fn report_rewrite_reason(&mut self, block: &[u8]) -> ParseResult {
-        let first = !mem::replace(&mut self.reason_reported, true);
-        let Some(why) = self.block.reason().filter(|_| first) else {
-            return Ok(());
-        };
-        self.report(Code::REWRITTEN, why, block)
+    /// Returns why the current block cannot pass, or `None` if this was already reported or another diagnostic reports
+    /// it.
+    pub(crate) fn new_reason(&self) -> Option<&'static str> {
+        let is_new = |why: &&'static str| !self.reported_reasons.contains(why);
+        self.block.reason().filter(is_new)
     }
 
     /// Reports that held blocks are rewritten because they exceed the limit, unless a reason was already reported.
@@ -436,12 +434,7 @@ impl RepairSink {
         self.report(Code::REWRITTEN, "held_too_long", blocks)
     }
 
-    /// Reports that an opening event is inserted before the block, and why.
-    pub(crate) fn report_opening(&mut self, why: &'static str, block: &[u8]) -> ParseResult {
-        self.report(Code::REWRITTEN, why, block)
-    }
-
-    /// Reports that bytes were inserted or dropped for this reason, once per stream.
+    /// Reports that bytes were rewritten, inserted or dropped for this reason, once per stream.
     pub(crate) fn report_once(&mut self, why: &'static str, block: &[u8]) -> ParseResult {
         if self.reported_reasons.contains(&why) {
             return Ok(());

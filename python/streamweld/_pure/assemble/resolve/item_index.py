@@ -216,13 +216,15 @@ class ItemIndex:
         return None if index is None else _resolve_alias(self._by_index.get((kind, index)))
 
     def repeated_at(self, kind: ItemKind, address: Address) -> Item | None:
-        """Return the closed item at the index, if the message began again and the event may repeat this item. Items
-        with ids are never repeated this way.
+        """Return the item at the index, if the message or the item began again and the event may repeat this item.
+        Items with ids are never repeated this way.
         """
-        if not self.may_repeat or address.item_id is not None:
+        if address.item_id is not None:
             return None
         item = self.at(kind, address.index)
-        return None if item is None or item.open or item.item_id is not None else item
+        if item is None or item.item_id is not None:
+            return None
+        return item if self.may_repeat or item.repeats else None
 
     def find(self, kind: ItemKind, address: Address, purpose: Purpose) -> Item | None:
         """Return the item that a delta or a closing event refers to (rules a to f)."""

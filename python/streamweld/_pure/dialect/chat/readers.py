@@ -53,6 +53,12 @@ def lacks_object(chunk: Mapping[str, Any]) -> bool:
     return bool(chunk.get("usage")) or any(map(_has_content, choices))
 
 
+def is_mergeable(value: object) -> bool:
+    """Return False for a list with an object that has no index. openai-python cannot merge the lists of two deltas."""
+    entries = value if is_array(value) else []
+    return all(type(entry.get("index")) is int for entry in entries if is_object(entry))
+
+
 def _has_delta(choice: object) -> bool:
     return is_object(choice) and (is_object(choice.get("delta")) or _is_legacy(choice))
 

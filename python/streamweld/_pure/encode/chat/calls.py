@@ -102,6 +102,7 @@ class Calls:
         "_unanswered",
         "contradicted",
         "has_empty_cut_call",
+        "has_nameless",
         "written",
     )
 
@@ -120,6 +121,7 @@ class Calls:
         self.contradicted = False
         # True if a call was written without arguments although its arguments may be missing.
         self.has_empty_cut_call = False
+        self.has_nameless = False  # a call was omitted because it has no name
 
     @property
     def has_unanswered(self) -> bool:
@@ -274,6 +276,7 @@ class Calls:
             losses.note("server_tool")
         elif not call.name or not call.call_id:
             losses.note("nameless_call")
+            self.has_nameless = True
         elif call.state == "incomplete":
             losses.note("cut_call")
         else:

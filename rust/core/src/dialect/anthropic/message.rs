@@ -51,6 +51,8 @@ impl Anthropic {
                 if id.is_empty() || self.id.as_deref() != Some(&id) {
                     return Ok(());
                 }
+                self.blocks.open_index = None; // the block that was open is repeated
+                self.templates.forget();
                 return wire.assembler.message_repeated(wire.out, 0);
             }
             wire.assembler.restart(wire.out, 0)?;

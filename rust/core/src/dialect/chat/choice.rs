@@ -24,6 +24,7 @@ use crate::dialect::chat::reasoning;
 use crate::dialect::chat::reasoning::Details;
 use crate::dialect::chat::reasoning::Progress;
 use crate::dialect::chat::reasoning::Thought;
+use crate::dialect::chat::reasoning::WholeDetails;
 use crate::dialect::chat::usage;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
@@ -40,16 +41,23 @@ use crate::json::Text;
 use crate::json::extra_fields::ExtraFields;
 use crate::json::members::Member;
 use crate::json::members::find;
+use crate::json::members::integer;
 use crate::json::members::is_string;
+use crate::json::members::items;
+use crate::json::members::members;
 use crate::json::members::present;
 use crate::json::members::text;
+use crate::model::delta::Channel;
 use crate::model::delta::Fragment;
 use crate::model::fault::Fault;
 use crate::model::finish_words::meaning;
+use crate::model::lazy_box::LazyBox;
+use crate::model::lazy_box::blank;
 use crate::model::output::Output;
 use crate::model::small_map::Numbered;
 use crate::model::spec;
 use crate::model::spec::Code;
+use crate::model::unmodelled::ChoiceFacts;
 use crate::model::unmodelled::ReasoningFacts;
 use crate::model::unmodelled::Unmodelled;
 use std::borrow::Cow;
@@ -110,6 +118,17 @@ impl MessageDeltas {
     }
 }
 
+/// The unknown members of a choice and of its delta, as JSON objects, or empty strings if there are none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct KeptMembers {
+    choice: String,
+    delta: String,
+    /// True if the delta also has members that clients cannot merge.
+    is_lossy: bool,
+}
+
+blank!(KeptMembers);
+
 /// The decoder's state for one choice.
 #[derive(Debug)]
 pub(crate) struct ChoiceState {
@@ -126,8 +145,13 @@ pub(crate) struct ChoiceState {
     pub(crate) repeat_reported: bool,
     /// Names of the members that contained the most recent reasoning. Recorded only for repair.
     reasoning_fields: Vec<&'static str>,
-    /// True if `reasoning_fields` has changed since the last chunk.
+    /// The half of a surrogate pair at the end of the last `reasoning_details`, as a JSON escape. Recorded only for
+    /// repair.
+    pub(crate) half: Option<String>,
+    /// True if `reasoning_fields` or `kept` has changed since the last chunk.
     pub(crate) has_new_fields: bool,
+    /// The unknown members of the last choice and its delta. Recorded only for repair.
+    kept: LazyBox<KeptMembers>,
     /// True once the choice has text, reasoning, a file, or a call. A restart discards them.
     pub(crate) has_text: bool,
     /// True once a delta contained a `tool_use` call. Later deltas without a type may continue this call.
@@ -157,7 +181,9 @@ impl ChoiceState {
             attached: false,
             repeat_reported: false,
             reasoning_fields: Vec::new(),
+            half: None,
             has_new_fields: false,
+            kept: LazyBox::default(),
             has_text: false,
             uses_tool: false,
             legacy_form: LegacyForm::Unknown,
@@ -182,6 +208,14 @@ impl ChoiceState {
         if let Some((delta, _)) = delta {
             self.readers
                 .begin(wire.out, self.index, delta, reading.typed);
+        }
+        if wire.out.wants_wire_facts() {
+            self.keep_members(
+                wire.out,
+                choice,
+                delta.map(|(delta, _)| delta),
+                finish.is_some(),
+            );
         }
         let mut pending_metadata = PendingMetadata {
             chunk: fresh,
@@ -223,15 +257,36 @@ impl ChoiceState {
                 self.legacy_form = LegacyForm::Unknown;
                 self.messages = None;
             }
+            let closes = finish.is_some()
+                || (choice.beside.as_ref()).is_some_and(|beside| beside.has_calls());
             learnable = self.delta(
                 wire,
                 delta,
                 &mut pending_metadata,
                 notes,
                 at.member("delta"),
-                finish.is_some(),
+                closes,
                 reading,
             )?;
+        }
+        if let Some(beside) = choice.beside.as_ref().filter(|_| other_role.is_none()) {
+            let finishes = finish.is_some();
+            let at = if choice.beside_chunk {
+                Pointer::ROOT
+            } else {
+                at
+            };
+            self.delta(
+                wire,
+                beside,
+                &mut pending_metadata,
+                notes,
+                at,
+                finishes,
+                reading,
+            )?;
+            notes.mark_misread("other_member"); // clients look for content and calls only in the delta
+            learnable = None;
         }
         if let Some((message, raw)) = message.filter(|(_, raw)| !reading.tail && has_members(*raw))
         {
@@ -273,7 +328,8 @@ impl ChoiceState {
         }
         if let Some(text) = pending_metadata.own.text() {
             if wire.out.wants_wire_facts() {
-                wire.out.keep(Unmodelled::ChoiceMembers);
+                let choice = self.index;
+                wire.out.keep(Unmodelled::ChoiceWithoutEvent { choice });
             }
             let held = mem::take(&mut self.audio_size);
             wire.assembler.hold(wire.out, held.released())?;
@@ -303,6 +359,64 @@ impl ChoiceState {
             }),
             learnable,
         })
+    }
+
+    /// Records the unknown members of a choice and its delta for the repair stage.
+    fn keep_members(
+        &mut self,
+        out: &mut Output<'_>,
+        choice: &Choice<'_>,
+        delta: Option<&Delta<'_>>,
+        finishes: bool,
+    ) {
+        let rest = delta.map_or(&[][..], |delta| &delta.other_members);
+        if choice.other_members.is_empty() && rest.is_empty() && self.kept.is_blank() {
+            return;
+        }
+        let uses_tool = delta.is_some_and(|delta| {
+            calls::is_tool_use(delta) || (self.uses_tool && calls::continues_tool_use(delta))
+        });
+        let calls = delta.and_then(calls::other_calls).map(|(name, _)| name);
+        // The events contain the log probabilities and what the decoder reads.
+        let of_choice = |member: &&Member<'_>| {
+            let is_read = ["text", "logprobs"].iter().any(|name| member.key.is(name));
+            member.raw.kind != Kind::Null && !is_read
+        };
+        let of_delta = |member: &&Member<'_>| {
+            let is_call = calls.is_some_and(|name| member.key.is(name))
+                || (uses_tool && calls::is_of_tool_use(member))
+                || (member.raw.kind == Kind::Array && calls::is_call_list(member));
+            member.raw.kind != Kind::Null && !is_call
+        };
+        let (lists, others): (Vec<_>, Vec<_>) =
+            (rest.iter().filter(of_delta).copied()).partition(|member| cannot_merge(member.raw));
+        let text = |members| ExtraFields::of(members).text().unwrap_or_default();
+        let kept = KeptMembers {
+            choice: text(
+                choice
+                    .other_members
+                    .iter()
+                    .filter(of_choice)
+                    .copied()
+                    .collect(),
+            ),
+            delta: text(others),
+            is_lossy: !lists.is_empty(),
+        };
+        let changes = kept != *self.kept;
+        if changes {
+            self.has_new_fields = true;
+            *self.kept = kept;
+        }
+        if changes || (finishes && !self.kept.is_blank()) {
+            out.keep(Unmodelled::ChoiceMembers(ChoiceFacts {
+                choice: self.index,
+                members: &self.kept.choice,
+                delta: &self.kept.delta,
+                is_lossy: self.kept.is_lossy,
+                finishes,
+            }));
+        }
     }
 
     /// Returns true if `message` must be decoded as a delta. This does not apply to a complete body, a message after
@@ -363,6 +477,10 @@ impl ChoiceState {
             None
         };
         let mut tally = DeltaTally::default();
+        let closes = finishes
+            || is_filled(delta.tool_calls.as_ref().map(TypedValue::raw))
+            || is_filled(other_calls.map(|(_, raw)| raw))
+            || is_filled(delta.function_call.as_ref().map(TypedValue::raw));
         if !reading.tail {
             let mut thought = reasoning::read(delta, notes, at);
             notes.report(wire)?;
@@ -375,16 +493,16 @@ impl ChoiceState {
             if reading.learns && thought.has_content() {
                 tally.add(learn::of_thought(&thought, self.repeat_reported));
             }
-            self.thought(wire, thought, pending_metadata)?;
+            self.thought(wire, thought, pending_metadata, closes)?;
         }
-        let pieces = content::read(delta.content, notes, at.member("content"));
+        let mut pieces = content::read(delta.content, notes, at.member("content"));
+        let is_thought = !delta.other_members.is_empty() && reasoning::is_thought(delta);
+        if is_thought && content::think(&mut pieces) {
+            notes.mark_misread("other_member"); // clients read the reasoning as text
+        }
         if reading.learns && !pieces.is_empty() {
-            tally.add(learn::of_text(delta.content));
+            tally.add(learn::of_text(delta.content).filter(|_| !is_thought));
         }
-        let closes = finishes
-            || is_filled(delta.tool_calls.as_ref().map(TypedValue::raw))
-            || is_filled(other_calls.map(|(_, raw)| raw))
-            || is_filled(delta.function_call.as_ref().map(TypedValue::raw));
         self.content(wire, pieces, pending_metadata, closes, reading)?;
         if reading.tail {
             notes.report(wire)?;
@@ -462,29 +580,21 @@ impl ChoiceState {
         if reading.tail {
             pieces.retain(|piece| matches!(piece, ContentPiece::Shown(_)));
         }
-        if closes && self.restates(wire, &pieces)? {
-            return Ok(());
+        if let [ContentPiece::Shown(text)] = pieces.as_slice()
+            && closes
+            && self.restates(wire, Channel::Text, text)
+        {
+            return wire.out.diagnose(Code::CONTENT_RESTATED, None, "");
         }
         pieces
             .into_iter()
             .try_for_each(|piece| self.piece(wire, piece, Some(pending_metadata)))
     }
 
-    /// Returns true if the content repeats the choice's whole text and the policy drops such a repetition (AM9).
-    fn restates(
-        &self,
-        wire: &mut DecodeContext<'_, '_>,
-        pieces: &[ContentPiece<'_>],
-    ) -> Result<bool, Fault> {
-        let [ContentPiece::Shown(text)] = pieces else {
-            return Ok(false);
-        };
-        let dropped = wire.out.config.policy.switches.drop_restated_content;
-        if !dropped || !wire.assembler.restates(self.index, text) {
-            return Ok(false);
-        }
-        wire.out.diagnose(Code::CONTENT_RESTATED, None, "")?;
-        Ok(true)
+    /// Returns true if a text repeats all text of its channel and the policy drops such a repetition (AM9).
+    fn restates(&self, wire: &DecodeContext<'_, '_>, channel: Channel, text: &Text<'_>) -> bool {
+        wire.out.config.policy.switches.drop_restated_content
+            && wire.assembler.restates(self.index, channel, text)
     }
 }
 
@@ -637,12 +747,14 @@ impl PendingMetadata<'_, '_> {
 }
 
 impl ChoiceState {
-    /// Emits the reasoning of a delta: its text, its signature, and the content of `reasoning_details`.
+    /// Emits the reasoning of a delta: its text, its signature, and the content of `reasoning_details`. `closes`: as for
+    /// `content`. The reasoning may then repeat the whole reasoning (AM9).
     pub(crate) fn thought<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         thought: Thought<'a>,
         pending_metadata: &mut PendingMetadata<'_, 'a>,
+        closes: bool,
     ) -> ParseResult {
         let Thought {
             mut text,
@@ -667,7 +779,13 @@ impl ChoiceState {
                 text = Some(new);
             }
         }
-        let text = text.filter(|text| !text.is_empty());
+        let mut text = text.filter(|text| !text.is_empty());
+        if let Some(again) = text.as_ref().filter(|_| closes)
+            && self.restates(wire, Channel::Reasoning, again)
+        {
+            wire.out.mark_misread("text_again");
+            (text, repeated) = (None, true);
+        }
         self.keep_reasoning(wire.out, names, details.as_ref(), text.is_some());
         if let Some(text) = text {
             self.has_text = true;
@@ -707,13 +825,14 @@ impl ChoiceState {
             self.reasoning_fields = names;
             self.has_new_fields = true;
         }
-        // Only the assembler can join a surrogate pair that is split between two entries.
-        let details = details.filter(|details| details.text.is_whole());
+        let details = details.map(|details| details.with_whole_characters(&mut self.half));
+        let is_empty = |details: &WholeDetails<'_>| !details.has_text;
+        let has_text = has_text && !details.as_ref().is_some_and(is_empty);
         if changes || details.is_some() {
             out.keep(Unmodelled::Reasoning(ReasoningFacts {
                 choice: self.index,
                 fields: changes.then_some(self.reasoning_fields.as_slice()),
-                details: details.map(|details| details.raw.text),
+                details: details.as_ref().map(|details| details.json.as_ref()),
                 has_text,
             }));
         }
@@ -833,6 +952,17 @@ pub(crate) fn emit_released(
         }
     }
     Ok(())
+}
+
+/// Returns true for a list with an object without an integer `index`. openai-python merges the lists of deltas by index
+/// and raises an exception.
+fn cannot_merge(raw: Raw<'_>) -> bool {
+    let has_index = |item: Raw<'_>| {
+        let index = find(&members(item), "index");
+        index.and_then(integer).is_some()
+    };
+    raw.kind == Kind::Array
+        && (items(raw).into_iter()).any(|item| item.kind == Kind::Object && !has_index(item))
 }
 
 /// Returns true if the role is that of a tool, a function, a user, or a system or developer message.

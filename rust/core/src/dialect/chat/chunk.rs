@@ -78,6 +78,8 @@ impl Chat {
             self.started = true;
             start(wire, chunk, notes, payload.tail, fresh.text().as_deref())?;
             fresh = ExtraFields::default();
+        } else if wire.assembler.lacks_start_fields() {
+            complete_start(wire, chunk, payload.tail)?;
         }
         let untyped = lacks_object(chunk);
         let reading = Reading {
@@ -260,6 +262,21 @@ impl Chat {
             .get_mut(at)
             .ok_or_else(|| Fault::new(Class::Internal, "internal"))
     }
+}
+
+/// Sets the fields that the start event lacked. `tail`: as for `start`.
+fn complete_start(wire: &mut DecodeContext<'_, '_>, chunk: &Chunk<'_>, tail: bool) -> ParseResult {
+    let word = |slot: Slot<'_>| {
+        let word = present(slot).and_then(string)?;
+        Some(word.into_owned()).filter(|word| !word.trim().is_empty())
+    };
+    let id = word(chunk.id).filter(|_| !tail);
+    let model = word(chunk.model);
+    let created = present(chunk.created)
+        .filter(|raw| raw.kind == Kind::Number)
+        .and_then(integer);
+    wire.assembler
+        .started(wire.out, id.as_deref(), model.as_deref(), created, None)
 }
 
 /// Emits the response's start event from its first chunk. `tail`: true if the chunk follows a broken document; its id

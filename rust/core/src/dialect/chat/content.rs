@@ -20,6 +20,7 @@ use crate::json::members::present;
 use crate::json::members::string;
 use crate::json::members::text;
 use std::borrow::Cow;
+use std::mem;
 
 #[derive(Debug)]
 pub(crate) enum ContentPiece<'a> {
@@ -100,6 +101,18 @@ pub(crate) fn read<'a>(
         ContentPiece::File(_) | ContentPiece::Signature(_) | ContentPiece::Unread(_) => true,
     });
     pieces
+}
+
+/// Turns text into reasoning. Returns false if the pieces contain no text.
+pub(crate) fn think(pieces: &mut [ContentPiece<'_>]) -> bool {
+    let mut any = false;
+    for piece in pieces {
+        if let ContentPiece::Shown(text) = piece {
+            *piece = ContentPiece::Thought(mem::take(text));
+            any = true;
+        }
+    }
+    any
 }
 
 /// Reasoning in a field whose value is not a string.

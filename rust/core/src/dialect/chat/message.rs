@@ -45,7 +45,11 @@ impl ChoiceState {
         let (mut shown, mut thoughts, mut refused, mut others) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut signatures: Vec<_> = signature.into_iter().collect();
-        for piece in content::read(message.content, notes, at.member("content")) {
+        let mut pieces = content::read(message.content, notes, at.member("content"));
+        if reasoning::is_thought(message) {
+            content::think(&mut pieces);
+        }
+        for piece in pieces {
             match piece {
                 ContentPiece::Shown(text) => shown.push(text),
                 ContentPiece::Thought(text) => thoughts.push(text),

@@ -3,6 +3,7 @@
 //! Validates all of the JSON and limits its nesting depth. Does not check most types; the code that uses a member does.
 //! If a key is duplicated, the last value is used.
 
+use crate::dialect::upstream_error::is_empty_value;
 use crate::json::Key;
 use crate::json::Kind;
 use crate::json::Raw;
@@ -12,6 +13,10 @@ pub(crate) use crate::json::members::Member;
 pub(crate) use crate::json::members::Slot;
 pub(crate) use crate::json::members::find;
 pub(crate) use crate::json::members::first_item;
+use crate::json::members::integer;
+use crate::json::members::members;
+use crate::json::members::present;
+use std::mem;
 
 type Scan<T> = Result<T, ScanError>;
 
@@ -48,6 +53,8 @@ pub(crate) struct Chunk<'a> {
     pub(crate) created: Slot<'a>,
     pub(crate) model: Slot<'a>,
     pub(crate) choices: Option<TypedValue<'a, Vec<TypedValue<'a, Choice<'a>>>>>,
+    /// True if the chunk has no list of choices, and `choices` was made for its calls.
+    pub(crate) lacks_choices: bool,
     pub(crate) usage: Slot<'a>,
     pub(crate) error: Slot<'a>,
     pub(crate) obfuscation: Slot<'a>,
@@ -66,6 +73,10 @@ pub(crate) struct Choice<'a> {
     /// The content of a legacy completion. It is also in `other_members`, because it is an unknown member if the
     /// choice has a delta or message.
     pub(crate) text: Slot<'a>,
+    /// Content and calls that are members of the choice or of the chunk, and that the delta and the message lack.
+    pub(crate) beside: Option<Box<Delta<'a>>>,
+    /// True if `beside` contains members of the chunk.
+    pub(crate) beside_chunk: bool,
     pub(crate) finish_reason: Slot<'a>,
     pub(crate) finish_camel: Slot<'a>,
     pub(crate) usage: Slot<'a>,
@@ -133,6 +144,9 @@ pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>>
     }
     let mut chunk = reader.chunk()?;
     reader.scanner.finish()?;
+    if !chunk.other_members.is_empty() {
+        chunk.adopt_calls();
+    }
     chunk.wide_integer = reader.scanner.wide_integer();
     chunk.duplicates = reader.duplicates;
     Ok(Document::Object(chunk))
@@ -141,18 +155,154 @@ pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>>
 /// Parses an already validated value as a list of call objects or one call object. Returns an empty list for any other
 /// value.
 pub(crate) fn calls(raw: Raw<'_>) -> Vec<TypedValue<'_, Call<'_>>> {
-    let mut reader = Reader {
-        text: raw.text,
-        scanner: Scanner::new(raw.text, None),
-        duplicates: Vec::new(),
-    };
+    let mut reader = Reader::of(raw);
     match reader.tool_calls() {
         Ok(TypedValue::Read(calls, _)) => calls,
         _ => Vec::new(),
     }
 }
 
+/// Names of the members that contain calls. Some gateways use the names after the first.
+pub(crate) const CALLS: [&str; 3] = ["tool_calls", "toolCalls", "tool_call"];
+/// Name of the member that contains one call in the legacy form.
+const LEGACY_CALL: &str = "function_call";
+
+/// The index of a choice that no chunk lists.
+const ZERO: Raw<'_> = Raw {
+    text: "0",
+    kind: Kind::Number,
+};
+
+impl<'a> Delta<'a> {
+    fn has_content(&self) -> bool {
+        self.content.is_some_and(|raw| !is_empty_value(raw))
+    }
+
+    /// Returns true if the delta contains calls in any form. Calls in `beside` have the documented names.
+    pub(crate) fn has_calls(&self) -> bool {
+        let own = [
+            self.tool_calls.as_ref().map(TypedValue::raw),
+            self.function_call.as_ref().map(TypedValue::raw),
+        ];
+        let own = own.into_iter().flatten();
+        own.into_iter().any(|raw| !is_empty_value(raw))
+            || calls_among(&self.other_members).is_some()
+    }
+}
+
+/// Calls among the unknown members of an object.
+#[derive(Clone, Copy, Debug)]
+struct FoundCalls<'a> {
+    name: &'static str,
+    raw: Raw<'a>,
+}
+
+/// Returns the calls among unknown members, or `None`. An empty value does not count.
+fn calls_among<'a>(other_members: &[Member<'a>]) -> Option<FoundCalls<'a>> {
+    let found = |name| {
+        let raw = find(other_members, name)?;
+        let is_calls = matches!(raw.kind, Kind::Object | Kind::Array);
+        (is_calls && !is_empty_value(raw)).then_some(FoundCalls { name, raw })
+    };
+    CALLS.into_iter().chain([LEGACY_CALL]).find_map(found)
+}
+
+impl<'a> Choice<'a> {
+    /// Returns true if the delta, the message, or the members beside them satisfy the condition.
+    fn has(&self, condition: fn(&Delta<'a>) -> bool) -> bool {
+        let walked = [&self.delta, &self.message];
+        let walked = walked.into_iter().filter_map(|walk| match walk {
+            Some(TypedValue::Read(delta, _)) => Some(&**delta),
+            _ => None,
+        });
+        walked.chain(self.beside.as_deref()).any(condition)
+    }
+
+    /// Takes content and calls out of the unknown members of the choice, unless its delta or message has them.
+    fn adopt(&mut self) {
+        if let Some(content) = find(&self.other_members, "content") {
+            self.other_members
+                .retain(|member| !member.key.is("content"));
+            if !is_empty_value(content) && !self.has(Delta::has_content) {
+                self.holder().content = Some(content);
+            }
+        }
+        let mut other_members = mem::take(&mut self.other_members);
+        self.adopt_calls(&mut other_members);
+        self.other_members = other_members;
+    }
+
+    /// Returns where content and calls from outside the delta are stored: in the message if there is only a message,
+    /// otherwise in `beside`.
+    fn holder(&mut self) -> &mut Delta<'a> {
+        match (&self.delta, &mut self.message) {
+            (None, Some(TypedValue::Read(message, _))) => message,
+            _ => self.beside.get_or_insert_default(),
+        }
+    }
+
+    /// Takes the calls out of unknown members of the choice or its chunk, unless the choice has calls.
+    fn adopt_calls(&mut self, other_members: &mut Vec<Member<'a>>) {
+        let found = calls_among(other_members).filter(|_| !self.has(Delta::has_calls));
+        let is_calls = |member: &Member<'_>| {
+            let mut names = CALLS.into_iter().chain([LEGACY_CALL]);
+            let is_list = matches!(member.raw.kind, Kind::Object | Kind::Array);
+            is_list && names.any(|name| member.key.is(name))
+        };
+        other_members.retain(|member| !is_calls(member));
+        let Some(found) = found else {
+            return;
+        };
+        let beside = self.holder();
+        if found.name == LEGACY_CALL {
+            let mut reader = Reader::of(found.raw);
+            let call = reader.walk(Kind::Object, |reader| reader.function("arguments"));
+            beside.function_call = call.ok();
+        } else {
+            beside.tool_calls = Some(TypedValue::Read(calls(found.raw), found.raw));
+        }
+    }
+}
+
 impl<'a> Chunk<'a> {
+    /// Takes the calls out of the unknown members of the chunk. They belong to the choice with the index 0, which is
+    /// added if it is missing.
+    fn adopt_calls(&mut self) {
+        let Some(found) = calls_among(&self.other_members) else {
+            return;
+        };
+        let choices = match &mut self.choices {
+            Some(TypedValue::Read(choices, _)) => choices,
+            Some(TypedValue::Other(_)) => return,
+            None => {
+                self.lacks_choices = true;
+                match self.choices.insert(TypedValue::Read(Vec::new(), found.raw)) {
+                    TypedValue::Read(choices, _) => choices,
+                    TypedValue::Other(_) => return,
+                }
+            }
+        };
+        let index = |at, choice: &Choice<'_>| present(choice.index).map_or(Some(at), integer);
+        let is_first = |at, choice: &TypedValue<'_, Choice<'_>>| match choice {
+            TypedValue::Read(choice, _) => index(at, choice) == Some(0),
+            TypedValue::Other(_) => false,
+        };
+        let mut positions = (0..).zip(choices.iter());
+        let first = positions.position(|(at, choice)| is_first(at, choice));
+        let first = first.unwrap_or_else(|| {
+            let choice = Choice {
+                index: Some(ZERO),
+                ..Choice::default()
+            };
+            choices.push(TypedValue::Read(choice, found.raw));
+            choices.len() - 1
+        });
+        if let Some(TypedValue::Read(choice, _)) = choices.get_mut(first) {
+            choice.beside_chunk = choice.beside.is_none();
+            choice.adopt_calls(&mut self.other_members);
+        }
+    }
+
     /// Returns the raw text of a member by its name. Cannot find `choices`, which is parsed.
     pub(crate) fn member(&self, name: &str) -> Slot<'a> {
         match name {
@@ -206,6 +356,15 @@ impl<'a> Chunk<'a> {
     }
 }
 
+/// Returns true if the keys of an object are all numbers and its values are all objects.
+pub(crate) fn is_numbered(members: &[Member<'_>]) -> bool {
+    members.iter().all(|member| {
+        let key = member.key.name();
+        let is_number = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_digit());
+        is_number && member.raw.kind == Kind::Object
+    })
+}
+
 struct Reader<'a> {
     text: &'a str,
     scanner: Scanner<'a>,
@@ -213,6 +372,15 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    /// Creates a reader for a value that was already validated.
+    fn of(raw: Raw<'a>) -> Reader<'a> {
+        Reader {
+            text: raw.text,
+            scanner: Scanner::new(raw.text, None),
+            duplicates: Vec::new(),
+        }
+    }
+
     fn set<T>(&mut self, slot: &mut Option<T>, name: &'static str, value: T) {
         if slot.replace(value).is_some() {
             self.duplicates.push(name);
@@ -265,7 +433,7 @@ impl<'a> Reader<'a> {
                 "created" => self.raw(&mut chunk.created, "created")?,
                 "model" => self.raw(&mut chunk.model, "model")?,
                 "choices" => {
-                    let choices = self.walk(Kind::Array, |reader| reader.list(Self::choice))?;
+                    let choices = self.choices()?;
                     self.set(&mut chunk.choices, "choices", choices);
                 }
                 "usage" => self.raw(&mut chunk.usage, "usage")?,
@@ -277,6 +445,37 @@ impl<'a> Reader<'a> {
         Ok(chunk)
     }
 
+    /// Parses a list of choices. An object is either one choice, or choices with numbers as keys, which is how PHP
+    /// writes some arrays.
+    fn choices(&mut self) -> Scan<TypedValue<'a, Vec<TypedValue<'a, Choice<'a>>>>> {
+        if self.scanner.kind()? != Kind::Object {
+            return self.walk(Kind::Array, |reader| reader.list(Self::choice));
+        }
+        let choice = self.walk(Kind::Object, Self::choice)?;
+        let raw = choice.raw();
+        let entries = members(raw);
+        if !is_numbered(&entries) {
+            return Ok(TypedValue::Read(vec![choice], raw));
+        }
+        let read = |entry: &Member<'a>| Reader::of(entry.raw).walk(Kind::Object, Self::choice);
+        let choices: Scan<Vec<_>> = entries.iter().map(read).collect();
+        Ok(TypedValue::Read(choices?, raw))
+    }
+
+    /// Parses a delta. A string is the content of a delta that has no other member.
+    fn text_or_delta(&mut self) -> Scan<TypedValue<'a, Box<Delta<'a>>>> {
+        if self.scanner.kind()? != Kind::String {
+            return self.walk(Kind::Object, Self::delta);
+        }
+        let raw = self.scanner.skip()?;
+        let content = Some(raw);
+        let delta = Delta {
+            content,
+            ..Delta::default()
+        };
+        Ok(TypedValue::Read(Box::new(delta), raw))
+    }
+
     fn choice(&mut self) -> Scan<Choice<'a>> {
         let mut choice = Choice::default();
         self.scanner.enter_object()?;
@@ -284,11 +483,11 @@ impl<'a> Reader<'a> {
             match key.name().as_ref() {
                 "index" => self.raw(&mut choice.index, "index")?,
                 "delta" => {
-                    let delta = self.walk(Kind::Object, Self::delta)?;
+                    let delta = self.text_or_delta()?;
                     self.set(&mut choice.delta, "delta", delta);
                 }
                 "message" => {
-                    let message = self.walk(Kind::Object, Self::delta)?;
+                    let message = self.text_or_delta()?;
                     self.set(&mut choice.message, "message", message);
                 }
                 "text" => {
@@ -302,6 +501,9 @@ impl<'a> Reader<'a> {
                 "error" => self.raw(&mut choice.error, "error")?,
                 _ => self.push_other(&mut choice.other_members, key)?,
             }
+        }
+        if !choice.other_members.is_empty() {
+            choice.adopt();
         }
         Ok(choice)
     }

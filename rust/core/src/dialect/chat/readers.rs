@@ -38,13 +38,21 @@ const LEGACY: &str = "text_completion";
 /// Marks a chunk as misread if clients would skip its content, or if it lacks choices or a choice lacks its delta.
 pub(crate) fn check_chunk(chunk: &Chunk<'_>, notes: &mut Anomalies<'_>) {
     let choices = match &chunk.choices {
-        Some(TypedValue::Read(choices, _)) => Some(choices),
+        Some(TypedValue::Read(choices, raw)) => {
+            if raw.kind != Kind::Array || chunk.lacks_choices {
+                notes.mark_misread("no_choices");
+            }
+            Some(choices)
+        }
         _ => None,
     };
     if chunk.object.is_none() || is_string(chunk.object, "chat.completion.chunk") {
         let has_delta = |choice: &TypedValue<'_, Choice<'_>>| match choice {
+            TypedValue::Read(choice, _) if choice.beside_chunk && choice.delta.is_none() => true,
             TypedValue::Read(choice, _) => {
-                matches!(choice.delta, Some(TypedValue::Read(..))) || legacy_text(choice).is_some()
+                let is_object = |raw: &Raw<'_>| raw.kind == Kind::Object;
+                matches!(&choice.delta, Some(TypedValue::Read(_, raw)) if is_object(raw))
+                    || legacy_text(choice).is_some()
             }
             TypedValue::Other(_) => false,
         };
@@ -86,7 +94,7 @@ fn has_content(choice: &TypedValue<'_, Choice<'_>>) -> bool {
     }
     let walked = [&choice.delta, &choice.message].map(|walk| walk.as_ref().map(TypedValue::raw));
     let ends = [choice.finish_reason, choice.finish_camel];
-    walked.into_iter().chain(ends).any(is_filled)
+    choice.beside.is_some() || walked.into_iter().chain(ends).any(is_filled)
 }
 
 /// Returns true if a member is present and is not null, false, zero, or empty.

@@ -6,7 +6,6 @@
 //! the amount of waiting text.
 
 use crate::encode::chat::chunk::ChunkHead;
-use crate::encode::chat::chunk::LAST;
 use crate::encode::chat::chunk::begin_chunk;
 use crate::encode::common::encode_context::Call;
 use crate::encode::common::encode_context::EncodeContext;
@@ -454,7 +453,9 @@ impl CallOutput<'_> {
             .raw(",")
             .raw(text)
             .string(arguments);
-        to.raw("}}]}").raw(LAST).end();
+        to.raw("}}]");
+        self.head.end_delta(to, false);
+        self.head.end(to);
     }
 
     fn piece(&mut self, call: &OpenCall, text: &str) {
@@ -463,7 +464,9 @@ impl CallOutput<'_> {
             .number(call.index.unwrap_or_default());
         let (kind, member) = names(call.custom);
         to.raw(",\"").raw(kind).raw("\":{").raw(member).string(text);
-        to.raw("}}]}").raw(LAST).end();
+        to.raw("}}]");
+        self.head.end_delta(to, false);
+        self.head.end(to);
     }
 }
 

@@ -12,7 +12,6 @@ mod own_reasoning;
 use crate::encode::chat::calls::CallOutput;
 use crate::encode::chat::calls::Calls;
 use crate::encode::chat::chunk::ChunkHead;
-use crate::encode::chat::chunk::LAST;
 use crate::encode::chat::chunk::begin_chunk;
 use crate::encode::chat::own_reasoning::OwnReasoning;
 use crate::encode::chat::own_reasoning::Written;
@@ -273,12 +272,22 @@ impl Encoder for Chat {
                 self.has_waiting_details |= facts.has_text && facts.details.is_some();
                 if let Some(details) = details {
                     self.open(context, facts.choice);
-                    let to = self.begin_chunk(context, facts.choice);
+                    let to = begin_chunk(&mut self.head, context, facts.choice);
                     details.write(to, "");
-                    to.raw(LAST).end();
+                    self.head.end_delta(to, false);
+                    self.head.end(to);
                 }
             }
-            Unmodelled::ChoiceMembers => context.losses.note("metadata"),
+            Unmodelled::ChoiceMembers(facts) => self.head.record_choice(facts),
+            Unmodelled::ChoiceWithoutEvent { choice } => {
+                if self.head.has_unwritten(context, *choice) {
+                    self.open(context, *choice);
+                    self.write_members(context, *choice);
+                }
+                if self.head.is_lossy(*choice) {
+                    context.losses.note("metadata");
+                }
+            }
             _ => {}
         }
     }
@@ -298,14 +307,17 @@ impl Encoder for Chat {
         if context.passed.choices.contains(&choice) {
             return;
         }
-        let to = self.begin_chunk(context, choice);
-        to.raw("{\"role\":\"assistant\",\"content\":\"\"}");
-        to.raw(LAST).end();
+        let to = begin_chunk(&mut self.head, context, choice);
+        to.raw("{\"role\":\"assistant\",\"content\":\"\"");
+        self.head.end_delta(to, false);
+        self.head.end(to);
     }
 
     fn role(&mut self, context: &mut EncodeContext, choice: i32) {
-        let to = self.begin_chunk(context, choice);
-        to.raw("{\"role\":\"assistant\"}").raw(LAST).end();
+        let to = begin_chunk(&mut self.head, context, choice);
+        to.raw("{\"role\":\"assistant\"");
+        self.head.end_delta(to, false);
+        self.head.end(to);
     }
 
     fn end(&mut self, context: &mut EncodeContext, ending_error: Option<EndingError>) {
@@ -349,10 +361,14 @@ impl Chat {
         (calls, to)
     }
 
-    /// Writes the beginning of a chunk, up to its delta.
-    #[inline]
-    fn begin_chunk<'j>(&mut self, context: &'j mut EncodeContext, index: i32) -> &'j mut Writer {
-        begin_chunk(&mut self.head, context, index)
+    /// Writes a chunk that contains only unknown members of the source's choice.
+    fn write_members(&mut self, context: &mut EncodeContext, index: i32) {
+        if !self.head.has_unwritten(context, index) {
+            return; // the chunk that opened the choice contains them
+        }
+        let to = begin_chunk(&mut self.head, context, index).raw("{");
+        self.head.end_delta(to, true);
+        self.head.end(to);
     }
 
     /// Writes a chunk with a piece of text, and with the log probabilities in its metadata.
@@ -366,12 +382,13 @@ impl Chat {
         let metadata = delta.metadata.filter(|_| written.fields == ["content"]);
         let found = metadata.and_then(|metadata| logprobs(source, NAME, Some(metadata)));
         part.has_logprobs |= found.is_some();
-        let to = self.begin_chunk(context, delta.choice);
+        let to = begin_chunk(&mut self.head, context, delta.choice);
         written.write(to, delta.text);
+        self.head.end_delta(to, false);
         if let Some(found) = found {
             chances(to, &found.tokens);
         }
-        to.raw(LAST).end();
+        self.head.end(to);
     }
 
     /// Returns true if all of the event's metadata can be written. It must consist only of log probabilities, or of
@@ -379,7 +396,7 @@ impl Chat {
     fn has_place_for_metadata(&self, context: &EncodeContext, event: &Event<'_>) -> bool {
         if context.passed.own {
             let metadata = event.metadata();
-            return metadata.is_some_and(|metadata| self.head.has_all(metadata));
+            return metadata.is_some_and(|metadata| self.head.has_all(metadata, event.choice()));
         }
         let metadata = match *event {
             Event::TextDelta(delta) if !delta.text.is_empty() => delta.metadata,
@@ -404,9 +421,10 @@ impl Chat {
         let found = metadata.filter(|_| !known);
         let found = found.and_then(|metadata| logprobs(context.source, NAME, Some(metadata)));
         if let Some(found) = found {
-            let to = self.begin_chunk(context, choice).raw("{}");
+            let to = begin_chunk(&mut self.head, context, choice).raw("{");
+            self.head.end_delta(to, true);
             chances(to, &found.tokens);
-            to.raw(LAST).end();
+            self.head.end(to);
         }
     }
 
@@ -443,10 +461,12 @@ impl Chat {
         let choice = self.choice(index);
         let position = choice.carriers;
         choice.carriers += 1;
-        let to = self.begin_chunk(context, index);
+        let to = begin_chunk(&mut self.head, context, index);
         to.raw("{\"reasoning_details\":[{\"type\":\"reasoning.encrypted\",\"data\":");
         to.string(carrier).raw(",\"format\":\"unknown\",\"index\":");
-        to.number(position).raw("}]}").raw(LAST).end();
+        to.number(position).raw("}]");
+        self.head.end_delta(to, false);
+        self.head.end(to);
     }
 
     /// Stores citations in the form for which every client has a type. A citation without a position in the text is
@@ -527,8 +547,10 @@ impl Chat {
                 self.choice(*index).cited(pages.unwrap_or_default())
             };
             if !cited.is_empty() && !context.passed.choices.contains(index) {
-                let to = self.begin_chunk(context, *index).raw("{\"annotations\":[");
-                to.raw(&cited).raw("]}").raw(LAST).end();
+                let to = begin_chunk(&mut self.head, context, *index).raw("{\"annotations\":[");
+                to.raw(&cited).raw("]");
+                self.head.end_delta(to, false);
+                self.head.end(to);
             }
             let native = self.choice(*index).native.take();
             // Clients that read `choices[0]` of every chunk fail if a chunk has only token counts.
@@ -537,11 +559,14 @@ impl Chat {
             if counts.is_some() {
                 self.head.begin_usage(false);
             }
-            let to = self.begin_chunk(context, *index);
-            to.raw("{},\"finish_reason\":").string(word);
+            let to = begin_chunk(&mut self.head, context, *index).raw("{");
+            self.head.begin_finish_of(*index);
+            self.head.end_delta(to, true);
+            to.raw(",\"finish_reason\":").string(word);
             if let Some(native) = native {
                 to.raw(",\"native_finish_reason\":").string(&native);
             }
+            self.head.end_choice(to);
             to.raw("}]");
             if let Some(counts) = counts {
                 to.raw(",\"usage\":").raw(&counts);

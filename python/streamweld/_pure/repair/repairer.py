@@ -748,7 +748,7 @@ class Repairer:
             return
         if encoder is None:
             # Nothing can be written, because the dialect is unknown. The input that was not sent yet is dropped.
-            self.repaired = self.repaired or bool(self._held or self._size)
+            self.repaired = self.repaired or bool(self._held) or self._at > self._begin
             return
         if self._ended:
             return

@@ -61,7 +61,7 @@ _each(
     "Block indexes are not contiguous.",
     lambda data, _f, _s: data.update(index=2 * data["index"] + 1) if "index" in data else None,
 )
-_without("no_block_ends", "No block has an end.", lambda frame: frame.role == "close")
+_without("no_block_ends", "Blocks have no end events.", lambda frame: frame.role == "close")
 _each(
     "no_delta_index",
     "Deltas have no index.",
@@ -278,7 +278,7 @@ def text_in_a_thinking_block(_: Random, stream: Stream) -> Stream | None:
 
 @operator("anthropic", aspect="items")
 def thinking_after_the_block(_: Random, stream: Stream) -> Stream | None:
-    """Thinking is sent as deltas on the index of a text block that has ended."""
+    """Thinking is sent as deltas with the index of a text block that has ended."""
     return _join(stream, Reasoning, Text, closed=True)
 
 

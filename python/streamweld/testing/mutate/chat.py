@@ -85,12 +85,16 @@ def conformant(_: Random, stream: Stream) -> Stream:
 
 _inserting(
     "prompt_filter_results",
-    "The first chunk has no choices, but filter results.",
+    "The first chunk has filter results but no choices.",
     lambda _, _s: 0,
     {"id": "", "model": "", "choices": [], "prompt_filter_results": [{"prompt_index": 0}]},
 )
 _inserting(
-    "choices_null", "Chunks have null for their choices, or none.", _anywhere, {"id": "x", "choices": None}, {"id": "x"}
+    "choices_null",
+    "The `choices` of some chunks are null or missing.",
+    _anywhere,
+    {"id": "x", "choices": None},
+    {"id": "x"},
 )
 _inserting(
     "choice_without_delta",
@@ -100,24 +104,24 @@ _inserting(
 )
 _inserting(
     "delta_null",
-    "A choice has null for its delta.",
+    "The delta of a choice is null.",
     _anywhere,
     {"choices": [{"index": 0, "delta": None, "finish_reason": None}]},
 )
 _each_choice("choice_without_index", "Choices have no index.", lambda choice, _f, _s: choice.pop("index") and None)
 _each_choice(
     "role_on_every_chunk",
-    "The role is on every chunk, or null.",
+    "Every delta has a role, which is `assistant` or null.",
     lambda choice, frame, _s: choice["delta"].update(role="assistant" if frame.piece else None),
 )
 _each_choice(
     "null_members",
-    "Content and tool calls are null where there are none.",
+    "Absent content and tool calls are sent as null.",
     lambda choice, _f, _s: choice.update(delta={"content": None, "tool_calls": None} | choice["delta"]),
 )
 _each_choice(
     "empty_tool_calls",
-    "Tool calls are an empty array where there are none.",
+    "Absent tool calls are sent as an empty array.",
     lambda choice, _f, _s: choice.update(delta={"tool_calls": []} | choice["delta"]),
 )
 _each_choice(
@@ -133,7 +137,7 @@ _each_chunk(
 )
 _each_chunk(
     "success_envelope",
-    "Chunks are in `data`, next to a member `success`.",
+    "Chunks are wrapped in `data`, next to a `success` member.",
     lambda data, _n, _s: {"success": True, "data": data},
     "envelope",
 )
@@ -324,14 +328,14 @@ _deltas(
 )
 _deltas(
     "reasoning_details_incremental",
-    "Reasoning is in `reasoning_details`, a piece each.",
+    "Each `reasoning_details` contains one piece of the reasoning.",
     _details,
     kinds=(Reasoning,),
     certain=False,
 )
 _deltas(
     "empty_placeholders",
-    "Reasoning and content are empty strings where there are none.",
+    "Absent reasoning and content are sent as empty strings.",
     lambda delta, _f, _s: delta.update({"content": "", "reasoning_content": ""} | delta),
     kinds=(Text, Reasoning),
 )
@@ -500,21 +504,21 @@ def _growing(data: dict[str, Any], frame: Frame, counts: dict[str, Any], number:
         data["usage"] = counts | {"completion_tokens": done, "total_tokens": total}
 
 
-_usage("usage_on_every_chunk", "Every chunk has the counts so far.", _growing)
+_usage("usage_on_every_chunk", "Every chunk contains the token counts so far.", _growing)
 _usage(
     "usage_null_elsewhere",
-    "Usage is null on every chunk but the last.",
+    "Usage is null in every chunk except the last.",
     lambda data, frame, _c, _n: None if frame.role == "usage" else data.update(usage=None),
     last=True,
 )
 _usage(
     "usage_null_afterwards",
-    "Usage is on the first chunk, and null afterwards.",
+    "Usage is in the first chunk, and null afterwards.",
     lambda data, frame, counts, _n: data.update(usage=counts if frame.role == "start" else None),
 )
 _usage(
     "usage_zero_afterwards",
-    "Usage is on the first chunk, and all zeros afterwards.",
+    "Usage is in the first chunk, and all zeros afterwards.",
     lambda data, frame, counts, _n: data.update(usage=counts if frame.role == "start" else dict.fromkeys(counts, 0)),
 )
 _usage(
@@ -596,11 +600,11 @@ _finish(
     lambda frames, at, _: _reason(frames, at, "stop"),
     calls=True,
 )
-_finish("finish_empty_elsewhere", "The finish reason is an empty string on all other chunks.", _empty_elsewhere)
-_finish("finish_null_elsewhere", "The finish reason is the word `null` on all other chunks.", _null_elsewhere)
+_finish("finish_empty_elsewhere", "The finish reason is an empty string in all other chunks.", _empty_elsewhere)
+_finish("finish_null_elsewhere", "The finish reason is the string `null` in all earlier chunks.", _null_elsewhere)
 _finish(
     "no_finish_reason",
-    "No finish reason, only `[DONE]`.",
+    "There is no finish reason, only `[DONE]`.",
     lambda frames, at, _: _reason(frames, at, None),
     effect="finish",
     alone=True,
@@ -611,7 +615,7 @@ _finish(
 )
 _finish(
     "finish_twice",
-    "The finish reason comes twice.",
+    "The finish reason is sent twice.",
     lambda frames, at, _: frames.insert(at + 1, Frame(chunk({}, frames[at].data["choices"][0]["finish_reason"]))),
 )
 _finish(
@@ -626,13 +630,19 @@ _finish(
     lambda frames, at, _: _reason(frames, at, "tool_calls"),
     calls=False,
 )
-_finish("calls_after_finish", "The end of the last call comes after the finish reason.", _early, calls=True, alone=True)
+_finish(
+    "calls_after_finish",
+    "The last fragment of the last call is sent after the finish reason.",
+    _early,
+    calls=True,
+    alone=True,
+)
 _finish("finish_in_camel_case", "The finish reason is under `finishReason`, in capitals.", _camel)
 
 
 @operator("chat", aspect="finish")
 def finish_with_the_last_delta(_: Random, stream: Stream) -> Stream | None:
-    """The finish reason is on the last chunk with content."""
+    """The finish reason is in the last chunk with content."""
     at = place_of(stream, "finish")
     last, finish = stream.frames[at - 1], stream.frames[at]
     choice, end = choice_of(last.data), choice_of(finish.data)

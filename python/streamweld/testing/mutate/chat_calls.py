@@ -148,11 +148,11 @@ def _null(entry_: Entry, identity: Any = None) -> None:
 # Operators that change each element separately
 
 _per_entry(
-    "The id is on every chunk, and the name is empty after the first.", _later(lambda e, _k, _n, c: _again(e, c, ""))
+    "Every chunk has the id; the name is empty after the first chunk.", _later(lambda e, _k, _n, c: _again(e, c, ""))
 )("id_on_every_chunk")
-_per_entry("Id, type and full name are on every chunk.", _later(lambda e, _k, _n, c: _again(e, c, type="function")))(
-    "header_on_every_chunk"
-)
+_per_entry(
+    "Every chunk has the id, the type and the full name.", _later(lambda e, _k, _n, c: _again(e, c, type="function"))
+)("header_on_every_chunk")
 _per_entry("Continuations have empty strings for id and name.", _later(lambda e, _k, _n, c: _again(e, c, "", "")))(
     "empty_id_and_name"
 )
@@ -160,9 +160,9 @@ _per_entry("Continuations have null for id and name.", _later(lambda e, _k, _n, 
 _per_entry('Continuations have the string "null" as their id.', _later(lambda e, _k, _n, c: _again(e, c, "", "null")))(
     "id_is_the_word_null"
 )
-_per_entry(
-    "Every continuation has a new id, and null for its name.", _later(lambda e, k, n, _c: _null(e, f"r{k}_{n}"))
-)("new_id_on_every_chunk")
+_per_entry("Every continuation has a new id, and its name is null.", _later(lambda e, k, n, _c: _null(e, f"r{k}_{n}")))(
+    "new_id_on_every_chunk"
+)
 _per_entry(
     "Every continuation has a new id, and an empty name.", _later(lambda e, k, n, c: _again(e, c, "", f"r{k}_{n}"))
 )("new_id_and_empty_name")
@@ -171,7 +171,7 @@ _per_entry("Indexes begin at 1.", lambda e, k, _n, _c: e.update(index=k + 1))("i
 _per_entry("Indexes are strings.", lambda e, k, _n, _c: e.update(index=str(k)))("index_is_a_string")
 _per_entry("Indexes are floating-point numbers.", lambda e, k, _n, _c: e.update(index=float(k)))("index_is_a_float")
 _per_entry(
-    "Every index is 0; the id is on the header only, and empty afterwards.",
+    "Every index is 0; only the header has the id, and later ids are empty.",
     lambda e, _k, n, c: _again(e, c, "", "", index=0) if n else e.update(index=0),
 )("index_0_fragments")
 _per_entry("The id is inside `function`.", lambda e, _k, n, _c: None if n else e["function"].update(id=e.pop("id")))(
@@ -234,25 +234,31 @@ def later_id_counts(_: Random, stream: Stream) -> Stream | None:
 
 # Operators from shapes
 
-_shaped("no_index", "No call has an index; ids are on headers only.", "noindex_id_first", apart=False)
+_shaped("no_index", "No call has an index; only headers have ids.", "noindex_id_first", apart=False)
 _shaped(
     "no_index_id_on_every_chunk",
-    "No call has an index; ids are on every chunk, and calls are interleaved.",
+    "No call has an index; every chunk has an id, and calls are interleaved.",
     "noindex_id_every",
     apart=False,
 )
-_shaped("no_index_no_id", "Neither index nor id: only the name begins a call.", "noindex_noid_name_first")
-_shaped("index_0_whole_calls", "Every index is 0; each call comes whole, with its id.", "idx0_whole", apart=False)
-_shaped("index_0_id_first", "Every index is 0; ids are on headers only.", "idx0_id_first", apart=False)
+_shaped(
+    "no_index_no_id", "Calls have neither index nor id; a call starts where a name is sent.", "noindex_noid_name_first"
+)
+_shaped("index_0_whole_calls", "Every index is 0; each call is sent whole, with its id.", "idx0_whole", apart=False)
+_shaped("index_0_id_first", "Every index is 0; only headers have ids.", "idx0_id_first", apart=False)
 _shaped(
     "index_0_id_on_every_chunk",
-    "Every index is 0; ids are on every chunk, and calls are interleaved.",
+    "Every index is 0; every chunk has an id, and calls are interleaved.",
     "idx0_id_every",
     apart=False,
 )
-_shaped("index_0_no_ids_whole_calls", "Every index is 0, no call has an id, each comes whole.", "idx0_noid_whole")
 _shaped(
-    "index_0_no_ids_fragments", "Every index is 0, no call has an id, arguments come in fragments.", "idx0_noid_frag"
+    "index_0_no_ids_whole_calls", "Every index is 0, no call has an id, and each call is sent whole.", "idx0_noid_whole"
+)
+_shaped(
+    "index_0_no_ids_fragments",
+    "Every index is 0, no call has an id, and arguments are sent in fragments.",
+    "idx0_noid_frag",
 )
 _shaped(
     "new_id_and_name_on_every_chunk",
@@ -262,28 +268,28 @@ _shaped(
 )
 _shaped("late_id", "The id arrives after the name.", "late_id", apart=False)
 _shaped("late_name", "The name arrives after the id, or after the arguments.", "late_name", apart=False)
-_shaped("one_id_other_indexes", "All calls have the same id; indexes are right.", "dup_id_diff_index")
+_shaped("one_id_other_indexes", "All calls have the same id; the indexes are correct.", "dup_id_diff_index")
 _shaped(
     "one_id_index_0_fragments",
-    "All calls have the same id and index 0; arguments come in fragments.",
+    "All calls have the same id and index 0; arguments are sent in fragments.",
     "dup_id_same_index",
 )
 _shaped("one_call_many_indexes", "One call is repeated at several indexes with the same id.", "same_id_many_indexes")
 _shaped(
     "arguments_on_the_index_before",
-    "Headers are on even indexes, arguments without id on the odd one before.",
+    "Headers have even indexes; their arguments have no id and the preceding odd index (header 2, arguments 1).",
     "header_idx2_args_idx1",
     apart=False,
 )
 _shaped(
     "headers_on_index_0",
-    "All headers are on index 0, the arguments on the right one.",
+    "All headers have index 0; the arguments have the correct index.",
     "header_idx0_args_idxk",
     apart=False,
 )
 _shaped("interleaved", "Fragments of several calls are interleaved by index.", "std", apart=False)
-_shaped("name_in_fragments", "The name comes in two fragments.", "name_split", length=5, apart=False)
-_shaped("cumulative_arguments", "Each chunk has the arguments so far.", "cumulative", apart=False)
+_shaped("name_in_fragments", "The name is sent in two fragments.", "name_split", length=5, apart=False)
+_shaped("cumulative_arguments", "Each chunk contains all arguments so far.", "cumulative", apart=False)
 _shaped(
     "arguments_sent_again",
     "All arguments are sent again, with the header.",
@@ -308,10 +314,15 @@ _shaped(
 _shaped(
     "arguments_replayed", "All arguments are sent again in fragments.", "replay_in_fragments", filled=True, apart=False
 )
-_shaped("arguments_encoded_twice", "Arguments are a JSON string of JSON.", "double_encoded", apart=False)
+_shaped(
+    "arguments_encoded_twice",
+    "Arguments are encoded twice: a JSON string that contains JSON.",
+    "double_encoded",
+    apart=False,
+)
 _shaped("arguments_are_an_object", "Arguments are an object.", "object", apart=False)
-_shaped("placeholder", "`{}` comes before the arguments.", "placeholder", filled=True, apart=False)
-_shaped("every_chunk_twice", "Every chunk of a call comes twice.", "every_chunk_twice", certain=False)
+_shaped("placeholder", "`{}` is sent before the arguments.", "placeholder", filled=True, apart=False)
+_shaped("every_chunk_twice", "Every chunk of a call is sent twice.", "every_chunk_twice", certain=False)
 _shaped(
     "header_again_at_the_end",
     "Headers are repeated at the end with empty arguments.",
@@ -369,12 +380,12 @@ def _different(calls: list[Call]) -> bool:
 
 _arrays(
     "no_index_whole_calls",
-    "No call has an index; each comes whole, with its id.",
+    "No call has an index; each call is sent whole, with its id.",
     lambda _, calls: single([_whole(None, call) for call in calls]),
 )
 _arrays(
     "no_index_by_position",
-    "No call has an index; all are in one array, and continue by their position.",
+    "No call has an index; all calls are in one array, and their positions identify them.",
     lambda _, calls: (
         None
         if any(len(call.arguments) < 2 for call in calls)
@@ -391,12 +402,12 @@ _arrays(
 )
 _arrays(
     "whole_calls_in_one_chunk",
-    "All calls come whole in one chunk.",
+    "All calls are sent whole in one chunk.",
     lambda _, calls: [[_whole(k, call) for k, call in enumerate(calls)]],
 )
 _arrays(
     "two_entries_of_one_call",
-    "One chunk has two entries of the same call.",
+    "One chunk has two elements for the same call.",
     lambda _, calls: (
         None
         if any(len(call.arguments) < 2 for call in calls)
@@ -408,7 +419,7 @@ _arrays(
 )
 _arrays(
     "no_function_wrapper",
-    "Name and arguments are members of the entry, without an id.",
+    "Name and arguments are members of the `tool_calls` element, without `function` and without an id.",
     lambda _, calls: single(
         [{"index": k, "name": call.name, "arguments": value_of(call)} for k, call in enumerate(calls)]
     ),
@@ -417,13 +428,13 @@ _arrays(
 )
 _arrays(
     "null_entries",
-    "The array has null entries.",
+    "`tool_calls` contains null elements.",
     lambda _, calls: [[cast("Entry", None), _whole(k + 1, call)] for k, call in enumerate(calls)],
 )
 _GHOST = {"id": "", "function": {"name": "", "arguments": ""}}
 _arrays(
     "ghost_entries",
-    "Entries come in which all fields are empty or null.",
+    "Some elements of `tool_calls` have only empty or null members.",
     lambda _, calls: [
         *_rows(
             calls,
@@ -445,7 +456,7 @@ _arrays(
 )
 _arrays(
     "twin_call",
-    "A call is repeated with another id: both count.",
+    "A call is repeated with another id; the two are separate calls.",
     lambda _, calls: single(
         [*(_whole(k, call) for k, call in enumerate(calls)), _whole(len(calls), replace(calls[-1], id="twin"))]
     ),
@@ -454,7 +465,7 @@ _arrays(
 )
 _arrays(
     "signature_alone_last",
-    "The last chunk of a call has nothing but a thought signature.",
+    "The last chunk of a call contains only a thought signature.",
     lambda _, calls: (
         single([_whole(None, calls[0]), {"extra_content": {"google": {"thought_signature": "c2ln"}}}])
         if len(calls) == 1
@@ -463,7 +474,7 @@ _arrays(
 )
 _arrays(
     "arguments_before_the_name",
-    "No index; the id comes with arguments, and the name later.",
+    "There is no index. The id is sent with arguments, and the name later.",
     lambda _, calls: (
         None
         if any(len(call.arguments) < 2 for call in calls)
@@ -478,7 +489,7 @@ _arrays(
 )
 _arrays(
     "one_id_index_0_whole_calls",
-    "All calls have the same id and index 0, and come whole.",
+    "All calls have the same id and index 0, and are sent whole.",
     lambda _, calls: (
         single([_whole(0, replace(call, id="x")) for call in calls])
         if _different(calls) and all(call.arguments for call in calls)
@@ -489,7 +500,7 @@ _arrays(
 )
 _arrays(
     "one_id_echoed",
-    "All calls have the same id, on every chunk; indexes are right.",
+    "All calls have the same id, in every chunk; the indexes are correct.",
     lambda _, calls: (
         [
             *single([entry(k, "x", call.name, "") for k, call in enumerate(calls)]),
@@ -504,7 +515,7 @@ _arrays(
 )
 _arrays(
     "open_headers_on_index_0",
-    "All headers come first, on index 0; arguments follow on 1, 2, …",
+    "All headers are sent first, with index 0; the arguments follow with indexes 1, 2, …",
     lambda _, calls: (
         [
             *single([entry(0, call.id, call.name, "") for call in calls]),
@@ -517,7 +528,7 @@ _arrays(
 )
 _arrays(
     "continuations_on_index_0",
-    "Continuations without id are always on index 0.",
+    "Continuations have no id, and always have index 0.",
     lambda _, calls: (
         None
         if any(len(call.arguments) < 2 for call in calls)
@@ -532,7 +543,7 @@ _arrays(
 )
 _arrays(
     "index_of_the_tool",
-    "The index is a position in the request's tools; it decides the order.",
+    "The index is the tool's position in the request's tools, which determines the order of the calls.",
     lambda _, calls: single([_whole(len(calls) - k, call) for k, call in enumerate(calls)]),
     effect="order",
     expect=lambda calls: tuple(reversed(calls)),
@@ -540,7 +551,7 @@ _arrays(
 )
 _arrays(
     "earlier_call_sent_again",
-    "Index 0, no ids, whole calls; an earlier one is sent again.",
+    "Calls are sent whole, with index 0 and without ids, and two of them are sent again: the last and the first.",
     lambda _, calls: (
         single([_whole(0, replace(call, id="")) for call in (*calls, calls[-1], calls[0])])
         if _different(calls)
@@ -553,7 +564,7 @@ _arrays(
 )
 _arrays(
     "name_grows",
-    "Each header has more of the name than the one before.",
+    "Each header contains more of the name than the previous header.",
     lambda _, calls: (
         None
         if any(len(call.name) < 5 or not call.arguments for call in calls)
@@ -569,7 +580,7 @@ _arrays(
 )
 _arrays(
     "arguments_missing_a_tail",
-    "All arguments are sent again while the buffer lacks its tail.",
+    "All arguments except the last character are sent, and then all arguments are sent again.",
     lambda _, calls: _rows(
         calls, lambda k, call: [_whole(k, call, call.arguments[:-1]), entry(k, None, None, call.arguments)]
     ),
@@ -577,7 +588,7 @@ _arrays(
 )
 _arrays(
     "brace_then_everything",
-    "`{` comes first, and then the whole object.",
+    "`{` is sent first, and then the whole object.",
     lambda _, calls: _rows(calls, lambda k, call: [_whole(k, call, "{"), entry(k, None, None, call.arguments)]),
     filled=True,
 )
@@ -589,7 +600,7 @@ _arrays(
 )
 _arrays(
     "object_in_members",
-    "Arguments are objects, with other members in each chunk.",
+    "Arguments are objects, and each chunk contains different members.",
     lambda _, calls: (
         None
         if any(len(value_of(call)) < 2 for call in calls)
@@ -604,7 +615,7 @@ _arrays(
 )
 _arrays(
     "arguments_null_around",
-    "Arguments are null before and after the real ones.",
+    "Fragments with null arguments precede and follow the real fragments.",
     lambda _, calls: _rows(
         calls,
         lambda k, call: [
@@ -633,7 +644,7 @@ _arrays(
 )
 _arrays(
     "appended_or_cumulative",
-    "Arguments so far, in a way that could also be appended for a while.",
+    "Each chunk repeats the arguments so far. At first, the chunks could also be fragments to append.",
     lambda _, calls: [
         *_rows(calls[:-1], lambda k, call: [_whole(k, call)]),
         *single(
@@ -663,7 +674,7 @@ _arrays(
 )
 _arrays(
     "arguments_restart",
-    "Arguments begin anew after a part of them, with the header.",
+    "The arguments start again from the beginning after a part of them, and the header is repeated.",
     lambda _, calls: [
         *_rows(calls[:-1], lambda k, call: [_whole(k, call)]),
         *single(
@@ -701,7 +712,7 @@ _arrays(
 )
 _arrays(
     "arguments_in_another_order",
-    "Headers come first; the arguments arrive in the opposite order.",
+    "Headers are sent first; the arguments follow in reverse order.",
     lambda _, calls: (
         [
             *single([entry(k, call.id, call.name, "") for k, call in enumerate(calls)]),
@@ -713,7 +724,7 @@ _arrays(
 )
 _arrays(
     "whole_arguments_on_a_new_index",
-    "All arguments of a call are repeated on an index that never began.",
+    "All arguments of a call are repeated with an index that no call uses.",
     lambda _, calls: [
         *_rows(calls, lambda k, call: [_whole(k, call)]),
         [entry(len(calls), None, None, calls[-1].arguments)],
@@ -732,7 +743,7 @@ _arrays(
 )
 _arrays(
     "common_prefix_one_id",
-    "Whole calls with one id at index 0, whose names begin alike.",
+    "All calls have the same id and index 0, are sent whole, and have names with a common prefix.",
     lambda _, calls: (
         single([_whole(0, replace(call, id="x", name=call.name + "_web" * k)) for k, call in enumerate(calls)])
         if _different(calls) and all(call.arguments for call in calls)

@@ -65,19 +65,19 @@ def _escaped(_: Random, data: bytes, frame: Frame) -> bytes:
     return re.sub(r"[^\x00-\x7f]", lambda found: json.dumps(found[0])[1:-1], data.decode()).encode()
 
 
-_between("comments", "Comments are between events, as keep-alives.", b": PROCESSING\n\n", first=True)
-_between("comments_as_data", "Comments of another server are in data lines.", b"data: : PROCESSING\n\n")
-_between("null_events", "Events have null for their data.", b"data: null\n\n")
+_between("comments", "Comments are sent between events, as keep-alives.", b": PROCESSING\n\n", first=True)
+_between("comments_as_data", "Comments that another server sent are in data lines.", b"data: : PROCESSING\n\n")
+_between("null_events", "The data of some events is null.", b"data: null\n\n")
 _between(
     "named_keep_alives",
     "Named events keep the connection alive.",
     b'event: keepalive\ndata: {"type":"keepalive"}\n\nevent: ping\ndata: {"type":"ping"}\n\n',
 )
-_between("empty_events", "Events are empty, or have only a retry time.", b"retry: 3000\n\ndata:\n\n", first=True)
+_between("empty_events", "Some events are empty or have only a retry time.", b"retry: 3000\n\ndata:\n\n", first=True)
 _raw("no_space_after_data", "No space follows `data:`.", lambda _, data, _f: re.sub(rb"(?m)^data: ", b"data:", data))
 _raw("crlf", "Lines end with CR and LF.", lambda _, data, _f: data.replace(b"\n", b"\r\n"))
 _raw("cr", "Lines end with CR.", lambda _, data, _f: data.replace(b"\n", b"\r"))
-_raw("json_over_lines", "The JSON of an event is over several data lines.", _lines)
+_raw("json_over_lines", "The JSON of an event is split over several data lines.", _lines)
 _raw("escaped_text", "Everything that is not ASCII is escaped.", _escaped)
 
 
@@ -244,13 +244,13 @@ _broken(
 )
 _broken(
     "error_outside_events",
-    "An error object is printed outside of any event.",
+    "An error object is sent outside of any event.",
     lambda _: b'{\n  "error": {\n    "code": 429,\n    "message": "quota"\n  }\n}\n',
 )
 _broken("error_as_text", "An error is plain text in a data line.", lambda _: b"data: error: engine died\n\n")
 _broken(
     "error_in_a_cut_event",
-    "A cut event is followed by an error in the same event.",
+    "A truncated payload is followed by an error in the same event.",
     lambda _: b'data: {"choices":[{"index":0,"del\ndata: {"error":{"message":"stream_read_error"}}\n\n',
     "chat",
 )
@@ -259,7 +259,7 @@ _broken(
     "An error has `error_type` and `error_message`.",
     _data({"error_type": "overloaded", "error_message": "try again"}),
 )
-_broken("error_detail", "An error has `detail` only.", _data({"detail": "upstream is down"}))
+_broken("error_detail", "An error has only the member `detail`.", _data({"detail": "upstream is down"}))
 _broken(
     "error_success_false",
     "An error has `success: false` and `errors`.",

@@ -155,7 +155,7 @@ def _by_call_id(_: str, data: dict[str, Any], frame: Frame, stream: Stream) -> N
 
 _each("new_item_id_in_every_event", "Every event has another item id.", _ids(lambda old, n: f"{old}_{n}"))
 _each("empty_item_ids", "Item ids are empty.", _ids(lambda _old, _n: ""))
-_each("call_id_as_item_id", "The item id is the call id, or both with a bar between.", _composite, calls=True)
+_each("call_id_as_item_id", "The item id is the call id, or both ids joined by a vertical bar.", _composite, calls=True)
 _each(
     "output_index_0",
     "Every output index is 0.",
@@ -184,7 +184,7 @@ _each(
 )
 _each(
     "items_without_id",
-    "Items have no id where they end.",
+    "Items have no id in `output_item.done` and in the final output.",
     lambda kind, data, _f, _s: (
         [item.pop("id") for item in _output(data)] and None
         if _output(data)
@@ -202,7 +202,7 @@ _each(
 )
 _each(
     "content_index_never_reset",
-    "`content_index` counts over all items.",
+    "`content_index` is not reset for a new item.",
     lambda _k, data, frame, _s: data.update(content_index=frame.part) if "content_index" in data else None,
 )
 _each(
@@ -246,19 +246,19 @@ _WITHIN = {"content_part.added", "content_part.done", "output_text.done", "refus
 
 _without(
     "arguments_in_done_only",
-    "Arguments are only in the events that end them.",
+    "Arguments are sent only in the events that end them.",
     lambda kind, _f, _s: kind == "function_call_arguments.delta",
     calls=True,
 )
 _without(
     "arguments_in_the_item_only",
-    "Arguments are only in the item that ends the call.",
+    "Arguments are sent only in the item that ends the call.",
     lambda kind, _f, _s: kind.startswith("function_call_arguments."),
     calls=True,
 )
 _without(
     "no_item_ends",
-    "Items of calls have no end of their own.",
+    "The events that end call items are missing.",
     lambda kind, frame, stream: kind == "output_item.done" and _is_call(frame, stream),
     calls=True,
 )
@@ -283,10 +283,12 @@ _without(
 )
 _without(
     "no_text_done",
-    "Texts have deltas only, and the item at the end.",
+    "Texts have no `done` events; only deltas and the final item are sent.",
     lambda kind, _f, _s: kind in {"output_text.done", "content_part.done"},
 )
-_without("items_at_the_end_only", "Items are only in the last event.", lambda _k, frame, _s: frame.part is not None)
+_without(
+    "items_at_the_end_only", "Items are sent only in the last event.", lambda _k, frame, _s: frame.part is not None
+)
 _each(
     "empty_output_at_the_end",
     "The output of the last event is empty.",
@@ -312,7 +314,7 @@ _each(
 )
 _each(
     "empty_arguments_at_the_end",
-    "The item that ends a call has `{}` for its arguments.",
+    "The arguments in the item that ends a call are `{}`.",
     lambda kind, data, frame, stream: (
         data["item"].update(arguments="{}") if kind == "output_item.done" and _is_call(frame, stream) else None
     ),
@@ -585,7 +587,7 @@ def _flat(kind: str, data: dict[str, Any], _: Frame, _stream: Stream) -> None:
 
 _each(
     "no_name_at_the_end",
-    "Completed calls have an empty name, also in the last event.",
+    "Completed calls have an empty name, even in the last event.",
     _nameless_at_the_end,
     calls=True,
 )

@@ -66,7 +66,7 @@ __all__ = ["decide", "guess", "relation_of"]
 
 
 def decide(choice: Choice, incoming: Incoming) -> Decision:
-    """Return the decision on a fragment, by the first rule of the decision table that applies. => x"""
+    """Return the decision on a fragment, by the first rule of the decision table that applies."""
     if incoming.id is not None:
         known = choice.by_id.get(incoming.id)
         if known is not None:

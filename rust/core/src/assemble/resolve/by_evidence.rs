@@ -21,7 +21,7 @@ use crate::model::policy::ParallelHeaders;
 use crate::model::policy::SameIndexNewId;
 use crate::model::spec::Code;
 
-/// Returns the decision on a fragment, by the first rule of the decision table that applies. => x
+/// Returns the decision on a fragment, by the first rule of the decision table that applies.
 pub fn decide(ctx: &RuleContext<'_, '_>, choice: &mut Choice, incoming: &Incoming<'_>) -> Decision {
     if let Some(identity) = incoming.id {
         return match choice.by_id.get(identity).copied() {

@@ -135,12 +135,12 @@ def _lacks_thinking(thinking: Any, messages: Sequence[Any], context: Context) ->
     """
     if members_of(thinking).get("type") != "enabled" or context.facts("reasoning").get("signed") != "required":
         return False
-    call_ids = next(
+    last_assistant = next(
         (n for n in range(len(messages) - 1, -1, -1) if members_of(messages[n]).get("role") == "assistant"), None
     )
-    if call_ids is None or call_ids == len(messages) - 1:
+    if last_assistant is None or last_assistant == len(messages) - 1:
         return False
-    content: Any = messages[call_ids].get("content")
+    content: Any = messages[last_assistant].get("content")
     kinds = [members_of(block).get("type") for block in content] if isinstance(content, list) else []
     answers: Any = members_of(messages[-1]).get("content")
     answered = isinstance(answers, list) and any(members_of(block).get("type") == "tool_result" for block in answers)

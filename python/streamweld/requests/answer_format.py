@@ -56,9 +56,9 @@ class AnswerFormat:
 
 def read(context: RequestContext) -> AnswerFormat | None:
     """Return the format that the request asks for, or None, and mark its members as used."""
-    target_paths = _PLACES.get(context.source, ())
-    context.used.update(steps(path) for path in target_paths)
-    path = next((path for path in target_paths if at(context.request, path) is not None), None)
+    paths = _PLACES.get(context.source, ())
+    context.used.update(steps(path) for path in paths)
+    path = next((path for path in paths if at(context.request, path) is not None), None)
     if path is None:
         return None
     raw = at(context.request, path)

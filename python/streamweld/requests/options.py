@@ -98,14 +98,14 @@ def _found(option: Option, context: RequestContext, made: dict[str, Any]) -> tup
 
     If several names of the option are present, the first is used.
     """
-    target_paths = [path for path in option.paths.get(context.source, ()) if at(context.request, path) is not None]
+    paths = [path for path in option.paths.get(context.source, ()) if at(context.request, path) is not None]
     if context.same and (own := option.path_in(context.target, context.facts)) and at(context.request, own) is not None:
-        target_paths = [own, *[path for path in target_paths if path != own]]
+        paths = [own, *[path for path in paths if path != own]]
     context.used.update(steps(path) for path in option.paths.get(context.source, ()))
-    if not target_paths:
+    if not paths:
         return None
-    first = at(context.request, target_paths[0])
-    for path in target_paths[1:]:
+    first = at(context.request, paths[0])
+    for path in paths[1:]:
         other = at(context.request, path)
         if (
             context.same
@@ -118,10 +118,10 @@ def _found(option: Option, context: RequestContext, made: dict[str, Any]) -> tup
             context.lose(
                 path.rpartition(".")[2],
                 steps(path),
-                f"{target_paths[0]} sets the same option and takes precedence",
+                f"{paths[0]} sets the same option and takes precedence",
                 other,
             )
-    return target_paths[0], first
+    return paths[0], first
 
 
 def _renamed(context: RequestContext) -> Mapping[str, str]:

@@ -49,9 +49,9 @@ class Thinking:
 
 def read(context: RequestContext) -> Thinking | None:
     """Return the reasoning options of the request, or None, and mark their members as used."""
-    target_paths = _PLACES.get(context.source, ())
-    found = {path: value for path in target_paths if (value := at(context.request, path)) is not None}
-    context.used.update(steps(path) for path in target_paths)
+    paths = _PLACES.get(context.source, ())
+    found = {path: value for path in paths if (value := at(context.request, path)) is not None}
+    context.used.update(steps(path) for path in paths)
     if not found:
         return None
     first = next(iter(found))

@@ -254,9 +254,9 @@ def _of_chat(raw: Any, path: Path) -> Tool:
 def _search_of_chat(value: Any) -> Tool:
     given = object_of(value)
     carried: dict[str, Any] = {}
-    path_in_target = object_of(given.get("user_location"))
-    if path_in_target:
-        carried["user_location"] = {"type": "approximate", **object_of(path_in_target.get("approximate"))}
+    location = object_of(given.get("user_location"))
+    if location:
+        carried["user_location"] = {"type": "approximate", **object_of(location.get("approximate"))}
     extra = _extra(given, frozenset({"user_location"}))
     return Tool("hosted", ("web_search_options",), value, hosted="web_search", carried=carried, extra=extra)
 
@@ -374,14 +374,14 @@ def _of_provider(raw: Any, path: Path, source: str) -> Tool:
             carried: dict[str, Any] = {}
             places: dict[str, Path] = {}
             known = {"type", "name"} if source != "responses" else {"type", *row["write"]}
-            for name, target_paths in spec("hosted")["carried"].get(word, {}).items():
-                path_in_target = target_paths.get(source)
-                if path_in_target is not None:
-                    known.add(path_in_target.partition(".")[0])
-                    value = at(inner_members, path_in_target)
+            for name, paths in spec("hosted")["carried"].get(word, {}).items():
+                path_in_source = paths.get(source)
+                if path_in_source is not None:
+                    known.add(path_in_source.partition(".")[0])
+                    value = at(inner_members, path_in_source)
                     if value is not None:
                         carried[name] = value
-                        places[name] = (*path, *steps(path_in_target))
+                        places[name] = (*path, *steps(path_in_source))
             extra = _extra(inner_members, frozenset(known))
             return Tool("hosted", path, raw, hosted=word, carried=carried, extra=extra, places=places)
     return Tool("other", path, raw)

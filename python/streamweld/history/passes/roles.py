@@ -66,8 +66,8 @@ def _first(turns: list[Turn], context: Context) -> list[Turn]:
     at = next((n for n, turn in enumerate(turns) if turn.role not in _SYSTEM), None)
     if at is None or turns[at].role == "user" or context.pending:
         return turns
-    new_call_ids = bool(context.fact("calls_after")) and any(isinstance(part, Call) for part in turns[at].parts)
-    if context.fact("first_role") != "user" and not new_call_ids:
+    calls_need_user = bool(context.fact("calls_after")) and any(isinstance(part, Call) for part in turns[at].parts)
+    if context.fact("first_role") != "user" and not calls_need_user:
         return turns
     context.edit("first_role", turns[at].path, "added a user message at the start")
     return [*turns[:at], Turn("user", (Text(text=_FIRST, path=turns[at].path),)), *turns[at:]]

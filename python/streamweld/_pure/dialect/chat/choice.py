@@ -159,7 +159,7 @@ class ChoiceReader:
         is_typed = chunk.value.get("object", "chat.completion.chunk") == "chat.completion.chunk"
         self.readers.begin(self._tools.out, self.index, delta, is_typed=is_typed)
         legacy = is_legacy(item)
-        outer = call_members(item)
+        outer: frozenset[str] = call_members(item)
         if not legacy and message is None and _is_content(item.get("content")):
             outer |= {"content"}
         modelled = (CHOICE_FIELDS if legacy else _BESIDE_TEXT) | outer

@@ -5,9 +5,9 @@ docstring is the specification for both backends, which must emit the same event
 
 Input
 -----
-`config["text_calls"]` is JSON text written by `table.settings_text`: mode, families, end_of_turn, reasoning_tags,
-quoting, after, reasoning. `config["text_call_tools"]` maps the name of a tool to the JSON text of its parameter schema,
-or to None. A tool is never promoted if its schema has the member `"x-text-calls": false`.
+`config["text_calls"]` is JSON text written by `table.settings_text`: mode, families, end_of_turn, next_turn, messages,
+reasoning_tags, quoting, after, reasoning. `config["text_call_tools"]` maps the name of a tool to the JSON text of its
+parameter schema, or to None. A tool is never promoted if its schema has the member `"x-text-calls": false`.
 
 The stage receives every event from the assembler. It reads `Text*` events, `Reasoning*` events if `reasoning` is set,
 `ToolCall` events (to find duplicates), `Finished` and `UpstreamErrorEvent`. All other events pass through unchanged and
@@ -19,15 +19,17 @@ The scanner reads the text of each choice, part after part; a new part begins a 
 the leftmost marker. If several markers begin at the same position, the longest one takes precedence. `layout` then
 determines whether a call may begin there:
 
-- A call is never allowed in a fence, inline code, a quoting element or reasoning tags, on a line indented by four
-  columns or more, in a list item, in a diff, or on the lines between a quotation and the next blank line. Any such list
-  item or other line that contains a marker (except a markerless one) is a quotation. A fence that is indented by four
-  columns or more may also be code. Both interpretations are tracked, and a call is allowed only if neither has an open
-  fence.
+- A call is never allowed in a fence, inline code, a quoting element, reasoning tags or a message whose role
+  (`messages`) is not the model's, on a line indented by four columns or more, in a list item, in a diff, or on the
+  lines between a quotation and the next blank line. Any such list item or other line that contains a marker (except a
+  markerless one), and any line that ends in one, is a quotation. Lines of unified, context and classic diffs count. A
+  fence that is indented by four columns or more may also be code. Both interpretations are tracked, and a call is
+  allowed only if neither has an open fence.
 - A `tag` marker must begin its line. Only whitespace, a reasoning closer, or another pending block may precede it; a
   refused block counts as prose. A reasoning closer in a list item, a quotation or a table row does not begin a line.
 - A `token` marker may also follow prose, unless its line is a quotation, a list item, a table row, part of a diff or a
-  numbered line, or the character before it is a quotation mark or an opening bracket.
+  numbered line, or the character before it is an opening bracket, or a quotation mark or emphasis that does not close
+  all quotations and emphasis of the line (`quotes`).
 - A `markerless` opener must be the first non-blank character of the response; only reasoning tags may precede it.
 
 A marker at any other position is text. The search continues at the next character, or, if another marker begins inside
@@ -53,11 +55,13 @@ a block of another family.
 A complete block is checked. Each name must be the name of a tool (otherwise `unknown_name`, or `never` if the tool is
 never promoted), each value must match its schema (`bad_value`), and markerless arguments must match the schema
 completely (`bad_arguments`). A block that passes these checks is pending. Whitespace, `end_of_turn` literals and
-further blocks may follow it. Anything else is text, including a refused block. If text follows, pending blocks are
-refused (`text_follows`):
+further blocks may follow it. After a `next_turn` literal, which may also follow, only whitespace may follow; everything
+else up to the end of the choice is text. Anything else is text, including a refused block. If text follows, pending
+blocks are refused (`text_follows`):
 
 - with `after="end"`, all of them; the rest of the choice is text, because the response quotes calls;
-- with `anywhere`, only those that follow prose on their line, and all that began on the line on which the text follows.
+- with `anywhere`, only those that follow prose on their line, those without a marker, and all that began on the line on
+  which the text follows.
 
 If there are more calls than `max_tool_calls`, or if a block is longer than `max_arguments_bytes`, the block is refused
 as `limit`, and everything up to the end of the choice is text.

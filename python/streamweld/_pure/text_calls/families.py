@@ -48,10 +48,11 @@ class Family:
 class Markers:
     """Literals that begin a block, and the proper prefixes of these literals."""
 
-    __slots__ = ("find", "firsts", "longest", "prefixes")
+    __slots__ = ("find", "firsts", "literals", "longest", "prefixes")
 
     def __init__(self, literals: Iterable[str]) -> None:
         words = sorted(set(literals), key=lambda word: (-len(word), word))
+        self.literals = tuple(words)
         self.find = re.compile("|".join([re.escape(word) for word in words])) if words else _NEVER
         self.prefixes = frozenset(word[:end] for word in words for end in range(1, len(word)))
         self.longest = max((len(word) for word in words), default=0)
@@ -77,8 +78,10 @@ class Settings:
         "by_marker",
         "fresh",
         "markers",
+        "messages",
         "mode",
         "nesting",
+        "next_turn",
         "quoting",
         "reasoning",
         "reasoning_tags",
@@ -106,8 +109,10 @@ class Settings:
             if family.allows_consecutive_blocks and not silent.isdisjoint(family.openers):
                 family.following_markers = Markers([*loud, *family.openers])
         self.nesting = frozenset(one for one in loud for other in loud if other in one[1:])
-        self.trailing = Markers(raw["end_of_turn"])
+        self.next_turn = frozenset[str](raw["next_turn"])
+        self.trailing = Markers([*raw["end_of_turn"], *self.next_turn])
         self.reasoning_tags: list[tuple[str, str]] = [(opener, closer) for opener, closer in raw["reasoning_tags"]]
+        self.messages: list[tuple[str, str, str]] = [(opener, role, closer) for opener, role, closer in raw["messages"]]
         self.quoting: list[str] = list(raw["quoting"])
 
 

@@ -13,6 +13,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamweld._pure.text_calls.cursor import WHITE
+from streamweld._pure.text_calls.quotes import QUOTING, Quotes
 
 if TYPE_CHECKING:
     from streamweld._pure.text_calls.families import Settings
@@ -25,11 +26,9 @@ _LIST_INDENT: Final = 2
 _FENCE: Final = 3
 _LIST: Final = re.compile(r"(?:[-*+•‣◦]|[0-9]+[.)])(?:[ \t\r]|$)")
 _NUMBERED: Final = re.compile(r"[0-9]+(?:[.):|\t→]|[ \r]{2})")
-_QUOTING_LINE: Final = (">", "|", "+", "-", "@@")
-_DIFF_HEAD: Final = ("@@", "diff --git ", "--- ", "+++ ")
-_DIFF_LINE: Final = (" ", "+", "-", "@", "\\", "index ", "diff ")
-# Quotation marks and opening brackets. The typographic ones are escaped, because they look like ASCII ones.
-_QUOTING: Final = "\"'([{`*_~|\xab\xbb\u201c\u201d\u2018\u2019\u201e\u2039\u203a"
+_QUOTING_LINE: Final = (">", "|", "+", "-", "@@", "< ", "<\t", "! ", "!\t")
+_DIFF_HEAD: Final = ("@@", "diff --git ", "--- ", "+++ ", "*** ", "***************")
+_DIFF_LINE: Final = (" ", "+", "-", "!", "@", "\\", "index ", "diff ")
 
 
 class MarkerPosition(Enum):
@@ -54,6 +53,13 @@ class _Fence(NamedTuple):
     indent: int
 
 
+class _Closer(NamedTuple):
+    """The literal that ends reasoning, a quoting element, a message, or a comment."""
+
+    text: str
+    is_reasoning: bool
+
+
 class Layout:
     """Markdown state of the text read so far."""
 
@@ -70,6 +76,7 @@ class Layout:
         "_line",
         "_markers",
         "_pipe",
+        "_quotes",
         "_run",
         "_tags",
         "_tail",
@@ -84,7 +91,7 @@ class Layout:
         # The open fence under each interpretation. The first one allows any indentation; the second one allows less
         # than four columns.
         self._fences: list[_Fence | None] = [None, None]
-        self._closer: str | None = None  # literal that ends the open reasoning or quoting element
+        self._closer: _Closer | None = None
         self._run = 0  # length of the backtick run that opened inline code; 0 outside it
         self._in_list = False
         self._in_diff = False
@@ -92,7 +99,13 @@ class Layout:
         self._tail = ""  # rest of the text that may turn out to be a tag, a run of backticks, or `|>`
         self.is_empty = True  # the text so far consists only of reasoning tags
         self.line = 0
+        self._quotes = Quotes(0)  # quotation marks and emphasis in `_line`
         self._begin_line()
+
+    def _restart_line(self) -> None:
+        """Forget the text of the line, because a line, a part or a block has ended."""
+        self._line.clear()
+        self._quotes = Quotes(self._run)
 
     def _begin_line(self) -> None:
         self._head = ""
@@ -101,8 +114,9 @@ class Layout:
         self._pipe = False
         self._last = ""
 
-    def marker_position(self) -> MarkerPosition:
-        """Return which markers are allowed after the text read so far."""
+    def marker_position(self, following: str) -> MarkerPosition:
+        """Return which markers are allowed after the text read so far. `following`: the next character."""
+        self._settle(following)
         if any(self._fences) or self._candidate or self._closer or self._run:
             return MarkerPosition.NOWHERE
         before = _Before.PROSE if self._tail else self._before
@@ -112,9 +126,16 @@ class Layout:
             return MarkerPosition.NOWHERE
         if before is _Before.NOTHING:
             return MarkerPosition.START
-        if self._pipe or (self._tail or self._last)[-1:] in _QUOTING:
+        last = (self._tail or self._last)[-1:]
+        if self._pipe or (last in QUOTING and not self._quotes.closes(self._line, following)):
             return MarkerPosition.NOWHERE
         return MarkerPosition.AFTER_PROSE
+
+    def _settle(self, following: str) -> None:
+        """Read the held end of the text if the next character determines how it is read."""
+        if self._tail and self._closer is None and self._tags.is_settled_by(self._tail, following):
+            tail, self._tail = self._tail, ""
+            self._piece(tail, is_open=False)
 
     @property
     def is_line_open(self) -> bool:
@@ -124,14 +145,14 @@ class Layout:
     def end_block(self) -> None:
         """Record the end of a block that may become a call."""
         self._accept_as_text()
-        self._line.clear()
+        self._restart_line()
         self._before = _Before.BLOCK
         self.is_empty = False
 
     def end_refused(self) -> None:
         """Record that a block stays text, or that text follows a block."""
         self._accept_as_text()
-        self._line.clear()
+        self._restart_line()
         self.is_empty = False
         self._before = _Before.PROSE
         self._last = ">"
@@ -141,6 +162,7 @@ class Layout:
         self._accept_as_text()
         if self._head or self._before is not _Before.NOTHING:
             self._end_line()
+        self._restart_line()
 
     def feed(self, text: str) -> None:
         """Read more text outside blocks."""
@@ -183,8 +205,10 @@ class Layout:
         at = 0
         while True:
             closer = self._closer
-            end = self._tags.settled(piece, at, closer) if is_open else len(piece)
-            found = (self._tags.marks if closer is None else _closer_pattern(closer)).search(piece, at, end)
+            end = self._tags.settled(piece, at, closer.text if closer else None) if is_open else len(piece)
+            found = (self._tags.marks if closer is None else _closer_pattern(closer.text)).search(piece, at)
+            if found is not None and found.start() >= end:
+                found = None  # text after `end` may show that a name continues, but nothing begins there
             if closer is None:
                 self._note_text(piece[at : end if found is None else found.start()])
             if found is None:
@@ -195,14 +219,14 @@ class Layout:
                 self._close(closer)
             at = found.end()
 
-    def _close(self, closer: str) -> None:
+    def _close(self, closer: _Closer) -> None:
         """Close the reasoning or the quoting element."""
         self._closer = None
-        if closer in self._tags.reasoning and not self._is_quoting_line():
+        if closer.is_reasoning and not self._is_quoting_line():
             self._begin_line()
             self._before = _Before.BLOCK
         else:
-            self._note_text(closer)
+            self._note_text(closer.text)
 
     def _mark(self, mark: str) -> None:
         if mark[0] == "`":
@@ -214,10 +238,10 @@ class Layout:
             self._pipe = True
         elif not (self._candidate or self._run):
             if mark in self._tags.reasoning:
-                self._close(mark)
+                self._close(_Closer(mark, is_reasoning=True))
                 return
             self._closer = self._tags.openers[mark]
-            if self._closer in self._tags.reasoning:
+            if self._closer.is_reasoning:
                 return
         self._note_text(mark)
 
@@ -261,7 +285,7 @@ class Layout:
                 self._fences[reading] = candidate
                 self._run = 0
         self.line += 1
-        self._line.clear()
+        self._restart_line()
         self._begin_line()
 
     def _closes(self, fence: _Fence, content: str) -> bool:
@@ -280,10 +304,12 @@ class Layout:
         # quoting line that contains a marker quotes a call, and the following lines may be the rest of the quotation or
         # its next call. A call that remains text is still readable, but a quoted call cannot be undone once it was run.
         # Therefore, no call is allowed before the blank line. After list items without a marker, a call is allowed,
-        # because models often list their steps just before they make a call.
+        # because models often list their steps just before they make a call. A line that ends in a marker quotes a
+        # block whose content is on the following lines.
         self._in_quotation = (
             self._in_quotation
             or content.startswith(">")
+            or "".join(self._line).rstrip(WHITE).endswith(self._markers.literals)
             or (self._is_quoting_line() and self._markers.find.search("".join(self._line)) is not None)
         )
         if _LIST.match(content):
@@ -299,21 +325,34 @@ class Layout:
 class _Tags:
     """Literals that change the meaning of text: reasoning tags, quoting elements and comments."""
 
-    __slots__ = ("longest", "marks", "openers", "prefixes", "reasoning")
+    __slots__ = ("longest", "marks", "messages", "openers", "prefixes", "reasoning")
 
     def __init__(self, settings: Settings) -> None:
         reasoning = {opener.lower(): closer.lower() for opener, closer in settings.reasoning_tags}
         names = {f"<{name.lower()}": f"</{name.lower()}>" for name in settings.quoting}
-        self.openers = reasoning | names | {"<!--": "-->"}
+        self.messages = {opener.lower(): role.lower() for opener, role, _ in settings.messages}
+        messages = {opener.lower(): closer.lower() for opener, _, closer in settings.messages}
+        quoting = names | messages | {"<!--": "-->"}
+        self.openers = {opener: _Closer(closer, is_reasoning=True) for opener, closer in reasoning.items()}
+        self.openers |= {opener: _Closer(closer, is_reasoning=False) for opener, closer in quoting.items()}
         self.reasoning = frozenset(reasoning.values())
         whole = {*reasoning, *self.reasoning, "<!--"}
         parts = [(word, re.escape(word)) for word in whole]
         parts += [(name, re.escape(name) + r"(?=[ \t\r/>]|$)") for name in names]
+        parts += [(opener, rf"{re.escape(opener)}(?!{re.escape(role)})") for opener, role in self.messages.items()]
         tags = "|".join([pattern for _, pattern in sorted(parts, key=lambda part: (-len(part[0]), part[0]))])
         self.marks = re.compile(rf"`+|~{{3,}}|(?<!<)\|(?!>)|{tags}", re.IGNORECASE | re.ASCII)
         words = [*whole, *[name + " " for name in names]]
+        words += [opener + role for opener, role in self.messages.items()]
         self.prefixes = frozenset(word[:end] for word in words for end in range(1, len(word)))
         self.longest = max(len(word) for word in words)
+
+    def is_settled_by(self, tail: str, following: str) -> bool:
+        """Return True if the character after a held end of the text determines how that end is read."""
+        if not tail.strip("`"):
+            return following != "`"
+        role = self.messages.get(tail.lower())
+        return role is not None and not role.startswith(following.lower())
 
     def settled(self, text: str, at: int, closer: str | None) -> int:
         """Return the offset from which the rest of the text may turn out to be a tag, a run of backticks, or `|>`.

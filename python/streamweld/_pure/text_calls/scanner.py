@@ -26,6 +26,7 @@ class _State(Enum):
     TEXT = "text"  # the scanner is outside blocks
     BLOCK = "block"  # the scanner is inside a block
     AFTER = "after"  # only whitespace and end-of-turn literals have followed the last block
+    NEXT_TURN = "next_turn"  # only whitespace has followed the token that begins another turn after the last block
     REST = "rest"  # all remaining content of the choice is text
 
 
@@ -176,6 +177,8 @@ class Scanner:
             return self._in_block(self._block, work, at)
         if self._state is _State.AFTER:
             return self._after_block(work, at)
+        if self._state is _State.NEXT_TURN:
+            return self._after_turn(work, at)
         return None if self._state is _State.REST else self._in_text(work, at)
 
     def end_part(self) -> None:
@@ -239,7 +242,7 @@ class Scanner:
 
     def _may_begin(self, text: str) -> bool:
         """Return True if a marker that begins with this text is allowed here or contains another marker."""
-        marker_position = self._read_layout().marker_position()
+        marker_position = self._read_layout().marker_position(text[0])
         return any(
             marker in self._settings.nesting or self._allowed(family, marker_position)
             for marker, families in self._settings.by_marker.items()
@@ -261,7 +264,7 @@ class Scanner:
         `repeatable_family`: a family without a marker, one of whose blocks may directly follow the previous block.
         """
         layout = self._read_layout()
-        marker_position = layout.marker_position()
+        marker_position = layout.marker_position(marker[0])
         families = [
             family
             for family in self._settings.by_marker[marker]
@@ -397,6 +400,21 @@ class Scanner:
                 self._follow()
                 return work, at
             at = token.end()
+            if token[0] in settings.next_turn:
+                self._state = _State.NEXT_TURN
+                return work, at
+
+    def _after_turn(self, work: str, at: int) -> tuple[str, int] | None:
+        """Read whitespace after the end of the model's turn.
+
+        All other text is not the model's, so no call in it counts.
+        """
+        found = _NOT_WHITE.search(work, at)
+        self._layout.feed(work[at : len(work) if found is None else found.start()])
+        if found is not None:
+            self._follow()
+            self._state = _State.REST
+        return None
 
     def _follow(self) -> None:
         """Handle text that is not a call and follows the pending blocks."""
@@ -411,7 +429,8 @@ class Scanner:
             line = self._layout.line if self._layout.is_line_open else None
             kept: list[Block] = []
             for block in self.pending:
-                if block.after_prose or block.line == line:
+                # A block without a marker counts only if it is the complete response.
+                if block.after_prose or block.family.tier == "markerless" or block.line == line:
                     self._refuse(block, "text_follows")
                 else:
                     kept.append(block)

@@ -65,6 +65,8 @@ def settings_text(
             "after": after,
             "families": resolve_families(families, markerless=markerless),
             "end_of_turn": list(table["end_of_turn"]),
+            "next_turn": list(table["next_turn"]),
+            "messages": [list(message) for message in table["messages"]],
             "reasoning_tags": [list(pair) for pair in table["reasoning"]],
             "quoting": list(table["quoting"]),
         },

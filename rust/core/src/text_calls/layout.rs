@@ -7,6 +7,8 @@
 //! is still readable.
 
 use crate::text_calls::byte_set::ByteSet;
+use crate::text_calls::quotes::Quotes;
+use crate::text_calls::quotes::is_quoting;
 use crate::text_calls::reading::is_blank;
 
 /// Number of characters at the start of a line that determine its kind.
@@ -17,6 +19,8 @@ const CODE_INDENT: usize = 4;
 const ITEM_INDENT: usize = 2;
 /// Minimum number of backticks or tildes in a fence.
 const FENCE: usize = 3;
+/// Line before each hunk of a context diff.
+const CONTEXT_DIFF: &str = "***************";
 
 /// A lower-case literal that changes the meaning of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,10 +34,28 @@ enum TagKind {
     Opener(Closer),
     /// `<name`, which matches only if the name of the tag ends there.
     Element(Closer),
+    /// The beginning of a message, which matches only if the role of the model does not follow.
+    Message {
+        /// The tag and the role.
+        own: String,
+        closer: Closer,
+    },
     ReasoningCloser,
 }
 
-/// The literal that ends reasoning, a quoting element, or a comment.
+impl Tag {
+    /// Number of bytes that are needed to find out whether a text begins with the tag.
+    fn longest(&self) -> usize {
+        match &self.kind {
+            TagKind::Message { own, .. } => own.len(),
+            TagKind::Opener(_) | TagKind::Element(_) | TagKind::ReasoningCloser => {
+                self.text.len() + 1
+            }
+        }
+    }
+}
+
+/// The literal that ends reasoning, a quoting element, a message, or a comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Closer {
     text: String,
@@ -54,12 +76,20 @@ pub(crate) struct Words {
     markers: Vec<String>,
     /// First bytes of the markers.
     marker_firsts: ByteSet,
+    /// Last bytes of the markers.
+    marker_lasts: ByteSet,
 }
 
 impl Words {
-    /// Creates the tables. `reasoning`: the openers and closers of reasoning in text. `quoting`: the names of quoting
-    /// elements. `markers`: the markers of calls.
-    pub fn new(reasoning: &[[String; 2]], quoting: &[String], markers: Vec<String>) -> Words {
+    /// Creates the tables. `reasoning`: the openers and closers of reasoning in text. `messages`: the opener, the role
+    /// of the model, and the closer of messages. `quoting`: the names of quoting elements. `markers`: the markers of
+    /// calls.
+    pub fn new(
+        reasoning: &[[String; 2]],
+        messages: &[[String; 3]],
+        quoting: &[String],
+        markers: Vec<String>,
+    ) -> Words {
         let closer = |text: &str, is_reasoning| Closer {
             text: text.to_ascii_lowercase(),
             is_reasoning,
@@ -76,6 +106,11 @@ impl Words {
         }
         for [_, close] in reasoning {
             add(close, TagKind::ReasoningCloser);
+        }
+        for [open, role, close] in messages {
+            let own = format!("{open}{role}").to_ascii_lowercase();
+            let closer = closer(close, false);
+            add(open, TagKind::Message { own, closer });
         }
         for name in quoting {
             let close = closer(&format!("</{name}>"), false);
@@ -96,7 +131,7 @@ impl Words {
         }
         Words {
             by_second,
-            longest: tags.first().map_or(0, |tag| tag.text.len() + 1),
+            longest: tags.iter().map(Tag::longest).max().unwrap_or(0),
             tags,
             firsts: ByteSet::new(firsts),
             marker_firsts: ByteSet::new(
@@ -105,8 +140,28 @@ impl Words {
                     .filter_map(|text| text.bytes().next())
                     .collect(),
             ),
+            marker_lasts: ByteSet::new(
+                markers
+                    .iter()
+                    .filter_map(|text| text.bytes().last())
+                    .collect(),
+            ),
             markers,
         }
+    }
+
+    /// Returns true if only whitespace follows a call marker at the end of the line.
+    fn ends_in_marker(&self, line: &str) -> bool {
+        let line = line.trim_end_matches(is_blank);
+        let is_last = line
+            .bytes()
+            .last()
+            .is_some_and(|byte| self.marker_lasts.has(byte));
+        is_last
+            && self
+                .markers
+                .iter()
+                .any(|marker| line.ends_with(marker.as_str()))
     }
 
     /// Returns true if the text contains a call marker.
@@ -133,10 +188,16 @@ impl Words {
             let Some((head, tail)) = text.split_at_checked(tag.text.len()) else {
                 return false;
             };
-            let is_name = matches!(tag.kind, TagKind::Element(_));
             let ends = |c: char| matches!(c, ' ' | '\t' | '\r' | '/' | '>');
             head.eq_ignore_ascii_case(&tag.text)
-                && (!is_name || tail.chars().next().is_none_or(ends))
+                && match &tag.kind {
+                    TagKind::Element(_) => tail.chars().next().is_none_or(ends),
+                    TagKind::Message { own, .. } => {
+                        let start = text.get(..own.len());
+                        !start.is_some_and(|start| start.eq_ignore_ascii_case(own))
+                    }
+                    TagKind::Opener(_) | TagKind::ReasoningCloser => true,
+                }
         })
     }
 
@@ -162,8 +223,10 @@ impl Words {
                     .filter(|_| remaining.len() < word.len());
                 head.is_some_and(|head| head.eq_ignore_ascii_case(remaining))
             };
-            let is_name = |tag: &Tag| {
-                matches!(tag.kind, TagKind::Element(_)) && remaining.eq_ignore_ascii_case(&tag.text)
+            let is_name = |tag: &Tag| match &tag.kind {
+                TagKind::Element(_) => remaining.eq_ignore_ascii_case(&tag.text),
+                TagKind::Message { own, .. } => begins(own),
+                TagKind::Opener(_) | TagKind::ReasoningCloser => false,
             };
             match closer {
                 Some(closer) => begins(&closer.text),
@@ -187,6 +250,20 @@ impl Words {
         };
         let whole = || closer.map_or_else(run, |_| text.len());
         (from..text.len()).find(may_go_on).unwrap_or_else(whole)
+    }
+
+    /// Returns true if the character after an unread end of the text determines how that end is read.
+    fn is_settled_by(&self, tail: &str, next: char) -> bool {
+        if tail.bytes().all(|byte| byte == b'`') {
+            return next != '`';
+        }
+        self.tags.iter().any(|tag| match &tag.kind {
+            TagKind::Message { own, .. } if tail.eq_ignore_ascii_case(&tag.text) => {
+                let role = own.get(tag.text.len()..).unwrap_or_default();
+                !role.starts_with(next.to_ascii_lowercase())
+            }
+            _ => false,
+        })
     }
 
     /// Returns the next mark that begins in the range, and its offset.
@@ -215,7 +292,8 @@ impl Words {
                     at += 1;
                 }
                 _ => {
-                    let remaining = piece.get(at..end).unwrap_or_default();
+                    // Text after `end` may show that a name continues.
+                    let remaining = piece.get(at..).unwrap_or_default();
                     if let Some(tag) = self.tag(remaining) {
                         return Some((at, Mark::Tag(tag)));
                     }
@@ -302,6 +380,8 @@ pub(crate) struct Layout {
     candidate: Option<Fence>,
     has_pipe: bool,
     last: Option<char>,
+    /// Quotation marks and emphasis between `line_start` and a position after which a marker followed.
+    quotes: Quotes,
 }
 
 impl Default for Layout {
@@ -323,6 +403,7 @@ impl Default for Layout {
             candidate: None,
             has_pipe: false,
             last: None,
+            quotes: Quotes::default(),
         }
     }
 }
@@ -345,6 +426,7 @@ impl Layout {
         words: &Words,
     ) -> MarkerPosition {
         self.advance(text, position, words);
+        self.settle(text, position, words);
         let tail = text.get(self.at..position).unwrap_or_default();
         let is_fenced = self.fences.iter().any(Option::is_some) || self.candidate.is_some();
         if is_fenced || self.closer.is_some() || self.run > 0 {
@@ -365,10 +447,31 @@ impl Layout {
             return MarkerPosition::Start;
         }
         let last = tail.chars().next_back().or(self.last);
-        if self.has_pipe || last.is_none_or(is_quoting) {
+        let is_quoted =
+            last.is_none_or(|last| is_quoting(last) && !self.closes_quotes(text, position));
+        if self.has_pipe || is_quoted {
             return MarkerPosition::Nowhere;
         }
         MarkerPosition::AfterProse
+    }
+
+    /// Reads the text before a position if the character at the position determines how it is read.
+    fn settle(&mut self, text: &str, position: usize, words: &Words) {
+        let tail = text.get(self.at..position).unwrap_or_default();
+        let next = text.get(position..).and_then(|text| text.chars().next());
+        let is_settled = |next| self.closer.is_none() && words.is_settled_by(tail, next);
+        if !tail.is_empty() && next.is_some_and(is_settled) {
+            self.piece(tail, false, words);
+            self.at = position;
+        }
+    }
+
+    /// Returns true if the text before a position ends with the last closing mark of all quotations and emphasis that
+    /// were opened on the line.
+    fn closes_quotes(&mut self, text: &str, position: usize) -> bool {
+        let line = text.get(self.line_start..position).unwrap_or_default();
+        let next = text.get(position..).and_then(|text| text.chars().next());
+        next.is_some_and(|next| self.quotes.closes(line, next))
     }
 
     /// Returns true if a block ended on this line and only whitespace follows up to the position.
@@ -402,6 +505,7 @@ impl Layout {
     fn skip_to(&mut self, end: usize) {
         self.at = end;
         self.line_start = end;
+        self.quotes.restart(self.run);
     }
 
     /// Starts another part, which also starts a new line.
@@ -429,7 +533,9 @@ impl Layout {
             || (self.in_list && indent >= ITEM_INDENT)
             || (self.in_diff && !self.head.is_empty())
             || remaining.starts_with(['>', '|', '+', '-'])
-            || remaining.starts_with("@@")
+            || ["@@", "< ", "<\t", "! ", "!\t"]
+                .iter()
+                .any(|start| remaining.starts_with(start))
             || is_list_item(remaining)
             || is_numbered(remaining)
     }
@@ -493,7 +599,9 @@ impl Layout {
             Mark::Pipe => self.has_pipe = true,
             Mark::Tag(tag) if self.candidate.is_none() && self.run == 0 => match &tag.kind {
                 TagKind::ReasoningCloser => return self.close_reasoning(text),
-                TagKind::Opener(closer) | TagKind::Element(closer) => {
+                TagKind::Opener(closer)
+                | TagKind::Element(closer)
+                | TagKind::Message { closer, .. } => {
                     self.closer = Some(closer.clone());
                     if closer.is_reasoning {
                         return;
@@ -632,9 +740,11 @@ impl Layout {
         // quoting line that contains a marker quotes a call, and the following lines may be the rest of the quotation
         // or its next call. A call that remains text is still readable, but a quoted call cannot be undone once it was
         // run. Therefore, no call is allowed before the blank line. After list items without a marker, a call is
-        // allowed, because models often list their steps just before they make a call.
+        // allowed, because models often list their steps just before they make a call. A line that ends in a marker
+        // quotes a block whose content is on the following lines.
         self.in_quotation = self.in_quotation
             || content.starts_with('>')
+            || words.ends_in_marker(line)
             || (self.is_quoting_line() && words.has_marker(line));
         let (indent, _) = split_indent(&self.head);
         if is_list_item(content) {
@@ -643,12 +753,12 @@ impl Layout {
             self.in_list = false;
         }
         let starts = |words: &[&str]| words.iter().any(|word| self.head.starts_with(word));
-        if self.head.starts_with(['@', 'd', '-', '+'])
-            && starts(&["@@", "diff --git ", "--- ", "+++ "])
+        if self.head.starts_with(['@', 'd', '-', '+', '*'])
+            && starts(&["@@", "diff --git ", "--- ", "+++ ", "*** ", CONTEXT_DIFF])
         {
             self.in_diff = true;
         } else if self.in_diff {
-            self.in_diff = starts(&[" ", "+", "-", "@", "\\", "index ", "diff "]);
+            self.in_diff = starts(&[" ", "+", "-", "!", "@", "\\", "index ", "diff "]);
         }
     }
 }
@@ -660,31 +770,6 @@ fn find_ignoring_case(text: &str, word: &str) -> Option<usize> {
         let here = text.as_bytes().get(*at..*at + word.len());
         here.is_some_and(|here| here.eq_ignore_ascii_case(word.as_bytes()))
     })
-}
-
-/// Returns true for quotation marks, opening brackets and emphasis.
-fn is_quoting(character: char) -> bool {
-    matches!(
-        character,
-        '"' | '\''
-            | '('
-            | '['
-            | '{'
-            | '`'
-            | '*'
-            | '_'
-            | '~'
-            | '|'
-            | '«'
-            | '»'
-            | '“'
-            | '”'
-            | '‘'
-            | '’'
-            | '„'
-            | '‹'
-            | '›'
-    )
 }
 
 /// Returns a line's indentation in columns, and the line's text.

@@ -54,6 +54,8 @@ pub(crate) struct Block {
     /// Text of the block, as written.
     pub raw: String,
     after_prose: bool,
+    /// True if the block has no marker. Such a block counts only if it is the complete response.
+    is_bare: bool,
     /// Number of the line on which the block begins.
     line: usize,
     /// Optional closing literal that may still follow.
@@ -85,6 +87,8 @@ enum State {
     Block(OpenBlock),
     /// Only whitespace and end-of-turn literals have followed the last block.
     After,
+    /// Only whitespace has followed the token that begins a turn of the user or a tool after the last block.
+    NextTurn,
     /// All remaining content of the choice is text.
     Off,
 }
@@ -136,6 +140,7 @@ impl Scanner {
                 }
                 State::Block(open) => self.read(open, context, over),
                 State::After => self.follow(context, over),
+                State::NextTurn => self.follow_turn(context.settings),
                 State::Text => self.search(context, over),
             };
             if let Some(held) = held {
@@ -155,7 +160,7 @@ impl Scanner {
                 let is_free = self.pending.is_empty() && self.searched == self.text.len();
                 is_free && !self.is_fresh(settings)
             }
-            State::Block(_) | State::After => false,
+            State::Block(_) | State::After | State::NextTurn => false,
         }
     }
 
@@ -436,7 +441,26 @@ impl Scanner {
             self.searched = position + end.len();
             self.layout
                 .skip(&self.text, position, self.searched, &settings.words);
+            if settings.next_turn.iter().any(|token| token == end) {
+                self.state = State::NextTurn;
+                return None;
+            }
         }
+    }
+
+    /// Reads whitespace after the end of the model's turn. All other text is not the model's, so no call in it counts.
+    fn follow_turn(&mut self, settings: &Settings) -> Option<usize> {
+        let remaining = self.text.get(self.searched..).unwrap_or_default();
+        let text = remaining.trim_start_matches(is_blank);
+        let position = self.searched + remaining.len() - text.len();
+        self.searched = position;
+        if text.is_empty() {
+            self.state = State::NextTurn;
+            return Some(position);
+        }
+        self.text_follows(position, settings);
+        self.state = State::Off;
+        None
     }
 
     /// Adds the optional closing literal to the last block.
@@ -461,14 +485,15 @@ impl Scanner {
         let line = self.layout.line;
         let had_pending = !self.pending.is_empty();
         for block in std::mem::take(&mut self.pending) {
-            let is_kept = settings.after == After::Anywhere
-                && !block.after_prose
-                && !(is_on_line && block.line == line);
-            if is_kept {
-                self.pending.push(block);
-            } else {
+            let is_refused = settings.after == After::End
+                || block.after_prose
+                || block.is_bare
+                || (is_on_line && block.line == line);
+            if is_refused {
                 let refused = (block.span, block.part, Refusal::TextFollows);
                 self.refused.push(refused);
+            } else {
+                self.pending.push(block);
             }
         }
         if settings.after == After::End && had_pending {
@@ -623,6 +648,7 @@ impl Scanner {
             part: self.part,
             calls,
             after_prose: open.after_prose,
+            is_bare,
             line: open.line,
             closer,
             repeatable_family,

@@ -71,6 +71,8 @@ pub(crate) struct Settings {
     pub tree: MarkerTree,
     /// Literals that may follow a block, longest first.
     pub end_of_turn: Vec<String>,
+    /// The literals of `end_of_turn` that begin a turn of the user or a tool.
+    pub next_turn: Vec<String>,
     pub words: Words,
     /// True if reasoning is also scanned.
     pub reads_reasoning: bool,
@@ -124,7 +126,9 @@ impl Settings {
         let firsts = firsts_of(&[Tier::Token]);
         let mut line_firsts = firsts_of(&[Tier::Tag]);
         line_firsts.retain(|byte| !firsts.contains(byte));
+        let next_turn = entry.words("next_turn");
         let mut end_of_turn = entry.words("end_of_turn");
+        end_of_turn.extend(next_turn.iter().cloned());
         end_of_turn.sort_by_key(|literal| std::cmp::Reverse(literal.len()));
         let pairs = members.get("reasoning_tags").and_then(Value::as_array);
         let pairs = pairs.into_iter().flatten().filter_map(|pair| {
@@ -132,6 +136,12 @@ impl Settings {
             Some([word(0)?, word(1)?])
         });
         let pairs: Vec<[String; 2]> = pairs.collect();
+        let messages = members.get("messages").and_then(Value::as_array);
+        let messages = messages.into_iter().flatten().filter_map(|message| {
+            let word = |at: usize| Some(message.get(at)?.as_str()?.to_owned());
+            Some([word(0)?, word(1)?, word(2)?])
+        });
+        let messages: Vec<[String; 3]> = messages.collect();
         let mut line_ends = vec![b'\n'];
         line_ends.extend(pairs.iter().filter_map(|[_, close]| close.bytes().last()));
         line_ends.sort_unstable();
@@ -166,7 +176,7 @@ impl Settings {
                 "anywhere" => After::Anywhere,
                 _ => After::End,
             },
-            words: Words::new(&pairs, &entry.words("quoting"), loud),
+            words: Words::new(&pairs, &messages, &entry.words("quoting"), loud),
             reads_reasoning: entry.flag("reasoning"),
             has_bare: markers.iter().any(|marker| marker.is_bare),
             marks: ByteSet::new(marks),
@@ -175,6 +185,7 @@ impl Settings {
             line_ends: ByteSet::new(line_ends),
             line_firsts: ByteSet::new(line_firsts),
             end_of_turn,
+            next_turn,
             families,
             markers,
             firsts: ByteSet::new(firsts),

@@ -29,5 +29,7 @@ def parse(cursor: Cursor, data: Mapping[str, Any]) -> Steps[list[WrittenCall]]:
         yield from cursor.skip_space()
     if (yield from cursor.take("<|constrain|>")):
         yield from cursor.expect("json")
+    elif not (yield from cursor.take("json")):
+        yield from cursor.take("code")  # the model also writes the content type as plain text
     yield from cursor.expect("<|message|>")
     return [WrittenCall(name, (yield from read_object(cursor)))]

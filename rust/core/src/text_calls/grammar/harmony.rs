@@ -40,6 +40,8 @@ pub(crate) fn advance(reading: &mut Reading, text: &str) -> Parse<bool> {
                 reading.state = if is_constrained {
                     GrammarState::Members
                 } else {
+                    // The model also writes the content type as plain text.
+                    let _ = reading.take(text, "json")? || reading.take(text, "code")?;
                     GrammarState::BeforeValue
                 };
             }

@@ -159,7 +159,7 @@ class ChoiceReader:
         is_typed = chunk.value.get("object", "chat.completion.chunk") == "chat.completion.chunk"
         self.readers.begin(self._tools.out, self.index, delta, is_typed=is_typed)
         legacy = is_legacy(item)
-        outer: frozenset[str] = call_members(item)
+        outer = call_members(item)
         if not legacy and message is None and _is_content(item.get("content")):
             outer |= {"content"}
         modelled = (CHOICE_FIELDS if legacy else _BESIDE_TEXT) | outer
@@ -169,7 +169,7 @@ class ChoiceReader:
             notes.shape((*path, "delta", "role"))
             notes.mark_misread("other_role")  # clients add the content to the answer
             notes.report()
-            delta, outer = {}, frozenset()
+            delta, outer = {}, frozenset[str]()
             if self.index == 0:
                 chunk.outer_calls = frozenset()
         keeps = self._keep_members(

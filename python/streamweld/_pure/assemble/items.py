@@ -105,7 +105,7 @@ class ItemSurface:
         if item is None:
             bound = state.item_index.at(kind, address.index)
             item = bound if bound is not None and bound.open and not bound.announced else None
-            if bound is not None and address.item_id is None and bound.opened_bare and repeat_item(bound):
+            if bound is not None and address.item_id is None and repeat_item(bound):
                 item = bound  # the stream may replay an item without ids
         if item is None:
             item = new_item(state, kind, address)

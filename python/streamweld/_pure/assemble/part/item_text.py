@@ -143,10 +143,10 @@ def repeat_part(item: Item, one: ItemPart, index: int | None, text: str | None) 
 def repeat_item(item: Item) -> bool:
     """Record that an opening event without ids may repeat a closed item, and return True.
 
-    Return False and change nothing if the item is open, has an id, or has no text.
+    Return False and change nothing if the item is open, has an id, had no opening event of its own, or has no text.
     """
     parts = [one for one in item.parts if one.length]
-    if item.open or item.item_id is not None or not parts:
+    if item.open or item.item_id is not None or not item.opened_bare or not parts:
         return False
     for one in parts:
         one.repeated = 0

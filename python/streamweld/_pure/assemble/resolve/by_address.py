@@ -164,8 +164,9 @@ def diverged(state: Choice, item: Item, one: ItemPart, address: Address) -> tupl
     equal, one.repeated = one.part.text()[: one.repeated or 0], None
     joiner, one.joiner = one.joiner, Joiner()
     if item.item_id is None:
+        opened_bare = item.opened_bare
         item = new_item(state, item.kind, address)
-        item.announced = True
+        item.announced, item.opened_bare = True, opened_bare
     new = opened(state, item, one.part.channel, one.part.kind, address.sub)
     if equal:
         add_text(state, item, new, equal, address.sub, None)

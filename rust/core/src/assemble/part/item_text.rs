@@ -325,11 +325,11 @@ pub fn repeat_open_part(
     same
 }
 
-/// Makes an item that the stream opens again without an id repeat its parts. Returns false if the item is open or has
-/// no text, so that the stream opens another item.
+/// Makes an item that the stream opens again without an id repeat its parts. Returns false if the item is open, had no
+/// opening event of its own, or has no text, so that the stream opens another item.
 pub fn repeat_item(choice: &mut Choice, item: usize) -> bool {
     let record = choice.item_index.get(item);
-    if record.is_none_or(|record| record.open || record.item_id.is_some()) {
+    if record.is_none_or(|record| record.open || record.item_id.is_some() || !record.opened_bare) {
         return false;
     }
     let mut any = false;

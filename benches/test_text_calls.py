@@ -81,7 +81,7 @@ def test_text_calls(name: str, read: str, benchmark: BenchmarkFixture, capsys: p
 
 
 LENGTH = 8000  # characters of a text, in about 2,000 deltas
-SENTENCE = "The parser keeps every byte that it cannot use yet, and says so. It's a simple rule; nobody regrets it. "
+SENTENCE = "The parser keeps every byte that it cannot read yet, and reports it. It's a simple rule: no input is lost. "
 UNITS = {
     "prose": SENTENCE,
     "paragraphs": SENTENCE * 4 + "\n\n",

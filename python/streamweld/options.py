@@ -453,7 +453,7 @@ def to_config(
     if policy.text_calls == "promote" and tools is None:
         raise UsageError(
             'text_calls="promote" needs tools=: a call is promoted only if it names one of them exactly. Clients with '
-            "repair() and streamweld proxy read them from the request; RepairMiddleware cannot promote"
+            "repair(), RepairMiddleware and streamweld proxy read them from the request"
         )
     resolved = _resolved(policy, limits)
     if alone:

@@ -77,7 +77,7 @@ class _Nothing(dict[str, Any]):
 
 
 def nothing() -> Mapping[str, Any]:
-    """Return a new empty mapping that is hashable, and that can be told from others by identity."""
+    """Return a new, hashable empty mapping. Compare it with `is` to distinguish it from other empty mappings."""
     return _Nothing()
 
 

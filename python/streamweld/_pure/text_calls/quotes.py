@@ -100,5 +100,5 @@ class Quotes:
 
 
 def _is_word(char: str) -> bool:
-    """Return True for characters of words. Letters outside ASCII are not told apart from symbols."""
+    """Return True for characters that can be part of a word. Outside ASCII, all characters but punctuation count."""
     return char != "" and _NOT_WORD.match(char) is None

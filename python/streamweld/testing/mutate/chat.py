@@ -604,7 +604,7 @@ _finish("finish_empty_elsewhere", "The finish reason is an empty string in all o
 _finish("finish_null_elsewhere", "The finish reason is the string `null` in all earlier chunks.", _null_elsewhere)
 _finish(
     "no_finish_reason",
-    "There is no finish reason, only `[DONE]`.",
+    "The stream ends with `[DONE]`, but no chunk has a finish reason.",
     lambda frames, at, _: _reason(frames, at, None),
     effect="finish",
     alone=True,

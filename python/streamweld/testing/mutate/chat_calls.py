@@ -474,7 +474,7 @@ _arrays(
 )
 _arrays(
     "arguments_before_the_name",
-    "There is no index. The id is sent with arguments, and the name later.",
+    "The calls have no index, and the name arrives only with the second half of the arguments.",
     lambda _, calls: (
         None
         if any(len(call.arguments) < 2 for call in calls)

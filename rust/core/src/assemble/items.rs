@@ -199,27 +199,21 @@ impl Assembler {
         let repeated = choice
             .item_part_mut(part_position)
             .filter(|(one, _)| one.repeated.is_some());
-        if let Some((one, _)) = repeated {
-            let (text, _) = one.joiner.join(text);
-            let (part_position, text) =
-                match continue_repetition(&mut ctx, choice, part_position, &text)? {
+        let joined;
+        let (part_position, text) = match repeated {
+            Some((one, _)) => {
+                (joined, _) = one.joiner.join(text);
+                match continue_repetition(&mut ctx, choice, part_position, &joined)? {
                     Repetition::Continued => return Ok(()),
-                    Repetition::Completed(more) => (part_position, more),
-                    Repetition::Diverged => (
-                        diverged(&mut ctx, choice, part_position, &at.address)?,
-                        text.as_ref(),
-                    ),
-                };
-            let text = Text::plain(text);
-            return add_text(
-                &mut ctx,
-                choice,
-                part_position,
-                text,
-                at.address.sub,
-                metadata,
-            );
-        }
+                    Repetition::Completed(more) => (part_position, Text::plain(more)),
+                    Repetition::Diverged => {
+                        let new = diverged(&mut ctx, choice, part_position, &at.address)?;
+                        (new, Text::plain(&joined))
+                    }
+                }
+            }
+            None => (part_position, text),
+        };
         add_text(
             &mut ctx,
             choice,

@@ -128,7 +128,7 @@ fn is_mark(character: char) -> bool {
     character == '‚' || (is_quoting(character) && !is_bracket)
 }
 
-/// Returns true for characters of words. Letters outside ASCII are not told apart from symbols.
+/// Returns true for characters that can be part of a word. Outside ASCII, all characters but punctuation count.
 fn is_word(character: char) -> bool {
     match character {
         '\0'..='\u{7f}' => character.is_ascii_alphanumeric(),

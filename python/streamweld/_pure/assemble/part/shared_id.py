@@ -30,7 +30,7 @@ class SharedId:
         self._index_texts: dict[int, _IndexText] = {}
         self._filled = 0  # number of indexes with text
         self._whole = 0  # number of indexes whose text is a complete object
-        self.closed = False  # all text belongs to one call, so it is no longer collected by index
+        self.closed = False  # all text was assigned to one call, so text is no longer collected for each index
         self.announce(index)
         self.add(index, bytes(text))
 

@@ -38,7 +38,7 @@ pub struct SharedId {
     /// Number of indexes with text. `whole` is the number of indexes whose text is a complete object.
     filled: usize,
     whole: usize,
-    /// All text belongs to one call, so it is no longer collected by index.
+    /// All text was assigned to one call, so text is no longer collected for each index.
     pub closed: bool,
 }
 

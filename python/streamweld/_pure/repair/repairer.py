@@ -651,6 +651,7 @@ class Repairer:
         encoder: object = self._encoder or self._load()
         if self._parser.out.refusal is None and isinstance(encoder, WritesUnmodelled):
             passed, is_kept = self._context.passed, not (self._rewriting or self._parser.out.misread)
+            passed.payload = self._parser.out.payload
             passed.index = content.index if is_kept and isinstance(content, BlockOpened) else None
             encoder.write_unmodelled(content)
 

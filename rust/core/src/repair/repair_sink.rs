@@ -362,6 +362,9 @@ impl RepairSink {
             _ => None,
         };
         let passed = &mut self.context.passed;
+        if !mem::replace(&mut self.is_shown, true) {
+            passed.payload.clone_from(&self.payload);
+        }
         passed.at = sent.or(passed.at);
         passed.index = sent.filter(|_| !(self.rewriting || self.block.misread));
         if let Some(encoder) = &mut self.encoder {

@@ -157,7 +157,8 @@ class ChoiceReader:
         reason = _finish_reason(item, path, notes)
         notes.report()
         is_typed = chunk.value.get("object", "chat.completion.chunk") == "chat.completion.chunk"
-        self.readers.begin(self._tools.out, self.index, delta, is_typed=is_typed)
+        if delta is not None or isinstance(item.get("delta"), str):
+            self.readers.begin(self._tools.out, self.index, delta or {}, is_typed=is_typed)
         legacy = is_legacy(item)
         outer = call_members(item)
         if not legacy and message is None and _is_content(item.get("content")):
@@ -172,9 +173,14 @@ class ChoiceReader:
             delta, outer = {}, frozenset[str]()
             if self.index == 0:
                 chunk.outer_calls = frozenset()
-        keeps = self._keep_members(
+        error = read_choice_error(payload, item, path)
+        # An error that is written shows the payload.
+        keeps = error is None and self._keep_members(
             payload, pending_metadata.members, delta, (*path, "delta"), finishes=reason is not None
         )
+        if keeps and item.get("delta") is None and is_typed and not legacy:
+            # The chunk is rewritten with these members, because it has no delta. The role is written, too.
+            self.readers.begin(self._tools.out, self.index, {}, is_typed=True)
         if legacy:
             self._content(chunk, item["text"], (*path, "text"), pending_metadata, restates=reason is not None)
             notes.report()
@@ -219,7 +225,7 @@ class ChoiceReader:
             notes.report()
             self.readers.end(self._tools.out, runs=meaning("chat", reason) in RUNS_CALLS)
             self._assembler.finish(self.index, reason)
-        return read_choice_error(payload, item, path)
+        return error
 
     def _keep_members(
         self, payload: Payload, members: Raw, delta: Mapping[str, Any] | None, path: Path, *, finishes: bool
@@ -441,7 +447,8 @@ class ChoiceReader:
         if changes:
             self._reasoning_fields = thought.fields
         details = None
-        if thought.details is not None:
+        sealed = thought.details is not None and (thought.details.signature or thought.details.encrypted)
+        if thought.details is not None and (sealed or not thought.again):  # clients would append the repeated text
             details, is_filled = self._split_pairs.joined(thought.details)
             has_text = has_text and is_filled  # no event follows if only half of a character has arrived
         if changes or details is not None:

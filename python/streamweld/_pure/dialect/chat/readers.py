@@ -95,13 +95,13 @@ class Readers:
         self._blank: set[int] = set()  # indexes of the calls whose arguments are still empty
         self._lists: set[str] = set()  # names of delta members whose value has been a list
 
-    def begin(self, out: Output, choice: int, delta: Mapping[str, Any] | None, *, is_typed: bool) -> None:
+    def begin(self, out: Output, choice: int, delta: Mapping[str, Any], *, is_typed: bool) -> None:
         """Record the first delta of a choice, and whether it lacks a role; openai-node raises if no delta has one.
 
         `is_typed`: whether the chunk has the correct `object` member, or none. Other chunks are not rewritten to add a
         role.
         """
-        if delta is not None and not self._begun:
+        if not self._begun:
             self._begun = True
             out.begun.append(choice)
             if is_typed and not delta.get("role"):

@@ -100,6 +100,7 @@ class Thought:
     repeated: bool  # the same text was sent twice and used only once
     signature: str | None  # the signature in a field whose value is an object or a list
     doubt: Literal["", "appended", "repeated"] = ""  # how an ambiguous text was read (AM13); reported once
+    again: bool = False  # the details begin with the text of earlier ones
 
 
 class SplitPairs:
@@ -150,6 +151,8 @@ class ReasoningReader:
         text, fields, signature = _plain_field(payload, delta, path, extra, notes)
         repeated = len(fields) > 1
         details = _details(payload, delta, path, notes)
+        doubt: Literal["", "repeated", "appended"] = ""
+        again = False
         if details is not None and details.text:
             if text:
                 repeated = True
@@ -157,12 +160,10 @@ class ReasoningReader:
                 doubts = not self._doubted and self._so_far.may_be_repeated_by(_whole(details.text))
                 text, again = self._so_far.new_in(details.text)
                 repeated |= again
-                doubts |= again and not self._doubted
-                if doubts:
+                if not self._doubted and (doubts or again):
                     self._doubted = True
-                    doubt: Literal["repeated", "appended"] = "repeated" if again else "appended"
-                    return Thought(text, fields, details, repeated, signature, doubt)
-        return Thought(text, fields, details, repeated, signature)
+                    doubt = "repeated" if again else "appended"
+        return Thought(text, fields, details, repeated, signature, doubt, again)
 
 
 def _whole(text: str) -> str:

@@ -209,13 +209,28 @@ impl ChoiceState {
             self.readers
                 .begin(wire.out, self.index, delta, reading.typed);
         }
-        if wire.out.wants_wire_facts() {
+        let upstream_error = UpstreamErrorFields::of_choice(choice.error).or_else(|| {
+            let delta = delta.map(|(delta, _)| delta)?;
+            UpstreamErrorFields::of_choice(find(&delta.other_members, "error"))
+        });
+        // An error that is written shows the payload.
+        if wire.out.wants_wire_facts() && upstream_error.is_none() {
             self.keep_members(
                 wire.out,
                 choice,
                 delta.map(|(delta, _)| delta),
                 finish.is_some(),
             );
+            let lacks_delta = present(choice.delta.as_ref().map(TypedValue::raw)).is_none();
+            if lacks_delta
+                && reading.typed
+                && legacy_text(choice).is_none()
+                && !self.kept.is_blank()
+            {
+                // The chunk is rewritten with these members, because it has no delta. The role is written, too.
+                self.readers
+                    .begin(wire.out, self.index, &Delta::default(), true);
+            }
         }
         let mut pending_metadata = PendingMetadata {
             chunk: fresh,
@@ -353,10 +368,7 @@ impl ChoiceState {
                 .finish(wire.out, self.index, &raw_reason, reason)?;
         }
         Ok(ChoiceResult {
-            upstream_error: UpstreamErrorFields::of_choice(choice.error).or_else(|| {
-                let delta = delta.map(|(delta, _)| delta)?;
-                UpstreamErrorFields::of_choice(find(&delta.other_members, "error"))
-            }),
+            upstream_error,
             learnable,
         })
     }
@@ -764,6 +776,7 @@ impl ChoiceState {
             signature,
             ..
         } = thought;
+        let mut begins_again = false;
         if let Some(details) = details.as_ref().filter(|details| !details.text.is_empty()) {
             if text.is_some() {
                 repeated = true;
@@ -771,6 +784,7 @@ impl ChoiceState {
                 let doubtful = self.details.is_doubtful(&details.text);
                 let (new, again) = self.details.next(&details.text);
                 repeated |= again;
+                begins_again = again;
                 if doubtful {
                     let reading = if again { "repeated" } else { "appended" };
                     wire.out
@@ -786,7 +800,10 @@ impl ChoiceState {
             wire.out.mark_misread("text_again");
             (text, repeated) = (None, true);
         }
-        self.keep_reasoning(wire.out, names, details.as_ref(), text.is_some());
+        // Clients would append the repeated text.
+        let is_kept = |details: &&Details<'_>| !begins_again || details.is_sealed();
+        let kept = details.as_ref().filter(is_kept);
+        self.keep_reasoning(wire.out, names, kept, text.is_some());
         if let Some(text) = text {
             self.has_text = true;
             if let Some(think) = &mut self.think {

@@ -56,6 +56,11 @@ pub(crate) struct Details<'a> {
 }
 
 impl Details<'_> {
+    /// Returns true if the entries contain a signature or encrypted content.
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.signature.is_some() || self.encrypted.is_some()
+    }
+
     /// Returns the entries as sent, except that the first half of a surrogate pair at the end of a text is moved to the
     /// next text, because the two halves would otherwise be two broken characters. `half`: the half that belongs to the
     /// next text.

@@ -91,6 +91,7 @@ class Assembler(ItemSurface, AttachedSurface):
         "_usage_members",
         "_valid_end",
         "completeness",
+        "unknown_size",
     )
 
     def __init__(self, config: Mapping[str, Any], out: Output) -> None:
@@ -106,6 +107,7 @@ class Assembler(ItemSurface, AttachedSurface):
         self._usage_members: RawMembers | None = None  # raw members of usage that arrives in several payloads
         self._error: UpstreamErrorEvent | None = None
         self._over = False
+        self.unknown_size = 0  # size of the last payload or member that was emitted as `Unknown`, until it is reset
         self._broken_off = False
         self._valid_end = False
         self.completeness: Completeness = "open"
@@ -129,9 +131,9 @@ class Assembler(ItemSurface, AttachedSurface):
         return first is not None and (not first.id or not first.model or first.created is None)
 
     @property
-    def is_finished(self) -> bool:
-        """True if there is a choice, and every choice has a finish reason."""
-        return bool(self._choices) and all(choice.finish.raw is not None for choice in self._choices.values())
+    def states_end(self) -> bool:
+        """True if a choice has a finish reason, or the response has ended."""
+        return self._over or any(choice.finish.raw is not None for choice in self._choices.values())
 
     @property
     def has_pending(self) -> bool:
@@ -194,6 +196,7 @@ class Assembler(ItemSurface, AttachedSurface):
 
     def unknown(self, event: str | None, raw: bytes) -> None:
         """Emit an `Unknown` event for a payload or member that the decoder does not recognize."""
+        self.unknown_size = len(raw)
         self._out.unknown(event, raw)
 
     # Text

@@ -130,9 +130,10 @@ class ChoiceMembers:
 
 @dataclass(slots=True, frozen=True)
 class ChoiceEnd:
-    """All events of a Chat choice in a chunk were reported. Follows each `ChoiceMembers`."""
+    """A Chat choice in a chunk has members that no event contains. All its events in the chunk were reported."""
 
     choice: int
+    is_lossy: bool  # the chunk also has members that cannot be written again
 
 
 Unmodelled: TypeAlias = (

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from streamweld._pure.assemble import InputEnd
 from streamweld._pure.dialect import detect
 from streamweld._pure.dialect.chat import ChatDecoder
-from streamweld._pure.dialect.upstream_error import is_message
+from streamweld._pure.dialect.upstream_error import is_message, is_notice
 from streamweld._pure.json.automaton import MAX_DEPTH
 from streamweld._pure.json.scanner import JsonFault, Payload, parse
 from streamweld._pure.model.output import RAW_HEAD
@@ -478,9 +478,11 @@ class PayloadPipeline:
                 self._out.diagnose("array_body")
         elif stray:
             whole = self._outside(payload, event, decoder, first=first)
+        self._assembler.unknown_size = 0
         decoder.decode(payload, event, recovered=recovered)
         self.done = self.done or decoder.ended
-        if event == "message" and is_message(payload.value) and detect(payload.value, event, ()) is None:
+        is_unknown = self._assembler.unknown_size == len(payload.text.encode())
+        if is_unknown and not is_notice(event) and is_message(payload.value) and detect(payload.value, event) is None:
             out = self._out
             self._last_message = _LastMessage(payload, out.offset, out.ordinal, out.payload)
         if whole and not self.done:
@@ -599,7 +601,7 @@ class PayloadPipeline:
         Return False if it is not. The dialect is then unknown.
         """
         payload = self._document_of(waiting.held[-1].data.strip(WHITE))
-        if payload is None or waiting.held[-1].event != "message" or not is_message(payload.value):
+        if payload is None or is_notice(waiting.held[-1].event) or not is_message(payload.value):
             return False
         dialect = waiting.identifies(payload.value, "error")
         if dialect is None:
@@ -614,7 +616,7 @@ class PayloadPipeline:
         if last is None:
             return
         decoder.flush()
-        if self._assembler.is_finished:
+        if self._assembler.states_end:
             return
         out = self._out
         here = out.offset, out.ordinal, out.event_type or "message", out.payload

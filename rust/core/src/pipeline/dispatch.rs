@@ -8,6 +8,7 @@ use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::Payload;
 use crate::dialect::decode_context::unknown;
+use crate::dialect::detect;
 use crate::dialect::payload::DocumentContext;
 use crate::dialect::payload::HeldPayload;
 use crate::dialect::payload::LocatedPayload;
@@ -47,6 +48,9 @@ impl PayloadPipeline {
         self.report_other_dialect(out)?;
         self.report_last_message(out)?;
         let Some(decoder) = &mut self.other else {
+            if let Some(chat) = &mut self.chat {
+                chat.forget_members(out);
+            }
             return self.finish(out);
         };
         let mut wire = DecodeContext {
@@ -310,11 +314,14 @@ impl PayloadPipeline {
 /// it. `event`: the name of its event.
 pub(crate) fn is_message(text: &str, event: Option<&str>) -> bool {
     let document = members::document(text, None);
-    let states = |document| match document {
+    let states = |document: &Document<'_>| match document {
         Document::Object(object) => states_message(&object.members),
         Document::Other(_) => false,
     };
-    !event.is_some_and(is_notice) && document.is_ok_and(states)
+    let is_free = |document: &Document<'_>| {
+        states(document) && detect(document, event, &[]).is_none() // no dialect defines it
+    };
+    !event.is_some_and(is_notice) && document.is_ok_and(|document| is_free(&document))
 }
 
 /// Returns the Chat decoder, creating it on first use. Streams in other dialects never need it.

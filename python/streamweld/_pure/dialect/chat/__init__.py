@@ -103,8 +103,8 @@ class ChatDecoder:
 
     @staticmethod
     def is_without_output(value: object) -> bool:
-        """Return whether the value is a chunk with an empty list of choices and without an error."""
-        if not is_object(value) or value.get("choices") != []:
+        """Return whether the value is a chunk without choices, which it lists as empty, and without an error."""
+        if not is_object(value) or value.get("choices") not in ([], {}) or call_members(value):
             return False
         return value.get("error") is None and value.get("object") != "error" and not reports_error(value)
 
@@ -190,17 +190,22 @@ class ChatDecoder:
         error: ErrorFields | None = None
         check_chunk(value, notes)
         self._out.untyped |= lacks_object(value)
+        outer, chunk.outer_calls = chunk.outer_calls, frozenset()
         if is_array(choices) or is_object(choices):
             for choice_position, (step, item) in enumerate(_listed(choices)):
                 here = (*path, "choices", *step)
                 if is_object(item):
+                    if outer and _sent_index(item, choice_position) == 0:
+                        outer, chunk.outer_calls = frozenset(), outer
                     within = self._choice(item, here, choice_position, notes).read(chunk, item, here, new_id=new_id)
+                    chunk.outer_calls = frozenset()
                     error = error or within
                 else:
                     notes.shape(here)
         elif choices is not None:
             notes.shape((*path, "choices"))
-        if chunk.outer_calls and not chunk.recovered:
+        if outer and not chunk.recovered:
+            chunk.outer_calls = outer
             self._choice({"index": 0}, path, 0, notes).read_outer_calls(chunk)
         notes.report()
         left = as_object(chunk.changed_fields)
@@ -260,8 +265,8 @@ class ChatDecoder:
         If the index is missing or invalid, the position in the list is used.
         """
         sent = item.get("index")
-        index = integer(sent)
-        if index is None or not 0 <= index <= _CHOICE_CAP:
+        index = _sent_index(item, None)
+        if index is None:
             if sent is not None:
                 notes.shape((*path, "index"))
             notes.mark_misread("no_index")  # clients store choices by index
@@ -289,6 +294,12 @@ class ChatDecoder:
             self._merged[index] = first
             self._out.diagnose("choices_merged", detail=str(index))
         return first
+
+
+def _sent_index(item: Mapping[str, Any], default: int | None) -> int | None:
+    """Return the index that an element of `choices` contains, or `default` if it is missing or invalid."""
+    index = integer(item.get("index"))
+    return default if index is None or not 0 <= index <= _CHOICE_CAP else index
 
 
 def _listed(choices: object) -> list[tuple[Path, Any]]:

@@ -26,8 +26,9 @@ ABSENT_IDS = frozenset(DIALECTS["chat"]["absent_ids"])
 CALL_TYPES = frozenset(DIALECTS["chat"]["call_types"])
 
 _OTHER_CALLS = ("toolCalls", "tool_call")
+_CALLS = ("tool_calls", *_OTHER_CALLS)
 # Members with calls that gateways put on the choice or the chunk, instead of the delta.
-OUTER_CALLS = frozenset(("tool_calls", *_OTHER_CALLS, "function_call"))
+OUTER_CALLS = frozenset((*_CALLS, "function_call"))
 TOOL_USE_LISTS = ("content_list", "content", "tool_use", "tool_uses")
 _TOOL_USE_CALLS = ("tool_use", "tool_uses")  # lists in which every object is a call
 _TOOL_USE_TEXTS = ("input", "partial_json", "arguments")  # members that may contain the arguments, in order
@@ -291,6 +292,15 @@ def call_members(holder: Mapping[str, Any]) -> frozenset[str]:
     """Return the names of the members in which a choice or a chunk contains calls, next to its deltas."""
     sent = {name: holder.get(name) for name in OUTER_CALLS}
     return frozenset([name for name, calls in sent.items() if (is_array(calls) or is_object(calls)) and calls])
+
+
+def outer_calls(holder: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
+    """Return the calls of a choice or a chunk as members of a delta.
+
+    `names`: the members of the holder that contain calls. If several of them are lists, the first one is used.
+    """
+    lists = [name for name in _CALLS if name in names][:1]
+    return {name: holder[name] for name in (*lists, *(names & {"function_call"}))}
 
 
 def is_numbered(value: Mapping[str, Any]) -> bool:

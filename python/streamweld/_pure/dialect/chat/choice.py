@@ -18,11 +18,12 @@ from streamweld._pure.dialect.chat.calls import (
     continues_tool_use,
     is_repeated,
     is_tool_use,
+    outer_calls,
 )
 from streamweld._pure.dialect.chat.content import File, Signature, Text, Unread, image_files, read_content
 from streamweld._pure.dialect.chat.error import read_choice_error
 from streamweld._pure.dialect.chat.metadata import CHOICE_FIELDS, DELTA_FIELDS, TOOL_USE_FIELDS, PendingMetadata
-from streamweld._pure.dialect.chat.readers import RUNS_CALLS, Readers, is_mergeable
+from streamweld._pure.dialect.chat.readers import RUNS_CALLS, Readers, is_content, is_mergeable
 from streamweld._pure.dialect.chat.reasoning import MEMBERS as REASONING_MEMBERS
 from streamweld._pure.dialect.chat.reasoning import ReasoningReader, SoFar, SplitPairs, whole_reasoning
 from streamweld._pure.dialect.chat.usage import read_usage_member
@@ -72,7 +73,7 @@ class Chunk:
     notes: Anomalies
     changed_fields: Raw  # metadata of the chunk that has not been attached to any event
     recovered: bool  # follows a broken document: only text, finish reasons, usage, and errors are used
-    outer_calls: frozenset[str]  # members of the chunk itself with calls of choice 0; empty once they were considered
+    outer_calls: frozenset[str]  # members of the chunk itself with calls of the choice that is read
 
 
 @dataclass(slots=True, frozen=True)
@@ -97,6 +98,15 @@ class MessageDeltas:
         self.reported = False  # whether the diagnostic for repeated text has been emitted
 
 
+@dataclass(slots=True, frozen=True)
+class _Outside:
+    """Members of a choice that may have to be read as if they were in its delta or message."""
+
+    choice: Mapping[str, Any]
+    path: Path
+    members: frozenset[str]
+
+
 class ChoiceReader:
     """The decoder's state for one choice."""
 
@@ -106,6 +116,7 @@ class ChoiceReader:
         "_audio",
         "_audio_size",
         "_kept_members",
+        "_loses_members",
         "_legacy_form",
         "_messages",
         "_reasoning",
@@ -131,6 +142,7 @@ class ChoiceReader:
         self._reasoning_fields: tuple[str, ...] = ()  # members with the last reasoning; only for repair
         self._split_pairs = SplitPairs()  # only for repair
         self._kept_members = False  # the last chunk had unknown members; only for repair
+        self._loses_members = False  # the last chunk also had members that clients cannot merge
         self.readers = Readers()
         self._begin()
 
@@ -149,36 +161,38 @@ class ChoiceReader:
     def read(self, chunk: Chunk, item: dict[str, Any], path: Path, *, new_id: bool) -> ErrorFields | None:
         """Decode one choice of a chunk. Return the error that it contains, or None."""
         payload, notes = chunk.payload, chunk.notes
-        text = item.get("delta") or item.get("message")
-        if not isinstance(text, str):
-            text = ""
-        delta = None if isinstance(item.get("delta"), str) else notes.an_object(item, path, "delta")
-        message = None if isinstance(item.get("message"), str) else notes.an_object(item, path, "message")
+        sent = item.get("delta")
+        text = sent if isinstance(sent, str) else ""
+        delta = None if isinstance(sent, str) else notes.an_object(item, path, "delta")
+        message = notes.an_object(item, path, "message")
         reason = _finish_reason(item, path, notes)
         notes.report()
         is_typed = chunk.value.get("object", "chat.completion.chunk") == "chat.completion.chunk"
-        if delta is not None or isinstance(item.get("delta"), str):
+        if delta is not None or isinstance(sent, str):
             self.readers.begin(self._tools.out, self.index, delta or {}, is_typed=is_typed)
         legacy = is_legacy(item)
         outer = call_members(item)
-        if not legacy and message is None and _is_content(item.get("content")):
-            outer |= {"content"}
         modelled = (CHOICE_FIELDS if legacy else _BESIDE_TEXT) | outer
-        pending_metadata = PendingMetadata(chunk.changed_fields, leftovers(payload, path, item, modelled))
+        if call_members(delta or {}) or call_members(message or {}):
+            outer = chunk.outer_calls = frozenset()  # the others only repeat them
+        has_outer_calls = bool(outer or chunk.outer_calls)
+        if not legacy and message is None and is_content(item.get("content")):
+            outer |= {"content"}
+        pending_metadata = PendingMetadata(chunk.changed_fields, leftovers(payload, path, item, modelled | outer))
         if delta and delta.get("role") in _OTHER_ROLES:
             # Some gateways run tools themselves and stream the results, which are not part of the answer.
             notes.shape((*path, "delta", "role"))
             notes.mark_misread("other_role")  # clients add the content to the answer
             notes.report()
-            delta, outer = {}, frozenset[str]()
-            if self.index == 0:
-                chunk.outer_calls = frozenset()
+            delta, outer, has_outer_calls = {}, frozenset[str](), False
+            chunk.outer_calls = frozenset()
         error = read_choice_error(payload, item, path)
-        # An error that is written shows the payload.
-        keeps = error is None and self._keep_members(
-            payload, pending_metadata.members, delta, (*path, "delta"), finishes=reason is not None
-        )
-        if keeps and item.get("delta") is None and is_typed and not legacy:
+        if error is None:  # an error that is written shows the payload
+            self._keep_members(
+                payload, pending_metadata.members, delta, (*path, "delta"), finishes=reason is not None
+            )
+        keeps = error is None and self._kept_members
+        if keeps and sent is None and is_typed and not legacy:
             # The chunk is rewritten with these members, because it has no delta. The role is written, too.
             self.readers.begin(self._tools.out, self.index, {}, is_typed=True)
         if legacy:
@@ -193,29 +207,30 @@ class ChoiceReader:
             if new_id and self._has_text and isinstance(delta.get("role"), str):
                 self._assembler.restart(self.index)
                 self._begin()
-            self._delta(chunk, delta, (*path, "delta"), pending_metadata, final=reason is not None)
+            restates = reason is not None or has_outer_calls
+            self._delta(chunk, delta, (*path, "delta"), pending_metadata, final=restates)
         if (
             message
-            and delta is None
+            and sent is None
             and not chunk.recovered
             and self._continues(chunk, message, final=reason is not None)
         ):
             self._delta(chunk, message, (*path, "message"), pending_metadata, final=False)
-            self._outer(chunk, item, path, outer, pending_metadata, message, final=False)
+            self._outer(chunk, _Outside(item, path, outer), pending_metadata, message, final=reason is not None)
         elif message and not chunk.recovered and _is_whole(chunk, item, path, final=reason is not None):
-            if delta is None:
+            if delta is None and not isinstance(sent, str):
                 pending_metadata.members |= leftovers(payload, (*path, "message"), message, DELTA_FIELDS)
             elif self._is_new(message):
                 notes.mark_misread("not_streamed")  # clients read only deltas
-            fragments = self._outer_fragments(chunk, item, path, outer, message)
-            self._message(chunk, message, (*path, "message"), pending_metadata, fragments)
+            here = (*path, "message")
+            self._message(chunk, message, here, pending_metadata, _Outside(item, path, outer))
         else:
             inner = {"content": text} if text else delta or {}
-            self._outer(chunk, item, path, outer, pending_metadata, inner, final=reason is not None)
-        if keeps:
-            self._tools.out.keep(ChoiceEnd(self.index))
+            self._outer(chunk, _Outside(item, path, outer), pending_metadata, inner, final=reason is not None)
         left = as_object(pending_metadata.members)
         if left is not None:
+            if error is None:
+                self._tools.out.keep(ChoiceEnd(self.index, self._loses_members))
             self._assembler.choice_metadata(self.index, left)
         read_usage_member(payload, item, path, notes, self._assembler)
         if reason is not None:
@@ -229,18 +244,18 @@ class ChoiceReader:
 
     def _keep_members(
         self, payload: Payload, members: Raw, delta: Mapping[str, Any] | None, path: Path, *, finishes: bool
-    ) -> bool:
-        """Record the unknown members of the choice and its delta for the repair stage. Return whether it needs them."""
+    ) -> None:
+        """Record the unknown members of the choice and its delta for the repair stage."""
         out = self._tools.out
         if out.on_unmodelled is None:
-            return False
+            return
         own = {name: raw for name, raw in members.items() if name not in _WRITTEN}
-        in_delta = leftovers(payload, path, delta, self._modelled(delta)) if delta else {}
-        in_delta = {name: raw for name, raw in in_delta.items() if is_mergeable((delta or {})[name])}
+        unknown = leftovers(payload, path, delta, self._modelled(delta)) if delta else {}
+        in_delta = {name: raw for name, raw in unknown.items() if is_mergeable((delta or {})[name])}
         if own or in_delta or self._kept_members:
             out.keep(ChoiceMembers(self.index, own, in_delta, finishes))
         self._kept_members = bool(own or in_delta)
-        return self._kept_members
+        self._loses_members = len(in_delta) < len(unknown)
 
     def _modelled(self, delta: Mapping[str, Any]) -> frozenset[str]:
         """Return the names of the members of a delta that are decoded."""
@@ -250,15 +265,15 @@ class ChoiceReader:
 
     def read_outer_calls(self, chunk: Chunk) -> None:
         """Decode the calls that the chunk itself contains, if it does not list this choice, which is choice 0."""
-        self._emit_calls(self._outer_fragments(chunk, {}, chunk.path, frozenset(), {}))
         chunk.notes.report()
+        fragments = self._outer_fragments(chunk, _Outside({}, chunk.path, frozenset()))
+        chunk.notes.report()
+        self._emit_calls(fragments)
 
     def _outer(
         self,
         chunk: Chunk,
-        item: Mapping[str, Any],
-        path: Path,
-        members: frozenset[str],
+        outside: _Outside,
         pending_metadata: PendingMetadata,
         inner: Mapping[str, Any],
         *,
@@ -266,38 +281,30 @@ class ChoiceReader:
     ) -> None:
         """Decode text and calls that the gateway put on the choice or the chunk, if the delta has none.
 
-        `members`: their names on the choice. `inner`: the delta.
+        `inner`: the delta.
         """
-        notes = chunk.notes
+        notes, item, members = chunk.notes, outside.choice, outside.members
         if "content" in members and not inner.get("content"):
             notes.mark_misread("other_member")  # clients look only in the delta
-            restates = final or bool(members - {"content"})
-            self._content(chunk, item.get("content"), (*path, "content"), pending_metadata, restates=restates)
-            notes.report()
+            restates = final or bool(members - {"content"} or chunk.outer_calls)
+            here = (*outside.path, "content")
+            self._content(chunk, item.get("content"), here, pending_metadata, restates=restates)
+        notes.report()
         if not chunk.recovered:
-            self._emit_calls(self._outer_fragments(chunk, item, path, members, inner))
+            fragments = self._outer_fragments(chunk, outside)
             notes.report()
+            self._emit_calls(fragments)
 
-    def _outer_fragments(
-        self,
-        chunk: Chunk,
-        item: Mapping[str, Any],
-        path: Path,
-        members: frozenset[str],
-        inner: Mapping[str, Any],
-    ) -> list[Fragment]:
-        """Return the calls on the choice, or else on the chunk, whose calls belong to choice 0.
-
-        The list is empty if the delta or message has calls, because the others only repeat them.
-        """
-        holders = [(item, path)] if members - {"content"} else []
-        if self.index == 0:
-            holders += [(chunk.value, chunk.path)] if chunk.outer_calls else []
-            chunk.outer_calls = frozenset()
-        if not holders or call_members(inner) or is_tool_use(inner):
+    def _outer_fragments(self, chunk: Chunk, outside: _Outside) -> list[Fragment]:
+        """Return the calls on the choice, or else on the chunk, if its calls belong to the choice."""
+        holder, path = outside.choice, outside.path
+        names = outside.members - {"content"}
+        if not names:
+            holder, path, names = chunk.value, chunk.path, chunk.outer_calls
+        if not names:
             return []
         chunk.notes.mark_misread("other_member")  # clients look only in the delta
-        return self._fragments(chunk.payload, *holders[0], chunk.notes, streams=True)
+        return self._fragments(chunk.payload, outer_calls(holder, names), path, chunk.notes, streams=True)
 
     def _continues(self, chunk: Chunk, message: Mapping[str, Any], *, final: bool) -> bool:
         """Return whether `message` must be decoded as a delta.
@@ -460,11 +467,11 @@ class ChoiceReader:
         message: dict[str, Any],
         path: Path,
         pending_metadata: PendingMetadata,
-        outer: list[Fragment],
+        outside: _Outside,
     ) -> None:
         """Compare a complete message with the streamed content, and emit what was not streamed.
 
-        `outer`: the calls next to the message, if it has none.
+        `outside`: the calls next to the message, if it has none.
         """
         payload, notes = chunk.payload, chunk.notes
         if self._think is not None:
@@ -482,7 +489,7 @@ class ChoiceReader:
         fragments = self._fragments(payload, message, path, notes, streams=False)
         if not fragments and _has_list(message):
             fragments = self._tools.calls.tool_uses(payload, message, path, notes, is_call=False)
-        fragments = fragments or outer
+        fragments = fragments or self._outer_fragments(chunk, outside)
         notes.report()
         if not self._has_text:
             self._keep_reasoning(thought, has_text=bool(reasoning))
@@ -602,11 +609,6 @@ class ChoiceReader:
         self._assembler.hold(Growth(size, 1))
         self._audio_size += size
         self._audio.append(audio)
-
-
-def _is_content(value: object) -> bool:
-    """Return whether the value is text, or an object or a list that may contain text, and is not empty."""
-    return bool(value) and (isinstance(value, str) or is_object(value) or is_array(value))
 
 
 def _is_thought(holder: Mapping[str, Any]) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from streamweld._pure.dialect.chat.calls import call_members
 from streamweld._pure.json.kinds import is_array, is_object
 
 if TYPE_CHECKING:
@@ -26,14 +27,17 @@ _MAX_LISTS: Final = 16  # maximum number of names in `_lists` per choice
 
 def check_chunk(chunk: Mapping[str, Any], notes: Anomalies) -> None:
     """Mark a chunk as misread if clients would skip its content, or if it lacks choices or a choice lacks its delta."""
-    choices = chunk.get("choices")
-    if chunk.get("object", _CHUNK) == _CHUNK:
-        if not is_array(choices):
-            notes.mark_misread("no_choices")
-        elif not all(map(_has_delta, choices)):
+    choices, outer = chunk.get("choices"), call_members(chunk)
+    is_typed = chunk.get("object", _CHUNK) == _CHUNK
+    if not is_array(choices) and (is_typed or is_object(choices) or outer):
+        notes.mark_misread("no_choices")
+    elif is_typed:
+        if is_array(choices) and not all(map(_has_delta, choices)):
             notes.mark_misread("no_delta")
-    elif (is_array(choices) and any(map(_has_content, choices))) or (
-        chunk.get("usage") and chunk.get("object") != _LEGACY
+    elif (
+        outer
+        or (is_array(choices) and any(map(_has_content, choices)))
+        or (chunk.get("usage") and chunk.get("object") != _LEGACY)
     ):
         notes.mark_misread("other_object")
 
@@ -74,7 +78,13 @@ def _has_content(choice: object) -> bool:
     """
     if not is_object(choice) or _is_legacy(choice):
         return False
-    return any(choice.get(member) for member in ("delta", "message", "finish_reason", "finishReason"))
+    is_read = is_content(choice.get("content")) or bool(call_members(choice))
+    return is_read or any(choice.get(member) for member in ("delta", "message", "finish_reason", "finishReason"))
+
+
+def is_content(value: object) -> bool:
+    """Return whether the value is text, or an object or a list that may contain text, and is not empty."""
+    return bool(value) and (isinstance(value, str) or is_object(value) or is_array(value))
 
 
 def _has_name(entry: Mapping[str, Any]) -> bool:

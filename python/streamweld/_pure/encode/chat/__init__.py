@@ -176,10 +176,13 @@ class Chat:
                 self._chunk(content.choice, delta)
         elif isinstance(content, ChoiceMembers):
             self._members.record(content)
-        elif isinstance(content, ChoiceEnd) and self._members.has_unwritten(content.choice):
-            self._choice(content.choice)
+        elif isinstance(content, ChoiceEnd):
+            if self._members.has_unwritten(content.choice):
+                self._choice(content.choice)
             if self._members.has_unwritten(content.choice):
                 self._chunk(content.choice, "{}")
+            if content.is_lossy:
+                self._context.losses.note("metadata")
 
     def role(self, choice: int) -> bytes:
         """Return the chunk that opens a choice whose first chunk lacks the role."""

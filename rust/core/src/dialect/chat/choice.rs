@@ -218,7 +218,9 @@ impl ChoiceState {
             self.keep_members(
                 wire.out,
                 choice,
-                delta.map(|(delta, _)| delta),
+                delta.map(|(delta, _)| delta).filter(|delta| {
+                    !delta.role.is_some_and(is_other_role) // it is dropped
+                }),
                 finish.is_some(),
             );
             let lacks_delta = present(choice.delta.as_ref().map(TypedValue::raw)).is_none();
@@ -273,6 +275,7 @@ impl ChoiceState {
                 self.messages = None;
             }
             let closes = finish.is_some()
+                || choice.beside_chunk.is_some()
                 || (choice.beside.as_ref()).is_some_and(|beside| beside.has_calls());
             learnable = self.delta(
                 wire,
@@ -284,22 +287,13 @@ impl ChoiceState {
                 reading,
             )?;
         }
-        if let Some(beside) = choice.beside.as_ref().filter(|_| other_role.is_none()) {
-            let finishes = finish.is_some();
-            let at = if choice.beside_chunk {
-                Pointer::ROOT
-            } else {
-                at
-            };
-            self.delta(
-                wire,
-                beside,
-                &mut pending_metadata,
-                notes,
-                at,
-                finishes,
-                reading,
-            )?;
+        let root = Pointer::ROOT;
+        let beside = [(&choice.beside, at), (&choice.beside_chunk, root)];
+        let beside = beside.into_iter().filter(|_| other_role.is_none());
+        let mut beside: Vec<_> = beside
+            .filter_map(|(beside, at)| Some((&**beside.as_ref()?, at)))
+            .collect();
+        if !beside.is_empty() {
             notes.mark_misread("other_member"); // clients look for content and calls only in the delta
             learnable = None;
         }
@@ -337,12 +331,25 @@ impl ChoiceState {
                     &mut pending_metadata,
                     notes,
                     at.member("message"),
+                    mem::take(&mut beside).into_iter().last(),
                 )?;
             }
             learnable = None;
         }
+        let closes = finish.is_some() || choice.beside_chunk.is_some();
+        for (beside, at) in beside {
+            self.delta(
+                wire,
+                beside,
+                &mut pending_metadata,
+                notes,
+                at,
+                closes,
+                reading,
+            )?;
+        }
         if let Some(text) = pending_metadata.own.text() {
-            if wire.out.wants_wire_facts() {
+            if wire.out.wants_wire_facts() && upstream_error.is_none() {
                 let choice = self.index;
                 wire.out.keep(Unmodelled::ChoiceWithoutEvent { choice });
             }
@@ -371,6 +378,20 @@ impl ChoiceState {
             upstream_error,
             learnable,
         })
+    }
+
+    /// Records that the next payload has no unknown members of the choice.
+    pub(crate) fn forget_members(&mut self, out: &mut Output<'_>) {
+        if !self.kept.is_blank() {
+            *self.kept = KeptMembers::default();
+            out.keep(Unmodelled::ChoiceMembers(ChoiceFacts {
+                choice: self.index,
+                members: "",
+                delta: "",
+                is_lossy: false,
+                finishes: false,
+            }));
+        }
     }
 
     /// Records the unknown members of a choice and its delta for the repair stage.

@@ -8,6 +8,7 @@ use crate::dialect::chat::choice::ChoiceState;
 use crate::dialect::chat::choice::Reading;
 use crate::dialect::chat::read::Chunk;
 use crate::dialect::chat::read::TypedValue;
+use crate::dialect::chat::read::is_numbered;
 use crate::dialect::chat::readers::check_chunk;
 use crate::dialect::chat::readers::is_filled;
 use crate::dialect::chat::readers::lacks_object;
@@ -17,6 +18,7 @@ use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::Payload;
 use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::json::Kind;
+use crate::json::Raw;
 use crate::json::Text;
 use crate::json::extra_fields::ExtraFields;
 use crate::json::members::Member;
@@ -36,6 +38,7 @@ use crate::model::output::Output;
 use crate::model::spec::Code;
 use crate::model::unmodelled::ChunkFacts;
 use crate::model::unmodelled::Unmodelled;
+use std::borrow::Cow;
 use std::mem;
 
 impl Chat {
@@ -95,11 +98,20 @@ impl Chat {
         if untyped {
             wire.out.record_fact(WireFact::Untyped);
         }
+        if let Some(raw) = chunk.odd_choices {
+            notes.unless_null(raw, Pointer::ROOT.member("choices"));
+        }
         match &chunk.choices {
-            Some(TypedValue::Read(choices, _)) => {
+            Some(TypedValue::Read(choices, raw)) => {
+                let keys = numbered_keys(*raw);
                 for (position, choice) in choices.iter().enumerate() {
-                    let at = Pointer::ROOT.member("choices");
-                    let at = at.item(position);
+                    let all = Pointer::ROOT.member("choices");
+                    let key = keys.get(position).map(Cow::as_ref);
+                    let at = match (raw.kind, key) {
+                        (Kind::Object, Some(key)) => all.member(key),
+                        (Kind::Object, None) => all,
+                        _ => all.item(position),
+                    };
                     let TypedValue::Read(choice, _) = choice else {
                         notes.shape(choice.raw(), at);
                         continue;
@@ -261,6 +273,18 @@ impl Chat {
         self.choices
             .get_mut(at)
             .ok_or_else(|| Fault::new(Class::Internal, "internal"))
+    }
+}
+
+/// Returns the keys of choices in an object with numbers as keys. Returns none if the object is one choice.
+fn numbered_keys(choices: Raw<'_>) -> Vec<Cow<'_, str>> {
+    if choices.kind != Kind::Object {
+        return Vec::new();
+    }
+    let entries = members(choices);
+    match is_numbered(&entries) {
+        true => entries.iter().map(|entry| entry.key.name()).collect(),
+        false => Vec::new(),
     }
 }
 

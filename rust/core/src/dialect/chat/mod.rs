@@ -252,6 +252,13 @@ impl Chat {
             .try_for_each(|choice| choice.flush(wire))
     }
 
+    /// Records that no members of choices are left to write, because a payload without choices follows.
+    pub(crate) fn forget_members(&mut self, out: &mut Output<'_>) {
+        for choice in self.choices.iter_mut() {
+            choice.forget_members(out);
+        }
+    }
+
     /// Checks the calls of all choices when the stream ends with `[DONE]`.
     pub(crate) fn end_choices(&mut self, out: &mut Output<'_>) {
         let choices = self.choices.iter_mut();

@@ -53,8 +53,12 @@ pub(crate) struct Chunk<'a> {
     pub(crate) created: Slot<'a>,
     pub(crate) model: Slot<'a>,
     pub(crate) choices: Option<TypedValue<'a, Vec<TypedValue<'a, Choice<'a>>>>>,
+    /// The value of `choices`, if it holds no choices and was replaced by a list for the calls of the chunk.
+    pub(crate) odd_choices: Slot<'a>,
     /// True if the chunk has no list of choices, and `choices` was made for its calls.
     pub(crate) lacks_choices: bool,
+    /// True if the last one of `choices` was added for the calls of the chunk.
+    pub(crate) has_added_choice: bool,
     pub(crate) usage: Slot<'a>,
     pub(crate) error: Slot<'a>,
     pub(crate) obfuscation: Slot<'a>,
@@ -73,10 +77,10 @@ pub(crate) struct Choice<'a> {
     /// The content of a legacy completion. It is also in `other_members`, because it is an unknown member if the
     /// choice has a delta or message.
     pub(crate) text: Slot<'a>,
-    /// Content and calls that are members of the choice or of the chunk, and that the delta and the message lack.
+    /// Content and calls that are members of the choice, and that the delta and the message lack.
     pub(crate) beside: Option<Box<Delta<'a>>>,
-    /// True if `beside` contains members of the chunk.
-    pub(crate) beside_chunk: bool,
+    /// Calls that are members of the chunk, if the choice has none.
+    pub(crate) beside_chunk: Option<Box<Delta<'a>>>,
     pub(crate) finish_reason: Slot<'a>,
     pub(crate) finish_camel: Slot<'a>,
     pub(crate) usage: Slot<'a>,
@@ -163,7 +167,8 @@ pub(crate) fn calls(raw: Raw<'_>) -> Vec<TypedValue<'_, Call<'_>>> {
 }
 
 /// Names of the members that contain calls. Some gateways use the names after the first.
-pub(crate) const CALLS: [&str; 3] = ["tool_calls", "toolCalls", "tool_call"];
+pub(crate) const CALLS: [&str; 3] = [TOOL_CALLS, "toolCalls", "tool_call"];
+const TOOL_CALLS: &str = "tool_calls";
 /// Name of the member that contains one call in the legacy form.
 const LEGACY_CALL: &str = "function_call";
 
@@ -174,37 +179,39 @@ const ZERO: Raw<'_> = Raw {
 };
 
 impl<'a> Delta<'a> {
-    fn has_content(&self) -> bool {
-        self.content.is_some_and(|raw| !is_empty_value(raw))
-    }
-
-    /// Returns true if the delta contains calls in any form. Calls in `beside` have the documented names.
+    /// Returns true if the delta contains calls in any form.
     pub(crate) fn has_calls(&self) -> bool {
         let own = [
             self.tool_calls.as_ref().map(TypedValue::raw),
             self.function_call.as_ref().map(TypedValue::raw),
         ];
-        let own = own.into_iter().flatten();
-        own.into_iter().any(|raw| !is_empty_value(raw))
-            || calls_among(&self.other_members).is_some()
+        own.into_iter().flatten().any(may_be_calls) || calls_among(&self.other_members).is_some()
     }
 }
 
-/// Calls among the unknown members of an object.
-#[derive(Clone, Copy, Debug)]
-struct FoundCalls<'a> {
-    name: &'static str,
-    raw: Raw<'a>,
-}
-
 /// Returns the calls among unknown members, or `None`. An empty value does not count.
-fn calls_among<'a>(other_members: &[Member<'a>]) -> Option<FoundCalls<'a>> {
-    let found = |name| {
-        let raw = find(other_members, name)?;
-        let is_calls = matches!(raw.kind, Kind::Object | Kind::Array);
-        (is_calls && !is_empty_value(raw)).then_some(FoundCalls { name, raw })
+fn calls_among<'a>(other_members: &[Member<'a>]) -> Option<Member<'a>> {
+    let found = |name: &str| {
+        let mut members = other_members.iter().rev();
+        let member = members.find(|member| member.key.is(name))?;
+        may_be_calls(member.raw).then_some(*member)
     };
     CALLS.into_iter().chain([LEGACY_CALL]).find_map(found)
+}
+
+/// Returns the value of a member if it may contain calls.
+fn filled_member<'a>(other_members: &[Member<'a>], name: &str) -> Slot<'a> {
+    find(other_members, name).filter(|raw| may_be_calls(*raw))
+}
+
+/// Returns true for an object or a list that is not empty.
+fn may_be_calls(raw: Raw<'_>) -> bool {
+    matches!(raw.kind, Kind::Object | Kind::Array) && !is_empty_value(raw)
+}
+
+/// Returns true if the value may contain text. An empty value does not.
+fn may_be_content(raw: Raw<'_>) -> bool {
+    matches!(raw.kind, Kind::String | Kind::Object | Kind::Array) && !is_empty_value(raw)
 }
 
 impl<'a> Choice<'a> {
@@ -215,52 +222,66 @@ impl<'a> Choice<'a> {
             Some(TypedValue::Read(delta, _)) => Some(&**delta),
             _ => None,
         });
-        walked.chain(self.beside.as_deref()).any(condition)
+        walked
+            .chain(self.beside.as_deref())
+            .chain(self.beside_chunk.as_deref())
+            .any(condition)
     }
 
-    /// Takes content and calls out of the unknown members of the choice, unless its delta or message has them.
+    /// Takes content and calls out of the unknown members of the choice, unless its delta or message has them. Content
+    /// next to a message or to the text of a legacy choice stays an unknown member.
     fn adopt(&mut self) {
-        if let Some(content) = find(&self.other_members, "content") {
+        let is_absent = |slot: Slot<'_>| present(slot).is_none();
+        let is_legacy = self.text.is_some()
+            && is_absent(self.delta.as_ref().map(TypedValue::raw))
+            && is_absent(self.message.as_ref().map(TypedValue::raw));
+        let has_message = matches!(&self.message, Some(TypedValue::Read(..)));
+        let content = find(&self.other_members, "content");
+        if let Some(content) = content.filter(|raw| !(is_legacy || has_message) && may_be_content(*raw)) {
             self.other_members
                 .retain(|member| !member.key.is("content"));
-            if !is_empty_value(content) && !self.has(Delta::has_content) {
-                self.holder().content = Some(content);
+            let inner = self.delta_content();
+            if inner.is_none_or(is_empty_value) {
+                self.beside.get_or_insert_default().content = Some(content);
             }
         }
         let mut other_members = mem::take(&mut self.other_members);
-        self.adopt_calls(&mut other_members);
+        if let Some(calls) = self.take_calls(&mut other_members) {
+            let beside = self.beside.get_or_insert_default();
+            let content = beside.content;
+            **beside = Delta { content, ..calls };
+        }
         self.other_members = other_members;
     }
 
-    /// Returns where content and calls from outside the delta are stored: in the message if there is only a message,
-    /// otherwise in `beside`.
-    fn holder(&mut self) -> &mut Delta<'a> {
-        match (&self.delta, &mut self.message) {
-            (None, Some(TypedValue::Read(message, _))) => message,
-            _ => self.beside.get_or_insert_default(),
+    fn delta_content(&self) -> Slot<'a> {
+        match &self.delta {
+            Some(TypedValue::Read(delta, _)) => delta.content,
+            _ => None,
         }
     }
 
-    /// Takes the calls out of unknown members of the choice or its chunk, unless the choice has calls.
-    fn adopt_calls(&mut self, other_members: &mut Vec<Member<'a>>) {
+    /// Takes the calls out of unknown members of the choice or its chunk. Returns them as members of a delta, unless the
+    /// choice has calls.
+    fn take_calls(&self, other_members: &mut Vec<Member<'a>>) -> Option<Delta<'a>> {
         let found = calls_among(other_members).filter(|_| !self.has(Delta::has_calls));
-        let is_calls = |member: &Member<'_>| {
+        let legacy = found.and_then(|_| filled_member(other_members, LEGACY_CALL));
+        other_members.retain(|member| {
             let mut names = CALLS.into_iter().chain([LEGACY_CALL]);
-            let is_list = matches!(member.raw.kind, Kind::Object | Kind::Array);
-            is_list && names.any(|name| member.key.is(name))
-        };
-        other_members.retain(|member| !is_calls(member));
-        let Some(found) = found else {
-            return;
-        };
-        let beside = self.holder();
-        if found.name == LEGACY_CALL {
-            let mut reader = Reader::of(found.raw);
-            let call = reader.walk(Kind::Object, |reader| reader.function("arguments"));
-            beside.function_call = call.ok();
-        } else {
-            beside.tool_calls = Some(TypedValue::Read(calls(found.raw), found.raw));
+            !(may_be_calls(member.raw) && names.any(|name| member.key.is(name)))
+        });
+        let mut taken = Delta::default();
+        if let Some(raw) = legacy {
+            let call = Reader::of(raw).walk(Kind::Object, |reader| reader.function("arguments"));
+            taken.function_call = call.ok();
         }
+        let found = found?;
+        if found.key.is(TOOL_CALLS) {
+            taken.tool_calls = Some(TypedValue::Read(calls(found.raw), found.raw));
+        } else if !found.key.is(LEGACY_CALL) {
+            taken.other_members.push(found);
+        }
+        Some(taken)
     }
 }
 
@@ -271,24 +292,26 @@ impl<'a> Chunk<'a> {
         let Some(found) = calls_among(&self.other_members) else {
             return;
         };
-        let choices = match &mut self.choices {
-            Some(TypedValue::Read(choices, _)) => choices,
-            Some(TypedValue::Other(_)) => return,
-            None => {
-                self.lacks_choices = true;
-                match self.choices.insert(TypedValue::Read(Vec::new(), found.raw)) {
-                    TypedValue::Read(choices, _) => choices,
-                    TypedValue::Other(_) => return,
-                }
-            }
+        if !matches!(&self.choices, Some(TypedValue::Read(..))) {
+            self.lacks_choices = true;
+            self.odd_choices = self.choices.take().map(|choices| choices.raw());
+        }
+        let none = || TypedValue::Read(Vec::new(), found.raw);
+        let TypedValue::Read(choices, _) = self.choices.get_or_insert_with(none) else {
+            return;
         };
-        let index = |at, choice: &Choice<'_>| present(choice.index).map_or(Some(at), integer);
+        let index = |at, choice: &Choice<'_>| {
+            let sent = present(choice.index).and_then(integer);
+            let sent = sent.filter(|sent| (0..=i64::from(i32::MAX)).contains(sent));
+            sent.unwrap_or(at)
+        };
         let is_first = |at, choice: &TypedValue<'_, Choice<'_>>| match choice {
-            TypedValue::Read(choice, _) => index(at, choice) == Some(0),
+            TypedValue::Read(choice, _) => index(at, choice) == 0,
             TypedValue::Other(_) => false,
         };
         let mut positions = (0..).zip(choices.iter());
         let first = positions.position(|(at, choice)| is_first(at, choice));
+        self.has_added_choice = first.is_none();
         let first = first.unwrap_or_else(|| {
             let choice = Choice {
                 index: Some(ZERO),
@@ -298,8 +321,7 @@ impl<'a> Chunk<'a> {
             choices.len() - 1
         });
         if let Some(TypedValue::Read(choice, _)) = choices.get_mut(first) {
-            choice.beside_chunk = choice.beside.is_none();
-            choice.adopt_calls(&mut self.other_members);
+            choice.beside_chunk = choice.take_calls(&mut self.other_members).map(Box::new);
         }
     }
 
@@ -487,7 +509,7 @@ impl<'a> Reader<'a> {
                     self.set(&mut choice.delta, "delta", delta);
                 }
                 "message" => {
-                    let message = self.text_or_delta()?;
+                    let message = self.walk(Kind::Object, Self::delta)?;
                     self.set(&mut choice.message, "message", message);
                 }
                 "text" => {

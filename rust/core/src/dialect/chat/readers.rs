@@ -48,7 +48,6 @@ pub(crate) fn check_chunk(chunk: &Chunk<'_>, notes: &mut Anomalies<'_>) {
     };
     if chunk.object.is_none() || is_string(chunk.object, "chat.completion.chunk") {
         let has_delta = |choice: &TypedValue<'_, Choice<'_>>| match choice {
-            TypedValue::Read(choice, _) if choice.beside_chunk && choice.delta.is_none() => true,
             TypedValue::Read(choice, _) => {
                 let is_object = |raw: &Raw<'_>| raw.kind == Kind::Object;
                 matches!(&choice.delta, Some(TypedValue::Read(_, raw)) if is_object(raw))
@@ -58,8 +57,12 @@ pub(crate) fn check_chunk(chunk: &Chunk<'_>, notes: &mut Anomalies<'_>) {
         };
         match choices {
             None => notes.mark_misread("no_choices"),
-            Some(choices) if !choices.iter().all(has_delta) => notes.mark_misread("no_delta"),
-            Some(_) => {}
+            Some(choices) => {
+                let sent = choices.len() - usize::from(chunk.has_added_choice);
+                if !choices.iter().take(sent).all(has_delta) {
+                    notes.mark_misread("no_delta");
+                }
+            }
         }
     } else if choices.is_some_and(|all| all.iter().any(has_content))
         || (is_filled(chunk.usage) && !is_string(chunk.object, LEGACY))
@@ -94,7 +97,8 @@ fn has_content(choice: &TypedValue<'_, Choice<'_>>) -> bool {
     }
     let walked = [&choice.delta, &choice.message].map(|walk| walk.as_ref().map(TypedValue::raw));
     let ends = [choice.finish_reason, choice.finish_camel];
-    choice.beside.is_some() || walked.into_iter().chain(ends).any(is_filled)
+    let has_beside = choice.beside.is_some() || choice.beside_chunk.is_some();
+    has_beside || walked.into_iter().chain(ends).any(is_filled)
 }
 
 /// Returns true if a member is present and is not null, false, zero, or empty.

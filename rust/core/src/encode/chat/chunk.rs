@@ -141,15 +141,11 @@ impl ChunkHead {
         self.next = OwnMembersOnce::default();
         let is_over = self.is_finishing || context.cut; // no chunk of the source is written
         let members = self.choices.get_mut(&index).filter(|_| !is_over);
-        let Some(members) = members.filter(|members| members.written != number) else {
-            return;
-        };
-        members.written = number;
-        self.next = members.current.clone();
-        if members.finishes {
-            // The members of the choice are written with the finish reason.
-            self.next.choice.clear();
-            members.finish.delta.clear();
+        // The members of the chunk with the finish reason are written with it.
+        let is_due = |members: &&mut OwnMembers| members.written != number && !members.finishes;
+        if let Some(members) = members.filter(is_due) {
+            members.written = number;
+            self.next = members.current.clone();
         }
     }
 

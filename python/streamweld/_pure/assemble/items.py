@@ -137,6 +137,10 @@ class ItemSurface:
         one = None if item is None else find_part(item, channel, reasoning_kind, address.sub)
         if item is not None and one is not None and repeat_part(item, one, address.index, text):
             return
+        item = state.item_index.take_begun_again(kind, address)
+        one = None if item is None else find_part(item, channel, reasoning_kind, address.sub)
+        if item is not None and one is not None and one.part.open and repeat_part(item, one, address.index, text):
+            return
         item = item_of_opening(state, kind, address)
         one = find_part(item, channel, reasoning_kind, address.sub)
         if one is not None and one.part.open and one.sub == address.sub:
@@ -319,7 +323,7 @@ class ItemSurface:
         """Record that the message began again, so the blocks that follow may repeat earlier ones at the same index."""
         state = self._item_choice(choice)
         if state is not None:
-            state.item_index.may_repeat = True
+            state.item_index.begin_again()
 
     def parts_listed(self, choice: int, entries: Sequence[ListedPart], *, again: bool) -> None:
         """Apply a list that contains all parts of an item with their complete text.
@@ -402,8 +406,6 @@ class ItemSurface:
                 item = bound
         again = item is not None and item.announced
         call = None if item is None else item.call
-        if item is not None and call is not None and item.open and item_index.may_repeat and not call.empty:
-            item.repeated_arguments = 0
         if name is None and (call is None or not call.name):
             state.shared.out.mark_misread("no_name")
         if item is None or call is None or (again and is_another(call, address, name)):
@@ -422,6 +424,8 @@ class ItemSurface:
                 report_reannounced(state, item, address)
         item.announced = True
         call = item.call
+        if item_index.take_begun_again("call", address) is item and call is not None and not call.empty:
+            item.repeated_arguments = 0
         if call is not None:
             describe(state, call, custom=custom, provider_executed=provider_executed, metadata=metadata)
             name_call(state, call, name)

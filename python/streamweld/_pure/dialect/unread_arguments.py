@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["may_hold_arguments"]
 
-_HARMLESS: tuple[str, ...] = tuple(DIALECTS["chat"]["harmless_members"])
+_HARMLESS: tuple[str, ...] = tuple(DIALECTS["harmless_members"])
 _WHITE = " \t\r\n"
 
 

@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 
 /// Words in the names of members that never contain arguments, in lower case.
 static HARMLESS: LazyLock<Vec<&'static str>> =
-    LazyLock::new(|| spec::words(spec::fact("chat", "harmless_members")));
+    LazyLock::new(|| spec::words(spec::dialects().get("harmless_members")));
 
 /// Returns true if one of these unknown members of a call may contain its arguments.
 pub(crate) fn may_hold_arguments(members: &[Member<'_>]) -> bool {

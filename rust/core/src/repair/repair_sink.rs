@@ -191,6 +191,7 @@ impl Sink for RepairSink {
     }
 
     fn cut(&mut self) {
+        self.write_pieces(); // they belong to a payload of the source
         self.context.cut = true;
     }
 

@@ -95,6 +95,7 @@ class Item:
         "again_reported",
         "alias_reported",
         "announced",
+        "begins_again",
         "call",
         "conflict_reported",
         "first",
@@ -143,6 +144,8 @@ class Item:
         self.first: Item | None = None
         self.alias_of: Item | None = None  # the earlier item, if both turned out to have the same call
         self.repeats = False  # the stream opened the item or one of its parts again
+        # The message began again while the item was open, so the next opening event at its index repeats the item.
+        self.begins_again = False
         # The number of bytes of the open call's arguments that the stream has repeated so far; None if it does not
         # repeat them.
         self.repeated_arguments: int | None = None

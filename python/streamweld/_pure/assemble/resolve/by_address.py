@@ -178,7 +178,7 @@ def diverged(state: Choice, item: Item, one: ItemPart, address: Address) -> tupl
 def end_shorter_repetition(state: Choice, address: Address) -> None:
     """End a block that repeated only the beginning of the closed part at its index. Its text becomes a new part."""
     item = state.item_index.repeated_at("message", address) or state.item_index.repeated_at("reasoning", address)
-    if item is not None and not item.open:
+    if item is not None:
         end_repetition(state, item, address)
 
 

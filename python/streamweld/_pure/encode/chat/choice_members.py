@@ -6,7 +6,7 @@ reason are written in the finish chunk.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from streamweld._pure.encode.common.extra_members import joined, members_text, writable
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OwnMembers"]
 
-_REMEMBERED: Final = 1024  # maximum number of names per choice that are stored
-
 
 class OwnMembers:
     """The members of all choices that were not written yet."""
@@ -29,15 +27,12 @@ class OwnMembers:
     def __init__(self) -> None:
         self._unwritten: dict[int, tuple[Raw, Raw]] = {}  # members of a choice and of its delta
         self._finish: dict[int, tuple[Raw, Raw]] = {}  # those of the choice with the finish reason
-        self._names: dict[int, set[str]] = {}  # names of all members so far
+        self._names: dict[int, set[str]] = {}  # names of the members in the source's current chunk
 
     def record(self, content: ChoiceMembers) -> None:
         """Store the members of a choice. Those of its chunk before are no longer written."""
         own, delta = writable(content.members), writable(content.delta)
-        names = self._names.setdefault(content.choice, set())
-        for name in (*own, *delta):
-            if len(names) < _REMEMBERED:
-                names.add(name)
+        self._names[content.choice] = {*own, *delta}
         self._unwritten.pop(content.choice, None)
         if own or delta:
             (self._finish if content.finishes else self._unwritten)[content.choice] = own, delta

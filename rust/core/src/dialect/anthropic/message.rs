@@ -21,6 +21,7 @@ use crate::json::members::Object;
 use crate::json::members::find;
 use crate::json::members::items;
 use crate::json::members::present;
+use crate::json::members::string;
 use crate::model::fault::Fault;
 use crate::model::spec::Code;
 use crate::model::unmodelled::MembersOf;
@@ -48,6 +49,11 @@ impl Anthropic {
             if self.reason || id.is_empty() || self.id.as_deref() == Some(&id) || reported {
                 // The message is repeated, or calls in the earlier message may already have been executed.
                 wire.out.diagnose(Code::MESSAGE_REPEATED, None, &id)?;
+                let model = find(members, "model").and_then(string);
+                let sent = |word: &&str| !word.trim().is_empty();
+                let (own_id, model) = (Some(&*id).filter(sent), model.as_deref().filter(sent));
+                wire.assembler
+                    .started(wire.out, own_id, model, None, None)?;
                 if id.is_empty() || self.id.as_deref() != Some(&id) {
                     return Ok(());
                 }

@@ -81,6 +81,8 @@ pub(crate) struct Reading {
     pub(crate) typed: bool,
     /// True if a template may be learned from the chunk.
     pub(crate) learns: bool,
+    /// True if a flag in the delta marks its content as reasoning.
+    pub(crate) thought: bool,
 }
 
 /// The error in a decoded choice, and the basis for a template. Both are optional.
@@ -441,7 +443,7 @@ impl ChoiceState {
             self.has_new_fields = true;
             *self.kept = kept;
         }
-        if changes || (finishes && !self.kept.is_blank()) {
+        if changes || !self.kept.is_blank() {
             out.keep(Unmodelled::ChoiceMembers(ChoiceFacts {
                 choice: self.index,
                 members: &self.kept.choice,
@@ -528,14 +530,18 @@ impl ChoiceState {
             }
             self.thought(wire, thought, pending_metadata, closes)?;
         }
-        let mut pieces = content::read(delta.content, notes, at.member("content"));
+        let pieces = content::read(delta.content, notes, at.member("content"));
         let is_thought = !delta.other_members.is_empty() && reasoning::is_thought(delta);
-        if is_thought && content::think(&mut pieces) {
+        if is_thought && pieces.iter().any(ContentPiece::is_shown) {
             notes.mark_misread("other_member"); // clients read the reasoning as text
         }
         if reading.learns && !pieces.is_empty() {
             tally.add(learn::of_text(delta.content).filter(|_| !is_thought));
         }
+        let reading = Reading {
+            thought: is_thought,
+            ..reading
+        };
         self.content(wire, pieces, pending_metadata, closes, reading)?;
         if reading.tail {
             notes.report(wire)?;
@@ -610,8 +616,11 @@ impl ChoiceState {
             }
             pieces.retain(|piece| !matches!(piece, ContentPiece::Shown(text) if text.is_empty()));
         }
+        if reading.thought {
+            content::think(&mut pieces);
+        }
         if reading.tail {
-            pieces.retain(|piece| matches!(piece, ContentPiece::Shown(_)));
+            pieces.retain(ContentPiece::is_shown);
         }
         if let [ContentPiece::Shown(text)] = pieces.as_slice()
             && closes

@@ -91,6 +91,7 @@ impl Chat {
             body: is_string(chunk.object, "chat.completion"),
             typed: chunk.object.is_none() || is_string(chunk.object, "chat.completion.chunk"),
             // A template cannot match such a chunk, because repair must add `object` to each of them.
+            thought: false,
             learns: plain && self.cache.should_learn() && !(untyped && wire.out.wants_wire_facts()),
         };
         let mut upstream_error = None;
@@ -163,6 +164,9 @@ impl Chat {
             Some(TypedValue::Read(choices, _)) => choices.as_slice(),
             _ => &[],
         };
+        // The choice that was added for calls of the chunk comes last.
+        let sent = choices.len() - usize::from(chunk.has_added_choice);
+        let choices = choices.get(..sent).unwrap_or_default();
         let read = || {
             choices.iter().filter_map(|choice| match choice {
                 TypedValue::Read(choice, _) => Some(choice),

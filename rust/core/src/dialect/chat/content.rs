@@ -34,6 +34,12 @@ pub(crate) enum ContentPiece<'a> {
     Unread(Raw<'a>),
 }
 
+impl ContentPiece<'_> {
+    pub(crate) fn is_shown(&self) -> bool {
+        matches!(self, ContentPiece::Shown(_))
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct File<'a> {
     url: Cow<'a, str>,
@@ -103,16 +109,13 @@ pub(crate) fn read<'a>(
     pieces
 }
 
-/// Turns text into reasoning. Returns false if the pieces contain no text.
-pub(crate) fn think(pieces: &mut [ContentPiece<'_>]) -> bool {
-    let mut any = false;
+/// Turns text into reasoning.
+pub(crate) fn think(pieces: &mut [ContentPiece<'_>]) {
     for piece in pieces {
         if let ContentPiece::Shown(text) = piece {
             *piece = ContentPiece::Thought(mem::take(text));
-            any = true;
         }
     }
-    any
 }
 
 /// Reasoning in a field whose value is not a string.

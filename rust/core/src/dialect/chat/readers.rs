@@ -92,13 +92,15 @@ fn has_content(choice: &TypedValue<'_, Choice<'_>>) -> bool {
     let TypedValue::Read(choice, _) = choice else {
         return false;
     };
+    if choice.beside_chunk.is_some() {
+        return true;
+    }
     if legacy_text(choice).is_some() {
         return false;
     }
     let walked = [&choice.delta, &choice.message].map(|walk| walk.as_ref().map(TypedValue::raw));
     let ends = [choice.finish_reason, choice.finish_camel];
-    let has_beside = choice.beside.is_some() || choice.beside_chunk.is_some();
-    has_beside || walked.into_iter().chain(ends).any(is_filled)
+    choice.beside.is_some() || walked.into_iter().chain(ends).any(is_filled)
 }
 
 /// Returns true if a member is present and is not null, false, zero, or empty.

@@ -95,6 +95,7 @@ impl ChunkHead {
             delta: parsed(facts.delta),
         };
         members.finishes = facts.finishes;
+        members.written = 0;
         members.is_lossy = facts.is_lossy;
         if facts.finishes {
             members.finish = members.current.clone();

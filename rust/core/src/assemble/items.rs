@@ -408,7 +408,11 @@ impl Assembler {
                 .at(ItemKind::Call, address.index)
                 .unwrap_or(item);
         }
-        if end_shorter_repetition(&mut ctx, choice, item, &address)? {
+        let splits = choice.item_index.get(item).is_some_and(|record| {
+            // An item with an id is not another one, however little of it is repeated.
+            record.open || (record.item_id.is_none() && record.repeats)
+        });
+        if splits && end_shorter_repetition(&mut ctx, choice, item, &address)? {
             return Ok(());
         }
         let Some(record) = choice.item_index.get(item).filter(|item| item.open) else {

@@ -64,9 +64,11 @@ class CallReader:
         if address is not None and (
             name is None if None in (identity, address.call_id) else identity == address.call_id
         ):
-            self._more(payload, partial, path, metadata, notes)
             if self._waiting:
                 self._continue(address, _arguments(payload, call, path, member), notes)
+            if self._address is not None:
+                self._waiting = self._waiting and not is_array(partial)
+                self._more(payload, partial, path, metadata, notes)
             if not goes_on:
                 self._end()
             return

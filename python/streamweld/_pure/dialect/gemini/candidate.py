@@ -104,9 +104,10 @@ class Candidate:
             return
         self._finish_reported = True
         if self.reason is not None:
-            self._calls.end_waiting()
             if meaning("gemini", self.reason) == "natural":
                 self._calls.finish()
+            else:
+                self._calls.end_waiting()
             self._close()
             self._assembler.finish(self._index, self.reason)
 

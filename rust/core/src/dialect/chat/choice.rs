@@ -812,7 +812,12 @@ impl ChoiceState {
                 repeated = true;
             } else {
                 let doubtful = self.details.is_doubtful(&details.text);
-                let (new, again) = self.details.next(&details.text);
+                let (mut new, again) = self.details.next(&details.text);
+                if let Some(messages) = self.messages.as_mut().filter(|_| !new.is_empty()) {
+                    let (unseen, seen) = messages.reasoning.next(&new);
+                    new = unseen;
+                    messages.report(wire, seen)?;
+                }
                 repeated |= again;
                 begins_again = again;
                 if doubtful {

@@ -138,6 +138,10 @@ impl Calls {
         };
         if self.active.as_ref().is_some_and(same) {
             self.late_arguments(wire, arguments, notes)?;
+            let streams = partial.is_some_and(|raw| raw.kind == Kind::Array);
+            if let Some(active) = self.active.as_mut().filter(|_| streams) {
+                active.arguments = ExpectedArguments::Streamed;
+            }
             self.more(wire, partial, at, metadata, notes)?;
             return if goes_on { Ok(()) } else { self.end(wire) };
         }

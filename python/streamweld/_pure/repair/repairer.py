@@ -591,9 +591,11 @@ class Repairer:
         self._flush()
 
     def _report_rewrite_reason(self) -> None:
-        """Report why the block cannot pass, unless another diagnostic or an error reports it."""
+        """Report why the block cannot pass, unless another diagnostic or an error reports it, also for later blocks."""
         out = self._parser.out
-        if out.why and not out.mended:
+        if out.why and out.mended:
+            self._reported_reasons.add(out.why)
+        elif out.why:
             self._report_once(out.why)
 
     def _flush(self) -> None:

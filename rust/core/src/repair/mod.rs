@@ -543,7 +543,6 @@ impl Repairer {
 
     /// Reports why the block cannot pass, unless this reason was already reported.
     fn report_rewrite_reason(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
-        self.sink.reason_reported = true;
         let Some(why) = self.sink.new_reason() else {
             return Ok(());
         };

@@ -66,8 +66,6 @@ pub(crate) struct RepairSink {
     roleless: Vec<i32>,
     /// Ordinal of the last payload that clients would reject.
     rejected: Option<u64>,
-    /// True if the reason for rewriting the stream was reported, by repair or by another diagnostic.
-    pub(crate) reason_reported: bool,
     /// True if the encoder's output is sent instead of the original bytes.
     pub(crate) rewriting: bool,
     /// The error that the upstream sent, if the policy continues after it.
@@ -293,7 +291,6 @@ impl RepairSink {
             begun: Vec::new(),
             roleless: Vec::new(),
             rejected: None,
-            reason_reported: false,
             rewriting: false,
             reported: None,
             position: (0, 0),
@@ -425,17 +422,16 @@ impl RepairSink {
 
     /// Returns why the current block cannot pass, or `None` if this was already reported or another diagnostic reports
     /// it.
-    pub(crate) fn new_reason(&self) -> Option<&'static str> {
-        let is_new = |why: &&'static str| !self.reported_reasons.contains(why);
-        self.block.reason().filter(is_new)
-    }
-
-    /// Reports that held blocks are rewritten because they exceed the limit, unless a reason was already reported.
-    pub(crate) fn explain_held(&mut self, blocks: &[u8]) -> ParseResult {
-        if mem::replace(&mut self.reason_reported, true) {
-            return Ok(());
+    pub(crate) fn new_reason(&mut self) -> Option<&'static str> {
+        let why = self.block.why?;
+        if self.reported_reasons.contains(&why) {
+            return None;
         }
-        self.report(Code::REWRITTEN, "held_too_long", blocks)
+        if self.block.reason().is_none() {
+            self.reported_reasons.push(why); // another diagnostic reports it, also for later blocks
+            return None;
+        }
+        Some(why)
     }
 
     /// Reports that bytes were rewritten, inserted or dropped for this reason, once per stream.

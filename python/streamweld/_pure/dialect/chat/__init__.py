@@ -103,8 +103,8 @@ class ChatDecoder:
 
     @staticmethod
     def is_without_output(value: object) -> bool:
-        """Return whether the value is a chunk without choices, which it lists as empty, and without an error."""
-        if not is_object(value) or value.get("choices") not in ([], {}) or call_members(value):
+        """Return whether the value is a chunk with an empty list of choices, without calls and without an error."""
+        if not is_object(value) or value.get("choices") != [] or call_members(value):
             return False
         return value.get("error") is None and value.get("object") != "error" and not reports_error(value)
 
@@ -191,7 +191,7 @@ class ChatDecoder:
         check_chunk(value, notes)
         self._out.untyped |= lacks_object(value)
         outer, chunk.outer_calls = chunk.outer_calls, frozenset()
-        if is_array(choices) or is_object(choices):
+        if is_array(choices) or (is_object(choices) and choices):
             for choice_position, (step, item) in enumerate(_listed(choices)):
                 here = (*path, "choices", *step)
                 if is_object(item):

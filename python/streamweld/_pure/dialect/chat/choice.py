@@ -167,6 +167,8 @@ class ChoiceReader:
         message = notes.an_object(item, path, "message")
         reason = _finish_reason(item, path, notes)
         notes.report()
+        if text:
+            notes.report_read_shape((*path, "delta"))
         is_typed = chunk.value.get("object", "chat.completion.chunk") == "chat.completion.chunk"
         if delta is not None or isinstance(sent, str):
             self.readers.begin(self._tools.out, self.index, delta or {}, is_typed=is_typed)
@@ -188,9 +190,7 @@ class ChoiceReader:
             chunk.outer_calls = frozenset()
         error = read_choice_error(payload, item, path)
         if error is None:  # an error that is written shows the payload
-            self._keep_members(
-                payload, pending_metadata.members, delta, (*path, "delta"), finishes=reason is not None
-            )
+            self._keep_members(payload, pending_metadata.members, delta, (*path, "delta"), finishes=reason is not None)
         keeps = error is None and self._kept_members
         if keeps and sent is None and is_typed and not legacy:
             # The chunk is rewritten with these members, because it has no delta. The role is written, too.

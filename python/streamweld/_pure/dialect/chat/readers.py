@@ -78,9 +78,7 @@ def _has_content(choice: object) -> bool:
     """
     if not is_object(choice) or _is_legacy(choice):
         return False
-    is_read = bool(call_members(choice)) or (
-        is_content(choice.get("content")) and not is_object(choice.get("message"))
-    )
+    is_read = bool(call_members(choice)) or (is_content(choice.get("content")) and not is_object(choice.get("message")))
     return is_read or any(choice.get(member) for member in ("delta", "message", "finish_reason", "finishReason"))
 
 

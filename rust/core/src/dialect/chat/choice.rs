@@ -207,6 +207,10 @@ impl ChoiceState {
         let message = object(choice.message.as_ref(), notes, at.member("message"));
         let finish = finish(choice, notes, at);
         notes.report(wire)?;
+        if delta.is_some_and(|(_, raw)| raw.kind == Kind::String && is_filled(Some(raw))) {
+            let at = at.member("delta");
+            wire.out.diagnose(Code::SHAPE, None, &at.text())?; // it is read as text
+        }
         if let Some((delta, _)) = delta {
             self.readers
                 .begin(wire.out, self.index, delta, reading.typed);

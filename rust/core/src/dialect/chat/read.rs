@@ -237,7 +237,9 @@ impl<'a> Choice<'a> {
             && is_absent(self.message.as_ref().map(TypedValue::raw));
         let has_message = matches!(&self.message, Some(TypedValue::Read(..)));
         let content = find(&self.other_members, "content");
-        if let Some(content) = content.filter(|raw| !(is_legacy || has_message) && may_be_content(*raw)) {
+        if let Some(content) =
+            content.filter(|raw| !(is_legacy || has_message) && may_be_content(*raw))
+        {
             self.other_members
                 .retain(|member| !member.key.is("content"));
             let inner = self.delta_content();
@@ -476,6 +478,9 @@ impl<'a> Reader<'a> {
         let choice = self.walk(Kind::Object, Self::choice)?;
         let raw = choice.raw();
         let entries = members(raw);
+        if entries.is_empty() {
+            return Ok(TypedValue::Other(raw));
+        }
         if !is_numbered(&entries) {
             return Ok(TypedValue::Read(vec![choice], raw));
         }

@@ -251,7 +251,9 @@ class ChoiceReader:
             return
         own = {name: raw for name, raw in members.items() if name not in _WRITTEN}
         unknown = leftovers(payload, path, delta, self._modelled(delta)) if delta else {}
-        in_delta = {name: raw for name, raw in unknown.items() if is_mergeable((delta or {})[name])}
+        values = delta or {}
+        unknown = {name: raw for name, raw in unknown.items() if not _is_call_list(name, values[name])}
+        in_delta = {name: raw for name, raw in unknown.items() if is_mergeable(values[name])}
         if own or in_delta or self._kept_members:
             out.keep(ChoiceMembers(self.index, own, in_delta, finishes))
         self._kept_members = bool(own or in_delta)
@@ -621,6 +623,11 @@ def _is_thought(holder: Mapping[str, Any]) -> bool:
 
 def _as_reasoning(piece: Piece) -> Piece:
     return Text("reasoning", piece.text) if isinstance(piece, Text) and piece.kind == "text" else piece
+
+
+def _is_call_list(name: str, value: object) -> bool:
+    """Return whether a member of a delta is a list in which calls are read."""
+    return name in TOOL_USE_LISTS and is_array(value)
 
 
 def _has_list(holder: Mapping[str, Any]) -> bool:

@@ -97,7 +97,7 @@ impl ChunkHead {
         members.finishes = facts.finishes;
         members.written = 0;
         members.is_lossy = facts.is_lossy;
-        if facts.finishes {
+        if facts.finishes && !members.current.is_empty() {
             members.finish = members.current.clone();
         }
     }

@@ -450,7 +450,7 @@ impl Repairer {
             self.repaired = true;
             self.sink.write_opening(None);
             self.gather(read);
-            self.sink.report_once(why, &self.block)?;
+            self.sink.report_opening(why, &self.block)?;
             let opening = mem::take(&mut self.sink.opening);
             put_opening(&mut self.block, &opening, self.is_first);
         }

@@ -434,6 +434,11 @@ impl RepairSink {
         Some(why)
     }
 
+    /// Reports that an opening event is inserted before the block, and why.
+    pub(crate) fn report_opening(&mut self, why: &'static str, block: &[u8]) -> ParseResult {
+        self.report(Code::REWRITTEN, why, block)
+    }
+
     /// Reports that bytes were rewritten, inserted or dropped for this reason, once per stream.
     pub(crate) fn report_once(&mut self, why: &'static str, block: &[u8]) -> ParseResult {
         if self.reported_reasons.contains(&why) {

@@ -4,10 +4,11 @@
 `rivals_history.py` in their own environment, because litellm requires an older openai than the dependency group
 `bench`; without them, only streamweld runs.
 
-    PYTHONPATH=python:. python -m benches.test_history --against DIR [SOURCE-TARGET ...]
+    PYTHONPATH=python:. python -m benches.test_history --against DIR [WORK | KIND | SOURCE-TARGET ...]
 
-compares this tree with another version: `DIR` contains its `streamweld` package (an unpacked wheel, or the `python/`
-folder of another checkout). See `compare`.
+compares this tree with another version: `DIR` contains its `streamweld` package (`site-packages` with an installed
+wheel, or the `python/` folder of another checkout). The words select rows, such as `check`, `agents`, or
+`gemini-responses`. See `compare`.
 """
 
 from __future__ import annotations
@@ -20,23 +21,26 @@ import statistics
 import subprocess
 import sys
 import time
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from streamweld.errors import StreamweldError
 from streamweld.history import check, convert
 
 from benches.rivals_history import content_of, parts, rivals
+from tests.history.judge.agents import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pytest_benchmark.fixture import BenchmarkFixture
 
 TARGETS = ("openai-chat", "responses", "anthropic", "gemini", "bedrock-converse")
 SOURCES = (*TARGETS, "ai-sdk-ui", "ai-sdk-model")
-SIZES = (10, 200)  # `compare`: in a short history, the work that is done once for each conversion counts most
+KINDS = ("10 messages", "200 messages", "agents")  # `compare`: a short history shows the fixed work of a conversion
 
 
 def history(messages: int) -> list[dict[str, Any]]:
@@ -145,7 +149,7 @@ def _as_history(payload: Any, target: str) -> dict[str, Any]:
 
 
 class Version:
-    """One version of the package in its own process, which times the requested function."""
+    """One version of the package in its own process, which converts and times the requested histories."""
 
     def __init__(self, folder: Path) -> None:
         path = os.pathsep.join([str(folder), str(Path(__file__).parents[1])])
@@ -154,16 +158,16 @@ class Version:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
         )
 
-    def ask(self, *request: Any) -> float:
-        """Send one request to `serve`, and return the measured time in seconds."""
+    def ask(self, word: str, *details: Any) -> Any:
+        """Send one request to `serve`, and return its response."""
         if self._process.stdin is None or self._process.stdout is None:
             raise RuntimeError("the process has no pipes")
-        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.write(json.dumps([word, *details]) + "\n")
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
         if not answer:
             raise SystemExit("a version ended early; its error is above")
-        return float(json.loads(answer))
+        return json.loads(answer)
 
     def close(self) -> None:
         if self._process.stdin is not None:
@@ -171,57 +175,122 @@ class Version:
         self._process.wait()
 
 
+def _run(work: str, given: Any, source: Any, target: Any) -> Any:
+    if work == "check":
+        return check(given, target=target)
+    if work == "requests":
+        from streamweld import requests  # version 0.1.0 does not have it
+
+        return requests.convert(given, source=source, target=target).payload
+    return convert(given, source=source, target=target).payload
+
+
 def serve() -> None:
-    """Process requests from standard input: keep a history, or time `convert` or `check` of a kept history."""
-    kept: dict[tuple[str, int], Any] = {}
+    """Process requests from standard input.
+
+    `keep`: store histories. `results`: return the result of each history as text, or None if there is none. `time`:
+    return the seconds for the histories with these numbers.
+    """
+    kept: dict[tuple[str, str], list[Any]] = {}
     for line in sys.stdin:
-        word, source, size, *rest = json.loads(line)
+        word, kind, source, *rest = json.loads(line)
+        answer: Any = None
         if word == "keep":
-            kept[source, size] = rest[0]
-            print(0.0, flush=True)
-            continue
-        target, rounds = rest
-        given: Any = kept[source, size]
-        if word == "check":
-            run = lambda given=given, target=target: check(given, target=target)  # noqa: E731
+            kept[kind, source] = rest[0]
+        elif word == "results":
+            answer = [_result(rest[0], given, source, rest[1]) for given in kept[kind, source]]
         else:
-            run = lambda given=given, source=source, target=target: convert(given, source=source, target=target)  # noqa: E731
-        repeats = max(1, 200 // size)  # the clock is too coarse for one conversion of a short history
-        print(seconds(lambda run=run, repeats=repeats: [run() for _ in range(repeats)], rounds) / repeats, flush=True)  # type: ignore[misc]
+            work, target, numbers, rounds = rest
+            some = [kept[kind, source][n] for n in numbers]
+            repeats = 20 if kind == "10 messages" else 1  # the clock is too coarse for one short history
+            answer = seconds(partial(_all, work, some * repeats, source, target), rounds) / repeats
+        print(json.dumps(answer), flush=True)
+
+
+def _all(work: str, histories: list[Any], source: str, target: str) -> None:
+    for given in histories:
+        _run(work, given, source, target)
+
+
+def _result(work: str, given: Any, source: str, target: str) -> str | None:
+    try:
+        found = _run(work, given, source, target)
+        if work == "check":
+            return json.dumps([(one.rule, one.path) for one in found])
+        return json.dumps(found, default=bytes.hex, sort_keys=True)
+    except (StreamweldError, ImportError):
+        return None
+
+
+def _histories() -> Iterator[tuple[str, str, list[Any]]]:
+    """Yield (kind, source, histories): one short and one long history, and those of current agents."""
+    for size in (10, 200):
+        first = {"messages": history(size)}
+        for source in SOURCES:
+            given: Any = first if source == "openai-chat" else dict(convert(first, target=source).payload)  # type: ignore[arg-type]
+            yield f"{size} messages", source, [given]
+    for source in SOURCES:
+        found: list[Any] = [_messages_of(one.request) for one in load() if one.source == source]
+        if source == "bedrock-converse":  # no agent uses it; those of Claude Code, without media, which are bytes
+            claude = [_messages_of(one.request) for one in load() if one.source == "anthropic"]
+            made = [dict(convert(given, source="anthropic", target=source).payload) for given in claude]
+            found = [given for given in made if "b'" not in repr(given)]
+        yield "agents", source, found
+
+
+def _messages_of(request: dict[str, Any]) -> dict[str, Any]:
+    """Return the members of a request that belong to its history."""
+    names = ("model", "system", "instructions", "systemInstruction", "messages", "input", "contents")
+    return {name: request[name] for name in names if name in request}
 
 
 def compare(folder: Path, chosen: list[str], turns: int = 9, rounds: int = 6) -> float:
     """Print the time of this version divided by that of the version in `folder`, and return the median of all rows.
 
-    It converts 10 and 200 messages from every source to every target, and runs `check` for every dialect. The versions
-    alternate and get the same input. Each ratio compares the best processor times, which other load on the machine
-    skews least.
+    Results come first: each result of this version must pass `check`, and histories that the other version cannot
+    convert are not timed. Histories whose results differ (kind `changed`) are timed apart, because one of the versions
+    does work that the other one leaves out. Then the versions alternate and get the same input. Each ratio compares the
+    best processor times, which other load on the machine skews least.
     """
     versions = [Version(Path(__file__).parents[1] / "python"), Version(folder)]
-    for size in SIZES:
-        first = {"messages": history(size)}
-        for source in SOURCES:
-            given: Any = first if source == "openai-chat" else dict(convert(first, target=source).payload)  # type: ignore[arg-type]
-            for version in versions:
-                version.ask("keep", source, size, given)
-    rows = [("convert", source, size, target) for size, source, target in product(SIZES, SOURCES, SOURCES)]
-    rows += [("check", one, size, one) for size, one in product(SIZES, SOURCES)]
-    rows = [row for row in rows if not chosen or f"{row[1]}-{row[3]}" in chosen or row[0] in chosen]
-    best = {row: [float("inf"), float("inf")] for row in rows}
-    for _, row, (at, version) in product(range(turns), rows, enumerate(versions)):
-        best[row][at] = min(best[row][at], version.ask(*row, rounds))
+    for kind, source, histories in _histories():
+        for version in versions:
+            version.ask("keep", kind, source, histories)
+    rows = [("convert", kind, source, target) for kind, source, target in product(KINDS, SOURCES, SOURCES)]
+    rows += [("check", kind, one, one) for kind, one in product(KINDS, SOURCES)]
+    rows += [("requests", "agents", source, target) for source, target in product(SOURCES, SOURCES)]
+    rows = [row for row in rows if not chosen or f"{row[2]}-{row[3]}" in chosen or row[0] in chosen or row[1] in chosen]
+    numbers: dict[tuple[str, str, str, str], list[int]] = {}
+    for work, kind, source, target in rows:
+        ours, others = (version.ask("results", kind, source, work, target) for version in versions)
+        for n, (one, other) in enumerate(zip(ours, others, strict=True)):
+            if one is None or other is None:
+                continue
+            if work != "check" and target != "bedrock-converse":  # its media were bytes
+                wrong = [found for found in check(json.loads(one), target=target) if found.severity == "error"]
+                assert not wrong, (work, kind, source, target, n, wrong)
+            numbers.setdefault((work, kind if one == other else "changed", source, target), []).append(n)
+    best = {row: [float("inf"), float("inf")] for row in numbers}
+    for _, row, (at, version) in product(range(turns), numbers, enumerate(versions)):
+        work, kind, source, target = row
+        kept = "agents" if kind == "changed" else kind
+        best[row][at] = min(best[row][at], version.ask("time", kept, source, work, target, numbers[row], rounds))
     for version in versions:
         version.close()
     ratios = {row: ours / other for row, (ours, other) in best.items()}
     for row, ratio in ratios.items():
-        word, source, size, target = row
-        name = f"check {source}" if word == "check" else f"{source} -> {target}"
-        print(f"{name:36} {size:4} messages {best[row][0] * 1e6:8.0f} us {ratio:6.2f} x")
-    for word, size in product(("convert", "check"), SIZES):
-        some = [ratio for row, ratio in ratios.items() if (row[0], row[2]) == (word, size)]
+        work, kind, source, target = row
+        name = f"{work} {source}" if work == "check" else f"{work} {source} -> {target}"
+        each = best[row][0] / len(numbers[row])
+        print(f"{name:45} {kind:12} {each * 1e6:8.0f} us {ratio:6.2f} x")
+    for work, kind in product(("convert", "check", "requests"), (*KINDS, "changed")):
+        some = {row: ratio for row, ratio in ratios.items() if row[:2] == (work, kind)}
         if some:
-            median = statistics.median(some)
-            print(f"{word} {size} messages: median {median:.3f}, worst {max(some):.2f}, of {len(some)}")
+            count, all_of_them = len(some), sum(len(numbers[row]) for row in some)
+            print(
+                f"{work}, {kind}: median {statistics.median(some.values()):.3f}, worst {max(some.values()):.2f}, "
+                f"of {count} rows with {all_of_them} histories"
+            )
     return statistics.median(ratios.values())
 
 
@@ -231,4 +300,4 @@ if __name__ == "__main__":
     elif len(sys.argv) > 2 and sys.argv[1] == "--against":
         raise SystemExit(int(compare(Path(sys.argv[2]), sys.argv[3:]) > 1.0))
     else:
-        raise SystemExit("usage: python -m benches.test_history --against DIR [check | SOURCE-TARGET ...]")
+        raise SystemExit("usage: python -m benches.test_history --against DIR [WORK | KIND | SOURCE-TARGET ...]")

@@ -476,7 +476,7 @@ class CheckRule:
     @property
     def source(self) -> str:
         if self.document not in DOCUMENTS:
-            return f"{escaped(self.section)} (a rule of streamweld)"
+            return f"{escaped(self.section)} (streamweld's own rule)"
         return f"[{spec('rules')['sources'][self.document]}]({DOCUMENTS[self.document]}), {escaped(self.section)}"
 
 
@@ -621,6 +621,26 @@ A repair is attempted only if the unchanged bytes would break a call or lose con
 """
 
 
+def client_effects(rule: str) -> list[str]:
+    """Return what clients do with streams that break a rule of `check`, as `clients: effect`."""
+    effects: dict[str, list[str]] = {}
+    for client, row in spec("rules")["breaks_client"].get(rule, {}).items():
+        effects.setdefault(row["effect"], []).append(client)
+    return [f"{', '.join(clients)}: {effect}" for effect, clients in effects.items()]
+
+
+CHECK_INTRODUCTION = f"""\
+Each rule is listed with its source, and with the clients that were observed to misread or reject a stream that breaks
+it. In the column for clients, "reads other tool calls" means that the client returns calls that differ from those that
+the stream contains.
+
+What to do about a broken rule:
+
+- With clients listed: {spec("rules")["advice"]["broken"]}
+- Without: {spec("rules")["advice"]["unbroken"]}
+- Severity info, without clients: {spec("rules")["advice"]["info"]}"""
+
+
 def overview(*, site: bool) -> str:
     """`docs/rules.md`. `site`: whether to link to the page of each code; these pages exist only on the built site."""
 
@@ -652,14 +672,19 @@ def overview(*, site: bool) -> str:
             lines += changed_lines(name, found.example)
     lines += error_rules()
     lines += numbered_rules()
-    lines += ["## Rules of `streamweld check`", "", "Each rule is listed with its source.", ""]
+    lines += ["## Rules of `streamweld check`", "", CHECK_INTRODUCTION, ""]
     for family in spec("rules")["rules"]:
-        lines += [f"### Rules of {family}", "", "| rule | severity | text | source |", "|---|---|---|---|"]
+        lines += [
+            f"### Rules of {family}",
+            "",
+            "| rule | severity | text | clients | source |",
+            "|---|---|---|---|---|",
+        ]
         for rule in check_rules().values():
             if rule.id.split(".")[0] == family:
                 lines.append(
                     f'| <a id="{rule.id}"></a>{named(rule.id)} | {rule.severity} | {sentence(escaped(rule.text))} '
-                    f"| {rule.source} |"
+                    f"| {escaped('; '.join(client_effects(rule.id)))} | {rule.source} |"
                 )
         lines.append("")
     table = spec("history_rules")

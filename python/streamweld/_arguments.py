@@ -32,7 +32,7 @@ class _OfPart(Protocol):
 def partial_arguments(self: _OfPart, stream: ArgumentSource) -> dict[str, Any] | None:
     """Return the arguments that `stream` has read so far for this call, including an unfinished string.
 
-    Each call of this method parses all of the text again. A view from `StreamParser.partial` parses only new text.
+    Each call to this method parses the complete text again. A view from `StreamParser.partial` parses only new text.
 
     Args:
         stream: the parser or iterator that returned this event. Events do not have a reference to it.

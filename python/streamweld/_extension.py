@@ -41,7 +41,7 @@ def extension() -> ModuleType | None:
     if lacking is not None:
         file = module.__file__
         raise ImportError(
-            f"{file} was built from other sources than this version of streamweld: it has no {lacking}. Reinstall "
+            f"{file} was built from different sources than this version of streamweld: it lacks {lacking}. Reinstall "
             "streamweld, or run `make build` in a source tree",
             name=NAME,
             path=file,

@@ -30,6 +30,7 @@ __all__ = [
     "hinted",
     "input_hint",
     "is_markup",
+    "is_readable",
     "label_text",
     "reject_keywords",
     "reject_text",
@@ -181,6 +182,12 @@ def is_markup(head: bytes) -> bool:
     """Return whether a body is an HTML page or an XML document. `head`: its first `HEAD_BYTES` bytes."""
     text = head.removeprefix(_BOM)
     return _HTML.match(text) is not None or _XML.match(text) is not None
+
+
+def is_readable(head: bytes) -> bool:
+    """Return whether a body is text that can be shown. `head`: its first `HEAD_BYTES` bytes."""
+    binary = tuple([magic for magic, _ in (*_PACKED, *_FILES)])
+    return not (head.startswith((*binary, b"\xff\xfe", b"\xfe\xff")) or _is_utf16(head) or _is_binary(head))
 
 
 def _is_utf16(head: bytes) -> bool:

@@ -13,9 +13,11 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
-__all__ = ["plain", "plain_messages"]
+__all__ = ["messages_in", "plain"]
+
+Path: TypeAlias = tuple[str | int, ...]
 
 # Maps a class name to the members that a response object has but a request message does not.
 _ANSWER_ONLY: Final = {
@@ -64,27 +66,21 @@ def plain(value: Any) -> Any:
     return value
 
 
-def plain_messages(messages: list[Any] | tuple[Any, ...]) -> list[Any] | tuple[Any, ...]:
-    """Return the messages as plain data. A response object (`ChatCompletion`, `Response`, `GenerateContentResponse`) is
-    replaced with the messages or items that it contains.
+def messages_in(message: Any) -> list[tuple[Path, Any]]:
+    """Return a message as plain data, with its path in the argument, which is empty for a message itself.
+
+    A response object (`ChatCompletion`, `Response`, `GenerateContentResponse`) stands for the messages or items that it
+    contains.
     """
-    made: list[Any] = []
-    for message in messages:
-        made += _turns(message)
-    same = len(made) == len(messages) and all(new is old for new, old in zip(made, messages, strict=True))
-    return messages if same else made
-
-
-def _turns(message: Any) -> list[Any]:
     if hasattr(message.__class__, "model_fields"):
         choices, output, candidates = (getattr(message, name, None) for name in ("choices", "output", "candidates"))
         if isinstance(choices, list) and choices:
-            return [plain(cast("Any", choices[0]).message)]
+            return [(("choices", 0, "message"), plain(cast("Any", choices[0]).message))]
         if isinstance(output, list) and getattr(message, "object", None) == "response":
-            return [plain(item) for item in output]
+            return [(("output", n), plain(item)) for n, item in enumerate(output)]
         if isinstance(candidates, list) and candidates:
-            return [plain(cast("Any", candidates[0]).content)]
-    return [plain(message)]
+            return [(("candidates", 0, "content"), plain(cast("Any", candidates[0]).content))]
+    return [((), plain(message))]
 
 
 def _of_model(value: Any) -> dict[str, Any]:
@@ -107,7 +103,7 @@ def _of_model(value: Any) -> dict[str, Any]:
 
 
 def _as_text(value: Any) -> Any:
-    """Return bytes in the base64 form that the API uses."""
+    """Encode bytes as base64 text, as the API does. Other values are returned unchanged."""
     return b64encode(value).decode() if isinstance(value, bytes) else value
 
 

@@ -53,8 +53,13 @@ class Source:
 
     @classmethod
     def _checked(cls, chunks: object, method: str, close: bool, other: str) -> Source:
-        if isinstance(chunks, bytes | bytearray | memoryview | str):
-            raise TypeError("the source must give pieces of bytes; wrap a whole body in a list")
+        if isinstance(chunks, bytes | bytearray | memoryview):
+            raise TypeError("the source must yield chunks of bytes; for a whole body, pass [body], or use parse(body)")
+        if isinstance(chunks, str):
+            raise TypeError(
+                "the source must yield chunks of bytes, not of str: pass iter_bytes() instead of iter_text(), open "
+                "files with mode 'rb', or encode the text as UTF-8 and pass [body]"
+            )
         if not hasattr(chunks, method):
             # Not iterable at all: for example, a response object, or a bound method that was not called.
             elsewhere = hasattr(chunks, "__iter__") or hasattr(chunks, "__aiter__")

@@ -232,7 +232,7 @@ def _read(
     kept = _names("keep", keep)
     for name in kept:
         if kept.count(name) > 1:
-            raise UsageError(f"keep: {name!r} is there twice")
+            raise UsageError(f"keep: {name!r} is listed twice")
     if columns is not None and not columns and not kept:
         raise UsageError("columns=(): the output would have no column")
     (named,) = _names("body", [body])

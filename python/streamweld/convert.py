@@ -128,7 +128,7 @@ class StreamConverter:
             history. With `target`, an id that this API would reject, such as `functions.add:0` for Anthropic, is
             renamed. `source_tool_id` maps it to the old id, which `history.convert` and `requests.convert` restore.
             This has no effect on a stream that is already in the target dialect.
-        raise_on_error: raise `error` after all bytes have been returned, at the next call of `feed` or `close`.
+        raise_on_error: raise `error` after all bytes have been returned, at the next call to `feed` or `close`.
 
     Raises:
         UsageError: if an option is invalid.
@@ -312,7 +312,7 @@ class StreamConverter:
             UsageError: if the limit does not exist.
         """
         if limit not in LIMITS:
-            raise UsageError(f"there is no limit {limit!r}")
+            raise UsageError(f"unknown limit {limit!r}")
         self._raise_kept()
         self._closed = True
         made = self._read()
@@ -389,7 +389,7 @@ class StreamConverter:
     ) -> None:
         """Check that `close()` was called. It is not called here, because the bytes that it returns would be lost."""
         if exc_type is None and not self._closed:
-            raise UsageError("close() gives the last bytes: call it inside of the block")
+            raise UsageError("call close() inside the with block: it returns the last bytes")
 
     def __repr__(self) -> str:
         return f"StreamConverter(source={self.dialect!r}, backend={backend!r})"

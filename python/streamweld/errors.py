@@ -13,12 +13,12 @@
      |   |- ArgumentsError(ValueError)           `ToolCall.parsed` without an object: .state .reason .part .call_id
      |   |- UpstreamError                        the gateway sent an error: .code .kind .message
      |   |- TruncatedStream(EOFError)            the stream ended too early: .where .open_items
-     |   |- UnknownDialect                       .seen
+     |   |- UnknownDialect                       .seen .specified
      |   |- SpliceError                          the stream of a reconnect does not continue the first
      |   |- LifecycleError                       a conversion would break the target's rules: .violations
-     |   `- InternalError                        a broken invariant of streamweld: please report it
+     |   `- InternalError                        a bug in streamweld: please report it
      |- HistoryError                             a request history breaks a rule: .rule .path .violations
-     `- UsageError(RuntimeError)                 the caller is at fault
+     `- UsageError(RuntimeError)                 streamweld was used incorrectly
          |- ParserBusy                           two calls into one parser at the same time
          `- MissingExtra(ImportError)            an optional dependency is not installed: .extra
 
@@ -95,6 +95,9 @@ _PASSING: Final = frozenset(
     "service_unavailable unavailable timeout timeout_error deadline_exceeded "
     "408 409 425 429 500 502 503 504 520 522 524 529".split()
 )
+
+# Members that requests have and responses do not.
+_REQUEST_MEMBERS: Final = frozenset({"messages", "contents"})
 
 _E = TypeVar("_E", bound="StreamError")
 
@@ -413,20 +416,34 @@ class TruncatedStream(StreamError, EOFError):
 
 
 class UnknownDialect(StreamError):
-    """The first payloads are not in a known dialect, or not in the one that was specified. `seen`: their members."""
+    """The first payloads are not in a known dialect, or not in the one that was specified.
+
+    Attributes:
+        seen: the names of the payloads' members.
+        specified: the dialect that the caller specified, if the payloads are in the dialect `detail` instead; otherwise
+            None.
+    """
 
     _rule = "unknown_dialect"
     _retryable = False
-    _own = ("seen",)
+    _own = ("seen", "specified")
 
-    def __init__(self, *, seen: Iterable[str] = (), **common: Unpack[_CommonFields]) -> None:
+    def __init__(
+        self, *, seen: Iterable[str] = (), specified: str | None = None, **common: Unpack[_CommonFields]
+    ) -> None:
         self.seen: tuple[str, ...] = tuple(seen)
+        self.specified = specified
         super().__init__(**common)
         if self.detail in DIALECTS:
             self.advise(f"use the dialect {self.detail} or auto")
+        elif _REQUEST_MEMBERS & set(self.seen):
+            self.advise("this looks like the body of a request; pass the body of its response")
 
     def _message_detail(self) -> str:
         seen = [f"saw {', '.join(self.seen)}"] if self.seen else []
+        if self.specified is not None:
+            basis = f" ({seen[0]})" if seen else ""
+            return f"{self.specified} was specified, but the payloads are in {self.detail}{basis}"
         if self.detail:
             return ": ".join([self.detail, *seen])
         begins = _beginning(self.raw)

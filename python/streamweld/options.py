@@ -46,7 +46,7 @@ _O = TypeVar("_O")
 
 def _unknown(what: str, word: object, known: Iterable[str]) -> UsageError:
     close = get_close_matches(word, list(known), n=1) if isinstance(word, str) else ()
-    return UsageError(f"there is no {what} {word!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
+    return UsageError(f"unknown {what} {word!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
 
 
 class _Checked:
@@ -199,7 +199,9 @@ class Policy(_Checked):
             if action not in get_args(Action):
                 raise UsageError(f"{code}: {action!r}: it must be one of {', '.join(get_args(Action))}")
             if action == "skip" and not CODES[code].skippable:
-                raise UsageError(f"{code}: there is nothing to skip; diagnose goes on with the stream")
+                raise UsageError(
+                    f"{code}: skip is not possible for this code; use diagnose to continue with the stream"
+                )
         object.__setattr__(self, "actions", MappingProxyType(actions))
         if self.text_call_families is not None:
             named = cast("object", self.text_call_families)
@@ -542,7 +544,7 @@ def _named_tools(tools: object) -> dict[str, object]:
         tool = cast("Mapping[str, object]", one)
         defined = list(defined_tools(tool))
         if not defined and tool.get("type") == "function":  # hosted tools need no name
-            raise UsageError(f"tools holds {tool!r}, which has no name; {_TOOLS_HINT}")
+            raise UsageError(f"tools contains {tool!r}, which has no name; {_TOOLS_HINT}")
         for name, schema in defined:
             _check_text("tools", name)
             if found.get(name, schema) != schema:

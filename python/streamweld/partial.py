@@ -219,7 +219,10 @@ def arguments_so_far(parser: Parser | Following, part: int) -> str:
 
 
 def no_call(part: int) -> UsageError:
-    return UsageError(f"part {part} is not a tool call of this stream, or not yet; use the part of a ToolCallStarted")
+    return UsageError(
+        f"part {part} is not a tool call of this stream, or the call has not started; use the `part` of a "
+        "ToolCallStarted event"
+    )
 
 
 _OF_CALLS: Final = (ToolCallDelta, ToolCallReset, ToolCallRetracted, ToolCall)

@@ -72,7 +72,7 @@ class FrameReader:
             TypeError: if the data is not a contiguous buffer of bytes.
         """
         if self._failed:
-            raise UsageError("the reader has failed; nothing can be fed any more")
+            raise UsageError("the reader has failed and accepts no more input")
         try:
             return self._framer.feed(data)
         except LimitExceeded:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["NormalizedUsage", "normalized"]
 
 # Count -> the count that normally includes it. Some APIs report the two counts separately.
-_BESIDE: Final = {
+_INCLUDED_IN: Final = {
     "reasoning": "output",
     "cached_read": "input",
     "cache_write": "input",
@@ -181,13 +181,13 @@ def _beside(counts: _Counts, shape: _Shape) -> dict[str, list[str]]:
     rest = total - tokens_in - tokens_out
     if rest == sum(counts[part] for part in documented):
         return beside
-    if rest == 0 and all(counts[part] <= counts[_BESIDE[part]] for part in documented):
+    if rest == 0 and all(counts[part] <= counts[_INCLUDED_IN[part]] for part in documented):
         return {"input": [], "output": []}
-    parts = [part for part in _BESIDE if counts.get(part)]
+    parts = [part for part in _INCLUDED_IN if counts.get(part)]
     for size in range(1, len(parts) + 1):
         for some in combinations(parts, size):
             if sum(counts[part] for part in some) == rest:
-                return {name: [part for part in some if _BESIDE[part] == name] for name in beside}
+                return {name: [part for part in some if _INCLUDED_IN[part] == name] for name in beside}
     return beside
 
 

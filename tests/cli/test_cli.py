@@ -253,7 +253,7 @@ def test_inspect_for_people(backend: str, files: dict[str, Path]) -> None:
         "chat",
         "Hello",
         "complete",
-        "`repair` passes it through unchanged",
+        "`repair` passes this stream through unchanged",
     ):
         assert reply_text in done.stdout
     cut = streamweld(backend, "inspect", files["cut"]).stdout

@@ -322,7 +322,7 @@ def test_no_color(set_to: str | None, colored: bool) -> None:
         pass
     finally:
         os.close(master)
-    assert b"edits" in shown
+    assert b"1 edit" in shown
     assert bool(re.search(rb"\x1b\[(?:\d+;)*(?:3[0-8]|9[0-7])", shown)) is colored
 
 
@@ -390,7 +390,7 @@ def test_a_diagnostic_without_a_repair_is_described_so(tmp_path: Path) -> None:
     file.write_bytes(HEAD + last + b"data: [DONE]\n\n")
     shown = run("inspect", file).stdout
     assert "finish_unknown" in shown
-    assert "`repair` passes it through unchanged" in shown
+    assert "`repair` passes this stream through unchanged" in shown
     assert in_lines(run("inspect", file, "--json").stdout)[0]["repaired"] is False
 
 

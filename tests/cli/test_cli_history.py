@@ -133,7 +133,7 @@ def test_dedupe() -> None:
     done = run("dedupe", REPLAYED)
     assert done.returncode == 0
     assert "@@ /2 item_repeated" in done.stderr
-    assert "1 edits" in done.stderr
+    assert "1 edit\n" in done.stderr
     assert json.loads(done.stdout) == REPLAYED[:2]
     assert json.loads(run("dedupe", REPLAYED, "-o", "-").stdout) == REPLAYED[:2]
     reported = json.loads(run("dedupe", {"input": REPLAYED}, "--items", "rs,fc,msg", "--json").stdout)

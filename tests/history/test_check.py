@@ -170,8 +170,8 @@ def test_the_code_names_every_rule_and_no_other() -> None:
 def test_the_judge_is_independent() -> None:
     """The checker shares rules, profiles and errors with the converter, but no code that reads, plans or writes."""
     package = Path(sw.__file__).parent / "history"
-    # `payload` converts objects of vendors' packages to plain data; `models` parses the version in a model's name.
-    shared = {"profiles", "rules", "payload", "models"}
+    # `payload` and `places` convert objects of vendors' packages; `models` parses the version in a model's name.
+    shared = {"profiles", "rules", "payload", "places", "models"}
     for path in package.glob("check/*.py"):
         used = set(re.findall(r"from streamweld\.history\.(\w+)", path.read_text("utf-8")))
         assert used - {"check"} <= shared, path

@@ -45,6 +45,13 @@ def test_a_foreign_member_is_a_loss(target: Any, kept: set[str]) -> None:
     assert {f"/{name}" for name in lost} <= {loss.path for loss in made.losses}
 
 
+def test_a_loss_may_equal_a_member_that_is_kept() -> None:
+    given = {"model": "m", "stream": True, "logprobs": True, "temperature": 1, "n": 1, "messages": [USER]}
+    made = convert(given, source="openai-chat", target="anthropic")
+    assert made.payload == {"model": "m", "stream": True, "temperature": 1, "messages": [USER]}
+    assert [loss.path for loss in made.losses] == ["/logprobs", "/n"]
+
+
 def test_bedrock_names_its_model_otherwise() -> None:
     made = convert({"model": "m", "messages": [USER]}, source="openai-chat", target="bedrock-converse")
     assert made.payload == {"modelId": "m", "messages": [{"role": "user", "content": [{"text": "hi"}]}]}

@@ -223,8 +223,8 @@ def test_an_extension_of_other_sources_is_reported_at_import(
         assert done.returncode == 1
         last = done.stderr.splitlines()[-1]
         assert re.fullmatch(
-            r"ImportError: /somewhere/_native\.abi3\.so was built from other sources than this version of streamweld: "
-            rf"it has no {missing}\. Reinstall streamweld, or run `make build` in a source tree",
+            r"ImportError: /somewhere/_native\.abi3\.so was built from different sources than this version of "
+            rf"streamweld: it lacks {missing}\. Reinstall streamweld, or run `make build` in a source tree",
             last,
         ), last
 

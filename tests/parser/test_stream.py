@@ -438,7 +438,7 @@ def test_what_is_said_after_the_end(broken: bool) -> None:
         parser.close()
     with pytest.raises(UsageError) as reported:
         parser.feed(b"")
-    assert str(reported.value) == "the stream is over: nothing can be fed after close() or after an exception"
+    assert str(reported.value) == "the parser accepts no input after close() or an exception"
 
 
 def test_a_buffer_that_was_released() -> None:

@@ -368,7 +368,7 @@ def test_the_command_under_an_official_client() -> None:
         (["--upstream", "gateway.example"], 2, "http or https URL"),
         (["--upstream", "http://[::1"], 2, "http or https URL"),
         (["--upstream", "http://h", "--to", "xml"], 2, "'xml': it must be one of"),
-        (["--upstream", "http://h", "--gateway", "kimi"], 2, "set upstream-dialect as well"),
+        (["--upstream", "http://h", "--gateway", "kimi"], 2, "also set upstream-dialect"),
         (["--upstream", "http://h", "--host", "192.0.2.1", "--token", "t"], 3, "192.0.2.1:0: "),
         (["--upstream", "http://u:secret@h"], 2, "no user"),
     ],

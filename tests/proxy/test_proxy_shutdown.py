@@ -82,6 +82,7 @@ def test_a_stream_that_outlives_the_grace_ends_with_an_error_of_its_api(
     (line,) = [line for line in lines if "path=" in line]
     assert "outcome=shutdown fault=TruncatedStream" in line
     assert not any("Traceback" in line for line in lines)
+    assert not any(" ERROR " in line for line in lines)
     messages = [line.split("INFO ")[-1].strip() for line in lines if "INFO stop" in line]
     assert messages == ["stopping", "stopped"]
 

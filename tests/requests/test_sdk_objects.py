@@ -12,8 +12,10 @@ import openai.types.responses
 import pytest
 from google.genai import types as google
 from streamweld import requests
-from streamweld._sdk_objects import plain, plain_messages
-from streamweld.errors import UsageError
+from streamweld._sdk_objects import plain
+from streamweld.errors import HistoryError, UsageError
+from streamweld.history import check, convert
+from streamweld.history.payload import plain_items
 
 ASKED: Any = {"role": "user", "content": "hi"}
 CALLED: Any = {"id": "call_1", "type": "function", "function": {"name": "get", "arguments": "{}"}}
@@ -148,7 +150,35 @@ def test_a_dataclass() -> None:
 def test_plain_data_stays_the_same_object() -> None:
     given = {"messages": [ASKED, {"role": "assistant", "content": [{"type": "text", "text": "x"}]}], "n": 1}
     assert plain(given) is given
-    assert plain_messages(given["messages"]) is given["messages"]
+    assert plain_items(given["messages"]) == (given["messages"], {})
+    assert plain_items(given["messages"])[0] is given["messages"]
+
+
+def test_paths_point_into_the_list_of_the_caller() -> None:
+    """A response stands for several items, but the paths of edits, losses and violations are those of the caller."""
+    response = openai.types.responses.Response.model_validate(RESPONSE)
+    result = {"type": "function_call_output", "call_id": "call_1", "output": "ok"}
+    file = {"role": "user", "content": [{"type": "input_file", "file_id": "file-1"}]}
+    given = {"model": "m", "input": [ASKED, response, result, file, response]}
+    for done in (
+        requests.convert(given, source="responses", target="openai-chat", gateway="deepseek"),
+        convert(given, source="responses", target="openai-chat", gateway="deepseek"),
+    ):
+        assert {loss.path for loss in done.losses} == {"/input/1/output/0", "/input/4/output/0"}
+        assert [(edit.rule, edit.path) for edit in done.edits] == [
+            ("call_unanswered", "/input/4/output/1"),
+            ("tool_id", "/input/4/output/1"),
+            ("content_kind", "/input/3/content/0"),
+        ]
+    found = check([ASKED, response, {**result, "call_id": "call_2"}], target="responses")
+    assert [(one.rule, one.path) for one in found] == [("call_unanswered", "/1/output/1"), ("result_unmatched", "/2")]
+    with pytest.raises(HistoryError) as error:
+        convert([ASKED, response, {"role": "elf", "content": "x"}], source="responses", target="openai-chat")
+    assert error.value.path == "/2/role"
+    asked = google.Content(role="user", parts=[google.Part(text="hi")])
+    answer = google.GenerateContentResponse.model_validate(GEMINI_ANSWER)
+    done = convert({"contents": [asked, answer]}, source="gemini", target="openai-chat")
+    assert [loss.path for loss in done.losses] == ["/contents/1/candidates/0/content/parts/0"]
 
 
 def test_bytes_of_gemini_are_base64() -> None:

@@ -128,11 +128,11 @@ def test_a_family_that_cannot_be_is_refused(families: list[object]) -> None:
 def test_the_families_of_a_model_are_suggested(given: str, meant: str) -> None:
     with pytest.raises(sw.UsageError) as caught:
         sw.Policy(text_call_families=(given,))
-    assert str(caught.value).endswith(f"there is no family {given!r}; did you mean {meant}?")
+    assert str(caught.value).endswith(f"unknown family {given!r}; did you mean {meant}?")
 
 
 def test_without_a_suggestion_all_families_are_listed() -> None:
-    with pytest.raises(sw.UsageError, match="there is no family '123'; families: hermes, granite_20b, "):
+    with pytest.raises(sw.UsageError, match="unknown family '123'; families: hermes, granite_20b, "):
         sw.Policy(text_call_families=("123",))
 
 

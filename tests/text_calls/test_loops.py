@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+import tracemalloc
+from typing import TYPE_CHECKING, Any, cast
 
 import anthropic
 import httpx2
@@ -160,6 +161,27 @@ def test_the_application_need_not_read_the_body(reads: bool) -> None:
     [call] = sw.parse(answer.content).tool_calls
     assert json.loads(call.arguments) == COMMAND
     assert bodies == [sent if reads else b""]
+
+
+def test_a_body_that_is_read_ahead_is_in_memory_once() -> None:
+    pieces = 256  # of 64 KiB
+    numbers = iter(range(pieces))
+    read: list[int] = []
+
+    async def receive() -> dict[str, Any]:
+        number = next(numbers)
+        return {"type": "http.request", "body": bytes(65_536), "more_body": number + 1 < pieces}
+
+    async def app(_scope: Any, receive: Any, _send: Any) -> None:
+        read.append(len((await receive())["body"]))
+
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": [(b"content-type", b"application/json")]}
+    tracemalloc.start()
+    asyncio.run(RepairMiddleware(app, text_calls="promote")(scope, receive, cast("Any", None)))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert read == [pieces * 65_536]
+    assert peak < 1.3 * read[0]
 
 
 @pytest.mark.parametrize(

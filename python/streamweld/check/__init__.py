@@ -118,7 +118,7 @@ class Checker:
             TypeError: if the data is not a contiguous buffer of bytes.
         """
         if self._closed:
-            raise UsageError("the checker is closed; nothing can be fed any more")
+            raise UsageError("the checker is closed and accepts no more input")
         reject_text(data)
         self._framing.feed(data)
         return self._report.take()

@@ -114,7 +114,7 @@ class Anthropic(Lifecycle):
         if self._block is not None:
             self.record("block_open", f"block {index} while block {self._block.index} is open")
         if index is None or index != self._next:
-            self.record("index", f"{value.get('index')!r} where {self._next} comes next")
+            self.record("index", f"{value.get('index')!r}, but the next index is {self._next}")
         if self._delta:
             self.record("after_message_delta", f"block {index}")
         block = object_(value, "content_block") or {}
@@ -205,4 +205,4 @@ class Anthropic(Lifecycle):
         elif reason == "tool_use" and not self._client_calls:
             self.record("stop_reason_contradicts", "tool_use without a tool_use block")
         elif reason in ("end_turn", "stop_sequence") and self._client_calls:
-            self.record("stop_reason_contradicts", f"{reason} behind a tool_use block")
+            self.record("stop_reason_contradicts", f"{reason} after a tool_use block")

@@ -104,7 +104,7 @@ class Items:
         if given is not None and given in self._items:
             self._record("output_index_repeated", f"{given}: {identifier} after {self._items[given].id}")
         elif given is not None and given != len(self._items):
-            self._record("output_index_order", f"{given} where {len(self._items)} comes next")
+            self._record("output_index_order", f"{given}, but the next index is {len(self._items)}")
         index = self._next if given is None else given
         self._next = max(self._next, index + 1)
         wanted = self._facts["items"].get(kind, ("type", "id"))

@@ -58,6 +58,13 @@ class Rule:
     text: str
     breaks_client: tuple[BrokenClient, ...] = ()
 
+    @property
+    def advice(self) -> str:
+        """What to do about a stream that breaks the rule."""
+        kind = "broken" if self.breaks_client else "info" if self.severity == "info" else "unbroken"
+        advice: str = load_rules()["advice"][kind]
+        return advice
+
 
 @dataclass(frozen=True, slots=True)
 class Violation:

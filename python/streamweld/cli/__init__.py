@@ -37,7 +37,18 @@ def _version() -> str:
     return f"streamweld {streamweld.__version__} ({built}, backend {streamweld.backend})"
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+class _Commands(click.Group):
+    """The commands. The error for `repair`, which is not a command, names the command that repairs a stream."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] == "repair":
+            ctx.fail("No such command 'repair'. `convert --to same` repairs a stream; `inspect` shows what it repairs.")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(message=_version())
 def main() -> None:
     """Parse, repair, check and convert LLM streams, and explain what had to be repaired.

@@ -148,7 +148,7 @@ def _source(file: str) -> Generator[BinaryIO]:
 
 
 def _body(source: Any) -> BinaryIO:
-    """Return the source; if it is a recording of streamweld, return the recorded body instead."""
+    """Return the source; if it is a streamweld recording, return the recorded body instead."""
     if source.peek(len(MARK)).startswith(MARK):
         try:
             return BytesIO(parse_recording(source.read().decode("utf-8")).body)

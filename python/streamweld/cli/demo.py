@@ -106,7 +106,7 @@ def demo(as_json: bool, raw: bool, folder: Path | None) -> None:
     out = console()
     say = partial(out.print, soft_wrap=True)
     nameless = sum(not call["name"] for call in naive)
-    say(f"stream      {len(body):,} bytes in reads of {_READ:,}, as DeepSeek behind a router sends them")
+    say(f"stream      {len(body):,} bytes in reads of {_READ:,}, as sent by DeepSeek through a router")
     say(f"naive       {len(naive)} tool calls, {nameless} of them without a name")
     say(f"streamweld  {len(response.tool_calls)} tool call, {len(response.dispatchable_calls)} to run")
     for call in response.dispatchable_calls:

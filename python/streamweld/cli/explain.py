@@ -68,6 +68,7 @@ def _about_rule(name: str) -> dict[str, Any]:
         "kind": "rule",
         "severity": rule.severity,
         "message": rule.text,
+        "advice": rule.advice,
         "source": rule.source,
         "breaks_client": [broken._asdict() for broken in rule.breaks_client],
         "help_url": help_url(name),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from streamweld._messages import HEAD_BYTES, help_url, input_hint, label_text
+from streamweld._messages import HEAD_BYTES, help_url, input_hint, is_readable, label_text
 from streamweld._show import printable
 from streamweld.check import Checker
 from streamweld.cli.console import (
@@ -221,7 +221,9 @@ def _report(policy: Base, dialect: Dialect, selection: Selection, file: str, sou
     if raised is not None and selection.keeps(raised.rule) and all(raised.rule != one.code for one in findings):
         findings.append(Finding.of_error(raised, positions))
     verdict = (selection.codes(findings), selection.fails(findings))
-    effect = (repair.changed, [one for one in repair.reasons if selection.keeps(one.partition("(")[0])])
+    effect: tuple[bool, list[str]] = (False, [])
+    if not isinstance(raised, NotAnEventStream):
+        effect = (repair.changed, [one for one in repair.reasons if selection.keeps(one.partition("(")[0])])
     seen = (diagnostics, violations, positions, findings)
     return Report(file, size, parser.dialect, response, raised, *seen, *verdict, *effect)
 
@@ -262,7 +264,8 @@ def inspect(
     Each FILE contains one stream; - is standard input.
 
     A stream is an event stream, JSON lines, a JSON array of events, or a single JSON response, in any of the dialects.
-    The rules of `check` that a stream breaks are also shown, and why `repair` would change the bytes of the stream.
+    The rules of `check` that a stream breaks are also shown, and why a repair (`convert --to same`, or a repaired
+    client) would change the bytes of the stream.
 
     Exit codes: 0 no findings, 1 findings (a diagnostic or a broken rule with severity warning or error), 2 usage error,
     3 a file could not be read. --fail-on sets the lowest severity for exit code 1. Codes excluded with --ignore do not
@@ -312,11 +315,12 @@ def _show(out: Console, report: Report) -> None:
     out.print(printable(report.file), style="bold", soft_wrap=True)
     facts = table("", "")
     facts.show_header = False
+    is_unknown = isinstance(report.raised, NotAnEventStream | UnknownDialect)
     rows = {
         "dialect": report.dialect or "unknown",
         "model": response.model,
-        "completeness": response.completeness,
-        "finish": _finish(response),
+        "completeness": None if is_unknown else response.completeness,
+        "finish": None if is_unknown else _finish(response),
         "usage": _usage(response),
         "reasoning": lines(response.reasoning, _TEXT),
         "text": lines(response.text, _TEXT),
@@ -345,20 +349,24 @@ def _show(out: Console, report: Report) -> None:
         found = [Finding.of_violation(violation, report.lines) for violation in report.violations]
         out.print(finding_table(found, title="rules that the stream breaks (streamweld check)", most=_ROWS))
     if report.diagnostics or report.violations:
-        out.print("streamweld explain CODE explains a code")
+        out.print("`streamweld explain CODE` shows what a code means and what to do")
     if not report.findings and report.raised is None:
         out.print("clean: no finding")
-    if report.repaired:
+    if isinstance(report.raised, NotAnEventStream):
+        out.print("`repair` does not apply, because this is not a stream")
+    elif report.repaired:
         out.print("`repair` changes the bytes of this stream" + (" for these reasons:" if report.repairs else ""))
         for reason in report.repairs:
             out.print(f"  {reason}: {label_text(reason)}", soft_wrap=True)
     elif report.dialect is not None:
-        out.print("`repair` passes it through unchanged")
+        out.print("`repair` passes this stream through unchanged")
 
 
 def _body(raised: StreamError | None) -> str | None:
-    """Return the beginning of a body that is not an event stream, which usually shows what the body is."""
-    return lines(raised.body_head.decode("utf-8", "replace"), _HEAD) if isinstance(raised, NotAnEventStream) else None
+    """Return the beginning of a body that is text but not an event stream. It usually shows what the body is."""
+    if not isinstance(raised, NotAnEventStream) or not is_readable(raised.body_head):
+        return None
+    return lines(raised.body_head.decode("utf-8", "replace"), _HEAD)
 
 
 def _finish(response: Response) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
+from streamweld._messages import HEAD_BYTES, input_hint
 from streamweld._show import printable
 from streamweld.cli.console import FINDINGS, FINE, UNREADABLE, console, emit, read_each, table
 from streamweld.cli.findings import fails
@@ -101,8 +102,11 @@ def json_option(members: str) -> Callable[[Any], Any]:
 
 def gateway_options(kind: str) -> Callable[[Any], Any]:
     """Return the options `--gateway` and `--profile`; `kind` is `history` or `request`."""
-    names = ", ".join(profiles.names())
-    text = f"The gateway that gets the {kind}: {names}. A name without a date selects the newest profile."
+    names = ", ".join(dict.fromkeys([name.partition("@")[0] for name in profiles.names()]))
+    text = (
+        f"The gateway that gets the {kind}: {names}. The newest profile is used; NAME@DATE selects another, and "
+        "`history profiles` lists all of them."
+    )
 
     def add(command: Any) -> Any:
         command = click.option("--profile", metavar="FILE", help="Your own gateway profile, as a JSON file.")(command)
@@ -144,7 +148,11 @@ def load(file: str) -> Any:
     try:
         return json.loads(texts[0])
     except (ValueError, RecursionError) as error:
-        click.echo(f"streamweld: {printable(file)}: not JSON: {error}", err=True)
+        is_stream = texts[0].lstrip().startswith((b"data:", b"event:", b"id:", b":"))
+        hint = input_hint(texts[0][:HEAD_BYTES])
+        if is_stream:
+            hint = "this is an event stream; `inspect`, `check` and `convert` read streams"
+        click.echo(f"streamweld: {printable(file)}: not JSON: {hint or error}", err=True)
         sys.exit(UNREADABLE)
 
 
@@ -235,7 +243,7 @@ def show_edits(out: Console, edits: Iterable[Edit]) -> None:
             out.print(f"- {_short(edit.removed)}", style="red", soft_wrap=True)
         out.print(f"+ {printable(edit.what)}", style="green", soft_wrap=True)
         out.print(f"  {printable(edit.why)}", style="dim", soft_wrap=True)
-    out.print(f"{len(edits)} edits")
+    out.print(f"{len(edits)} {'edit' if len(edits) == 1 else 'edits'}")
 
 
 def _show_losses(out: Console, losses: Iterable[Loss]) -> None:

@@ -424,7 +424,7 @@ def _to_file(task: Task, jobs: int, shown: bool, parts: Parts, *, resume: bool) 
     try:
         after = _run(task, jobs, start, totals, shown, lambda rows, after: parts.add(rows, after, totals))
     except KeyboardInterrupt:
-        click.echo(f"streamweld: interrupted; go on with --resume, or remove {parts.folder}", err=True)
+        click.echo(f"streamweld: interrupted; continue with --resume, or remove {parts.folder}", err=True)
         raise
     parts.finish(after, totals)
     return totals

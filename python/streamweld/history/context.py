@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.history.edits import Edit, IdMap, Loss
-from streamweld.history.model import EMPTY, Inner, pointer
+from streamweld.history.model import EMPTY, NestedPath, pointer
 from streamweld.history.rules import edits as edit_rules
 from streamweld.history.survey import Survey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamweld.history.model import Path, Turn
+    from streamweld.history.model import Path, Result, Turn
     from streamweld.history.policy import HistoryPolicy
 
 __all__ = ["Context"]
@@ -72,8 +72,13 @@ class Context:
         """Record members of a message or block that the target cannot represent, except empty ones."""
         for name, value in members.items():
             if value not in _INSIGNIFICANT:
-                steps = name.split("/") if isinstance(name, Inner) else (name,)
+                steps = name.split("/") if isinstance(name, NestedPath) else (name,)
                 self.lose(steps[-1], (*path, *steps), why, value)
+
+    def lose_error_flag(self, result: Result) -> None:
+        """Record as a loss that the target cannot mark a result as an error."""
+        if result.origin is not None:
+            self.lose("is_error", result.path, "the target cannot mark a tool result as an error", True)
 
     def fact(self, name: str, member: str | None = None) -> Any:
         """Return a constraint of the target, or one of its members, or None if it does not exist."""

@@ -19,6 +19,7 @@ from streamweld.history.dialects import CONTAINERS, FAMILIES
 from streamweld.history.edits import Conversion
 from streamweld.history.model import members_of
 from streamweld.history.payload import STORED, items_of, payload_of, plain_items
+from streamweld.history.places import converted_before, error_before
 from streamweld.history.policy import HistoryPolicy
 from streamweld.history.read import read
 from streamweld.history.read.detect import detect
@@ -99,10 +100,13 @@ def convert(
     except HistoryError as error:
         # Readers reject SDK objects, because they are not mappings. They are converted only after such an error, so
         # that plain data does not have to be searched for SDK objects.
-        made = plain_items(entry) if error.rule == "unreadable" else entry
+        made, moved = plain_items(entry) if error.rule == "unreadable" else (entry, {})
         if made is entry:
             raise
-        return _converted(made, options, pending=lone)
+    try:
+        return converted_before(_converted(made, options, pending=lone), moved)
+    except HistoryError as error:
+        raise error_before(error, moved) from None
 
 
 @dataclass(slots=True, eq=False)
@@ -303,7 +307,7 @@ def tool_names(tools: Any) -> dict[str, Any]:
     for tool in tools:
         if isinstance(tool, str):
             found[tool] = None
-        elif isinstance(tool, Mapping):
+        elif tool.__class__ is dict or isinstance(tool, Mapping):  # nearly every definition is a dict
             entry = cast("Mapping[str, Any]", tool)
             declared: Any = entry.get("functionDeclarations")
             several: list[Any] = declared if declared.__class__ is list else []

@@ -29,8 +29,8 @@ __all__ = [
     "ApprovalRequest",
     "ApprovalResponse",
     "Call",
-    "Inner",
     "Media",
+    "NestedPath",
     "Opaque",
     "Origin",
     "Part",
@@ -85,7 +85,7 @@ MISSING: Final[Any] = _Missing()
 EMPTY: Final[Mapping[str, Any]] = nothing()
 
 
-class Inner(str):
+class NestedPath(str):
     """Slash-separated path of a member nested in a block. Such a member cannot be written back by itself."""
 
     __slots__ = ()
@@ -134,7 +134,7 @@ class _Part:
 
     `at`: index of the part in its origin. `raw`: the source object. `touched`: whether a pass changed the part, which
     makes `raw` stale. `extra`: members of `raw` for which the model has no field. They are kept when writing the same
-    dialect and lost in others. Members of nested objects have an `Inner` key and are lost whenever the block is
+    dialect and lost in others. Members of nested objects have a `NestedPath` key and are lost whenever the block is
     rewritten.
     """
 

@@ -10,7 +10,7 @@ from functools import cache
 from operator import is_
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
-from streamweld._sdk_objects import plain, plain_messages
+from streamweld._sdk_objects import messages_in, plain
 from streamweld._spec import load_requests
 from streamweld.errors import UsageError
 from streamweld.history.dialects import CONTAINERS
@@ -21,6 +21,7 @@ from streamweld.response import Response
 if TYPE_CHECKING:
     from streamweld.history.context import Context
     from streamweld.history.model import Path
+    from streamweld.history.places import Moved
 
 __all__ = ["STORED", "items_of", "payload_of", "plain_items"]
 
@@ -55,35 +56,43 @@ def items_of(messages: Any) -> tuple[Sequence[Any] | str | Response, Path]:
     return cast("Sequence[Any]", messages), ()  # type: ignore[redundant-cast]
 
 
-def plain_items(messages: Any) -> Any:
+def plain_items(messages: Any) -> tuple[Any, Moved]:
     """Return the argument with SDK objects converted to plain data, or the argument itself if it contains none.
 
-    A value that contains itself or is nested too deeply is returned unchanged.
+    Also returns the new paths of the messages for which an object stood, and of those after it, with their paths in the
+    argument. A value that contains itself or is nested too deeply is returned unchanged.
     """
+    moved: Moved = {}
     try:
-        return _plain(messages)
+        return _plain(messages, moved), moved
     except RecursionError:
-        return messages
+        return messages, {}
 
 
-def _plain(messages: Any) -> Any:
+def _plain(messages: Any, moved: Moved) -> Any:
     if isinstance(messages, Mapping):
         entry = cast("Mapping[str, Any]", messages)
         made = {
-            name: _plain_list(value) if name in _NAMES and isinstance(value, list | tuple) else plain(value)
+            name: _plain_list(value, (name,), moved)
+            if name in _NAMES and isinstance(value, list | tuple)
+            else plain(value)
             for name, value in entry.items()
         }
         return messages if all(made[name] is value for name, value in entry.items()) else made
-    return _plain_list(messages) if isinstance(messages, list | tuple) else messages
+    return _plain_list(messages, (), moved) if isinstance(messages, list | tuple) else messages
 
 
-def _plain_list(items: Any) -> Any:
+def _plain_list(items: Any, base: tuple[str, ...], moved: Moved) -> Any:
     made: list[Any] = []
-    for item in items:
+    for n, item in enumerate(items):
         if item.__class__ is dict:  # a dict is a message, never a response object
-            made.append(plain(item))
+            found: list[tuple[Path, Any]] = [((), plain(item))]
         else:
-            made += [item] if isinstance(item, Response) else plain_messages([item])
+            found = [((), item)] if isinstance(item, Response) else messages_in(item)
+        for inner, message in found:
+            if inner or len(made) != n:
+                moved[(*base, str(len(made)))] = (*base, n, *inner)
+            made.append(message)
     return items if len(made) == len(items) and all(map(is_, made, items)) else made
 
 
@@ -120,7 +129,7 @@ def payload_of(
     unchanged = (
         same_family and len(kept) == len(rest) and all(given.get(name) is value for name, value in written.items())
     )
-    if unchanged and all(name in written or name in kept for name in given):
+    if unchanged and len(given) == len(rest) + len(written):  # no system prompt that is null
         return given
     if same_family:  # keep the order of the members
         return {name: written.get(name, given[name]) for name in given if name in kept or name in written} | written
@@ -153,19 +162,24 @@ def _kept(rest: Mapping[str, Any], source: str, source_family: str, context: Con
         return {}
     target = target_name(context.target)
     kept: dict[str, Any] = {}
+    left: dict[str, Any] = {}
     if source_family == context.family:
         foreign = _foreign(target_name(source) if source != "auto" else source_family, target)
         if context.fact("stored_responses") is False:
             foreign |= frozenset(STORED)
-        kept = {name: value for name, value in rest.items() if name not in foreign}
+        if foreign.isdisjoint(rest):
+            return dict(rest)
+        for name, value in rest.items():
+            (left if name in foreign else kept)[name] = value
     else:
         common = _common(source_family, target)
         model = _MODEL.get(source_family, "model")
         for name, value in rest.items():
-            new = _MODEL.get(target, "model") if name == model else name if name in common else None
-            if new is not None:
+            new = _MODEL.get(target, "model") if name == model else name
+            if new is None or (name != model and name not in common):
+                left[name] = value
+            else:
                 kept[new] = value
-    left = {name: value for name, value in rest.items() if not any(value is held for held in kept.values())}
     context.lose_members(left, (), _NOT_CONVERTED)
     return kept
 

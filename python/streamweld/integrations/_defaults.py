@@ -53,5 +53,5 @@ def check_folder(record: str | os.PathLike[str] | None) -> str | os.PathLike[str
     """
     folder = cast("object", record)
     if folder is not None and not isinstance(folder, str | os.PathLike):
-        raise UsageError(f"record={record!r}: it must be a path of a folder")
+        raise UsageError(f"record={record!r}: it must be the path of a folder")
     return record

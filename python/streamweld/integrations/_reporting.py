@@ -100,7 +100,7 @@ def _takes_context(function: Any) -> bool:
 
 
 def plain_url(url: str) -> str:
-    """Return the URL without credentials, query and fragment, which may contain secrets."""
+    """Return the URL without its credentials, query and fragment, because they may contain secrets."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{host}{parts.path}" if host else parts.path

@@ -121,7 +121,7 @@ def _module_of(response: Any) -> Any:
         module = sys.modules.get(name)
         if module is not None and isinstance(response, module.Response):
             return module
-    raise UsageError(f"{type(response).__name__!r} is not a response of {' or of '.join(_FAMILIES)}")
+    raise UsageError(f"{type(response).__name__!r} is not an {' or '.join(_FAMILIES)} response")
 
 
 def _content(request: Any, module: Any) -> bytes | None:

@@ -12,6 +12,7 @@ import asyncio
 import time
 from collections import deque
 from contextlib import suppress
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamweld.convert import StreamConverter
@@ -322,26 +323,26 @@ def _is_json(headers: dict[str, str]) -> bool:
 
 
 async def _read_ahead(receive: Receive) -> tuple[bytes | None, Receive]:
-    """Read the body of a request, and return it with a `receive` that begins with the messages that were read.
+    """Read the body of a request, and return it with a `receive` that begins with what was read.
 
     The body is None if it is too long, or if the client disconnects.
     """
-    read: deque[Message] = deque()
-    pieces: list[bytes] = []
-    size = 0
+    body = BytesIO()  # `getvalue` does not copy, so the body is in memory only once
     while True:
         message = await receive()
-        read.append(message)
-        pieces.append(message.get("body", b""))
-        size += len(pieces[-1])
-        whole = message["type"] == "http.request" and not message.get("more_body", False)
-        if whole or message["type"] != "http.request" or size > _MAX_REQUEST:
+        more = message["type"] != "http.request" or message.get("more_body", False)
+        body.write(message.get("body", b""))
+        if not more or message["type"] != "http.request" or body.tell() > _MAX_REQUEST:
             break
+    content = body.getvalue()
+    read: deque[Message] = deque([{"type": "http.request", "body": content, "more_body": more}])
+    if message["type"] != "http.request":
+        read.append(message)
 
     async def receiving() -> Message:
         return read.popleft() if read else await receive()
 
-    return b"".join(pieces) if whole and size <= _MAX_REQUEST else None, receiving
+    return None if more or len(content) > _MAX_REQUEST else content, receiving
 
 
 def _names(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:

@@ -103,7 +103,7 @@ def find(paths: Iterable[str], *, recursive: bool = False) -> Iterator[str]:
 def captures(path: str, *, column: str | None = None, start: int = 0) -> Iterator[Capture]:
     """Yield the recorded bodies of one file, in order.
 
-    The format is detected from the content: recordings of streamweld, Parquet, Arrow IPC, HAR, an HTTP/1.1 exchange as
+    The format is detected from the content: streamweld recordings, Parquet, Arrow IPC, HAR, an HTTP/1.1 exchange as
     written by a proxy or `curl -i`, and mitmproxy flows. A file named `.jsonl` or `.ndjson` has one row per line if
     `column` is given or its first line is an object with the member `body`. Any other file is one body. `.gz` files are
     decompressed.
@@ -159,7 +159,7 @@ def _captures(path: str, column: str | None, start: int) -> Iterator[Capture]:
 
 
 def _recorded(path: str, data: bytes) -> Capture:
-    """Return the body of a recording of streamweld."""
+    """Return the body in a file in streamweld's recording format."""
     try:
         return Capture(path, 0, parse_recording(data.decode("utf-8")).body)
     except ValueError as error:

@@ -19,7 +19,7 @@ from streamweld.report.compare import comparison
 from streamweld.report.facts import describe
 from streamweld.report.markup import inline, page, table
 from streamweld.report.recording import Recorded, read
-from streamweld.report.sections import Room, section
+from streamweld.report.sections import DisplayLimits, section
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -68,7 +68,7 @@ def render(
     overview = _overview(streams, set(order), diff=diff) if len(streams) > 1 else ""
     compared = comparison(*streams) if diff else ""
     left = MOST_BYTES - len((overview + compared).encode())
-    room = Room()
+    room = DisplayLimits()
     for _ in range(4 if len(streams) > 8 else 1 if len(streams) > 1 else 0):
         room = room.half()
     sections: dict[int, str] = {}
@@ -90,7 +90,7 @@ def render(
     )
 
 
-def _fitting(facts: Facts, number: int, room: Room, left: int) -> str | None:
+def _fitting(facts: Facts, number: int, room: DisplayLimits, left: int) -> str | None:
     """Return the section with as much detail as fits, or None if the shortest version does not fit."""
     for _ in range(6):
         made = section(facts, number, room)

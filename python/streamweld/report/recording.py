@@ -74,5 +74,5 @@ def _plain(path: Path) -> bytes:
         except (EOFError, zlib.error) as error:
             raise ValueError(str(error)) from None
     if len(data) > most:
-        raise ValueError("the file inflates further than the limit max_inflate_ratio allows")
+        raise ValueError("the decompressed file exceeds the limit max_inflate_ratio")
     return data

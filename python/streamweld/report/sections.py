@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from streamweld.report.finding import Finding
     from streamweld.response import Response
 
-__all__ = ["Room", "facts_of", "section"]
+__all__ = ["DisplayLimits", "facts_of", "section"]
 
 _BEFORE: Final = 60  # number of bytes shown before a finding
 _PIECES: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class DisplayLimits:
     """Limits on how much of a stream a section shows."""
 
     lanes: int = 24
@@ -33,9 +33,9 @@ class Room:
     row: int = 400
     repairs: int = 30
 
-    def half(self) -> Room:
+    def half(self) -> DisplayLimits:
         """Return a copy with every limit halved."""
-        return Room(*[max(1, getattr(self, name) // 2) for name in self.__slots__])
+        return DisplayLimits(*[max(1, getattr(self, name) // 2) for name in self.__slots__])
 
 
 def facts_of(facts: Facts) -> dict[str, str]:
@@ -72,7 +72,7 @@ def _usage(response: Response) -> str:
     return ", ".join([f"{name.removesuffix('_tokens').replace('_', ' ')} {value:,}" for name, value in counts.items()])
 
 
-def section(facts: Facts, number: int, room: Room) -> str:
+def section(facts: Facts, number: int, room: DisplayLimits) -> str:
     """Return the section as HTML. `number` is the stream's number on the page, which is used in ids."""
     prefix = f"s{number}"
     shown = _rows(facts, room)
@@ -90,7 +90,7 @@ def section(facts: Facts, number: int, room: Room) -> str:
     return "\n".join(parts)
 
 
-def _lanes(facts: Facts, prefix: str, room: Room) -> str:
+def _lanes(facts: Facts, prefix: str, room: DisplayLimits) -> str:
     by_bytes = f'<div class="wide in-bytes">{drawing(facts, prefix, room.lanes, room.findings, by_time=False)}</div>'
     more = len(facts.lanes) - room.lanes
     note = f'<p class="dim">{more} more parts are not drawn.</p>' if more > 0 else ""
@@ -107,7 +107,7 @@ def _lanes(facts: Facts, prefix: str, room: Room) -> str:
     return f'<h3 id="{prefix}-parts">Parts</h3><div>{choice}{by_bytes}{by_time}</div>{note}'
 
 
-def _findings(facts: Facts, prefix: str, room: Room, shown: list[int]) -> str:
+def _findings(facts: Facts, prefix: str, room: DisplayLimits, shown: list[int]) -> str:
     if not facts.findings:
         return (
             f'<h3 id="{prefix}-findings">Findings</h3><p>Clean: no diagnostic, and no broken rule of the dialect.</p>'
@@ -146,7 +146,7 @@ def _excerpt(facts: Facts, offset: int) -> str:
     return f"{raw(body[max(0, offset - _BEFORE) : offset])}<mark>{marked}</mark>{rest}"
 
 
-def _calls(facts: Facts, prefix: str, room: Room) -> str:
+def _calls(facts: Facts, prefix: str, room: DisplayLimits) -> str:
     if not facts.calls:
         return ""
     parts = [_call(facts, one, room) for one in facts.calls[: room.calls]]
@@ -155,7 +155,7 @@ def _calls(facts: Facts, prefix: str, room: Room) -> str:
     return f'<h3 id="{prefix}-calls">Assembly of the tool calls</h3>{"".join(parts)}{note}'
 
 
-def _call(facts: Facts, one: Assembly, room: Room) -> str:
+def _call(facts: Facts, one: Assembly, room: DisplayLimits) -> str:
     call = one.call
     head = "a call that never closed" if call is None else f"{call.name} {call.call_id}: {call.state}"
     if call is not None and call.reason:
@@ -178,7 +178,7 @@ def _call(facts: Facts, one: Assembly, room: Room) -> str:
     return f"<details open><summary>{inline(head)}</summary>{pieces}{whole}</details>"
 
 
-def _result(facts: Facts, room: Room) -> str:
+def _result(facts: Facts, room: DisplayLimits) -> str:
     out: list[str] = []
     left = room.text
     for choice in facts.response.choices:
@@ -206,7 +206,7 @@ def _result(facts: Facts, room: Room) -> str:
     return "".join(out) or "<p>The stream has no content.</p>"
 
 
-def _rows(facts: Facts, room: Room) -> list[int]:
+def _rows(facts: Facts, room: DisplayLimits) -> list[int]:
     """Return the numbers of the blocks to show: all of them, or the first, the last, and those around findings."""
     count = len(facts.blocks)
     if count <= room.rows:
@@ -221,7 +221,7 @@ def _rows(facts: Facts, room: Room) -> list[int]:
     return sorted(kept)
 
 
-def _events(facts: Facts, prefix: str, room: Room, shown: list[int]) -> str:
+def _events(facts: Facts, prefix: str, room: DisplayLimits, shown: list[int]) -> str:
     rows: list[str] = []
     last = -1
     for number in shown:
@@ -241,7 +241,7 @@ def _events(facts: Facts, prefix: str, room: Room, shown: list[int]) -> str:
     return f'<div class="scroll" tabindex="0" role="region" aria-label="Events on the wire">{shown_table}</div>'
 
 
-def _repairs(facts: Facts, prefix: str, room: Room) -> str:
+def _repairs(facts: Facts, prefix: str, room: DisplayLimits) -> str:
     if not facts.repair_count:
         return (
             f'<h3 id="{prefix}-repair">Repair</h3><p>The stream passes through <code>repair</code> byte for byte.</p>'

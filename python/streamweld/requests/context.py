@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from streamweld.errors import HistoryError
 from streamweld.history import Edit, Loss
-from streamweld.requests.spelling import before
-from streamweld.requests.tables import existing, gateway_facts, object_of, parsed, pointer, spec, steps
+from streamweld.history.places import before, parsed
+from streamweld.requests.tables import existing, gateway_facts, object_of, pointer, spec, steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamweld import history
     from streamweld.history import Profile
+    from streamweld.history.places import Moved
     from streamweld.requests.policy import RequestPolicy
-    from streamweld.requests.spelling import Moved
     from streamweld.requests.tables import Json, Path
 
 __all__ = ["RequestContext"]
@@ -40,7 +40,7 @@ class RequestContext:
     used: set[tuple[str, ...]] = field(default_factory=set[tuple[str, ...]])
     done: set[str] = field(default_factory=set[str])
     written: dict[str, Path] = field(default_factory=dict[str, "Path"])
-    moved: Moved = field(default_factory=dict["tuple[str, ...]", "Path"])
+    moved: Moved = field(default_factory=dict["tuple[str, ...]", "tuple[str | int, ...]"])
     edits: list[Edit] = field(default_factory=list[Edit])
     losses: list[Loss] = field(default_factory=list[Loss])
 

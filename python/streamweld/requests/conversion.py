@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from streamweld import history
 from streamweld._messages import hinted
-from streamweld._sdk_objects import plain, plain_messages
-from streamweld.errors import UsageError
+from streamweld._sdk_objects import plain
+from streamweld.errors import HistoryError, UsageError
 from streamweld.history import HistoryPolicy
+from streamweld.history.payload import plain_items
+from streamweld.history.places import converted_before, error_before
 from streamweld.history.profiles import resolve, target_name
 from streamweld.requests import (
     answer_format,
@@ -31,6 +33,7 @@ from streamweld.requests.tables import object_of, spec
 if TYPE_CHECKING:
     from streamweld._literals import Source, Target
     from streamweld.history import Profile
+    from streamweld.history.places import Moved
     from streamweld.requests.tables import Json
 
 __all__ = ["Conversion", "convert"]
@@ -92,10 +95,19 @@ def convert(
     profile = resolve(gateway, target)
     if isinstance(policy, HistoryPolicy):
         policy = RequestPolicy(history=policy)
-    given = _plain(request)
+    given, moved = _plain(request)
+    try:
+        return converted_before(_converted(given, source, profile, provider, policy or RequestPolicy()), moved)
+    except HistoryError as error:
+        raise error_before(error, moved) from None
+
+
+def _converted(
+    given: Json, source: Source, profile: Profile, provider: str | None, policy: RequestPolicy
+) -> Conversion:
     known = spelling.detect(given, profile.target) if source == "auto" else target_name(source, "source")
     normal, moved = spelling.normal(given, known, profile.target)
-    context = RequestContext(normal, given, known, profile, policy or RequestPolicy(), moved=moved)
+    context = RequestContext(normal, given, known, profile, policy, moved=moved)
     legacy.modernize(context)
     done = _history(context, provider)
     names = Names(context)
@@ -117,21 +129,11 @@ def convert(
     return Conversion(made, (*edits, *context.edits), done.ids, losses, tool_names=names.renamed)
 
 
-def _plain(request: Any) -> Json:
-    if isinstance(request, Mapping):
-        given = cast("Json", request)
-        lists = {name for names in spec("history").values() for name in names}
-        made = {
-            name: plain_messages(cast("list[Any]", value))
-            if name in lists and isinstance(value, list | tuple)
-            else plain(value)
-            for name, value in given.items()
-        }
-        return given if all(made[name] is value for name, value in given.items()) else made
-    found = plain(request)
+def _plain(request: Any) -> tuple[Json, Moved]:
+    found, moved = plain_items(request if isinstance(request, Mapping) else plain(request))
     if not isinstance(found, Mapping):
         raise UsageError("the request must be a mapping or an object with the members of a request")
-    return cast("Json", found)
+    return cast("Json", found), moved
 
 
 def _history(context: RequestContext, provider: str | None) -> history.Conversion:

@@ -19,7 +19,7 @@ _DROPPED: Final = ("propertyOrdering", "property_ordering", "nullable")
 
 
 def from_gemini(schema: Any) -> Any:
-    """Convert a Gemini `Schema` (upper-case types, `nullable`, counts as strings) to JSON Schema.
+    """Convert a Gemini `Schema` (upper-case types, `nullable`, `propertyOrdering`, counts as strings) to JSON Schema.
 
     >>> from_gemini({"type": "OBJECT", "properties": {"a": {"type": "STRING", "nullable": True}}})
     {'type': 'object', 'properties': {'a': {'type': ['string', 'null']}}}
@@ -37,7 +37,9 @@ def from_gemini(schema: Any) -> Any:
             made[name] = value.lower()
         elif name == "properties" and isinstance(value, Mapping):
             members = cast("Mapping[str, Any]", value)
-            made[name] = {key: from_gemini(member) for key, member in members.items()}
+            order = given.get("propertyOrdering", given.get("property_ordering"))
+            first = [key for key in order if key in members] if isinstance(order, list | tuple) else []
+            made[name] = {key: from_gemini(members[key]) for key in dict.fromkeys([*first, *members])}
         elif name in ("items", "anyOf", "any_of"):
             made["anyOf" if name == "any_of" else name] = from_gemini(value)
         elif name in _COUNTS and isinstance(value, str) and value.isdecimal():

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
+from streamweld.history.places import before
 from streamweld.history.read.detect import api_of_members, has_mark
 from streamweld.history.read.detect import detect as detect_messages
 from streamweld.requests.tables import is_list, object_of, spec
 
 if TYPE_CHECKING:
-    from streamweld.requests.tables import Json, Path
+    from streamweld.history.places import Moved
+    from streamweld.requests.tables import Json
 
-__all__ = ["before", "detect", "normal"]
-
-# The path of a member that was renamed or moved (list indexes as strings) -> its path before.
-Moved: TypeAlias = "dict[tuple[str, ...], Path]"
+__all__ = ["detect", "normal"]
 
 _CONTAINERS: Final = {"input": "responses", "contents": "gemini"}
 # Names of Gemini's request members in its Python SDK -> their names in the API.
@@ -118,15 +117,6 @@ def _camel_keys(value: Any, path: tuple[str, ...], moved: Moved, *, deep: bool) 
             moved[(*path, camel)] = (*before(path, moved), name)
         made[camel] = _camel_keys(member, (*path, camel), moved, deep=True) if deep else member
     return made
-
-
-def before(path: Path, moved: Moved) -> Path:
-    """Return the path that a member had before it was moved."""
-    for end in range(len(path), 0, -1) if moved else ():
-        found = moved.get(tuple(map(str, path[:end])))
-        if found is not None:
-            return (*found, *path[end:])
-    return path
 
 
 def _ai_sdk(request: Json, moved: Moved) -> Json:

@@ -23,7 +23,6 @@ __all__ = [
     "model_facts",
     "object_of",
     "options",
-    "parsed",
     "pointer",
     "put",
     "reasons_by_default",
@@ -199,11 +198,6 @@ def existing(request: Json, path: Path) -> Path:
             return path[:n]
         value = value[key]
     return path
-
-
-def parsed(place: str) -> Path:
-    """Return the steps of a JSON pointer."""
-    return [step.replace("~1", "/").replace("~0", "~") for step in place.split("/")[1:]]
 
 
 def pointer(path: Path) -> str:

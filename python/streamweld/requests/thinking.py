@@ -170,11 +170,18 @@ def _default_on(found: Thinking, context: RequestContext) -> None:
     )
 
 
-def _hidden(found: Thinking, context: RequestContext) -> None:
-    """Record a request for the reasoning text as a loss, because the target has no such option."""
+def _hidden(found: Thinking, context: RequestContext, *, always_shown: bool = False) -> None:
+    """Record a request for the reasoning text as a loss, because the target has no such option.
+
+    `always_shown`: whether the target sends the text; if so, a request to omit it is recorded too.
+    """
     if found.shown:
         context.lose(
             "summary", found.path, f"{context.target} has no option that requests the text of the reasoning", True
+        )
+    elif found.shown is False and found.on is not False and always_shown:
+        context.lose(
+            "display", found.path, f"{context.target} has no option that omits the text of the reasoning", False
         )
 
 
@@ -308,12 +315,13 @@ def _to_bedrock(found: Thinking, context: RequestContext, made: dict[str, Any]) 
             word = _word(found, context, spec("thinking")["sent"]["bedrock-converse"])
             if word is not None:
                 put(made, "outputConfig.effort", word)
-        _hidden(found, context)
+        _hidden(found, context, always_shown=True)
         return
     if "openai" in name or "gpt" in name:
         word = _word(found, context, spec("thinking")["sent"]["openai-chat"])
         if word is not None:
             put(made, "additionalModelRequestFields.reasoning_effort", word)
+            _hidden(found, context)
             return
     context.lose("reasoning", found.path, "streamweld does not know this model's reasoning options", dict(found.raw))
 
@@ -333,14 +341,18 @@ def _to_no_thinking(found: Thinking, context: RequestContext, _made: dict[str, A
 
 def _to_gateway(found: Thinking, context: RequestContext, how: Mapping[str, Any], made: dict[str, Any]) -> None:
     """Write reasoning options as the gateway expects them: an object with a type, or OpenRouter's `reasoning`."""
-    _hidden(found, context)
+    _hidden(found, context, always_shown=not how.get("object"))
     if how.get("object"):
         if found.on is False:
             config: dict[str, Any] = {"enabled": False}
         elif found.effort is not None:
             config = {"effort": found.effort}
+            if found.budget:
+                context.lose("budget_tokens", found.path, "the gateway accepts an effort or a budget", found.budget)
         else:
             config = {"enabled": True} if found.budget is None else {"max_tokens": found.budget}
+        if found.shown is False and found.on is not False:
+            config["exclude"] = True
         made[how["member"]] = config
         return
     made[how["member"]] = dict(how["off"] if found.on is False else how["on"])
@@ -348,9 +360,10 @@ def _to_gateway(found: Thinking, context: RequestContext, how: Mapping[str, Any]
         return
     member = how.get("effort")
     if member is None:
-        if found.effort is not None or found.budget is not None:
-            why = f"the gateway {context.profile.name} accepts neither an effort nor a budget"
-            context.lose("reasoning_effort", found.path, why, found.effort or found.budget)
+        why = f"the gateway {context.profile.name} accepts neither an effort nor a budget"
+        for name, value in (("reasoning_effort", found.effort), ("budget_tokens", found.budget)):
+            if value is not None:
+                context.lose(name, found.path, why, value)
         return
     word = _word(found, context, how["words"])
     if word is not None:

@@ -70,6 +70,9 @@ def read(context: RequestContext) -> Choice | None:
             mode = _mode(given.get("type"))
             return _named(path, value, given.get("name")) if given.get("type") == "tool" else Choice(mode, path, value)
         case "gemini":
+            if given.get("mode") == "VALIDATED" and not context.same:
+                what = "replaced the mode VALIDATED with auto, which does not enforce the schemas of the functions"
+                context.edit("option_approximated", (*steps(path), "mode"), what, "VALIDATED")
             return _of_gemini(path, value, given)
         case "bedrock-converse":
             if "tool" in given:

@@ -41,9 +41,10 @@ class Tool:
     """One tool of a request.
 
     `hosted`: streamweld's name for a tool that the provider runs, or `client` for a predefined tool that the client
-    runs. `carried`: members that have an equivalent in other APIs. `extra`: members that exist only in the source API.
-    `format`: the grammar of a free-form tool, as (syntax, definition). `places`: the paths of members that the source
-    API writes outside of the definition.
+    runs. `form`: the API in whose form a hosted tool is defined, because clients of Chat Completions also send the
+    definitions of other APIs. `carried`: members that have an equivalent in other APIs. `extra`: members that exist
+    only in the source API. `format`: the grammar of a free-form tool, as (syntax, definition). `places`: the paths of
+    members that the source API writes outside of the definition.
     """
 
     kind: Kind
@@ -55,6 +56,7 @@ class Tool:
     strict: bool | None = None
     format: tuple[Any, Any] | None = None
     hosted: str = ""
+    form: str = ""
     carried: Json = field(default_factory=dict[str, Any])
     extra: Json = field(default_factory=dict[str, Any])
     places: Mapping[str, Path] = field(default_factory=dict[str, Path])
@@ -373,7 +375,8 @@ def _of_provider(raw: Any, path: Path, source: str) -> Tool:
         if fits:
             carried: dict[str, Any] = {}
             places: dict[str, Path] = {}
-            known = {"type", "name"} if source != "responses" else {"type", *row["write"]}
+            known = {"type", "name"} if source != "responses" else {"type"}
+            known |= {name for name, value in row["write"].items() if inner_members.get(name) == value}
             for name, paths in spec("hosted")["carried"].get(word, {}).items():
                 path_in_source = paths.get(source)
                 if path_in_source is not None:
@@ -383,7 +386,7 @@ def _of_provider(raw: Any, path: Path, source: str) -> Tool:
                         carried[name] = value
                         places[name] = (*path, *steps(path_in_source))
             extra = _extra(inner_members, frozenset(known))
-            return Tool("hosted", path, raw, hosted=word, carried=carried, extra=extra, places=places)
+            return Tool("hosted", path, raw, hosted=word, form=source, carried=carried, extra=extra, places=places)
     return Tool("other", path, raw)
 
 
@@ -415,7 +418,8 @@ def _fit(tool: Tool, context: RequestContext) -> Tool | None:
         why = "the target has no free-form tools; the tool is declared as a function with the text in `input`"
         context.lose("custom", (*tool.path, "type"), why, "custom")
         if tool.format is not None:
-            context.lose("format", tool.place("format"), why, tool.format[1])
+            syntax, definition = tool.format
+            context.lose("format", tool.place("format"), why, {"syntax": syntax, "definition": definition})
         return replace(tool, kind="function", schema=_FREE_FORM, format=None)
     if tool.kind == "mcp":
         return _fit_mcp(tool, context)
@@ -461,6 +465,11 @@ def _runs_tools(context: RequestContext) -> bool:
 
 def _hosted(tool: Tool, target: str) -> Any:
     return spec("hosted")["each"].get(tool.hosted, {}).get(target)
+
+
+def _has_form_of_target(tool: Tool, context: RequestContext) -> bool:
+    """Return whether a hosted tool is defined as in the target's API. If so, the definition is kept."""
+    return tool.form == context.target and is_accepted(_sent_type(tool), context.profile.constraints)
 
 
 def _carried(tool: Tool, target: str, made: dict[str, Any], context: RequestContext) -> dict[str, Any]:
@@ -524,6 +533,8 @@ def _to_chat(tool: Tool, context: RequestContext) -> dict[str, Any]:
 
 
 def _to_responses(tool: Tool, context: RequestContext) -> dict[str, Any]:
+    if _has_form_of_target(tool, context):
+        return dict(tool.raw)
     if tool.kind == "hosted":
         return _carried(tool, "responses", dict(_plain(_hosted(tool, "responses")["write"])), context)
     if tool.kind == "mcp":
@@ -539,6 +550,8 @@ def _to_responses(tool: Tool, context: RequestContext) -> dict[str, Any]:
 
 
 def _to_anthropic(tool: Tool, context: RequestContext) -> dict[str, Any]:
+    if _has_form_of_target(tool, context):
+        return dict(tool.raw)
     if tool.kind == "hosted":
         return _carried(tool, "anthropic", dict(_plain(_hosted(tool, "anthropic")["write"])), context)
     if tool.kind == "mcp":

@@ -106,7 +106,7 @@ def iter_splice(
     limits: Limits | None = None,
     close_source: bool = True,
 ) -> SpliceIterator:
-    """Join a truncated body and the body of a reconnect, which arrives in chunks.
+    """Join a truncated body and the body of a reconnect that arrives in chunks.
 
     Args:
         first: the truncated body.

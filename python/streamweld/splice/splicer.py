@@ -113,7 +113,7 @@ class StreamSplicer:
         reject_text(data)
         state = self._state
         if state is _State.CLOSED:
-            raise UsageError("the splicer is closed; nothing can be fed any more")
+            raise UsageError("the splicer is closed and accepts no more input")
         if state is _State.PASSING:
             return bytes(data)
         self._state = _State.CLOSED  # the state remains CLOSED if this call raises

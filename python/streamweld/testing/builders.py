@@ -9,15 +9,16 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from streamweld._messages import choice_message
 from streamweld.testing.pieces import fragments_of, random_arguments, random_text
-from streamweld.testing.stream import Call, Expected, Frame, Reasoning, Refusal, Stream, Text, Tokens
+from streamweld.testing.stream import Call, Expected, Frame, Part, Reasoning, Refusal, Stream, Text, Tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from streamweld.testing.stream import Dialect, Part
+    from streamweld.testing.stream import Dialect
 
 __all__ = ["build", "random_parts"]
 
@@ -43,11 +44,20 @@ def build(
         seed: the random seed for splitting texts and arguments. None splits each of them into two pieces.
 
     Raises:
-        ValueError: if there is a refusal and the dialect does not support it.
+        ValueError: if the dialect does not exist, or if there is a refusal and the dialect does not support it.
+        TypeError: if `parts` is not a list of parts, or if the arguments of a call are not text.
     """
+    if dialect not in _BUILDERS:
+        raise ValueError(choice_message("dialect", dialect, tuple(_BUILDERS)))
+    if isinstance(cast("object", parts), Part):
+        raise TypeError(f"parts must be a list, not a single {type(parts).__name__}: write [{type(parts).__name__}(…)]")
     given = tuple(parts)
     filled: list[Part] = []
     for part in given:
+        if not isinstance(cast("object", part), Part):
+            raise TypeError(f"parts contains {part!r}: it must be Text, Reasoning, Refusal or Call")
+        if isinstance(part, Call) and not isinstance(cast("object", part.arguments), str):
+            raise TypeError(f"the arguments of the call {part.name!r} must be JSON text: use json.dumps(…)")
         if isinstance(part, Refusal) and dialect not in ("chat", "responses"):
             raise ValueError(f"{dialect} has no refusals: use Text")
         if isinstance(part, Call) and part.id is None:

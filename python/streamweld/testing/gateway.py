@@ -15,7 +15,7 @@ import threading
 import time
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 
 from streamweld._messages import choice_message
 from streamweld.errors import UsageError
@@ -116,11 +116,19 @@ class BrokenGateway:
             request.
         speed: the replay speed of recordings; None replays without waiting.
 
+    Raises:
+        TypeError: if `script` is a single reply.
+        ValueError: if `script` is empty.
+
     Attributes:
         requests: the requests received so far.
     """
 
     def __init__(self, script: Script, *, speed: float | None = None) -> None:
+        if isinstance(cast("object", script), Reply | Stream | Recording | bytes):
+            raise TypeError("script must be a list of replies: write BrokenGateway([reply])")
+        if not callable(script) and not script:
+            raise ValueError("script must contain at least one reply")
         self._script = script
         self._speed = speed
         self._lock = threading.Lock()

@@ -182,7 +182,7 @@ def parse_recording(text: str) -> Recording:
     lines = text.split("\n")
     head = _object(lines[0], 1)
     if head.get("streamweld_recording") != _FORMAT:
-        raise ValueError("line 1: this is not a recording of streamweld; the first line lacks `streamweld_recording`")
+        raise ValueError("line 1: this is not a streamweld recording: the first line lacks `streamweld_recording`")
     pieces: list[Piece] = []
     end: End = "left"
     for number, written in enumerate(lines[1:], 2):

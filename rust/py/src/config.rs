@@ -261,8 +261,7 @@ fn read_switches(
 
 /// Returns the limit with that name.
 pub(crate) fn limit_name(py: Python<'_>, name: &str) -> PyResult<LimitName> {
-    LimitName::from_name(name)
-        .ok_or_else(|| errors::usage(py, &format!("there is no limit {name:?}")))
+    LimitName::from_name(name).ok_or_else(|| errors::usage(py, &format!("unknown limit {name:?}")))
 }
 
 /// Returns the default limits, overridden by the given values.

@@ -110,7 +110,10 @@ pub(crate) fn exception<'py>(
             fields.set_item("open_items", PyTuple::new(py, open_items)?)?;
         }
         Extra::Chunk { pos } => fields.set_item("pos", pos)?,
-        Extra::UnknownDialect { seen } => fields.set_item("seen", PyTuple::new(py, seen)?)?,
+        Extra::UnknownDialect { seen, specified } => {
+            fields.set_item("seen", PyTuple::new(py, seen)?)?;
+            fields.set_item("specified", specified)?;
+        }
         Extra::NotAnEventStream {
             body_head,
             content_type,

@@ -178,7 +178,7 @@ impl Parser {
             drop(state); // release the lock first, because building an exception runs Python code
             return Err(errors::usage(
                 py,
-                "the stream is over: nothing can be fed after close() or after an exception",
+                "the parser accepts no input after close() or an exception",
             ));
         }
         Ok(state)

@@ -242,7 +242,7 @@ def _is_unsupported(one: Verdict) -> bool:
 
 
 AUDIO: Final = {
-    *("langgraph/odd-audio", "agents-sdk/fresh-input-audio", "langgraph/fresh-media"),
+    *("langgraph/odd-audio", "agents-sdk/fresh-input-audio", "langgraph/fresh-media", "langgraph/odd-files-and-audio"),
     *("langgraph/new-audio-answer", "gemini-cli/new-media-responses"),
 }
 WAITING: Final = {

@@ -91,8 +91,9 @@ class AttachedSurface:
         self._attach(state, part, Source(part, url, title, value_sent, choice=state.index, provider_metadata=value))
 
     def id_of_result(self, choice: int, call_id: str) -> str:
-        """Return the id that events report for the result of a call, which is the id in the final event of the call.
-        Return the id unchanged if no final call has it.
+        """Return the id that events report for a call's result: the id in the call's final event.
+
+        Returns the id unchanged if no final call has it.
         """
         state = self._live_choice(choice)
         call = None if state is None else state.item_index.call_of(call_id)

@@ -41,7 +41,7 @@ class NumberSet:
             self.add(number)
 
     def collected(self) -> list[int]:
-        """Return the numbers added since the last call of this method."""
+        """Return the numbers added since the last call to this method."""
         if not self._fresh:
             return []
         fresh, self._fresh = self._fresh, []

@@ -168,7 +168,7 @@ class Output:
             raise self.refusal
 
     def take(self) -> list[Event]:
-        """Return the events that were emitted since the last call of this method, and clear the list."""
+        """Return the events emitted since the last call to this method, and clear the list."""
         events, self.events = self.events, []
         return events
 

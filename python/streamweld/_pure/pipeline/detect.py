@@ -169,6 +169,7 @@ class Other:
     """A dialect that differs from the specified dialect, and the payload that identifies it."""
 
     dialect: str
+    specified: str
     seen: tuple[str, ...]
     shown: HeldPayload
 
@@ -197,4 +198,4 @@ class DialectWatch:
         self._waiting = None
         if dialect is not None and dialect != self._given:
             waiting.note(payload)
-            self.found = Other(dialect, waiting.seen(), one)
+            self.found = Other(dialect, self._given, waiting.seen(), one)

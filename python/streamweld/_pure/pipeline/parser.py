@@ -225,7 +225,7 @@ class Parser:
 
     def _fed(self, data: bytes) -> list[Event]:
         if self._closed or self._failed:
-            raise UsageError("the stream is over: nothing can be fed after close() or after an exception")
+            raise UsageError("the parser accepts no input after close() or an exception")
         return self._guarded(self._read, data)
 
     def _ended(self, *, broken: bool) -> list[Event]:

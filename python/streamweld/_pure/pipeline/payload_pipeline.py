@@ -661,7 +661,9 @@ class PayloadPipeline:
         here = out.offset, out.ordinal, out.event_type or "message", out.payload
         self.set_position(shown.offset, shown.ordinal, shown.event, shown.data)
         if out.action("other_dialect") == "raise":
-            raise out.fault("UnknownDialect", "other_dialect", found.dialect, seen=found.seen)
+            raise out.fault(
+                "UnknownDialect", "other_dialect", found.dialect, seen=found.seen, specified=found.specified
+            )
         out.diagnose("other_dialect", detail=found.dialect)
         self.set_position(*here)
 

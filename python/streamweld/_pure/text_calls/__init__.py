@@ -52,12 +52,12 @@ choice is `cut`, and everything up to the end of the choice is text.
 An optional closer (`maybe_close`) belongs to the block if only whitespace precedes it in the same part. It cannot close
 a block of another family.
 
-A complete block is checked. Each name must be the name of a tool (otherwise `unknown_name`, or `never` if the tool is
-never promoted), each value must match its schema (`bad_value`), and markerless arguments must match the schema
-completely (`bad_arguments`). A block that passes these checks is pending. Whitespace, `end_of_turn` literals and
-further blocks may follow it. After a `next_turn` literal, which may also follow, only whitespace may follow; everything
-else up to the end of the choice is text. Anything else is text, including a refused block. If text follows, pending
-blocks are refused (`text_follows`):
+A complete block is checked. Each name must be the name of a tool (otherwise `unknown_name`, `no_tools` if there are no
+tools at all, or `never` if the tool is never promoted), each value must match its schema (`bad_value`), and markerless
+arguments must match the schema completely (`bad_arguments`). A block that passes these checks is pending. Whitespace,
+`end_of_turn` literals and further blocks may follow it. After a `next_turn` literal, which may also follow, only
+whitespace may follow; everything else up to the end of the choice is text. Anything else is text, including a refused
+block. If text follows, pending blocks are refused (`text_follows`):
 
 - with `after="end"`, all of them; the rest of the choice is text, because the response quotes calls;
 - with `anywhere`, only those that follow prose on their line, those without a marker, and all that began on the line on

@@ -356,7 +356,7 @@ class Scanner:
             if self._tools is not None:
                 tool = self._tools.get(call.name)
                 if tool is None:
-                    return "unknown_name"
+                    return "unknown_name" if self._tools else "no_tools"
                 if not tool.is_promoted:
                     return "never"
             try:

@@ -79,11 +79,11 @@ def _chosen(one: object, table: Mapping[str, Mapping[str, Any]]) -> dict[str, An
         if one not in table:
             meant = _meant(one, table)
             hint = f"; did you mean {' or '.join(map(repr, meant))}?" if meant else f"; families: {', '.join(table)}"
-            raise UsageError(f"text_call_families: there is no family {one!r}{hint}")
+            raise UsageError(f"text_call_families: unknown family {one!r}{hint}")
         return {"family": one, **table[one]}
     if isinstance(one, Mapping):
         return _checked(dict(cast("Mapping[str, Any]", one)))
-    raise UsageError(f"text_call_families holds {one!r}: it must be a name or a mapping that describes a family")
+    raise UsageError(f"text_call_families contains {one!r}: it must be a name or a mapping that describes a family")
 
 
 def _meant(word: str, table: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -23,6 +23,7 @@ from streamweld.history.check.reasoning import check_reasoning
 from streamweld.history.check.report import HistoryViolation, Report
 from streamweld.history.check.view import View, as_json, is_list
 from streamweld.history.payload import plain_items
+from streamweld.history.places import violation_before
 from streamweld.history.profiles import Profile, resolve
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def check(
     ['first_role', 'trailing_space']
     """
     profile = resolve(gateway, target)
-    messages = plain_items(messages)
+    messages, moved = plain_items(messages)
     member, read = _READERS[profile.target]
     payload: Mapping[str, Any] = {}
     base: Path = ()
@@ -100,7 +101,7 @@ def check(
     check_ids(view, report)
     check_reasoning(view, report)
     check_content(view, report)
-    return report.found()
+    return [violation_before(found, moved) for found in report.found()]
 
 
 def _tools(tools: Iterable[Any] | None, payload: Json) -> list[Any] | None:

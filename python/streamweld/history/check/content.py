@@ -56,32 +56,41 @@ def _silent(message: Message) -> bool:
 
 
 def _kinds(message: Message, report: Report) -> None:
-    content, types = report.facts("content"), report.facts("text_types")
     role = _ROLES.get(message.role, message.role)
-    blocks = [(role, block) for block in message.blocks]
-    blocks += [("tool", inner) for result in message.blocks if result.kind == "result" for inner in result.inner]
     own = role == "assistant" and message.item == "message" and not message.plain
     if own and report.fact("assistant_content") == "string":
         report.add("assistant_not_string", (*message.path, "content"), "", "assistant_content")
-    for role, block in blocks:
-        allowed = content.get(role)
+    allowed = report.facts("content").get(role)
+    for block in message.blocks:
+        _kind(block, role, allowed, report)
+        if block.kind == "result" and block.inner:
+            in_result = report.facts("content").get("tool")
+            for inner in block.inner:
+                _kind(inner, "tool", in_result, report)
+
+
+def _kind(block: Block, role: str, allowed: Sequence[str] | None, report: Report) -> None:
+    """Check whether the target accepts a block of this kind in a message with this role."""
+    kind = block.kind
+    if (
+        kind == "unknown"
+        or (allowed is not None and kind not in _NO_CONTENT and kind not in allowed)
+        or (kind == "file" and block.type not in (report.fact("file_types") or (block.type,)))
+    ):
+        report.add("content_kind", block.path, f"{block.type or kind} in a message with role {role}", "content")
+    elif kind == "text":
+        types = report.facts("text_types") if block.type else None
+        wanted = types.get("user" if role == "tool" else role) if types else None
         if (
-            block.kind == "unknown"
-            or (allowed is not None and block.kind not in _NO_CONTENT and block.kind not in allowed)
-            or (block.kind == "file" and block.type not in (report.fact("file_types") or (block.type,)))
+            wanted is not None
+            and block.type != wanted
+            and block.type not in report.facts("text_types_also").get(role, ())
         ):
-            report.add(
-                "content_kind", block.path, f"{block.type or block.kind} in a message with role {role}", "content"
-            )
-        elif block.kind == "text" and block.type and types:
-            wanted = types.get("user" if role == "tool" else role)
-            also = report.facts("text_types_also").get(role, ())
-            if wanted is not None and block.type != wanted and block.type not in also:
-                report.add("text_type", block.path, block.type, "text_types")
-        elif block.kind in _MEDIA:
-            _medium(block, report)
-        elif block.kind == "other" and block.type in (report.fact("rejected_blocks") or ()):
-            report.add("content_kind", block.path, block.type, "rejected_blocks")
+            report.add("text_type", block.path, block.type, "text_types")
+    elif kind in _MEDIA:
+        _medium(block, report)
+    elif kind == "other" and block.type in (report.fact("rejected_blocks") or ()):
+        report.add("content_kind", block.path, block.type, "rejected_blocks")
 
 
 def _medium(block: Block, report: Report) -> None:
@@ -127,13 +136,16 @@ def _members(message: Message, report: Report) -> None:
         _beyond(message.raw, message.path, known.get(message.role), report)
     kinds, file_types, texts = report.fact("annotations"), report.fact("file_types"), strip.get("text", ())
     for block in message.blocks:
+        if block.raw.__class__ is str and not block.inner:
+            continue  # content that is a string has no members
         if block.kind == "call" and block.type != "custom":
             raw = block.json
             _beyond(raw, block.path, known.get("call"), report)
             _beyond(as_json(raw.get("function")) or {}, (*block.path, "function"), known.get("function"), report)
         for inner in (block, *block.inner):
-            foreign = inner.kind == "file" and inner.type not in (file_types or (inner.type,))
-            if inner.kind in known and inner.kind in _CONTENT and not foreign:
+            if inner.kind not in _CONTENT or inner.kind not in known:
+                continue
+            if inner.kind != "file" or inner.type in (file_types or (inner.type,)):
                 _beyond(inner.json, inner.path, known.get(inner.kind), report)
         if block.kind != "text":
             continue

@@ -55,13 +55,15 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         return turns  # the neutral model has a field for every member, so there is nothing to remove
     if only_members and found.common and context.fact("common_members"):
         return turns
-    cleaner = _Cleaner(context)
+    allows = _Schema(context).allows if only_members else None
+    cleaner: _Cleaner | None = None
     out: list[Turn] = []
     altered = False
     for turn in turns:
-        if only_members and cleaner.allows(turn):
+        if allows is not None and allows(turn):
             out.append(turn)
             continue
+        cleaner = _Cleaner(context) if cleaner is None else cleaner
         parts = [cleaner.part(part, turn) for part in turn.parts]
         same = all(map(is_, parts, turn.parts))
         altered = altered or not same
@@ -87,21 +89,13 @@ def _are_common(parts: Iterable[Part]) -> bool:
     return True
 
 
-class _Cleaner:
+class _Schema:
+    """The members that the target's schema lists."""
+
     def __init__(self, context: Context) -> None:
-        self.context = context
-        self.item_id: Mapping[str, Any] = context.facts("item_id")
-        self.form = form_of(self.item_id)
-        self.strip: Mapping[str, Any] = context.facts("strip_fields")
-        self.not_null: Mapping[str, Any] = context.facts("not_null")
         self.members: Mapping[str, frozenset[str]] = context.facts("members")
-        self.text_types: Mapping[str, str] = context.facts("text_types")
-        self.annotations: Collection[str] | None = context.fact("annotations")
         self.typed_calls = "type" in context.facts("required_members").get("call", ())
         self.common = bool(context.fact("common_members"))
-        self.strings = context.fact("assistant_content") == "string"
-        self.seen: dict[str, Origin | None] = {}  # item id -> origin of the item that has it
-        self.origins: dict[int, Origin] = {}  # id() of an origin -> its replacement
 
     def allows(self, turn: Turn) -> bool:
         """Return whether the target's schema lists every member of the turn's messages and blocks.
@@ -138,6 +132,22 @@ class _Cleaner:
             elif type(part) is not Media or part.extra or not _is_listed(raw, self.members.get(part.kind, _NONE)):
                 return False
         return True
+
+
+class _Cleaner:
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.item_id: Mapping[str, Any] = context.facts("item_id")
+        self.form = form_of(self.item_id)
+        self.strip: Mapping[str, Any] = context.facts("strip_fields")
+        self.not_null: Mapping[str, Any] = context.facts("not_null")
+        self.members: Mapping[str, frozenset[str]] = context.facts("members")
+        self.text_types: Mapping[str, str] = context.facts("text_types")
+        self.annotations: Collection[str] | None = context.fact("annotations")
+        self.typed_calls = "type" in context.facts("required_members").get("call", ())
+        self.strings = context.fact("assistant_content") == "string"
+        self.seen: dict[str, Origin | None] = {}  # item id -> origin of the item that has it
+        self.origins: dict[int, Origin] = {}  # id() of an origin -> its replacement
 
     def _lists(self, raw: Any, kind: str) -> bool:
         return _is_listed(raw, self.members.get(kind, _NONE))

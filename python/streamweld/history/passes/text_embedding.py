@@ -58,6 +58,8 @@ def _results(turn: Turn, form: str, join: str, context: Context) -> Turn:
     for part in turn.parts:
         if isinstance(part, Result):
             context.edit("result_as_text", part.path, f"wrote the result of {part.call_id!r} as text")
+            if part.is_error:
+                context.lose_error_flag(part)
             texts.append(_filled(form, {"call_id": part.call_id, "output": result_text(part)}))
             rest += [inner for inner in part.parts if isinstance(inner, Media)]
         else:

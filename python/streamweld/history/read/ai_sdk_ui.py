@@ -11,7 +11,7 @@ from streamweld.history.model import (
     ApprovalRequest,
     ApprovalResponse,
     Call,
-    Inner,
+    NestedPath,
     Opaque,
     Reasoning,
     Result,
@@ -140,7 +140,7 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     given = read_metadata(raw.get("callProviderMetadata"))
     common = with_inner_members(locate(origin, path, raw, _TOOL), ("approval", raw.get("approval"), _APPROVAL))
     if raw.get("preliminary") and raw.get("output") is not None:  # the tool was interrupted, so this is not its result
-        common = (*common[:4], {**common[4], Inner("output"): raw["output"]})
+        common = (*common[:4], {**common[4], NestedPath("output"): raw["output"]})
     call_id = as_text(raw.get("toolCallId"), path)
     value = raw.get("input", MISSING)
     if value is None or value is MISSING:

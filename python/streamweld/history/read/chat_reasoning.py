@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from streamweld.history.chat_reasoning import DETAILS, ISSUERS, THINKING_BLOCKS, whole_entries
-from streamweld.history.model import Inner, Reasoning, members_of
+from streamweld.history.model import NestedPath, Reasoning, members_of
 from streamweld.history.read.common import as_list, as_mapping, as_optional_text, as_text, extra_members, locate
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _details(
     for item in items:
         beyond: dict[str, Any] = {}
         for n, entry in enumerate(item.entries):
-            beyond |= {Inner(f"{n}/{name}"): value for name, value in extra_members(entry, _ENTRY).items()}
+            beyond |= {NestedPath(f"{n}/{name}"): value for name, value in extra_members(entry, _ENTRY).items()}
         where, number, common, _, _ = locate(origin, item.path)
         parts.append(
             Reasoning(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from streamweld.errors import HistoryError
 from streamweld.history.media_types import detected, is_concrete
-from streamweld.history.model import EMPTY, Call, Inner, Media, Origin, Reasoning, Result, Text, Turn, pointer
+from streamweld.history.model import EMPTY, Call, Media, NestedPath, Origin, Reasoning, Result, Text, Turn, pointer
 
 if TYPE_CHECKING:
     from streamweld.history.model import Part, Path, Role
@@ -82,7 +82,7 @@ def with_inner_members(common: CommonFields, *inner: tuple[str, Any, frozenset[s
         if told is None or (told.__class__ is dict and known.issuperset(told)):
             continue
         for name, value in extra_members(told, known).items():
-            found[Inner(f"{way}/{name}")] = value
+            found[NestedPath(f"{way}/{name}")] = value
     return (*common[:4], {**common[4], **found}) if found else common
 
 
@@ -152,7 +152,7 @@ def as_optional_text(value: Any, path: Path) -> str | None:
 
 
 def free_form_input(call: Json, path: Path) -> str:
-    """Return the input of a free-form call, which must be text.
+    """Return the input of a free-form call. It must be text.
 
     Raises:
         HistoryError: if the value has another type.

@@ -139,7 +139,7 @@ def _output(part: Result, writer: Writer) -> dict[str, Any]:
     if isinstance(given, str):
         return {"type": failed + "text", "value": given}
     if part.is_error:
-        writer.lose_error_flag(part)
+        writer.context.lose_error_flag(part)
     return {"type": "content", "value": [_inner(inner, writer) for inner in given]}
 
 

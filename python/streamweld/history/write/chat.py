@@ -190,7 +190,7 @@ def _results(turn: Turn, writer: Writer) -> list[Any]:
             messages.append(own)
             continue
         if part.is_error:
-            writer.lose_error_flag(part)
+            writer.context.lose_error_flag(part)
         given = result_content(part)
         content = given if isinstance(given, str) else [_block(inner, writer) for inner in given]
         message: dict[str, Any] = {"role": "tool", "tool_call_id": part.call_id, "content": content}

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.history.model import (
     MISSING,
-    Inner,
     Media,
+    NestedPath,
     Opaque,
     Text,
     arguments_object,
@@ -101,7 +101,7 @@ class Writer:
         """
         if not part.extra:
             return {}
-        own = {name: value for name, value in part.extra.items() if self.own(part) and not isinstance(name, Inner)}
+        own = {name: value for name, value in part.extra.items() if self.own(part) and not isinstance(name, NestedPath)}
         if id(part) not in self._lost:
             self._lost.add(id(part))
             why = (
@@ -138,7 +138,7 @@ class Writer:
             if not origin.extra:
                 continue
             own = origin.dialect == self.dialect
-            kept = {name: value for name, value in origin.extra.items() if own and not isinstance(name, Inner)}
+            kept = {name: value for name, value in origin.extra.items() if own and not isinstance(name, NestedPath)}
             left = {name: value for name, value in origin.extra.items() if name not in kept or name in out}
             self.context.lose_members(
                 left,
@@ -153,11 +153,6 @@ class Writer:
         if self._recorded is None:
             self._recorded = {edit.path for edit in self.context.edits if edit.rule == "roles_merged"}
         return self._recorded
-
-    def lose_error_flag(self, result: Result) -> None:
-        """Record as a loss that the dialect cannot mark a result as an error."""
-        if result.origin is not None:
-            self.context.lose("is_error", result.path, "the target cannot mark a tool result as an error", True)
 
     def arguments_object(self, call: Call) -> dict[str, Any] | None:
         """Return the arguments as an object, or None if they are not a JSON object. Records repeated keys as a loss."""

@@ -72,8 +72,9 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
             if members_of(whole).get("content", "") is None:
                 writer.context.edit("message_empty", turn.path, "replaced the content null with an empty string")
                 whole = {**whole, "content": ""}
-            given = {"type": "message", "role": turn.role, "content": ""} if whole is None else whole
-            items.append(_typed(given, turn.path, writer))
+            if whole is None:
+                whole = {"type": "message", "role": turn.role, "content": "", **writer.message_members(turn, ())}
+            items.append(_typed(whole, turn.path, writer))
     return payload | {"input": items}
 
 
@@ -274,7 +275,7 @@ def _call(part: Call, writer: Writer) -> dict[str, Any]:
 
 def _output(part: Result, writer: Writer, custom: set[str]) -> dict[str, Any]:
     if part.is_error:
-        writer.lose_error_flag(part)
+        writer.context.lose_error_flag(part)
     given = result_content(part)
     output = given if isinstance(given, str) else [_block(inner, "user", writer) for inner in given]
     kind = _FREE_OUTPUT if part.call_id in custom else "function_call_output"

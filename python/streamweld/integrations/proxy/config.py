@@ -124,9 +124,11 @@ class ProxyConfig:
         if parts is None:
             raise UsageError("upstream must be an http or https URL, such as https://gateway.example/v1")
         if parts.username is not None or parts.query or parts.fragment:
-            raise UsageError("upstream must have no user, query or fragment: clients bring their own credentials")
+            raise UsageError("upstream must have no user, query or fragment: clients send their own credentials")
         if not self.upstream.isascii() or any(char <= " " for char in self.upstream):
-            raise UsageError("upstream must be plain ASCII: escape the path, and write the host as DNS has it")
+            raise UsageError(
+                "upstream must be plain ASCII: percent-encode the path, and write the host in its ASCII (IDNA) form"
+            )
         if dialect_of(parts.path.rstrip("/")) is not None:
             raise UsageError(
                 "upstream must be the base URL, such as https://gateway.example/v1: the proxy adds the path"
@@ -134,7 +136,7 @@ class ProxyConfig:
         if self.to is not None and self.to not in PROXY_DIALECTS:
             raise UsageError(choice_message("to", self.to, PROXY_DIALECTS))
         if self.gateway is not None and self.to is None:
-            raise UsageError("gateway needs its dialect: set upstream-dialect as well (`to` of ProxyConfig)")
+            raise UsageError("gateway requires a dialect: also set upstream-dialect (`to` of ProxyConfig)")
         if self.to is not None:
             self.profile(self.to)
         for name in ("connect_timeout", "idle_timeout", "event_timeout", "client_timeout"):

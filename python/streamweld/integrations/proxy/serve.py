@@ -6,6 +6,7 @@ time end with an error in the format of their API. A second signal ends the proc
 
 from __future__ import annotations
 
+import logging
 import socket
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -64,7 +65,7 @@ def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Calla
     exposed = not all(is_loopback(address) for address in addresses)
     if exposed and config.token is None:
         raise UsageError(
-            f"other machines can reach {host}: give a token that clients have to send (--token, or the environment "
+            f"other machines can reach {host}: set a token that clients must send (--token, or the environment "
             "variable STREAMWELD_PROXY_TOKEN), or listen on 127.0.0.1"
         )
     if _leads_back(config.upstream, addresses, port):
@@ -126,13 +127,28 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         # Logged here and not in `handle_exit`, which may interrupt another write to standard error.
         LOGGER.info("stopping", extra={"facts": {"grace": self.config.timeout_graceful_shutdown}})
-        await super().shutdown(sockets)
+        uvicorn_log = logging.getLogger("uvicorn.error")
+        uvicorn_log.addFilter(_lower_cancellation)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            uvicorn_log.removeFilter(_lower_cancellation)
         LOGGER.info("stopped")
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self.should_exit:
             end_at_once(sig, frame)
         super().handle_exit(sig, frame)
+
+
+def _lower_cancellation(record: logging.LogRecord) -> bool:
+    """Lower the level of uvicorn's record about cancelled requests from ERROR to INFO.
+
+    It is not an error that streams are open when the grace period ends: each of them ends with an error of its API.
+    """
+    if record.levelno == logging.ERROR and "timeout graceful shutdown exceeded" in str(record.msg):
+        record.levelno, record.levelname = logging.INFO, logging.getLevelName(logging.INFO)
+    return True
 
 
 class HeadTimeout(H11Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from streamweld.errors import UsageError
@@ -76,7 +77,16 @@ class Operator:
         return replace(made, operators=(*stream.operators, self.name), opaque=stream.opaque or self.opaque)
 
 
-OPERATORS: dict[str, Operator] = {}
+class _Operators(dict[str, Operator]):
+    """The operators by name. The KeyError for an unknown name suggests a similar one."""
+
+    def __missing__(self, name: str) -> Operator:
+        close = get_close_matches(str(name), self, 1)
+        hint = f"did you mean {close[0]!r}?" if close else "docs/reference/operators.md lists all operators"
+        raise KeyError(f"unknown operator {name!r}; {hint}")
+
+
+OPERATORS: dict[str, Operator] = _Operators()
 """All operators by name."""
 
 
@@ -98,7 +108,7 @@ def operator(
         known = name or run.__name__
         text = about or (run.__doc__ or "").strip().split("\n")[0]
         if known in OPERATORS or not text:
-            raise ValueError(f"operator {known!r} exists already, or has no description")
+            raise ValueError(f"operator {known!r} already exists, or has no description")
         OPERATORS[known] = Operator(known, text, dialects or ALL, aspect, effect, certain, opaque, run)
         return run
 

@@ -21,7 +21,8 @@ impl Assembler {
         Some(&outcome.call_id)
     }
 
-    /// Returns the id that events report for the result of a call, which is the id in the final event of the call.
+    /// Returns the id that events report for a call's result: the id in the call's final event.
+    ///
     /// Returns `None` if no final call has this id.
     pub fn id_of_result(&self, index: i32, call_id: &str) -> Option<&str> {
         let choice = self.choices.find(index)?;

@@ -10,8 +10,8 @@ use crate::model::event::WireFact;
 use crate::model::output::Output;
 use crate::model::spec::Code;
 
-/// Returns the rank of a finish reason, which is higher if the reason means a less complete response. Of two reasons,
-/// the one with the higher rank is used.
+/// Returns the rank of a finish reason. A higher rank means a less complete response. Of two reasons, the one with the
+/// higher rank is used.
 fn weight(reason: &str) -> u8 {
     match reason {
         "stop" | "tool_calls" => 0,

@@ -633,7 +633,7 @@ fn nonempty(text: Option<&str>) -> Option<&str> {
     text.filter(|text| !text.is_empty())
 }
 
-/// Returns the encrypted content of a reasoning part without text, which only its provider can read.
+/// Returns the encrypted content of a reasoning part, or `None` if the part has text. Only its provider can decrypt it.
 fn redacted<'d>(done: &'d Done<'_>) -> Option<&'d str> {
     nonempty(done.encrypted_content.as_deref()).filter(|_| done.is_empty)
 }

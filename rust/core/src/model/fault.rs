@@ -113,6 +113,8 @@ pub enum Extra {
     },
     UnknownDialect {
         seen: Vec<String>,
+        /// The dialect that the caller specified, if it differs from that of the payloads.
+        specified: Option<&'static str>,
     },
     NotAnEventStream {
         body_head: Vec<u8>,
@@ -219,7 +221,21 @@ impl Fault {
 
     pub fn unknown_dialect(seen: Vec<String>) -> Fault {
         let mut fault = Fault::new(Class::UnknownDialect, "unknown_dialect");
-        fault.extra = Extra::UnknownDialect { seen };
+        fault.extra = Extra::UnknownDialect {
+            seen,
+            specified: None,
+        };
+        fault
+    }
+
+    /// Creates the fault for payloads in another dialect than the caller specified.
+    pub fn other_dialect(specified: &'static str, found: &str, seen: Vec<String>) -> Fault {
+        let mut fault = Fault::new(Class::UnknownDialect, "other_dialect");
+        found.clone_into(&mut fault.detail);
+        fault.extra = Extra::UnknownDialect {
+            seen,
+            specified: Some(specified),
+        };
         fault
     }
 

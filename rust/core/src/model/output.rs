@@ -101,7 +101,7 @@ pub trait EventFilter {
     /// `texts` at which each piece ends.
     fn passes(&mut self, kind: DeltaKind, choice: i32, texts: &str, ends: &[usize]) -> usize;
 
-    /// Returns true if consecutive pieces of text should be combined into one call of `emit_all`.
+    /// Returns true if consecutive pieces of text should be combined into one call to `emit_all`.
     fn takes_rows(&self) -> bool;
 }
 
@@ -171,7 +171,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Returns true if consecutive pieces of text should be combined into one call of `emit_all`.
+    /// Returns true if consecutive pieces of text should be combined into one call to `emit_all`.
     #[inline]
     pub fn takes_rows(&self) -> bool {
         self.filter
@@ -300,7 +300,7 @@ impl<'a> Output<'a> {
 
     /// Moves the byte offset of the current payload forward by this number of bytes.
     #[inline]
-    pub fn further(&mut self, bytes: usize) {
+    pub fn advance_offset(&mut self, bytes: usize) {
         self.ledger.offset += bytes as u64;
         self.sink.at(self.ledger.offset, self.ledger.ordinal);
     }

@@ -27,7 +27,7 @@ pub(crate) struct AfterError {
     may: Vec<&'static str>,
     success: Vec<&'static str>,
     /// True if the current block is dropped because it is too long to buffer.
-    spoilt: bool,
+    too_long: bool,
 }
 
 /// Receives the framer's items, and checks each one against the two lists of types.
@@ -45,22 +45,22 @@ impl AfterError {
             framer: Framer::new(&Limits::default(), true),
             may: spec::words(types),
             success: spec::words(facts.and_then(|facts| facts.get("success"))),
-            spoilt: false,
+            too_long: false,
         }
     }
 
     /// Records that the current block is too long to buffer, so it is dropped.
-    pub(crate) fn spoil(&mut self) {
-        self.spoilt = true;
+    pub(crate) fn mark_too_long(&mut self) {
+        self.too_long = true;
     }
 
-    pub(crate) fn is_spoilt(&self) -> bool {
-        self.spoilt
+    pub(crate) fn is_too_long(&self) -> bool {
+        self.too_long
     }
 
     /// Returns true if the block contains only comments, the terminal marker, and events that may follow the error.
     pub(crate) fn passes(&mut self, block: &[u8]) -> bool {
-        if std::mem::take(&mut self.spoilt) {
+        if std::mem::take(&mut self.too_long) {
             return false;
         }
         let mut block_check = BlockCheck {

@@ -151,7 +151,7 @@ impl PayloadPipeline {
                 };
                 let before = lines.len() - payload.len();
                 // The offset of a frame is the offset of its data.
-                wire.out.further(before - DATA.len());
+                wire.out.advance_offset(before - DATA.len());
                 (event, payload, before, Ending::BlankLine)
             }
         };

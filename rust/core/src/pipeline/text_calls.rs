@@ -270,7 +270,7 @@ impl TextCalls {
         event: &Event<'_>,
         delta: &Delta<'_>,
     ) {
-        self.singles = self.singles.saturating_sub(1);
+        self.count_single();
         self.read(out, channel, event, delta);
         let (choice, context) = self.at(delta.choice);
         choice.record_text_position(delta.part, context.settings);
@@ -720,6 +720,9 @@ impl Choice {
 
     /// Accepts the next piece of a part, and returns true, if no marker can begin in it.
     fn takes(&mut self, part: u32, text: &str, settings: &Settings) -> bool {
+        if self.takes_unmarked(part, text, settings) {
+            return true;
+        }
         let is_next = matches!(self.text_position, TextPosition::InLine(it) | TextPosition::LineStart(it) if it == part);
         let takes = is_next && self.plain_pieces(text, &[text.len()], settings) == 1;
         if takes {
@@ -1043,13 +1046,21 @@ impl TextCalls {
 }
 
 impl TextCalls {
+    /// Counts a delta that was processed one by one.
+    #[inline(always)]
+    fn count_single(&mut self) {
+        if self.singles > 0 {
+            self.singles -= 1;
+        }
+    }
+
     /// Accepts the next piece of its part, and returns true, if no marker can begin in it.
-    #[inline(never)]
+    #[inline(never)] // otherwise `passes_unchanged`, which reads every delta, saves more registers
     fn takes(&mut self, delta: &Delta<'_>) -> bool {
         let choice = read_last(&mut self.choices, &mut self.last, delta.choice);
         let takes = choice.is_some_and(|it| it.takes(delta.part, delta.text, &self.settings));
         if takes {
-            self.singles = self.singles.saturating_sub(1);
+            self.count_single();
         }
         takes
     }
@@ -1060,10 +1071,11 @@ impl EventFilter for TextCalls {
         let Event::TextDelta(delta) = event else {
             return false;
         };
-        if let Some(choice) = read_last(&mut self.choices, &mut self.last, delta.choice)
+        if let Some(choice) = self.choices.get_mut(self.last)
+            && choice.index == delta.choice
             && choice.takes_unmarked(delta.part, delta.text, &self.settings)
         {
-            self.singles = self.singles.saturating_sub(1);
+            self.count_single();
             return true;
         }
         self.takes(delta)

@@ -9,7 +9,6 @@ use crate::json::members;
 use crate::json::members::Document;
 use crate::model::fault::Fault;
 use crate::model::lazy_box::blank;
-use crate::model::spec::Code;
 use crate::pipeline::salvage::trim;
 use crate::sse::decode_utf8;
 
@@ -73,9 +72,13 @@ impl UndetectedPayloads {
     }
 
     pub(crate) fn unknown_dialect(&self) -> Fault {
+        Fault::unknown_dialect(self.seen())
+    }
+
+    fn seen(&self) -> Vec<String> {
         let mut names = self.names.clone();
         names.sort();
-        Fault::unknown_dialect(names)
+        names
     }
 }
 
@@ -116,9 +119,7 @@ impl DialectWatch {
         }
         if let Some(dialect) = dialect.filter(|dialect| *dialect != self.given) {
             waiting.note(document);
-            let mut fault = waiting.unknown_dialect();
-            fault.rule = Code::OTHER_DIALECT.name();
-            dialect.name().clone_into(&mut fault.detail);
+            let fault = Fault::other_dialect(self.given.name(), dialect.name(), waiting.seen());
             self.found = Some((dialect, arrival.locate(fault)));
         }
         self.waiting = None;

@@ -317,10 +317,10 @@ impl Repairer {
             return;
         };
         if size > max_buffered {
-            after_error.spoil();
+            after_error.mark_too_long();
         }
         if !ends {
-            if after_error.is_spoilt() {
+            if after_error.is_too_long() {
                 self.discard_block(read);
             }
         } else if after_error.passes(block) {

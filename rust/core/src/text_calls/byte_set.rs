@@ -43,14 +43,23 @@ impl ByteSet {
     }
 
     /// Returns true if the text contains one of these bytes.
-    #[inline]
+    #[inline(always)]
     pub fn is_in(&self, text: &[u8]) -> bool {
         match text.len() {
-            0..4 => text.iter().any(|byte| self.has(*byte)),
+            0 => false,
+            1 => self.is_at_ends::<1>(text),
+            2..4 => self.is_at_ends::<2>(text),
             4..8 => self.is_at_ends::<4>(text),
-            8..16 => self.is_at_ends::<8>(text),
+            _ => self.is_in_longer(text),
+        }
+    }
+
+    #[inline(never)]
+    fn is_in_longer(&self, text: &[u8]) -> bool {
+        match text.len() {
+            ..16 => self.is_at_ends::<8>(text),
             16..ByteSet::VECTOR => self.is_at_ends::<16>(text),
-            _ => self.is_in_long(text),
+            _ => !self.all_long(text, |_| false),
         }
     }
 
@@ -69,11 +78,6 @@ impl ByteSet {
             }
         }
         found
-    }
-
-    #[inline(never)]
-    fn is_in_long(&self, text: &[u8]) -> bool {
-        !self.all_long(text, |_| false)
     }
 
     /// Returns true if `holds` returns true for the offset of every byte in the text that is in the set. The offsets
@@ -151,7 +155,7 @@ mod tests {
     #[test]
     fn a_set_finds_its_bytes_in_short_and_long_texts() {
         let set = ByteSet::new(b"<[]>\n<".to_vec());
-        for length in [0, 1, 3, 4, 7, 8, 15, 16, 31, 32, 47, 48, 200] {
+        for length in [0, 1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 47, 48, 200] {
             let mut text = vec![b'x'; length];
             assert!(!set.is_in(&text) && set.all(&text, |_| false));
             for at in 0..length {

@@ -14,9 +14,9 @@ use crate::text_calls::reading::ParseFailure;
 use crate::text_calls::reading::ParsedCall;
 use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::is_blank;
-use crate::text_calls::settings::After;
 use crate::text_calls::settings::Marker;
 use crate::text_calls::settings::Settings;
+use crate::text_calls::settings::TextAfterCall;
 use crate::text_calls::values::Refusal;
 use crate::text_calls::values::Tools;
 use crate::text_calls::values::arguments;
@@ -485,7 +485,7 @@ impl Scanner {
         let line = self.layout.line;
         let had_pending = !self.pending.is_empty();
         for block in std::mem::take(&mut self.pending) {
-            let is_refused = settings.after == After::End
+            let is_refused = settings.after == TextAfterCall::End
                 || block.after_prose
                 || block.is_bare
                 || (is_on_line && block.line == line);
@@ -496,7 +496,7 @@ impl Scanner {
                 self.pending.push(block);
             }
         }
-        if settings.after == After::End && had_pending {
+        if settings.after == TextAfterCall::End && had_pending {
             // The response quotes calls, so later calls may also be quoted.
             self.state = State::Off;
         }
@@ -719,8 +719,10 @@ fn calls_of(
     let checked_block = found.into_iter().map(|found| {
         let tools = context.tools.get();
         let tool = tools.and_then(|tools| tools.get(&found.name));
-        if tools.is_some() && tool.is_none() {
-            return Err(Refusal::UnknownName);
+        match tools {
+            Some(tools) if tools.is_empty() => return Err(Refusal::NoTools),
+            Some(_) if tool.is_none() => return Err(Refusal::UnknownName),
+            _ => {}
         }
         let arguments = arguments(&found, tool, is_bare && tool.is_some())?;
         Ok((found.name, arguments))

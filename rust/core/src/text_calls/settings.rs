@@ -19,7 +19,7 @@ pub(crate) enum Mode {
 
 /// Whether text may follow a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum After {
+pub(crate) enum TextAfterCall {
     End,
     Anywhere,
 }
@@ -49,7 +49,7 @@ impl Marker {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub mode: Mode,
-    pub after: After,
+    pub after: TextAfterCall,
     pub families: Vec<Family>,
     /// The markers, longest first.
     pub markers: Vec<Marker>,
@@ -173,8 +173,8 @@ impl Settings {
                 _ => return None,
             },
             after: match entry.word("after")?.as_str() {
-                "anywhere" => After::Anywhere,
-                _ => After::End,
+                "anywhere" => TextAfterCall::Anywhere,
+                _ => TextAfterCall::End,
             },
             words: Words::new(&pairs, &messages, &entry.words("quoting"), loud),
             reads_reasoning: entry.flag("reasoning"),

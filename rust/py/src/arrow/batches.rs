@@ -1,4 +1,4 @@
-//! Runs one call of `parse` or `events`: selects the columns and distributes the rows over threads.
+//! Executes one call to `parse` or `events`: selects the columns and distributes the rows over threads.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -66,11 +66,11 @@ struct ColumnPositions {
 /// Columns for a run of rows, and the values that are added once the thread is attached to the interpreter.
 struct Piece {
     columns: Vec<Option<ArrayRef>>,
-    late: Late,
+    late: DeferredValues,
     rows: usize,
 }
 
-enum Late {
+enum DeferredValues {
     Faults(Vec<(usize, Fault)>),
     Messages {
         counts: Vec<usize>,
@@ -226,7 +226,7 @@ impl Plan {
         body: &Body<'_>,
         range: &Range<usize>,
         first: i64,
-    ) -> Result<(Vec<Option<ArrayRef>>, Late), ArrowError> {
+    ) -> Result<(Vec<Option<ArrayRef>>, DeferredValues), ArrowError> {
         let threads = self.options.threads.get().min(range.len().max(1));
         if threads == 1 {
             let piece = self.read_piece(body, range, first)?;
@@ -278,7 +278,7 @@ impl Plan {
                 let faults = std::mem::take(&mut rows.faults);
                 Ok(Piece {
                     columns: rows.finish()?,
-                    late: Late::Faults(faults),
+                    late: DeferredValues::Faults(faults),
                     rows: range.len(),
                 })
             }
@@ -290,7 +290,7 @@ impl Plan {
                 Ok(Piece {
                     columns: rows.finish()?,
                     rows: counts.iter().sum(),
-                    late: Late::Messages { counts, messages },
+                    late: DeferredValues::Messages { counts, messages },
                 })
             }
         }
@@ -303,18 +303,18 @@ impl Plan {
         input: &Columns,
         range: &Range<usize>,
         columns: Vec<Option<ArrayRef>>,
-        late: Late,
+        late: DeferredValues,
     ) -> PyResult<RecordBatch> {
         let (rows, last) = match &late {
-            Late::Faults(faults) => (range.len(), error_column(py, range.len(), faults)?),
-            Late::Messages { counts, messages } => {
+            DeferredValues::Faults(faults) => (range.len(), error_column(py, range.len(), faults)?),
+            DeferredValues::Messages { counts, messages } => {
                 let rows = counts.iter().sum();
                 (rows, message_column(py, rows, messages)?)
             }
         };
         let kept = input.keep.iter().map(|column| match &late {
-            Late::Faults(_) => Ok(column.slice(range.start, range.len())),
-            Late::Messages { counts, .. } => repeated(column, range.start, counts),
+            DeferredValues::Faults(_) => Ok(column.slice(range.start, range.len())),
+            DeferredValues::Messages { counts, .. } => repeated(column, range.start, counts),
         });
         let kept: Result<Vec<ArrayRef>, ArrowError> = kept.collect();
         let mut arrays = kept.map_err(|error| {
@@ -374,19 +374,19 @@ fn repeated(column: &ArrayRef, start: usize, counts: &[usize]) -> Result<ArrayRe
 }
 
 /// Concatenates the columns, faults, and messages of the pieces.
-fn joined(pieces: Vec<Piece>) -> Result<(Vec<Option<ArrayRef>>, Late), ArrowError> {
-    let mut late: Option<Late> = None;
+fn joined(pieces: Vec<Piece>) -> Result<(Vec<Option<ArrayRef>>, DeferredValues), ArrowError> {
+    let mut late: Option<DeferredValues> = None;
     let mut parts: Vec<Vec<Option<ArrayRef>>> = Vec::new();
     let mut before = 0;
     for piece in pieces {
         match (&mut late, piece.late) {
             (None, first) => late = Some(first),
-            (Some(Late::Faults(all)), Late::Faults(more)) => {
+            (Some(DeferredValues::Faults(all)), DeferredValues::Faults(more)) => {
                 all.extend(more.into_iter().map(|(row, fault)| (before + row, fault)));
             }
             (
-                Some(Late::Messages { counts, messages }),
-                Late::Messages {
+                Some(DeferredValues::Messages { counts, messages }),
+                DeferredValues::Messages {
                     counts: more,
                     messages: further,
                 },

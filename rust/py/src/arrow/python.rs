@@ -216,7 +216,7 @@ fn output(py: Python<'_>, columns: Option<Vec<String>>) -> PyResult<Output> {
         if known.contains(&column) {
             return Err(errors::usage(
                 py,
-                &format!("columns: {name:?} is there twice"),
+                &format!("columns: {name:?} is listed twice"),
             ));
         }
         known.push(column);

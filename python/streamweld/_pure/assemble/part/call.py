@@ -156,8 +156,8 @@ class Call:
 
     @property
     def settled(self) -> int:
-        """The number of bytes of the text that may be emitted, because later fragments can neither change them nor move
-        them to another call.
+        """The length of the argument text, in bytes, that is safe to emit: later fragments cannot change it or move
+        it to another call.
         """
         if self.custom:
             return len(self.text.data)

@@ -542,7 +542,7 @@ class BlockReader:
     # Complete messages
 
     def whole_block(self, block: Block, index: int) -> None:
-        """Open and close a block of a complete message, which has no deltas."""
+        """Open and close a block of a complete message. Such a block has no deltas."""
         self._start(block, index)
         self._stop(index, {})
 

@@ -124,7 +124,7 @@ class CallReader:
     def tool_uses(
         self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies, *, is_call: bool
     ) -> list[Fragment]:
-        """Return the `tool_use` calls in a delta or message, which have no index (Snowflake).
+        """Return the `tool_use` calls (Snowflake) in a delta or message. These calls have no index.
 
         `is_call`: whether the holder itself is such a call. If it is False, or if the holder has no members of a call,
         the calls in its lists are returned.

@@ -150,7 +150,7 @@ def _signature(part: Mapping[str, Any]) -> str:
 
 
 def _texts(value: object) -> list[str]:
-    """Return the texts of reasoning, which is a string or a list of text parts (Mistral, Databricks)."""
+    """Return the texts in a reasoning value: a string or a list of text parts (Mistral, Databricks)."""
     if isinstance(value, str):
         return [value]
     if not is_array(value):

@@ -172,7 +172,7 @@ def _whole(text: str) -> str:
 
 
 def whole_reasoning(payload: Payload, message: Mapping[str, Any], path: Path, extra: Raw, notes: Anomalies) -> Thought:
-    """Return the reasoning of a complete message, which is not compared with streamed reasoning."""
+    """Return the reasoning of a complete message, without comparing it to streamed reasoning."""
     text, fields, signature = _plain_field(payload, message, path, extra, notes)
     details = _details(payload, message, path, notes)
     text = text or (details.text if details is not None else "")

@@ -107,7 +107,7 @@ def is_whole(call: ToolCall) -> bool:
 
 
 def is_empty_cut(call: ToolCall) -> bool:
-    """Return True for a truncated call without arguments, which a client might run.
+    """Return True for a truncated call without arguments.
 
     A client might run such a call in targets that cannot mark a call as incomplete: once the call is announced, only an
     unsuccessful ending of the response shows that the call is incomplete.

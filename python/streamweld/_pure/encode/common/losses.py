@@ -55,6 +55,6 @@ class Losses:
         self._fresh = []
 
     def take(self) -> list[str]:
-        """Return the losses since the last call of `take`, in order."""
+        """Return the losses since the last call to `take`, in order."""
         fresh, self._fresh = self._fresh, []
         return fresh

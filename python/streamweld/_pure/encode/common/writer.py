@@ -65,7 +65,7 @@ class Frames:
         return "".join(self._pieces).encode()
 
     def take(self) -> bytes:
-        """Return all bytes written since the last call of `take`, and remove them from the buffer."""
+        """Return all bytes written since the last call to `take`, and remove them from the buffer."""
         taken = self.shown()
         self._pieces.clear()
         return taken

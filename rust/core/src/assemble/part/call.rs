@@ -146,8 +146,8 @@ impl Call {
         reported && (self.custom || !self.is_complete())
     }
 
-    /// Returns how many bytes of the text may be emitted, because later fragments can neither change them nor move them
-    /// to another call.
+    /// Returns the length of the argument text, in bytes, that is safe to emit: later fragments cannot change it or move
+    /// it to another call.
     #[inline]
     pub fn settled(&self) -> usize {
         if self.custom {

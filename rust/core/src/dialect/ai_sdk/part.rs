@@ -308,7 +308,7 @@ impl<'a> TypedPart<'_, 'a> {
         self.provider().metadata
     }
 
-    /// Returns the metadata with an additional member, which is omitted if `raw` is `None`.
+    /// Returns the metadata with an additional member, or unchanged if `raw` is `None`.
     pub(crate) fn metadata_with(&mut self, key: &str, raw: Option<&str>) -> Option<String> {
         let known = self.metadata();
         let Some(raw) = raw else {

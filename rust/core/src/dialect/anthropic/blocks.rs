@@ -565,7 +565,7 @@ impl Blocks {
         self.emit_compaction(wire)
     }
 
-    /// Opens and closes a block of a complete message, which has no deltas.
+    /// Opens and closes a block of a complete message. Such a block has no deltas.
     pub(crate) fn whole_block<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

@@ -292,7 +292,7 @@ impl Decoder for Anthropic {
         let Some(found) = self.templates.find(incoming) else {
             return Ok(0);
         };
-        wire.out.further(found.before);
+        wire.out.advance_offset(found.before);
         self.templates.append_match(wire, &found)?;
         Ok(found.length)
     }

@@ -231,9 +231,10 @@ pub(crate) fn has_list(holder: &Delta<'_>) -> bool {
                 .any(|key| find(&holder.other_members, key).is_some_and(is_list)))
 }
 
-/// Returns the `tool_use` calls in a delta or message, which have no index (Snowflake). `is_call`: true if the holder
-/// itself is such a call. If it is false, or if the holder has no members of a call, the calls in its lists are
-/// returned.
+/// Returns the `tool_use` calls (Snowflake) in a delta or message. These calls have no index.
+///
+/// `is_call`: true if the holder itself is such a call. If it is false, or if the holder has no members of a call, the
+/// calls in its lists are returned.
 pub(crate) fn tool_uses<'a>(
     holder: &Delta<'a>,
     is_call: bool,

@@ -226,7 +226,7 @@ fn cleaned<'a>(text: Text<'a>, notes: &mut Anomalies<'a>) -> Cow<'a, str> {
     text
 }
 
-/// Returns the texts of reasoning, which is a string or a list of text parts (Mistral, Databricks).
+/// Returns the texts in a reasoning value: a string or a list of text parts (Mistral, Databricks).
 fn texts(raw: Raw<'_>) -> Vec<Text<'_>> {
     match raw.kind {
         Kind::Array => items(raw)

@@ -421,7 +421,7 @@ impl Decoder for Gemini {
         let Some(found) = self.templates.find(incoming) else {
             return Ok(0);
         };
-        wire.out.further(found.before);
+        wire.out.advance_offset(found.before);
         self.templates.append_match(wire, &found)?;
         let usage = found.object.map(|text| Raw {
             text,

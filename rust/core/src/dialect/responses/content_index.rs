@@ -105,7 +105,7 @@ pub(crate) struct ContentIndexes {
     by_index: Map<i64, Message>,
     /// Ids of the messages in `by_id`, by output index.
     ids: Map<i64, String>,
-    /// True if any label has changed its part since the last call of `take_renamed`. Templates are then no longer
+    /// True if any label has changed its part since the last call to `take_renamed`. Templates are then no longer
     /// valid.
     renamed: bool,
 }

@@ -392,7 +392,7 @@ impl Decoder for Responses {
         let Some(found) = self.templates.find(incoming) else {
             return Ok(0);
         };
-        wire.out.further(found.before);
+        wire.out.advance_offset(found.before);
         let number = found.number.map(i128::from);
         let mark = || found.mark();
         if !self.sequence.is_replayed(wire.out, number, mark)? {

@@ -370,7 +370,7 @@ impl<'a> Call<'a> {
         self.state == "incomplete"
     }
 
-    /// Returns true for a truncated call without arguments, which a client might run.
+    /// Returns true for a truncated call without arguments.
     ///
     /// A client might run such a call in targets that cannot mark a call as incomplete: once the call is announced,
     /// only an unsuccessful ending of the response shows that the call is incomplete.

@@ -209,7 +209,7 @@ impl<'a> Call<'a> {
         self.state == "incomplete"
     }
 
-    /// Returns true for a truncated call without arguments, which a client might run.
+    /// Returns true for a truncated call without arguments. A client might run such a call.
     pub(crate) fn is_empty_cut(&self) -> bool {
         let is_blank = self
             .arguments

@@ -13,7 +13,7 @@ use crate::sse::WholeEvents;
 
 /// Delivers the texts of up to `most` events at the start of `input`. Returns the events that were consumed.
 ///
-/// Each call of `give` receives several texts and the end offset of each, and returns how many of them it accepted.
+/// Each call to `give` receives several texts and the end offset of each, and returns how many of them it accepted.
 pub(crate) fn take(
     template: &Template,
     input: &[u8],

@@ -199,7 +199,7 @@ class AiSdkPartsDecoder:
         self.ended = True
 
     def _reason_of(self, part: TypedPart) -> tuple[str | None, str | None]:
-        """Return the unified finish reason, and the metadata of the part, which includes the provider's reason."""
+        """Return the unified finish reason, and the part's metadata, including the provider's finish reason."""
         sent = part.value.get("finishReason")
         if is_object(sent):
             unified, provider = sent.get("unified"), sent.get("raw")

@@ -105,7 +105,7 @@ def seconds(text: str) -> tuple[int | None, bool]:
 
 
 def _days_before(year: int, month: int, *, leap: bool) -> int:
-    """Return the days from 1970-01-01 to the first day of a month, which are negative before 1970."""
+    """Return the number of days from 1970-01-01 to the first day of a month; negative before 1970."""
     past = year - 1
     days = past * 365 + past // 4 - past // 100 + past // 400 - 719_162
     return days + sum(_MONTH_DAYS[: month - 1]) + (leap and month > 2)

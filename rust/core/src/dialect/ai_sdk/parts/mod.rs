@@ -356,7 +356,7 @@ fn emit_reason(wire: &mut DecodeContext<'_, '_>, reason: &str) -> ParseResult {
         .finish(wire.out, 0, reason, SCHEMA.reason(reason))
 }
 
-/// Returns the unified finish reason, and the metadata of the part, which includes the provider's reason.
+/// Returns the unified finish reason, and the part's metadata, including the provider's finish reason.
 fn reason_of<'a>(part: &mut TypedPart<'_, 'a>) -> (Option<Cow<'a, str>>, Option<String>) {
     let sent = part.get("finishReason");
     let Some(raw) = sent.filter(|raw| raw.kind == Kind::Object) else {

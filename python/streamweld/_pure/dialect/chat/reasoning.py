@@ -112,12 +112,13 @@ class SplitPairs:
         self._half = ""  # the high surrogate at the end of the last text
 
     def joined(self, details: Details) -> tuple[str, bool]:
-        """Return the JSON of the entries with joined pairs, and whether they contain any text.
+        """Return the JSON of the entries with joined pairs, and whether any text is left in them, which is always True
+        if they are unchanged.
 
         A character is written in the entry that contains its second half. Lone halves are replaced.
         """
         if not self._half and not has_lone_surrogate(details.text):
-            return details.raw, bool(details.text)
+            return details.raw, True
         entries: list[object] = json.loads(details.raw)
         has_text = False
         for entry in entries:

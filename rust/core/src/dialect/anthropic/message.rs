@@ -104,6 +104,12 @@ impl Anthropic {
         usage(wire, event, members, at, notes, "start_usage")
     }
 
+    /// Ends the block that is still open, and forgets the templates of its deltas.
+    pub(crate) fn end_blocks(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
+        self.templates.forget();
+        self.blocks.end(wire)
+    }
+
     pub(crate) fn message_delta<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -111,7 +117,7 @@ impl Anthropic {
         notes: &mut Anomalies<'a>,
     ) -> ParseResult {
         self.begin(wire)?;
-        self.blocks.end(wire)?;
+        self.end_blocks(wire)?;
         check(wire, "message_delta", &event.members);
         let delta = notes.opened(event, &event.members, Pointer::ROOT, "delta");
         let at = Pointer::ROOT.member("delta");

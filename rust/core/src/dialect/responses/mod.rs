@@ -182,10 +182,11 @@ impl Responses {
         };
         let quiet = reader.notes.is_empty();
         reader.report()?;
-        if self.items.texts.take_renamed() {
+        let is_misread = wire.out.wants_wire_facts() && wire.out.misread_count() != misread_before;
+        // After a misread event, clients may have another item at the index of a learned delta.
+        if self.items.texts.take_renamed() || is_misread {
             self.templates.forget();
         }
-        let is_misread = wire.out.wants_wire_facts() && wire.out.misread_count() != misread_before;
         if known {
             let learns = quiet && !payload.tail && !is_misread;
             if let Some(step) = step.filter(|step| step.is_delta() && learns) {

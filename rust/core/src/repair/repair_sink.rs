@@ -503,8 +503,8 @@ impl RepairSink {
 
     /// Returns true if a received call has not been fully written because it must wait for another call.
     pub(crate) fn has_waiting_calls(&mut self) -> bool {
-        let waits = |sink: &RepairSink| {
-            let encoder = sink.encoder.as_ref();
+        let waits = |sink: &mut RepairSink| {
+            let encoder = sink.encoder.as_mut();
             encoder.is_some_and(|encoder| encoder.has_waiting_calls())
         };
         if !waits(self) {

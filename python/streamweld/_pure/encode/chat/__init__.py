@@ -77,6 +77,8 @@ class Chat:
         self._head = ChunkHead(context)
         self._members = OwnMembers()
         self._choices: dict[int, Calls] = {}
+        # Choices whose calls have changed since they were last found to be written, as the keys of a dict.
+        self._changed_calls: dict[int, None] = {}
         self._finished: dict[int, str] = {}
         self._sent: dict[int, str | None] = {}  # finish reasons as sent, if the source has this dialect
         self._written_texts: dict[int, WrittenText] = {}  # text written so far for each open part
@@ -344,16 +346,27 @@ class Chat:
 
     def has_waiting_calls(self) -> bool:
         """Return True if a received call has not been fully written because it must wait for another call."""
-        return any(calls.has_unwritten for calls in self._choices.values())
+        # Only the last choices are examined, because this runs for every block and there can be many choices.
+        while self._changed_calls:
+            index, _ = self._changed_calls.popitem()
+            if self._choices[index].has_unwritten:
+                self._changed_calls[index] = None
+                return True
+        return False
+
+    def _calls(self, index: int) -> Calls:
+        """Return the calls of a choice, which are about to change."""
+        self._changed_calls[index] = None
+        return self._choice(index)
 
     def _call_started(self, event: ToolCallStarted) -> None:
-        self._elements(event.choice, self._choice(event.choice).started(event))
+        self._elements(event.choice, self._calls(event.choice).started(event))
 
     def _call_delta(self, event: ToolCallDelta) -> None:
-        self._elements(event.choice, self._choice(event.choice).delta(event))
+        self._elements(event.choice, self._calls(event.choice).delta(event))
 
     def _call(self, event: ToolCall) -> None:
-        choice = self._choice(event.choice)
+        choice = self._calls(event.choice)
         elements = choice.whole(event)
         if choice.contradicted:
             self._break()
@@ -364,7 +377,7 @@ class Chat:
         self._choice(event.choice).reset(event.part)
 
     def _call_retracted(self, event: ToolCallRetracted) -> None:
-        calls = self._choice(event.choice)
+        calls = self._calls(event.choice)
         if calls.is_begun(event.part):
             self._break()
         else:
@@ -390,7 +403,7 @@ class Chat:
         self._usage = usage
 
     def _finish(self, event: Finished) -> None:
-        self._elements(event.choice, self._choice(event.choice).finished())
+        self._elements(event.choice, self._calls(event.choice).finished())
         self._finished[event.choice] = event.finish_reason
         self._sent[event.choice] = own_word(_TARGET, event) if self._context.passed.own else None
         if self._sent[event.choice] is None and finish_is_lost(_TARGET, event.finish_reason):

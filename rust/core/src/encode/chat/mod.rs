@@ -33,6 +33,7 @@ use crate::model::small_map::Map;
 use crate::model::small_map::Numbered;
 use crate::model::unmodelled::Unmodelled;
 use std::borrow::Cow;
+use std::mem;
 
 const NAME: &str = "chat";
 
@@ -44,8 +45,10 @@ pub(crate) struct Chat {
     choices: List<Choice>,
     /// Text written so far for each open part.
     pub(crate) parts: Map<u32, ChatPart>,
-    /// True if a choice may have `reasoning_details` that wait for the text of their delta.
-    has_waiting_details: bool,
+    /// Choices whose `reasoning_details` may wait for the text of their delta.
+    waiting_details: Vec<i32>,
+    /// Choices whose calls have changed since they were last found to be written.
+    changed_calls: Vec<i32>,
     /// Pages cited without a position, by choice: URL and title.
     pages: Map<i32, Vec<(String, String)>>,
 }
@@ -66,7 +69,11 @@ pub(crate) struct Choice {
     reasoning: OwnReasoning,
     /// True once the first chunk of the choice was written or passed through.
     is_open: bool,
+    /// True if the choice is in `waiting_details`.
+    has_waiting_details: bool,
     calls: Calls,
+    /// True if the choice is in `changed_calls`.
+    has_changed_calls: bool,
 }
 
 /// The finish reason of a choice.
@@ -108,7 +115,7 @@ impl Choice {
                 end,
             });
         }
-        std::mem::take(&mut self.citations)
+        mem::take(&mut self.citations)
     }
 }
 
@@ -249,10 +256,11 @@ impl Encoder for Chat {
     }
 
     fn keep(&mut self, piece: &Delta<'_>) -> bool {
-        if self.has_waiting_details {
-            self.has_waiting_details = false; // the entries passed together with this piece
-            let choices = self.choices.iter_mut();
-            choices.for_each(|choice| choice.reasoning.forget_details());
+        // The entries passed together with this piece.
+        for index in mem::take(&mut self.waiting_details) {
+            let choice = self.choice(index);
+            choice.has_waiting_details = false;
+            choice.reasoning.forget_details();
         }
         if let Some(part) = self.parts.get_mut(&piece.part) {
             part.written_text.push_str(piece.text);
@@ -267,9 +275,12 @@ impl Encoder for Chat {
         match content {
             Unmodelled::Chunk(chunk) => self.head.record(chunk),
             Unmodelled::Reasoning(facts) => {
-                let reasoning = &mut self.choice(facts.choice).reasoning;
-                let details = reasoning.record(facts);
-                self.has_waiting_details |= facts.has_text && facts.details.is_some();
+                let choice = self.choice(facts.choice);
+                let details = choice.reasoning.record(facts);
+                let waits = facts.has_text && facts.details.is_some();
+                if waits && !mem::replace(&mut choice.has_waiting_details, true) {
+                    self.waiting_details.push(facts.choice);
+                }
                 if let Some(details) = details {
                     self.open(context, facts.choice);
                     let to = begin_chunk(&mut self.head, context, facts.choice);
@@ -292,10 +303,17 @@ impl Encoder for Chat {
         }
     }
 
-    fn has_waiting_calls(&self) -> bool {
-        self.choices
-            .iter()
-            .any(|choice| choice.calls.has_unwritten())
+    fn has_waiting_calls(&mut self) -> bool {
+        // Only the last choices are examined, because this runs for every block and there can be many choices.
+        while let Some(index) = self.changed_calls.last().copied() {
+            let choice = self.choice(index);
+            if choice.calls.has_unwritten() {
+                return true;
+            }
+            choice.has_changed_calls = false;
+            self.changed_calls.pop();
+        }
+        false
     }
 
     fn open(&mut self, context: &mut EncodeContext, choice: i32) {
@@ -347,18 +365,26 @@ impl Chat {
         context: &'c mut EncodeContext,
         choice: i32,
     ) -> (&'c mut Calls, CallOutput<'c>) {
-        let Chat { head, choices, .. } = self;
+        let Chat {
+            head,
+            choices,
+            changed_calls,
+            ..
+        } = self;
         let of_index = || Choice {
             index: choice,
             ..Choice::default()
         };
-        let calls = &mut choices.slot(choice, of_index).calls;
+        let own = choices.slot(choice, of_index);
+        if !mem::replace(&mut own.has_changed_calls, true) {
+            changed_calls.push(choice);
+        }
         let to = CallOutput {
             context,
             head,
             choice,
         };
-        (calls, to)
+        (&mut own.calls, to)
     }
 
     /// Writes a chunk that contains only unknown members of the source's choice.
@@ -543,7 +569,7 @@ impl Chat {
             // All citations are in one chunk, because openai-python raises an exception for a second list and
             // openai-node keeps only the last list.
             let cited = {
-                let pages = self.pages.get_mut(index).map(std::mem::take);
+                let pages = self.pages.get_mut(index).map(mem::take);
                 self.choice(*index).cited(pages.unwrap_or_default())
             };
             if !cited.is_empty() && !context.passed.choices.contains(index) {

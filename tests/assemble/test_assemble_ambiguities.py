@@ -111,9 +111,9 @@ class TestAmbiguities:
 
     def test_am9_restated(self) -> None:
         rig = Rig().text("The answer ").text("is 42.")
-        assert rig.asm.restates(0, "The answer is 42.")
-        assert not rig.asm.restates(0, "The answer is 43.")
-        assert not Rig().text("once").asm.restates(0, "once")
+        assert rig.asm.restates(0, "text", "The answer is 42.")
+        assert not rig.asm.restates(0, "text", "The answer is 43.")
+        assert not Rig().text("once").asm.restates(0, "text", "once")
 
     def test_am10_restart(self) -> None:
         rig = Rig().text("Once up")(0, "a", "f", KEY)

@@ -270,7 +270,6 @@ class TestJson:
             {"choices": "x"},
             {"choices": [None]},
             {"choices": [[]]},
-            {"choices": [{"index": 0, "delta": "x"}]},
             {"choices": [{"index": 0, "delta": []}]},
             {"choices": [{"index": 0, "delta": {"content": 5}}]},
             {"choices": [{"index": 0, "delta": {"tool_calls": "x"}}]},
@@ -282,8 +281,14 @@ class TestJson:
         ids=json.dumps,
     )
     def test_b9_wrong_types(self, backend: str, payload: Any) -> None:
+        self.check_wrong_type(backend, payload, "hey")
+
+    def test_b9_text_in_place_of_an_object(self, backend: str) -> None:
+        self.check_wrong_type(backend, {"choices": [{"index": 0, "delta": "x"}]}, "hexy")
+
+    def check_wrong_type(self, backend: str, payload: Any, text: str) -> None:
         outcome = read(backend, [HE, event(payload), Y + DONE])
-        assert (outcome.error, outcome.response.text) == (None, "hey")
+        assert (outcome.error, outcome.response.text) == (None, text)
         said(outcome, "shape", len(HE), 1)
         strict = read(backend, [HE, event(payload), Y + DONE], {"policy": "strict"})
         raised(strict, ChunkDecodeError, "shape", len(HE), 1)

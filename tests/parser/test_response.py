@@ -291,3 +291,32 @@ def test_a_snapshot_folds_to_what_all_events_fold_to(backend: str, vector: dict[
         assert folded == response
     else:
         assert folded.items == response.items[: len(folded.items)]
+
+
+LATE_STARTS = {
+    "chat": (
+        {"id": "", "model": "", "choices": [{"index": 0, "delta": {"content": "a"}}]},
+        {"id": "r1", "model": "m1", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+    ),
+    "gemini": (
+        {"candidates": [{"content": {"parts": [{"text": "a"}]}}]},
+        {"responseId": "r1", "modelVersion": "m1", "candidates": [{"finishReason": "STOP"}]},
+    ),
+    "responses": (
+        {"type": "response.created", "response": {"id": "r1"}},
+        {"type": "response.completed", "response": {"id": "r1", "model": "m1", "status": "completed", "output": []}},
+    ),
+    "anthropic": (
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "a"}},
+        {"type": "message_start", "message": {"id": "r1", "model": "m1", "content": []}},
+    ),
+}
+
+
+@pytest.mark.parametrize("dialect", LATE_STARTS)
+def test_id_and_model_of_a_later_payload(backend: str, dialect: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_module, "backend", backend)
+    parser = StreamParser(dialect=dialect)  # type: ignore[arg-type]
+    for payload in LATE_STARTS[dialect]:
+        parser.feed(b"data: " + json.dumps(payload).encode() + b"\n\n")
+    assert (parser.response.id, parser.response.model) == ("r1", "m1")

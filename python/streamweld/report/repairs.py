@@ -35,35 +35,27 @@ def repair_reasons(converter: StreamConverter) -> list[str]:
 class RepairCheck:
     """Repairs a stream that arrives in chunks, and keeps only whether and why its bytes change."""
 
-    __slots__ = ("_converter", "_difference")
+    __slots__ = ("_converter",)
 
     def __init__(self, policy: Base, dialect: Dialect) -> None:
         self._converter = StreamConverter(source=dialect, target="same", policy=policy, seed="repairs")
-        self._difference = 0  # number of bytes received and not returned
 
     def feed(self, piece: bytes) -> None:
         """Feed the next chunk."""
-        self._difference += len(piece) - len(self._converter.feed(piece))
+        self._converter.feed(piece)
 
     def close(self) -> None:
         """End the stream."""
-        self._difference -= len(self._converter.close())
+        self._converter.close()
 
     @property
     def changed(self) -> bool:
-        """Whether the bytes change.
-
-        An error before the dialect is detected leaves nothing to write. The converter is not `repaired` then, but its
-        output is shorter than the input.
-        """
-        return self._converter.repaired or self._difference != 0
+        """Whether the bytes change."""
+        return self._converter.repaired
 
     @property
     def reasons(self) -> list[str]:
         """The reasons as `repair_reasons` returns them."""
-        error = self._converter.error
-        if self.changed and not self._converter.repaired and error is not None:
-            return [error.rule]
         return repair_reasons(self._converter)
 
 

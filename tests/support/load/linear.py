@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import time
-from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,9 @@ if TYPE_CHECKING:
 DOUBLE = 2.3  # highest allowed time ratio when the input doubles; quadratic work reaches four
 _NOISE = 0.002  # seconds below which times cannot be compared
 _SURE = 3  # minimum number of runs
+_TOO_SHORT = (
+    3.6  # quotient of two runs of linear work, one of them four times as long, below which the short one is slow
+)
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
@@ -50,12 +52,15 @@ def growth(small: Callable[[], object], large: Callable[[], object], most: float
     return found
 
 
-def steps(works: list[Callable[[], object]]) -> list[float]:
-    """Return how many times as long each work takes as the one before it. Only the first one, the shortest, runs
-    `_SURE` times.
+def quadrupling(small: Callable[[], object], large: Callable[[], object]) -> float:
+    """Return how many times as long `large`, which is four times as much work, takes as `small`, from one run of each.
+
+    If `large` appears to be too short, `small` was slowed down, and runs again.
     """
-    times = [min([cpu_seconds(works[0]) for _ in range(_SURE)]), *[cpu_seconds(work) for work in works[1:]]]
-    return [larger / max(smaller, _NOISE) for smaller, larger in pairwise(times)]
+    fast, slow = cpu_seconds(small), cpu_seconds(large)
+    if slow < _TOO_SHORT * fast:
+        fast = min(fast, cpu_seconds(small))
+    return slow / max(fast, _NOISE)
 
 
 def assert_linear_work(prepare: Callable[[int], Callable[[], object]], size: int) -> None:

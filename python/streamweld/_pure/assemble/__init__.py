@@ -91,6 +91,7 @@ class Assembler(ItemSurface, AttachedSurface):
         "_usage_members",
         "_valid_end",
         "completeness",
+        "unknown_size",
     )
 
     def __init__(self, config: Mapping[str, Any], out: Output) -> None:
@@ -106,6 +107,7 @@ class Assembler(ItemSurface, AttachedSurface):
         self._usage_members: RawMembers | None = None  # raw members of usage that arrives in several payloads
         self._error: UpstreamErrorEvent | None = None
         self._over = False
+        self.unknown_size = 0  # size of the last payload or member that was emitted as `Unknown`, until it is reset
         self._broken_off = False
         self._valid_end = False
         self.completeness: Completeness = "open"
@@ -123,6 +125,17 @@ class Assembler(ItemSurface, AttachedSurface):
         return not self._choices and self._error is None
 
     @property
+    def lacks_start(self) -> bool:
+        """True if the first chunk lacked the response's id, model, or time, and later ones have not added it."""
+        first = self._started
+        return first is not None and (not first.id or not first.model or first.created is None)
+
+    @property
+    def states_end(self) -> bool:
+        """True if a choice has a finish reason, or the response has ended."""
+        return self._over or any(choice.finish.raw is not None for choice in self._choices.values())
+
+    @property
     def has_pending(self) -> bool:
         """True if input is still held back: some call or text has not been emitted yet."""
         for index in self._addressed:
@@ -134,12 +147,28 @@ class Assembler(ItemSurface, AttachedSurface):
         return bool(self._pending)
 
     def started(self, id: str | None, model: str | None, created: int | None, metadata: str | None) -> None:  # noqa: A002
-        """Emit `ResponseStarted` with the fields of the first chunk and store it for the snapshot. Later calls do
-        nothing.
+        """Emit `ResponseStarted` with the fields of the first chunk and store it for the snapshot.
+
+        Later calls do nothing.
         """
         if self._started is None and not self._over:
             self._started = ResponseStarted(id, model, created, call_events.parse_metadata(metadata))
             self._out.emit(self._started)
+
+    def complete_start(self, id: object, model: object, created: int | None) -> None:  # noqa: A002
+        """Add the fields that the first chunk lacked to the snapshot. `ResponseStarted` was emitted without them.
+
+        An id or model that is not a string, or is blank, is ignored.
+        """
+        first = self._started
+        if first is None or self._over:
+            return
+        self._started = ResponseStarted(
+            first.id or _word(id),
+            first.model or _word(model),
+            created if first.created is None else first.created,
+            first.provider_metadata,
+        )
 
     def usage(self, usage: Usage) -> None:
         """Store token counts, which replace earlier ones unless every new count is absent or zero. Counts are never
@@ -167,6 +196,7 @@ class Assembler(ItemSurface, AttachedSurface):
 
     def unknown(self, event: str | None, raw: bytes) -> None:
         """Emit an `Unknown` event for a payload or member that the decoder does not recognize."""
+        self.unknown_size = len(raw)
         self._out.unknown(event, raw)
 
     # Text
@@ -180,12 +210,12 @@ class Assembler(ItemSurface, AttachedSurface):
     def refusal(self, choice: int, text: str, metadata: str | None) -> None:
         self._textual(choice, "refusal", "raw", text, metadata)
 
-    def restates(self, choice: int, text: str) -> bool:
-        """Return True if `text` equals all text of the choice so far, and this text arrived in at least two pieces
-        (AM9).
+    def restates(self, choice: int, channel: Channel, text: str) -> bool:
+        """Return True if `text` equals all text of the choice's channel so far, and this text arrived in at least two
+        pieces (AM9).
         """
         state = self._choices.get(choice)
-        return state is not None and state.textual.restates(text)
+        return state is not None and state.textual.restates(channel, text)
 
     def mirrors_call(self, choice: int, fragment: Fragment) -> bool:
         """Return True if this `function_call` fragment, which has a name, repeats a call from `tool_calls`."""
@@ -581,3 +611,7 @@ def _usage_event(usage: Usage, members: RawMembers | None) -> UsageEvent:
         usage.reasoning_tokens,
         raw,
     )
+
+
+def _word(value: object) -> str | None:
+    return replace_lone_surrogates(value) if isinstance(value, str) and value.strip() else None

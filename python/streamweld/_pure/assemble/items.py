@@ -26,6 +26,7 @@ from streamweld._pure.assemble.part.item_call import (
 from streamweld._pure.assemble.part.item_end import end_item
 from streamweld._pure.assemble.part.item_shared_id import resolve_shared_id, share_id
 from streamweld._pure.assemble.part.item_text import (
+    add_after_repetition,
     add_text,
     annotate,
     close_part,
@@ -35,6 +36,7 @@ from streamweld._pure.assemble.part.item_text import (
     is_repetition,
     open_part,
     put_metadata,
+    repeat_item,
     repeat_part,
     report_late_part,
     set_whole_text,
@@ -51,6 +53,7 @@ from streamweld._pure.assemble.part.reannounced import (
 from streamweld._pure.assemble.resolve.by_address import (
     addressed_call,
     diverged,
+    end_repetition,
     end_shorter_repetition,
     fill,
     item_of_opening,
@@ -61,6 +64,7 @@ from streamweld._pure.assemble.resolve.by_address import (
     opened,
     report_late,
     restatement,
+    split_shorter_repetition,
 )
 from streamweld._pure.assemble.resolve.terminal_items import restated_call, restated_part
 from streamweld._pure.json.scanner import replace_lone_surrogates
@@ -101,6 +105,8 @@ class ItemSurface:
         if item is None:
             bound = state.item_index.at(kind, address.index)
             item = bound if bound is not None and bound.open and not bound.announced else None
+            if bound is not None and address.item_id is None and repeat_item(bound):
+                item = bound  # the stream may replay an item without ids
         if item is None:
             item = new_item(state, kind, address)
         else:
@@ -130,6 +136,10 @@ class ItemSurface:
         item = state.item_index.repeated_at(kind, address)
         one = None if item is None else find_part(item, channel, reasoning_kind, address.sub)
         if item is not None and one is not None and repeat_part(item, one, address.index, text):
+            return
+        item = state.item_index.take_begun_again(kind, address)
+        one = None if item is None else find_part(item, channel, reasoning_kind, address.sub)
+        if item is not None and one is not None and one.part.open and repeat_part(item, one, address.index, text):
             return
         item = item_of_opening(state, kind, address)
         one = find_part(item, channel, reasoning_kind, address.sub)
@@ -172,6 +182,8 @@ class ItemSurface:
         if one is not None and one.repeated is not None:
             text = one.joiner.push(text)
             if is_repetition(state, one, text):
+                return
+            if add_after_repetition(state, item, one, text, address.sub, metadata):
                 return
             item, one = diverged(state, item, one, address)
         one = one or opened(state, item, channel, reasoning_kind, address.sub)
@@ -295,7 +307,10 @@ class ItemSurface:
         if resolve_shared_id(state, item):
             item = state.item_index.at("call", address.index) or item
         if not item.open:
+            if kind is not None and item.item_id is None and item.repeats:
+                end_repetition(state, item, address)
             return
+        item = split_shorter_repetition(state, item, address)
         if item.kind == "call" and item.call is not None:
             describe(state, item.call, custom=False, provider_executed=False, metadata=metadata)
         end_item(state, item, encrypted_content, metadata)
@@ -308,7 +323,7 @@ class ItemSurface:
         """Record that the message began again, so the blocks that follow may repeat earlier ones at the same index."""
         state = self._item_choice(choice)
         if state is not None:
-            state.item_index.may_repeat = True
+            state.item_index.begin_again()
 
     def parts_listed(self, choice: int, entries: Sequence[ListedPart], *, again: bool) -> None:
         """Apply a list that contains all parts of an item with their complete text.
@@ -409,6 +424,8 @@ class ItemSurface:
                 report_reannounced(state, item, address)
         item.announced = True
         call = item.call
+        if item_index.take_begun_again("call", address) is item and call is not None and not call.empty:
+            item.repeated_arguments = 0
         if call is not None:
             describe(state, call, custom=custom, provider_executed=provider_executed, metadata=metadata)
             name_call(state, call, name)

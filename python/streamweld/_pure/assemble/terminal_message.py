@@ -88,6 +88,7 @@ def _calls(choice: Choice, fragments: Sequence[Fragment]) -> None:
                 append_to_arguments(choice, call, incoming.payload, incoming.index, header=True, identified=True)
             choice.track(call)
         met.add(call.slot)
+        call.misses_arguments |= fragment.misses_arguments
         if fragment.metadata is not None:
             if call.metadata is None:
                 call.metadata = RawMembers()

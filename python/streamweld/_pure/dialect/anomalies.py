@@ -64,6 +64,10 @@ class Anomalies:
         else:
             self._out.left_out += 2  # counts twice: as a diagnostic and as an event
 
+    def report_read_shape(self, path: Path) -> None:
+        """Report a member whose type no gateway documents, but whose value is decoded."""
+        self._out.diagnose("shape", detail=pointer(path[self._base :]))
+
     def report(self) -> None:
         """Report all anomalies recorded since the last call."""
         if self._shapes:

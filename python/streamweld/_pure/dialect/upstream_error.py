@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ErrorFields",
     "is_bare",
+    "is_message",
     "is_notice",
     "is_stated",
     "read_error",
@@ -57,6 +58,7 @@ _OWN = (
 )  # fmt: skip
 _WRAPPED = (("Response", "Error"), ("data", "error"))  # objects in an envelope that are present only in an error
 _WORDS = ("message", "msg", "detail", "title", "errmsg", "err_msg", "reason", "httpMessage", "http_message")
+_SENTENCES = ("message", "msg", "errmsg", "err_msg")  # members whose text may be the error of a response that it ends
 _STATUSES = (
     "code", "statusCode", "status_code", "status", "originalStatusCode", "http_status", "httpStatus", "httpCode",
     "http_code",
@@ -162,6 +164,16 @@ def is_bare(value: Mapping[str, Any]) -> bool:
             return isinstance(value["message"], str)
         case _:
             return False
+
+
+def is_message(value: object) -> bool:
+    """Return whether an object that no dialect defines has a message and no type.
+
+    Gateways send notices and errors in this form. It is an error if the response ends with it.
+    """
+    if not is_object(value) or value.get("type") is not None or reports_success(value):
+        return False
+    return any(isinstance(value.get(name), str) and value[name].strip() for name in _SENTENCES)
 
 
 def text_error(text: str) -> ErrorFields:

@@ -26,6 +26,7 @@ from streamweld._pure.model.unmodelled import (
     BlockDelta,
     BlockMembers,
     BlockOpened,
+    ChoiceEnd,
     ChoiceMembers,
     ChunkFacts,
     Members,
@@ -313,7 +314,7 @@ class Anthropic(SequentialAnswer):
                     self.context.frames.named(content.event, spliced(content.payload))
             case Members():
                 self._keep_members(content.of, writable(content.members))
-            case ChunkFacts() | ReasoningFacts() | ChoiceMembers():
+            case ChunkFacts() | ReasoningFacts() | ChoiceMembers() | ChoiceEnd():
                 pass  # sent only by the decoder of Chat
 
     def unmodelled_block(self, block: Block, content: UnmodelledBlock) -> None:

@@ -75,6 +75,8 @@ class Gemini:
         self._started: ResponseStarted | None = None
         self._candidates: set[int] = set()  # candidates that have content or a finish reason
         self._malformed: set[int] = set()  # candidates with an invalid call, which was not written
+        self._nameless: set[int] = set()  # candidates with a call that was not written because it has no name
+        self._written: set[int] = set()  # candidates of which a part was written
         self._finished: dict[int, str] = {}
         self._raw: dict[int, str | None] = {}  # finish reasons as the source sent them
         self._written_texts: dict[int, WrittenText] = {}  # text written so far for each open part
@@ -148,6 +150,7 @@ class Gemini:
 
     def _part(self, index: int, part: str) -> None:
         self._candidates.add(index)
+        self._written.add(index)
         self._chunk(f'{{"content":{{"parts":[{part}],"role":"model"}},"index":{index}}}')
 
     def _fail(self, fault: Fault) -> None:
@@ -207,6 +210,7 @@ class Gemini:
             losses.note("server_tool")
         elif not call.name or not call.call_id:
             losses.note("nameless_call")
+            self._nameless.add(call.choice)
         elif call.state == "incomplete":
             losses.note("cut_call")
         elif call.state not in ("complete", "empty"):
@@ -278,6 +282,8 @@ class Gemini:
         reason = self._finished[index]
         if index in self._malformed and reason in _HIDING:
             return _MALFORMED
+        if reason == "tool_calls" and index in self._nameless and index not in self._written:
+            return None  # an answer of calls that could not be written is not a success
         word = finish_word(_TARGET, reason)
         return (self._raw.get(index) or word) if self._context.passed.own else word
 

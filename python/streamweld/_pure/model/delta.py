@@ -33,6 +33,7 @@ class Fragment:
     legacy: bool = False  # the fragment comes from the legacy member `function_call`
     custom: bool = False  # the tool is free-form (custom): the arguments are plain text
     metadata: str | None = None  # unmodeled members of the fragment, as the text of a JSON object
+    misses_arguments: bool = False  # the fragment has no arguments, but a member that was not read may contain them
 
 
 @dataclass(slots=True, frozen=True)

@@ -45,7 +45,7 @@ def _folded(dialect: str) -> dict[str, Meaning]:
 
     The dialect's own reasons take precedence over the others, which are added in order of dialect name.
     """
-    tables = {name: facts["finish"] for name, facts in sorted(DIALECTS.items()) if name != "detect"}
+    tables = {name: facts["finish"] for name, facts in sorted(DIALECTS.items()) if "finish" in facts}
     out: dict[str, Meaning] = {}
     for table in (tables.pop(dialect), *tables.values()):
         for word, means in table.items():

@@ -17,6 +17,7 @@ __all__ = [
     "BlockDelta",
     "BlockMembers",
     "BlockOpened",
+    "ChoiceEnd",
     "ChoiceMembers",
     "ChunkFacts",
     "Members",
@@ -116,7 +117,23 @@ class ReasoningFacts:
 
 @dataclass(slots=True, frozen=True)
 class ChoiceMembers:
-    """A Chat choice has unknown members that no event of its chunk contains."""
+    """The unknown members of a Chat choice and its delta. Reported before the events of the choice.
+
+    Not reported if the choice has none, and its last chunk had none either.
+    """
+
+    choice: int
+    members: Mapping[str, str]
+    delta: Mapping[str, str]
+    finishes: bool  # the choice has a finish reason
+
+
+@dataclass(slots=True, frozen=True)
+class ChoiceEnd:
+    """A Chat choice in a chunk has members that no event contains. All its events in the chunk were reported."""
+
+    choice: int
+    is_lossy: bool  # the chunk also has members that cannot be written again
 
 
 Unmodelled: TypeAlias = (
@@ -130,4 +147,5 @@ Unmodelled: TypeAlias = (
     | ChunkFacts
     | ReasoningFacts
     | ChoiceMembers
+    | ChoiceEnd
 )

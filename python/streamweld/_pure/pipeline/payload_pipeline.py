@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.assemble import InputEnd
+from streamweld._pure.dialect import detect
 from streamweld._pure.dialect.chat import ChatDecoder
+from streamweld._pure.dialect.upstream_error import is_message, is_notice
 from streamweld._pure.json.automaton import MAX_DEPTH
 from streamweld._pure.json.scanner import JsonFault, Payload, parse
 from streamweld._pure.model.output import RAW_HEAD
@@ -55,6 +57,16 @@ BODY_HEAD = 512  # number of body bytes that a fault shows if the body is not an
 
 
 @dataclass(frozen=True, slots=True)
+class _LastMessage:
+    """A payload that is an error if the response ends with it, and its place."""
+
+    payload: Payload
+    offset: int
+    ordinal: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class _SalvagedText:
     """The place of a text in the payload from which it is salvaged, and what preceded it."""
 
@@ -72,6 +84,7 @@ class PayloadPipeline:
         "_config",
         "_content_type",
         "_drops_duplicates",
+        "_last_message",
         "_lines",
         "_max_depth",
         "_max_events",
@@ -110,6 +123,7 @@ class PayloadPipeline:
         self._waiting: UndetectedPayloads | None = UndetectedPayloads()
         self._watch: DialectWatch | None = None
         self._undecided: HeldPayload | None = None  # may be the complete response or the first of several lines
+        self._last_message: _LastMessage | None = None
         self._previous: bytes | None = None
         self.ordinal = 0
         self.head = b""  # the first bytes of the body, kept until the first payload
@@ -208,8 +222,9 @@ class PayloadPipeline:
         if self.done:
             return False  # the marker ends the stream in every dialect; the caller reports later data
         if text == MARKER or (one.stray and not self.seen and text[:1] == b"<"):
-            if text == MARKER and waiting.held:
+            if text == MARKER and waiting.held and not self._read_held(waiting):
                 raise self._unknown_dialect(waiting)
+            self.set_position(one.offset, one.ordinal, one.event, one.data)
             return False
         payload = self._document_of(text)
         if payload is None:
@@ -285,6 +300,7 @@ class PayloadPipeline:
         if self._word(text, stray=stray):
             return
         first, self.seen = not self.seen, True
+        self._last_message = None
         try:
             payload = parse(text, *self.caps)
         except JsonFault as fault:
@@ -336,6 +352,7 @@ class PayloadPipeline:
             return
         self.seen = True
         self._report_other_dialect()
+        self._end_with_message(decoder)
         decoder.marker()
         self.done = decoder.ended
 
@@ -461,8 +478,13 @@ class PayloadPipeline:
                 self._out.diagnose("array_body")
         elif stray:
             whole = self._outside(payload, event, decoder, first=first)
+        self._assembler.unknown_size = 0
         decoder.decode(payload, event, recovered=recovered)
         self.done = self.done or decoder.ended
+        is_unknown = self._assembler.unknown_size == len(payload.text.encode())
+        if is_unknown and not is_notice(event) and is_message(payload.value) and detect(payload.value, event) is None:
+            out = self._out
+            self._last_message = _LastMessage(payload, out.offset, out.ordinal, out.payload)
         if whole and not self.done:
             self.seen = self.done = True
             decoder.flush()
@@ -519,7 +541,7 @@ class PayloadPipeline:
 
     def _is_alone(self, waiting: UndetectedPayloads, payload: Payload) -> bool:
         """Return True if the document reports an error, is the first payload, and does not identify a dialect."""
-        return not self.is_array and not waiting.held and ChatDecoder.is_error_body(payload.value)
+        return not self.is_array and not waiting.held and ChatDecoder.reports_error(payload.value)
 
     def _detected(self, payload: Payload, event: str) -> Decoder:
         """Detect the dialect from a salvaged document, and dispatch the held payloads.
@@ -573,10 +595,44 @@ class PayloadPipeline:
             self._reported_after_done = True
             self._out.diagnose("data_after_done")
 
+    def _read_held(self, waiting: UndetectedPayloads) -> bool:
+        """Dispatch the held payloads as those of an error, if the last one is an error because nothing follows it.
+
+        Return False if it is not. The dialect is then unknown.
+        """
+        payload = self._document_of(waiting.held[-1].data.strip(WHITE))
+        if payload is None or is_notice(waiting.held[-1].event) or not is_message(payload.value):
+            return False
+        dialect = waiting.identifies(payload.value, "error")
+        if dialect is None:
+            return False
+        self.set_dialect(dialect)
+        self._release(waiting)
+        return True
+
+    def _end_with_message(self, decoder: Decoder) -> None:
+        """Decode the last payload as an error if it contains only a message and the response has no other end."""
+        last, self._last_message = self._last_message, None
+        if last is None:
+            return
+        decoder.flush()
+        if self._assembler.states_end:
+            return
+        out = self._out
+        here = out.offset, out.ordinal, out.event_type or "message", out.payload
+        self.set_position(last.offset, last.ordinal, "message", last.data)
+        decoder.decode(last.payload, "error")
+        self.set_position(*here)
+
     # End of the input
 
     def finish(self, unfinished: UnfinishedInput, how: InputEnd) -> None:
         """Handle the end of the input. `unfinished`: the kind of unfinished input."""
+        waiting = self._waiting
+        if self.decoder is None and waiting is not None and waiting.held and not self.done and unfinished == "nothing":
+            here = self._out.offset, self._out.ordinal
+            self._read_held(waiting)
+            self.set_position(*here)
         if self.decoder is not None:
             undecided = self._undecided
             if undecided is not None and unfinished != "nothing":
@@ -585,6 +641,8 @@ class PayloadPipeline:
                 self._report_at(undecided, "body_not_streamed")
             self._report_other_dialect()
             self.decoder.flush()
+            if unfinished == "nothing" and not self.done:
+                self._end_with_message(self.decoder)
             if undecided is not None and unfinished == "nothing":
                 self._assembler.done()
         elif self._waiting is not None and self._waiting.held and not self.done and how is InputEnd.CLEAN:

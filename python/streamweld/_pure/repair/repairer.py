@@ -107,7 +107,6 @@ class Repairer:
         "_counted",
         "_encoder",
         "_ended",
-        "_reason_reported",
         "_further_input",
         "_held",
         "_replacement",
@@ -165,7 +164,6 @@ class Repairer:
         self._reported: Fault | None = None  # the error that the upstream sent, if the policy continues after it
         self._after_error: AfterError | None = None  # set once an error from the upstream has passed through
         self._rewriting = False  # whether the encoder's output is sent
-        self._reason_reported = False  # whether a diagnostic has reported why the stream is rewritten
         self._reported_reasons: set[str] = set()  # reasons that were reported; each is reported once per stream
         self._ended = False  # whether the end of the response was written or passed through
         self._further_input = FurtherInput.REPAIRED
@@ -502,9 +500,7 @@ class Repairer:
 
     def _write_held(self) -> None:
         """Rewrite and send the held blocks, because they exceed the limit."""
-        if not self._reason_reported:
-            self._reason_reported = True
-            self._parser.out.diagnose("rewritten", detail="held_too_long")
+        self._report_once("held_too_long")
         self._rewrite()
 
     def _mended(self, block: bytes) -> bytes:
@@ -595,12 +591,12 @@ class Repairer:
         self._flush()
 
     def _report_rewrite_reason(self) -> None:
-        """Report why the first rewritten block cannot pass, unless another diagnostic or an error reports it."""
+        """Report why the block cannot pass, unless another diagnostic or an error reports it, also for later blocks."""
         out = self._parser.out
-        if not self._reason_reported:
-            self._reason_reported = True
-            if out.why and not out.mended:
-                out.diagnose("rewritten", detail=out.why)
+        if out.why and out.mended:
+            self._reported_reasons.add(out.why)
+        elif out.why:
+            self._report_once(out.why)
 
     def _flush(self) -> None:
         self._sent.append(self._context.frames.take())
@@ -657,6 +653,7 @@ class Repairer:
         encoder: object = self._encoder or self._load()
         if self._parser.out.refusal is None and isinstance(encoder, WritesUnmodelled):
             passed, is_kept = self._context.passed, not (self._rewriting or self._parser.out.misread)
+            passed.payload = self._parser.out.payload
             passed.index = content.index if is_kept and isinstance(content, BlockOpened) else None
             encoder.write_unmodelled(content)
 
@@ -752,7 +749,11 @@ class Repairer:
             self._pass(b"".join(self._block))
             self._further_input = FurtherInput.PASSED
             return
-        if encoder is None or self._ended:
+        if encoder is None:
+            # Nothing can be written, because the dialect is unknown. The input that was not sent yet is dropped.
+            self.repaired = self.repaired or bool(self._held) or self._at > self._begin
+            return
+        if self._ended:
             return
         self._ended = True
         out.faulted = True

@@ -307,8 +307,13 @@ class Framer:
     def _more_after_retry(self, piece: bytes) -> None:
         """Add bytes after the digits of a retry time while they may be a data line and fit into the limit."""
         kept = self._retry_suffix
+        if kept.length == 0 or kept.join() == b" ":
+            # Of the blanks before the data, one is kept. If nothing else follows it, the value is still not a number.
+            rest = piece.lstrip(b" \t")
+            is_blank = len(rest) < len(piece) and kept.length == 0
+            piece = b" " + rest if is_blank else rest
         begins = len(_DATA_NAME)
-        may_be_data = kept.length >= begins or _DATA_NAME.startswith((kept.join() + piece)[:begins])
+        may_be_data = kept.length > begins or _DATA_NAME.startswith((kept.join() + piece).lstrip(b" ")[:begins])
         if may_be_data and kept.length + len(piece) <= self._max_field:
             kept.add(piece)
             return

@@ -204,6 +204,15 @@ impl Assembler {
         self.choices.is_empty() && self.error.is_none()
     }
 
+    /// Returns true if a choice has a finish reason, or the response has ended.
+    pub(crate) fn states_end(&self) -> bool {
+        self.over
+            || self
+                .choices
+                .iter()
+                .any(|choice| choice.finish.raw.is_some())
+    }
+
     pub fn completeness(&self) -> Completeness {
         self.completeness
     }

@@ -103,9 +103,18 @@ impl Assembler {
             }
         };
         announce(choice, item);
+        let kind = ItemKind::Call;
+        if choice.item_index.take_begun_again(kind, &address) == Some(item)
+            && let Some((_, call)) = choice.item_call_mut(item)
+        {
+            call.text.begin_again();
+        }
         if let Some(slot) = choice.slot_of(item) {
             describe(&mut ctx, choice, slot, properties(&call, call.metadata))?;
             name_call(&mut ctx, choice, slot, name)?;
+            if let Some(known) = choice.get_mut(slot) {
+                known.misses_arguments |= call.misses_arguments && !call.provider_executed;
+            }
             hold(&mut ctx, choice, item, call.arguments, address.index)?;
         }
         Ok(())
@@ -351,6 +360,7 @@ fn apply_whole_call(
     if let Some((_, call)) = choice.item_call_mut(item)
         && call.outcome.is_none()
     {
+        call.misses_arguments |= fields.misses_arguments && !fields.provider_executed;
         call.ending = fields.ending;
         if fields.ending != CallEnding::Whole {
             // The call stays open: a later event may complete it; otherwise, the end of the response determines its

@@ -16,17 +16,20 @@ use crate::assemble::part::item_call::describe;
 use crate::assemble::part::item_end::end_item;
 use crate::assemble::part::item_shared_id::resolve_shared_id;
 use crate::assemble::part::item_text::PartKey;
+use crate::assemble::part::item_text::Repetition;
 use crate::assemble::part::item_text::add_text;
 use crate::assemble::part::item_text::annotate;
 use crate::assemble::part::item_text::close_part;
 use crate::assemble::part::item_text::complete_text;
+use crate::assemble::part::item_text::continue_repetition;
 use crate::assemble::part::item_text::differs;
 use crate::assemble::part::item_text::end_part;
 use crate::assemble::part::item_text::find_part;
 use crate::assemble::part::item_text::find_whole;
-use crate::assemble::part::item_text::is_repetition;
 use crate::assemble::part::item_text::open_part;
 use crate::assemble::part::item_text::put_metadata;
+use crate::assemble::part::item_text::repeat_item;
+use crate::assemble::part::item_text::repeat_open_part;
 use crate::assemble::part::item_text::repeat_part;
 use crate::assemble::part::item_text::report_late_part;
 use crate::assemble::part::item_text::set_whole_text;
@@ -94,6 +97,14 @@ impl Assembler {
             };
             bound.filter(free)
         });
+        let nameless = known.is_none() && address.item_id.is_none();
+        let before = choice.item_index.at(kind, address.index);
+        if before.is_some_and(|item| nameless && repeat_item(choice, item)) {
+            if let Some(index) = address.index {
+                ctx.out.record_fact(WireFact::Announced(index));
+            }
+            return Ok(());
+        }
         let item = match known {
             Some(item) => item,
             None => new_item(&mut ctx, choice, kind, &address)?,
@@ -128,6 +139,12 @@ impl Assembler {
         if repeated.is_some_and(|part_position| {
             repeat_part(choice, part_position, &at.address, text.as_ref())
         }) {
+            return Ok(());
+        }
+        let again = choice.item_index.take_begun_again(at.kind, &at.address);
+        let again = again.and_then(|item| known_part(choice, item, &at));
+        if again.is_some_and(|part_position| repeat_open_part(choice, part_position, text.as_ref()))
+        {
             return Ok(());
         }
         let item = item_of_opening(&mut ctx, choice, at.kind, &at.address)?;
@@ -186,11 +203,14 @@ impl Assembler {
         let (part_position, text) = match repeated {
             Some((one, _)) => {
                 (joined, _) = one.joiner.join(text);
-                if is_repetition(&mut ctx, choice, part_position, &joined)? {
-                    return Ok(());
+                match continue_repetition(&mut ctx, choice, part_position, &joined)? {
+                    Repetition::Continued => return Ok(()),
+                    Repetition::Completed(more) => (part_position, Text::plain(more)),
+                    Repetition::Diverged => {
+                        let new = diverged(&mut ctx, choice, part_position, &at.address)?;
+                        (new, Text::plain(&joined))
+                    }
                 }
-                let new = diverged(&mut ctx, choice, part_position, &at.address)?;
-                (new, Text::plain(&joined))
             }
             None => (part_position, text),
         };
@@ -368,7 +388,16 @@ impl Assembler {
             (None, Some(ItemKind::Reasoning)) if address.item_id.is_some() || encrypted => {
                 new_item(&mut ctx, choice, ItemKind::Reasoning, &address)?
             }
-            (None, None) => return end_shorter_repetition(&mut ctx, choice, &address),
+            (None, None) => {
+                let mut kinds = [ItemKind::Message, ItemKind::Reasoning].into_iter();
+                let item = kinds.find_map(|kind| choice.item_index.repeated_at(kind, &address));
+                return match item {
+                    Some(item) => {
+                        end_shorter_repetition(&mut ctx, choice, item, &address).map(drop)
+                    }
+                    None => Ok(()),
+                };
+            }
             (None, _) => return Ok(()),
         };
         learn(&mut ctx, choice, item, &address)?;
@@ -378,6 +407,13 @@ impl Assembler {
                 .item_index
                 .at(ItemKind::Call, address.index)
                 .unwrap_or(item);
+        }
+        let splits = choice.item_index.get(item).is_some_and(|record| {
+            // An item with an id is not another one, however little of it is repeated.
+            record.open || (record.item_id.is_none() && record.repeats)
+        });
+        if splits && end_shorter_repetition(&mut ctx, choice, item, &address)? {
+            return Ok(());
         }
         let Some(record) = choice.item_index.get(item).filter(|item| item.open) else {
             return Ok(());
@@ -404,7 +440,7 @@ impl Assembler {
     /// Records that the message began again, so the blocks that follow may repeat earlier ones at the same index.
     pub fn message_repeated(&mut self, out: &mut Output<'_>, choice: i32) -> ParseResult {
         if let Some(ChoiceContext { choice, .. }) = self.item_choice(out, choice)? {
-            choice.item_index.may_repeat = true;
+            choice.item_index.begin_again();
         }
         Ok(())
     }

@@ -77,6 +77,8 @@ pub struct Assembler {
     /// The stream has ended, so later deltas are ignored.
     over: bool,
     completeness: Completeness,
+    /// Size of the last payload or member that was emitted as `Unknown`, until the caller resets it.
+    pub(crate) unknown_size: usize,
 }
 
 /// What the stream has indicated about its end so far, in addition to terminal markers and finish reasons.
@@ -135,8 +137,8 @@ impl Assembler {
 
     // The response
 
-    /// Emits `ResponseStarted` with the fields of the first chunk and stores them for the snapshot. Later calls do
-    /// nothing.
+    /// Emits `ResponseStarted` with the fields of the first chunk and stores them for the snapshot. Later calls only set
+    /// the missing id, model and creation time of the snapshot.
     pub fn started(
         &mut self,
         out: &mut Output<'_>,
@@ -145,12 +147,26 @@ impl Assembler {
         created: Option<i64>,
         metadata: Option<&str>,
     ) -> ParseResult {
-        if self.started.is_none() && !self.over {
-            let record = StartRecord::new(id, model, created, metadata);
-            out.emit(&record.event());
-            self.started = Some(Box::new(record));
+        if self.over {
+            return Ok(());
+        }
+        match &mut self.started {
+            Some(record) => record.complete(id, model, created),
+            None => {
+                let record = StartRecord::new(id, model, created, metadata);
+                out.emit(&record.event());
+                self.started = Some(Box::new(record));
+            }
         }
         Ok(())
+    }
+
+    /// Returns true if the start event was emitted without an id, model or creation time that a later payload may
+    /// contain.
+    pub fn lacks_start_fields(&self) -> bool {
+        self.started
+            .as_ref()
+            .is_some_and(|record| record.lacks_fields())
     }
 
     /// Returns the metadata of the `ResponseStarted` event, or `None` if the event has no metadata or was not emitted
@@ -206,6 +222,7 @@ impl Assembler {
         event: Option<&str>,
         raw: &[u8],
     ) -> ParseResult {
+        self.unknown_size = raw.len();
         out.unknown(event, raw);
         Ok(())
     }
@@ -273,10 +290,11 @@ impl Assembler {
         }
     }
 
-    /// Returns true if `text` equals all text of the choice so far, and this text arrived in at least two pieces (AM9).
-    pub fn restates(&self, choice: i32, text: &Text<'_>) -> bool {
+    /// Returns true if `text` equals all text of the choice and the channel so far, and this text arrived in at least
+    /// two pieces (AM9).
+    pub fn restates(&self, choice: i32, channel: Channel, text: &Text<'_>) -> bool {
         let choice = self.choices.find(choice);
-        choice.is_some_and(|choice| choice.textual.restates(text))
+        choice.is_some_and(|choice| choice.textual.restates(channel, text))
     }
 
     /// Returns true if this `function_call` fragment, which has a name, repeats a call from `tool_calls`.

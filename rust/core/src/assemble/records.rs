@@ -34,6 +34,18 @@ impl StartRecord {
         }
     }
 
+    /// Returns true if a field is missing that a later payload may contain. Some gateways send a blank first chunk.
+    pub fn lacks_fields(&self) -> bool {
+        self.id.is_none() || self.model.is_none() || self.created.is_none()
+    }
+
+    /// Sets the missing fields.
+    pub fn complete(&mut self, id: Option<&str>, model: Option<&str>, created: Option<i64>) {
+        self.id = self.id.take().or_else(|| own(id));
+        self.model = self.model.take().or_else(|| own(model));
+        self.created = self.created.or(created);
+    }
+
     pub fn metadata(&self) -> Option<&str> {
         self.metadata.as_deref()
     }

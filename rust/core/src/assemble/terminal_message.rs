@@ -122,6 +122,9 @@ fn calls(
             }
         };
         met.insert(slot);
+        if let Some(call) = choice.get_mut(slot) {
+            call.misses_arguments |= fragment.misses_arguments;
+        }
         if let (Some(metadata), Some(call)) = (&fragment.metadata, choice.get_mut(slot)) {
             let more = call.metadata.get_or_insert_default().add(metadata);
             ctx.spend_growth(more)?;

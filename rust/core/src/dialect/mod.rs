@@ -13,6 +13,7 @@ pub(crate) mod gemini;
 pub(crate) mod payload;
 pub(crate) mod responses;
 pub(crate) mod think_tags;
+pub(crate) mod unread_arguments;
 pub(crate) mod upstream_error;
 pub(crate) mod usage_counts;
 

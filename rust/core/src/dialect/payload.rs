@@ -2,6 +2,7 @@
 
 use crate::model::event::WireFact;
 use crate::model::fault::Fault;
+use crate::model::fault::RAW_HEAD;
 use crate::model::output::Output;
 use crate::sse::decode_utf8;
 use std::borrow::Cow;
@@ -40,6 +41,44 @@ impl<'a> LocatedPayload<'a> {
         match self.event {
             b"" | b"message" => None,
             name => Some(decode_utf8(name).0),
+        }
+    }
+}
+
+/// A stored payload with its place.
+#[derive(Clone, Debug)]
+pub(crate) struct HeldPayload {
+    event: Vec<u8>,
+    data: Vec<u8>,
+    offset: u64,
+    ordinal: u64,
+    stray: bool,
+}
+
+impl HeldPayload {
+    pub(crate) fn of(arrival: LocatedPayload<'_>) -> HeldPayload {
+        HeldPayload {
+            event: arrival.event.to_vec(),
+            data: arrival.data.to_vec(),
+            offset: arrival.offset,
+            ordinal: arrival.ordinal,
+            stray: arrival.stray,
+        }
+    }
+
+    /// Stores the place of a payload that was already processed, and the beginning of its data, for use in a fault.
+    pub(crate) fn shown(arrival: LocatedPayload<'_>) -> HeldPayload {
+        let data = arrival.data.get(..RAW_HEAD).unwrap_or(arrival.data);
+        HeldPayload::of(LocatedPayload { data, ..arrival })
+    }
+
+    pub(crate) fn arrival(&self) -> LocatedPayload<'_> {
+        LocatedPayload {
+            event: &self.event,
+            data: &self.data,
+            offset: self.offset,
+            ordinal: self.ordinal,
+            stray: self.stray,
         }
     }
 }

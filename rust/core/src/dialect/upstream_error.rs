@@ -1,6 +1,7 @@
 //! Extracts the code, type, and message from an error of any shape that a gateway sends inside a stream. Independent of
 //! the dialect.
 
+use crate::dialect::think_tags::is_white;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::members::Member;
@@ -8,6 +9,7 @@ use crate::json::members::find;
 use crate::json::members::is_string;
 use crate::json::members::members;
 use crate::json::members::present;
+use crate::json::members::string;
 use crate::json::members::text;
 use crate::json::text::compact;
 use std::borrow::Cow;
@@ -290,6 +292,7 @@ pub(crate) fn reports_failure(own: &[Member<'_>]) -> bool {
     let is_from = |name: &str, least| find(own, name).is_some_and(|raw| is_status(raw, least));
     let failed = |word: &&str| is_string(find(own, "status"), word);
     if WORDS.iter().any(worded)
+        && !reports_success(own)
         && (FAILED.iter().any(failed)
             || STATUSES.iter().any(|name| is_from(name, HTTP_ERROR))
             || RESULTS.iter().any(|name| is_from(name, 1)))
@@ -297,6 +300,17 @@ pub(crate) fn reports_failure(own: &[Member<'_>]) -> bool {
         return true;
     }
     find(own, "type").is_none() && find(own, "detail").is_some_and(is_detail)
+}
+
+/// Members in which an object without other signs of an error may contain the message of one.
+const BARE_WORDS: [&str; 4] = ["message", "msg", "errmsg", "err_msg"];
+
+/// Returns true if an object without any member of its dialect has a message, no type, and no sign of success. It is an
+/// error if the response ends with it.
+pub(crate) fn states_message(own: &[Member<'_>]) -> bool {
+    let is_words = |raw| string(raw).is_some_and(|words| !words.trim_matches(is_white).is_empty());
+    let words = BARE_WORDS.iter().filter_map(|name| find(own, name));
+    find(own, "type").is_none() && words.into_iter().any(is_words) && !reports_success(own)
 }
 
 /// Returns true if the value is an integer, or a string of digits, that is negative or at least `least`.

@@ -211,7 +211,8 @@ impl Answer for Message {
             Unmodelled::Members { .. }
             | Unmodelled::Chunk(_)
             | Unmodelled::Reasoning(_)
-            | Unmodelled::ChoiceMembers
+            | Unmodelled::ChoiceMembers(_)
+            | Unmodelled::ChoiceWithoutEvent { .. }
             | Unmodelled::BlockMembers { .. }
             | Unmodelled::OtherEvent { .. } => {}
         }

@@ -348,6 +348,15 @@ pub(crate) fn present(slot: Slot<'_>) -> Slot<'_> {
     slot.filter(|raw| raw.kind != Kind::Null)
 }
 
+/// Returns true if the member is `true`, or this word as a string, which some gateways send instead.
+pub(crate) fn is_set(slot: Slot<'_>) -> bool {
+    slot.is_some_and(|raw| match raw.kind {
+        Kind::True => true,
+        Kind::String => string(raw).is_some_and(|word| word.eq_ignore_ascii_case("true")),
+        _ => false,
+    })
+}
+
 /// Returns true if the member is this string. `word` must not contain a backslash.
 pub(crate) fn is_string(slot: Slot<'_>, word: &str) -> bool {
     let Some(raw) = slot.filter(|raw| raw.kind == Kind::String) else {

@@ -26,6 +26,8 @@ pub struct Fragment<'a> {
     pub legacy: bool,
     /// The tool is a free-form (custom) tool, so the call's arguments are plain text instead of JSON.
     pub custom: bool,
+    /// A member that was not read may contain arguments of the call.
+    pub misses_arguments: bool,
     /// Unmodeled members of the element, as the text of a JSON object.
     pub metadata: Option<Cow<'a, str>>,
 }
@@ -136,6 +138,8 @@ pub struct CallFields<'a> {
     pub custom: bool,
     /// The sender reported that the tool does not accept the arguments.
     pub refused: bool,
+    /// A member that was not read may contain arguments of the call.
+    pub misses_arguments: bool,
     pub ending: CallEnding,
     pub metadata: Option<&'a str>,
 }

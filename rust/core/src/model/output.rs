@@ -70,6 +70,8 @@ pub struct Ledger {
     left_out: usize,
     /// Number of parts created.
     parts: u32,
+    /// Number of times that a payload was marked as misread.
+    misread: u64,
 }
 
 impl Ledger {
@@ -258,10 +260,17 @@ impl<'a> Output<'a> {
         self.sink.record_fact(WireFact::Unmodelled(content));
     }
 
+    /// Returns how many times a payload was marked as misread. A payload for which this changes must not be matched
+    /// with a template by repair, because a match marks nothing.
+    pub fn misread_count(&self) -> u64 {
+        self.ledger.misread
+    }
+
     /// Marks the current payload as misread by clients of its dialect, without a diagnostic. `why` is one of the
     /// reasons defined for the code `rewritten`.
     #[cold]
     pub fn mark_misread(&mut self, why: &'static str) {
+        self.ledger.misread += 1;
         self.sink.record_fact(WireFact::Misread(why));
     }
 

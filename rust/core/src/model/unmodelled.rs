@@ -39,6 +39,18 @@ pub struct ReasoningFacts<'a> {
     pub has_text: bool,
 }
 
+/// The unknown members of a Chat choice, as JSON objects, or empty strings if there are none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChoiceFacts<'a> {
+    pub choice: i32,
+    pub members: &'a str,
+    pub delta: &'a str,
+    /// The delta also has members that clients cannot merge.
+    pub is_lossy: bool,
+    /// The choice has a finish reason.
+    pub finishes: bool,
+}
+
 /// Content that no event type can contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unmodelled<'a> {
@@ -66,6 +78,9 @@ pub enum Unmodelled<'a> {
     Chunk(ChunkFacts<'a>),
     /// The form of the reasoning in a Chat delta. Reported before the event with the reasoning text.
     Reasoning(ReasoningFacts<'a>),
-    /// A Chat choice has unknown members that no event of its chunk contains.
-    ChoiceMembers,
+    /// The unknown members of a Chat choice and its delta. Reported before the events of the chunk. Not reported if they
+    /// are the same as in the chunk before it and the choice has no finish reason.
+    ChoiceMembers(ChoiceFacts<'a>),
+    /// No event of a Chat chunk follows that could carry the unknown members of this choice and its delta.
+    ChoiceWithoutEvent { choice: i32 },
 }

@@ -3,9 +3,11 @@
 //! Inconclusive payloads are held, and dispatched at their original places once a later payload identifies the dialect.
 //! At the end of the stream, this file checks a dialect that the caller specified, and classifies a lone document.
 
+use crate::dialect::Dialect;
 use crate::dialect::Read;
 use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::Payload;
+use crate::dialect::payload::HeldPayload;
 use crate::dialect::payload::LocatedPayload;
 use crate::json::members::Document;
 use crate::model::delta::InputEnd;
@@ -13,10 +15,10 @@ use crate::model::delta::UnfinishedInput;
 use crate::model::fault::Fault;
 use crate::model::output::Output;
 use crate::model::spec::Code;
+use crate::pipeline::dispatch::is_message;
 use crate::pipeline::payload_pipeline::PayloadPipeline;
 use crate::pipeline::salvage::MARKER;
 use crate::pipeline::salvage::trim;
-use crate::pipeline::undetected::HeldPayload;
 use crate::sse::decode_utf8;
 
 impl PayloadPipeline {
@@ -40,6 +42,10 @@ impl PayloadPipeline {
             return Ok(false);
         }
         if text == MARKER && !self.waiting.is_empty() {
+            if self.waits_with_message(out)? {
+                out.at(arrival.offset, arrival.ordinal);
+                return Ok(false);
+            }
             return Err(arrival.locate(self.waiting.unknown_dialect()));
         }
         if text == MARKER || (arrival.stray && !self.seen && text.starts_with('<')) {
@@ -59,7 +65,7 @@ impl PayloadPipeline {
             event
         };
         let mut dialect = self.waiting.identifies(&document, event);
-        let alone = dialect.is_none() && self.is_alone(out, text);
+        let alone = dialect.is_none() && self.is_alone(out, text, &document);
         if alone {
             dialect = self.waiting.identifies(&document, Some("error"));
         }
@@ -90,10 +96,30 @@ impl PayloadPipeline {
         !self.seen || !self.waiting.is_empty()
     }
 
-    /// Returns true if the document reports an error, is the first payload, and does not identify a dialect.
-    fn is_alone(&self, out: &Output<'_>, text: &str) -> bool {
+    /// Returns true if the document reports an error, is the first payload, and does not identify a dialect. A message
+    /// alone is an error only if no other payload follows.
+    fn is_alone(&self, out: &Output<'_>, text: &str, document: &Document<'_>) -> bool {
+        let is_message =
+            matches!(document, Document::Object(object) if object.names() == ["message"]);
         let read = self.reader(out).read(text);
-        !self.array && self.waiting.is_empty() && read.is_ok_and(|read| read.is_error_body())
+        !(self.array || is_message)
+            && self.waiting.is_empty()
+            && read.is_ok_and(|read| read.is_error_body())
+    }
+
+    /// Dispatches the held payloads as those of a Chat stream if the last one contains only a message. Returns false if
+    /// it does not.
+    fn waits_with_message(&mut self, out: &mut Output<'_>) -> Result<bool, Fault> {
+        let is_message = self.waiting.held.last().is_some_and(|held| {
+            let arrival = held.arrival();
+            let (text, _) = decode_utf8(arrival.data);
+            is_message(trim(&text), arrival.event_name().as_deref())
+        });
+        if is_message {
+            self.set_dialect(out, Dialect::Chat);
+            self.release(out)?;
+        }
+        Ok(is_message)
     }
 
     /// Dispatches the held payloads, each at its original place, once the dialect is detected.
@@ -140,6 +166,10 @@ impl PayloadPipeline {
         unfinished: UnfinishedInput,
         input: InputEnd,
     ) -> ParseResult {
+        let is_whole = unfinished == UnfinishedInput::Nothing;
+        if is_whole && self.dialect.is_none() && !self.done && self.waits_with_message(out)? {
+            return self.report_framing(out, unfinished);
+        }
         match self.waiting.held.first() {
             // If the transport failed, later payloads might have identified the dialect.
             Some(first) if self.dialect.is_none() && !self.done && input == InputEnd::Clean => {
@@ -192,6 +222,9 @@ impl PayloadPipeline {
         }
         self.report_other_dialect(out)?;
         self.flush(out)?;
+        if whole {
+            self.report_last_message(out)?;
+        }
         if whole && undecided.is_some() {
             return self.assembler.done(out);
         }

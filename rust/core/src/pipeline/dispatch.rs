@@ -8,7 +8,14 @@ use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::Payload;
 use crate::dialect::decode_context::unknown;
+use crate::dialect::detect;
 use crate::dialect::payload::DocumentContext;
+use crate::dialect::payload::HeldPayload;
+use crate::dialect::payload::LocatedPayload;
+use crate::dialect::upstream_error::is_notice;
+use crate::dialect::upstream_error::states_message;
+use crate::json::members;
+use crate::json::members::Document;
 use crate::model::config::Config;
 use crate::model::event::WireFact;
 use crate::model::output::Output;
@@ -39,7 +46,11 @@ impl PayloadPipeline {
     pub(crate) fn marker(&mut self, out: &mut Output<'_>) -> ParseResult {
         self.seen = true;
         self.report_other_dialect(out)?;
+        self.report_last_message(out)?;
         let Some(decoder) = &mut self.other else {
+            if let Some(chat) = &mut self.chat {
+                chat.forget_members(out);
+            }
             return self.finish(out);
         };
         let mut wire = DecodeContext {
@@ -163,9 +174,47 @@ impl PayloadPipeline {
                 out.diagnose(Code::STRAY_PAYLOAD, None, "")?;
             }
         }
+        self.last_message = None;
+        self.assembler.unknown_size = 0;
         self.decode(out, document, payload)?;
+        if self.assembler.unknown_size == payload.text.len() {
+            self.keep_message(payload);
+        }
         if body && !self.done {
             return self.finish(out);
+        }
+        Ok(())
+    }
+
+    /// Stores an unknown payload if it contains only a message.
+    #[cold]
+    fn keep_message(&mut self, payload: Payload<'_>) {
+        if is_message(payload.text, payload.event) {
+            let data = payload.text.as_bytes();
+            let arrival = LocatedPayload {
+                data,
+                ..payload.arrival
+            };
+            self.last_message = Some(Box::new(HeldPayload::of(arrival)));
+            self.fast_path = false; // the next payload must discard the message
+        }
+    }
+
+    /// Reports the last payload as an error if it contains only a message and the response has not ended otherwise.
+    /// Called when the response ends.
+    pub(crate) fn report_last_message(&mut self, out: &mut Output<'_>) -> ParseResult {
+        let Some(message) = self.last_message.take() else {
+            return Ok(());
+        };
+        let position = out.position();
+        self.flush(out)?; // this may emit a finish reason
+        if !self.assembler.states_end() {
+            let arrival = message.arrival();
+            out.at(arrival.offset, arrival.ordinal);
+            let event = b"error";
+            self.read(out, LocatedPayload { event, ..arrival })
+                .map_err(|fault| arrival.locate(fault))?;
+            out.at(position.0, position.1);
         }
         Ok(())
     }
@@ -259,6 +308,20 @@ impl PayloadPipeline {
             _ => event != "ping",
         }
     }
+}
+
+/// Returns true if a payload of no dialect contains only a message, so that it is an error if the response ends with
+/// it. `event`: the name of its event.
+pub(crate) fn is_message(text: &str, event: Option<&str>) -> bool {
+    let document = members::document(text, None);
+    let states = |document: &Document<'_>| match document {
+        Document::Object(object) => states_message(&object.members),
+        Document::Other(_) => false,
+    };
+    let is_free = |document: &Document<'_>| {
+        states(document) && detect(document, event, &[]).is_none() // no dialect defines it
+    };
+    !event.is_some_and(is_notice) && document.is_ok_and(|document| is_free(&document))
 }
 
 /// Returns the Chat decoder, creating it on first use. Streams in other dialects never need it.

@@ -92,6 +92,7 @@ impl Parser {
                 waiting: LazyBox::default(),
                 watch: dialect.map(|dialect| Box::new(DialectWatch::new(dialect))),
                 undecided: None,
+                last_message: None,
                 lines: false,
                 framed: false,
                 array: false,

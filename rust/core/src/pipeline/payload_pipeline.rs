@@ -16,6 +16,7 @@ use crate::dialect::decode_context::Payload;
 use crate::dialect::decode_context::one_line_of_data;
 use crate::dialect::decoder::Decoder;
 use crate::dialect::payload::DocumentContext;
+use crate::dialect::payload::HeldPayload;
 use crate::dialect::payload::LocatedPayload;
 use crate::json::MAX_DEPTH;
 use crate::json::Problem;
@@ -39,7 +40,6 @@ use crate::pipeline::salvage::split_joined_line;
 use crate::pipeline::salvage::trim;
 use crate::pipeline::salvage::trim_start;
 use crate::pipeline::undetected::DialectWatch;
-use crate::pipeline::undetected::HeldPayload;
 use crate::pipeline::undetected::UndetectedPayloads;
 use crate::sse::decode_utf8;
 use memchr::memchr;
@@ -85,6 +85,8 @@ pub(crate) struct PayloadPipeline {
     pub(crate) watch: Option<Box<DialectWatch>>,
     /// A lone document that may be the complete response or the first of several lines.
     pub(crate) undecided: Option<Box<HeldPayload>>,
+    /// The last payload, if it contains only a message. It is an error if the response ends with it.
+    pub(crate) last_message: Option<Box<HeldPayload>>,
     /// True if each document is on a separate line (JSON Lines).
     pub(crate) lines: bool,
     /// True if any data arrived in a `data:` line.

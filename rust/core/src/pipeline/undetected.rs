@@ -2,12 +2,12 @@
 
 use crate::dialect::Dialect;
 use crate::dialect::detect;
+use crate::dialect::payload::HeldPayload;
 use crate::dialect::payload::LocatedPayload;
 use crate::dialect::payload_summary;
 use crate::json::members;
 use crate::json::members::Document;
 use crate::model::fault::Fault;
-use crate::model::fault::RAW_HEAD;
 use crate::model::lazy_box::blank;
 use crate::pipeline::salvage::trim;
 use crate::sse::decode_utf8;
@@ -15,44 +15,6 @@ use crate::sse::decode_utf8;
 /// Maximum number of inconclusive payloads before detection fails.
 const MAX_HELD: usize = 16;
 const MAX_HELD_BYTES: usize = 64 * 1024;
-
-/// A stored payload with its place.
-#[derive(Clone, Debug)]
-pub(crate) struct HeldPayload {
-    event: Vec<u8>,
-    data: Vec<u8>,
-    offset: u64,
-    ordinal: u64,
-    stray: bool,
-}
-
-impl HeldPayload {
-    pub(crate) fn of(arrival: LocatedPayload<'_>) -> HeldPayload {
-        HeldPayload {
-            event: arrival.event.to_vec(),
-            data: arrival.data.to_vec(),
-            offset: arrival.offset,
-            ordinal: arrival.ordinal,
-            stray: arrival.stray,
-        }
-    }
-
-    /// Stores the place of a payload that was already processed, and the beginning of its data, for use in a fault.
-    pub(crate) fn shown(arrival: LocatedPayload<'_>) -> HeldPayload {
-        let data = arrival.data.get(..RAW_HEAD).unwrap_or(arrival.data);
-        HeldPayload::of(LocatedPayload { data, ..arrival })
-    }
-
-    pub(crate) fn arrival(&self) -> LocatedPayload<'_> {
-        LocatedPayload {
-            event: &self.event,
-            data: &self.data,
-            offset: self.offset,
-            ordinal: self.ordinal,
-            stray: self.stray,
-        }
-    }
-}
 
 /// Payloads that are held because none of them has identified the dialect yet.
 #[derive(Clone, Debug, Default)]
@@ -79,7 +41,7 @@ impl UndetectedPayloads {
         let texts: Vec<_> = self
             .held
             .iter()
-            .map(|held| decode_utf8(&held.data).0)
+            .map(|held| decode_utf8(held.arrival().data).0)
             .collect();
         let before = texts.iter().filter_map(|text| {
             let document = members::document(trim(text), None).ok()?;

@@ -9,7 +9,7 @@ pub(crate) struct BlockFacts {
     /// True if clients of the dialect would misread the block.
     pub(crate) misread: bool,
     /// The first recorded reason why the block cannot pass unchanged.
-    why: Option<&'static str>,
+    pub(crate) why: Option<&'static str>,
     /// True if a diagnostic already reports why the block cannot pass unchanged.
     mended: bool,
     /// The event name to write into the block, because clients need it.

@@ -98,6 +98,7 @@ impl Repairer {
             return;
         }
         if self.sink.encoder.is_none() || self.ended {
+            self.drop_unread(!self.held.is_empty() || self.size(read) > 0);
             return;
         }
         self.ended = true;

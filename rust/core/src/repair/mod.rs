@@ -146,7 +146,7 @@ impl Repairer {
                 read.take(read.unread().len());
                 read.pass();
             }
-            FurtherInput::Ignored => {}
+            FurtherInput::Ignored => self.drop_unread(!read.unread().is_empty()),
         }
         read.finish()
     }
@@ -174,6 +174,12 @@ impl Repairer {
             }
         }
         self.further_input = FurtherInput::Ignored;
+    }
+
+    /// Records that input was dropped, if the stream ended with an error before its dialect was known. Otherwise, the
+    /// ending has been written in place of the input, or the original ending has passed through.
+    pub(crate) fn drop_unread(&mut self, any: bool) {
+        self.repaired |= any && self.sink.encoder.is_none() && self.error.is_some();
     }
 
     fn is_repairing(&self) -> bool {
@@ -535,13 +541,13 @@ impl Repairer {
         read.begin_block();
     }
 
-    /// Reports why the block cannot pass, if it is the first block that cannot pass.
+    /// Reports why the block cannot pass, unless this reason was already reported.
     fn report_rewrite_reason(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
-        if self.sink.reason_reported {
+        let Some(why) = self.sink.new_reason() else {
             return Ok(());
-        }
+        };
         self.gather(read);
-        self.sink.report_rewrite_reason(&self.block)
+        self.sink.report_once(why, &self.block)
     }
 
     /// Moves the current block's bytes from this read to `block`, so that all bytes of the block are in one buffer.

@@ -75,7 +75,7 @@ impl Repairer {
     /// Rewrites and sends the held blocks, because they exceed the limit.
     fn give_up_held(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         self.held.keep(read);
-        self.sink.explain_held(self.held.bytes())?;
+        self.sink.report_once("held_too_long", self.held.bytes())?;
         self.rewrite(read)
     }
 

@@ -66,8 +66,6 @@ pub(crate) struct RepairSink {
     roleless: Vec<i32>,
     /// Ordinal of the last payload that clients would reject.
     rejected: Option<u64>,
-    /// True if the reason for rewriting the stream was reported, by repair or by another diagnostic.
-    pub(crate) reason_reported: bool,
     /// True if the encoder's output is sent instead of the original bytes.
     pub(crate) rewriting: bool,
     /// The error that the upstream sent, if the policy continues after it.
@@ -180,6 +178,7 @@ impl Sink for RepairSink {
 
     fn at(&mut self, offset: u64, ordinal: u64) {
         self.position = (offset, ordinal);
+        self.context.passed.payload_number += 1;
         self.event_name.clear();
         self.payload.clear();
         self.is_shown = false;
@@ -190,6 +189,7 @@ impl Sink for RepairSink {
     }
 
     fn cut(&mut self) {
+        self.write_pieces(); // they belong to a payload of the source
         self.context.cut = true;
     }
 
@@ -291,7 +291,6 @@ impl RepairSink {
             begun: Vec::new(),
             roleless: Vec::new(),
             rejected: None,
-            reason_reported: false,
             rewriting: false,
             reported: None,
             position: (0, 0),
@@ -361,6 +360,9 @@ impl RepairSink {
             _ => None,
         };
         let passed = &mut self.context.passed;
+        if !mem::replace(&mut self.is_shown, true) {
+            passed.payload.clone_from(&self.payload);
+        }
         passed.at = sent.or(passed.at);
         passed.index = sent.filter(|_| !(self.rewriting || self.block.misread));
         if let Some(encoder) = &mut self.encoder {
@@ -418,22 +420,18 @@ impl RepairSink {
         }
     }
 
-    /// Reports why the first rewritten block cannot pass, unless another diagnostic reports it. Returns an error if the
-    /// policy raises this code.
-    pub(crate) fn report_rewrite_reason(&mut self, block: &[u8]) -> ParseResult {
-        let first = !mem::replace(&mut self.reason_reported, true);
-        let Some(why) = self.block.reason().filter(|_| first) else {
-            return Ok(());
-        };
-        self.report(Code::REWRITTEN, why, block)
-    }
-
-    /// Reports that held blocks are rewritten because they exceed the limit, unless a reason was already reported.
-    pub(crate) fn explain_held(&mut self, blocks: &[u8]) -> ParseResult {
-        if mem::replace(&mut self.reason_reported, true) {
-            return Ok(());
+    /// Returns why the current block cannot pass, or `None` if this was already reported or another diagnostic reports
+    /// it.
+    pub(crate) fn new_reason(&mut self) -> Option<&'static str> {
+        let why = self.block.why?;
+        if self.reported_reasons.contains(&why) {
+            return None;
         }
-        self.report(Code::REWRITTEN, "held_too_long", blocks)
+        if self.block.reason().is_none() {
+            self.reported_reasons.push(why); // another diagnostic reports it, also for later blocks
+            return None;
+        }
+        Some(why)
     }
 
     /// Reports that an opening event is inserted before the block, and why.
@@ -441,7 +439,7 @@ impl RepairSink {
         self.report(Code::REWRITTEN, why, block)
     }
 
-    /// Reports that bytes were inserted or dropped for this reason, once per stream.
+    /// Reports that bytes were rewritten, inserted or dropped for this reason, once per stream.
     pub(crate) fn report_once(&mut self, why: &'static str, block: &[u8]) -> ParseResult {
         if self.reported_reasons.contains(&why) {
             return Ok(());
@@ -505,8 +503,8 @@ impl RepairSink {
 
     /// Returns true if a received call has not been fully written because it must wait for another call.
     pub(crate) fn has_waiting_calls(&mut self) -> bool {
-        let waits = |sink: &RepairSink| {
-            let encoder = sink.encoder.as_ref();
+        let waits = |sink: &mut RepairSink| {
+            let encoder = sink.encoder.as_mut();
             encoder.is_some_and(|encoder| encoder.has_waiting_calls())
         };
         if !waits(self) {

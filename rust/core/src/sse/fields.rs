@@ -87,6 +87,13 @@ pub(crate) fn begins_name(head: &[u8]) -> bool {
         .any(|name| name.starts_with(head))
 }
 
+/// Splits the bytes after their leading blanks. Returns only the first of the blanks.
+pub(crate) fn split_blanks(bytes: &[u8]) -> (&[u8], &[u8]) {
+    let blanks = bytes.iter().take_while(|byte| is_blank(Some(byte))).count();
+    let (blanks, others) = bytes.split_at(blanks);
+    (blanks.get(..1).unwrap_or_default(), others)
+}
+
 pub(crate) fn is_blank(byte: Option<&u8>) -> bool {
     matches!(byte, Some(b' ' | b'\t'))
 }

@@ -24,6 +24,7 @@ use crate::sse::fields::ends_document;
 pub(crate) use crate::sse::fields::ends_inside_a_sequence;
 use crate::sse::fields::give_back;
 use crate::sse::fields::is_blank;
+use crate::sse::fields::split_blanks;
 use crate::sse::fields::split_joined;
 use crate::sse::fields::split_line;
 use crate::sse::fields::value_of;
@@ -331,7 +332,8 @@ impl Framer {
             self.open_block(at);
             let digits = value.iter().take_while(|byte| byte.is_ascii_digit());
             let (_, others) = value.split_at(digits.count());
-            let fits = others.len() <= self.max_field;
+            let (blank, others) = split_blanks(others);
+            let fits = others.len().saturating_add(blank.len()) <= self.max_field;
             let (time, data) = match fits && others.starts_with(DATA) {
                 true => self.split_field(value),
                 false => (value, None),

@@ -13,6 +13,7 @@ use crate::sse::fields::Digits;
 use crate::sse::fields::begins_name;
 use crate::sse::fields::ends_document;
 use crate::sse::fields::is_blank;
+use crate::sse::fields::split_blanks;
 
 impl Framer {
     /// Adds a piece of an incomplete line, or the first piece of a new one.
@@ -49,17 +50,25 @@ impl Framer {
     }
 
     /// Adds a piece of a retry line. Bytes after the digits are kept only while they may be a data line and fit into
-    /// the limit.
+    /// the limit. Of the blanks before the data line, only the first is kept.
     fn extend_retry(&mut self, piece: &[u8]) {
         let digits = piece.iter().take_while(|byte| byte.is_ascii_digit());
-        let (time, others) = match self.head.is_empty() {
+        let (time, mut others) = match self.head.is_empty() {
             true => piece.split_at(digits.count()),
             false => (&[][..], piece),
         };
         self.seldom.digits.extend(time);
+        if self.head.iter().all(|byte| is_blank(Some(byte))) {
+            let (blank, line) = split_blanks(others);
+            if self.head.is_empty() {
+                self.head.extend_from_slice(blank);
+            }
+            others = line;
+        }
         let may_be_data = self.keep_stray && {
-            let head = self.head.iter().chain(others);
-            head.zip(DATA).all(|(byte, expected)| byte == expected)
+            let (_, begun) = split_blanks(&self.head);
+            let line = begun.iter().chain(others);
+            line.zip(DATA).all(|(byte, expected)| byte == expected)
         };
         let fits = self.head.len().saturating_add(others.len()) <= self.max_field;
         if !(others.is_empty() || may_be_data && fits) {

@@ -272,6 +272,7 @@ def _merge_call(choice: Choice, call: Call, other: Call) -> None:
             call.aliases.append(identity)
     if not call.name:
         call.name = other.name
+    call.misses_arguments |= other.misses_arguments
     if other.metadata is not None:
         if call.metadata is None:
             call.metadata = other.metadata

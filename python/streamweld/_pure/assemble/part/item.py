@@ -53,8 +53,8 @@ class ItemPart:
         self.labels = Labels()  # the sub-indexes of the deltas and the closing texts received for them
         self.closed = False  # the stream closed the part; its closing event may not be emitted before the item ends
         self.restated = False  # a terminal list contains the part
-        # The number of characters of the closed part that the stream has repeated so far. None if the stream does not
-        # repeat the part.
+        # The number of characters of the part that the stream has repeated so far. None if the stream does not repeat
+        # the part.
         self.repeated: int | None = None
         self.late_reported = False
         self.conflict_reported = False
@@ -95,6 +95,7 @@ class Item:
         "again_reported",
         "alias_reported",
         "announced",
+        "begins_again",
         "call",
         "conflict_reported",
         "first",
@@ -112,6 +113,7 @@ class Item:
         "own_text",
         "parts",
         "public_id",
+        "repeated_arguments",
         "repeats",
         "restated",
         "snapshot",
@@ -141,7 +143,12 @@ class Item:
         # The earlier item whose closed call this item announces again. `decide` resolves this and sets it to None.
         self.first: Item | None = None
         self.alias_of: Item | None = None  # the earlier item, if both turned out to have the same call
-        self.repeats = False  # the item is closed, but the stream opened one of its parts again
+        self.repeats = False  # the stream opened the item or one of its parts again
+        # The message began again while the item was open, so the next opening event at its index repeats the item.
+        self.begins_again = False
+        # The number of bytes of the open call's arguments that the stream has repeated so far; None if it does not
+        # repeat them.
+        self.repeated_arguments: int | None = None
         self.restated = False
         self.again_reported = False
         self.alias_reported = False

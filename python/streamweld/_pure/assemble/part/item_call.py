@@ -167,6 +167,9 @@ def add_arguments(choice: Choice, item: Item, text: str, index: int | None) -> N
     if call.ended and not item.late_reported:
         item.late_reported = True
         choice.shared.out.diagnose("late_delta", call.part)
+    text = _after_repetition(item, call, text)
+    if not text:
+        return
     held = item.snapshot
     if held is not None and not item.own_text:
         item.own_text = True
@@ -176,6 +179,25 @@ def add_arguments(choice: Choice, item: Item, text: str, index: int | None) -> N
             item.snapshot = None
             push_item(choice, item, held, index)
     push_item(choice, item, text, index)
+
+
+def _after_repetition(item: Item, call: Call, text: str) -> str:
+    """Return the new text of a delta, after arguments that the delta repeats because the message began again.
+
+    If the delta differs from the arguments, return it with the text that was treated as repeated.
+    """
+    done = item.repeated_arguments
+    if done is None:
+        return text
+    sent, data = replace_lone_surrogates(text).encode(), call.text.data
+    if data.startswith(sent, done):
+        item.repeated_arguments = done + len(sent)
+        return ""
+    item.repeated_arguments = None
+    left = len(data) - done
+    if len(sent) > left and sent.startswith(bytes(data[done:])):
+        return sent[left:].decode()
+    return bytes(data[:done]).decode() + text
 
 
 def _goes_on(held: str, text: str) -> bool:

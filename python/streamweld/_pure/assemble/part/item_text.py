@@ -30,6 +30,7 @@ _KINDS: tuple[ReasoningKind, ...] = ("summary", "raw", "thinking", "redacted")
 _CANDIDATES = 64  # maximum number of parts with which a complete text that has an unknown sub-index is compared
 
 __all__ = [
+    "add_after_repetition",
     "add_text",
     "annotate",
     "close_part",
@@ -40,6 +41,7 @@ __all__ = [
     "is_repetition",
     "open_part",
     "put_metadata",
+    "repeat_item",
     "repeat_part",
     "report_conflict",
     "report_late_part",
@@ -124,30 +126,63 @@ def open_part(
 
 
 def repeat_part(item: Item, one: ItemPart, index: int | None, text: str | None) -> bool:
-    """Record that an opening event repeats a closed part, and return True.
+    """Record that an opening event repeats a part, and return True.
 
-    Return False and change nothing if the event cannot repeat the part: the item or the part is open, the part is
-    empty, or the event has another index or text.
+    Return False and change nothing if the event cannot repeat the part: the part is empty, only the part is closed, or
+    the event has another index or text.
     """
     other_index = index is not None and item.index is not None and index != item.index
     other_text = bool(text) and replace_lone_surrogates(text or "") != one.part.text()
-    if item.open or one.part.open or not one.length or other_index or other_text:
+    if item.open != one.part.open or not one.length or other_index or other_text:
         return False
     one.repeated, item.repeats = 0, True
+    one.joiner.held = ""  # the half of a character is sent again, too
+    return True
+
+
+def repeat_item(item: Item) -> bool:
+    """Record that an opening event without ids may repeat a closed item, and return True.
+
+    Return False and change nothing if the item is open, has an id, had no opening event of its own, or has no text.
+    """
+    parts = [one for one in item.parts if one.length]
+    if item.open or item.item_id is not None or not item.opened_bare or not parts:
+        return False
+    for one in parts:
+        one.repeated = 0
+    item.repeats = True
     return True
 
 
 def is_repetition(choice: Choice, one: ItemPart, text: str) -> bool:
-    """Return True if the text continues a repetition of the closed part, so that the text must be dropped.
+    """Return True if the text continues a repetition of the part, so that the text must be dropped.
 
-    Report the repetition when it is complete.
+    Report the repetition of a closed part when it is complete.
     """
     own = one.part.text()
     if one.repeated is None or not own.startswith(text, one.repeated):
         return False
     one.repeated += len(text)
-    if one.repeated == one.length:
+    if one.repeated == one.length and not one.part.open:
         report_late_part(choice, one)
+    return True
+
+
+def add_after_repetition(
+    choice: Choice, item: Item, one: ItemPart, text: str, sub: int | None, metadata: str | None
+) -> bool:
+    """Append the rest of a text that completes the repetition of an open part, and return True.
+
+    Return False and change nothing if the part is closed, or if the text differs from the part.
+    """
+    repeated = one.part.text()[one.repeated or 0 :]
+    if not one.part.open or not text.startswith(repeated):
+        return False
+    one.repeated = None
+    held, one.joiner.held = one.joiner.held, ""  # the text has already passed the joiner
+    add_text(choice, item, one, text[len(repeated) :], sub, metadata)
+    one.joiner.held = held
+    choice.update_pending_part(one)
     return True
 
 

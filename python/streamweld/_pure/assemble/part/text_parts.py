@@ -87,14 +87,14 @@ class TextParts:
     def open_parts(self) -> list[int]:
         return [part.part for part in self.parts if part.open]
 
-    def restates(self, text: str) -> bool:
-        """Return True if `text` equals all text so far, and this text arrived in at least two pieces (AM9)."""
-        length = self._lengths.get("text")
+    def restates(self, channel: Channel, text: str) -> bool:
+        """Return True if `text` equals all text of a channel, and this text arrived in at least two pieces (AM9)."""
+        length = self._lengths.get(channel)
         return (
             length is not None
             and length.pieces > 1
             and length.length == len(text)
-            and self.channel_text("text") == text
+            and self.channel_text(channel) == text
         )
 
     def length(self, channel: Channel) -> int:

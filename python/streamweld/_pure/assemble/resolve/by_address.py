@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "addressed_call",
     "diverged",
+    "end_repetition",
     "end_shorter_repetition",
     "fill",
     "item_of_opening",
@@ -34,6 +35,7 @@ __all__ = [
     "opened",
     "report_late",
     "restatement",
+    "split_shorter_repetition",
 ]
 
 
@@ -155,15 +157,16 @@ def opened(state: Choice, item: Item, channel: Channel, reasoning_kind: Reasonin
 
 
 def diverged(state: Choice, item: Item, one: ItemPart, address: Address) -> tuple[Item, ItemPart]:
-    """Open a new part for content that first repeated a closed part but then differed from it.
+    """Open a new part for content that first repeated a part but then differed from it.
 
     The new part begins with the repeated text. Return the item of the new part, and the part.
     """
     equal, one.repeated = one.part.text()[: one.repeated or 0], None
     joiner, one.joiner = one.joiner, Joiner()
     if item.item_id is None:
+        opened_bare = item.opened_bare
         item = new_item(state, item.kind, address)
-        item.announced = True
+        item.announced, item.opened_bare = True, opened_bare
     new = opened(state, item, one.part.channel, one.part.kind, address.sub)
     if equal:
         add_text(state, item, new, equal, address.sub, None)
@@ -175,9 +178,27 @@ def diverged(state: Choice, item: Item, one: ItemPart, address: Address) -> tupl
 def end_shorter_repetition(state: Choice, address: Address) -> None:
     """End a block that repeated only the beginning of the closed part at its index. Its text becomes a new part."""
     item = state.item_index.repeated_at("message", address) or state.item_index.repeated_at("reasoning", address)
-    for one in [] if item is None else list(item.parts):
-        if item is not None and one.repeated is not None and 0 < one.repeated < one.length:
+    if item is not None:
+        end_repetition(state, item, address)
+
+
+def end_repetition(state: Choice, item: Item, address: Address) -> None:
+    """End the repetition of a closed item. If it repeated only the beginning of a part, this becomes a new part."""
+    for one in list(item.parts):
+        if one.repeated is not None and 0 < one.repeated < one.length:
             end_item(state, diverged(state, item, one, address)[0], None, None)
+        one.repeated = None
+    item.repeats = False
+
+
+def split_shorter_repetition(state: Choice, item: Item, address: Address) -> Item:
+    """Return the item that an event closes. If the event ends the repetition of an open part before it is complete, the
+    repeated text becomes a new item.
+    """
+    for one in item.parts:
+        if one.part.open and one.repeated is not None and 0 < one.repeated < one.length:
+            return diverged(state, item, one, address)[0]
+    return item
 
 
 def report_late(state: Choice, item: Item) -> None:

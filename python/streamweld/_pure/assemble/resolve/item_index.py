@@ -216,13 +216,31 @@ class ItemIndex:
         return None if index is None else _resolve_alias(self._by_index.get((kind, index)))
 
     def repeated_at(self, kind: ItemKind, address: Address) -> Item | None:
-        """Return the closed item at the index, if the message began again and the event may repeat this item. Items
-        with ids are never repeated this way.
+        """Return the closed item at the index, if the message or the item began again and the event may repeat this
+        item. Items with ids are never repeated this way.
         """
-        if not self.may_repeat or address.item_id is not None:
+        if address.item_id is not None:
             return None
         item = self.at(kind, address.index)
-        return None if item is None or item.open or item.item_id is not None else item
+        if item is None or item.open or item.item_id is not None:
+            return None
+        return item if self.may_repeat or item.repeats else None
+
+    def begin_again(self) -> None:
+        """Record that the message began again, so the items that follow may repeat earlier ones at the same index."""
+        self.may_repeat = True
+        for item in self.opened_in_step():
+            item.begins_again = item.item_id is None
+
+    def take_begun_again(self, kind: ItemKind, address: Address) -> Item | None:
+        """Return the open item at the index, if the message began again since the item was opened and the opening event
+        is the first one at this index.
+        """
+        item = self.at(kind, address.index) if self.may_repeat else None
+        if item is None or not item.begins_again:
+            return None
+        item.begins_again = False
+        return item if item.open else None
 
     def find(self, kind: ItemKind, address: Address, purpose: Purpose) -> Item | None:
         """Return the item that a delta or a closing event refers to (rules a to f)."""

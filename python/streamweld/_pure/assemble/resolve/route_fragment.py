@@ -85,6 +85,7 @@ def take_fragment(choice: Choice, fragment: Fragment) -> None:
         if fragment.metadata is not None:
             choice.shared.spend_growth(choice.metadata.add(fragment.metadata))
         return
+    call.misses_arguments |= fragment.misses_arguments
     if fragment.metadata is not None:
         if call.metadata is None:
             call.metadata = RawMembers()

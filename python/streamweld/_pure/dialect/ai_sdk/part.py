@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from streamweld._pure.dialect.unread_arguments import may_hold_arguments
 from streamweld._pure.json.kinds import is_object
 from streamweld._pure.json.members import as_object, compact, leftovers
 from streamweld._pure.json.scanner import BigInteger
@@ -135,6 +136,11 @@ class TypedPart:
         """
         sent = next((self.value[key] for key in keys if self.value.get(key) is not None), None)
         return sent if isinstance(sent, str) else self.json(*keys)
+
+    def misses_arguments(self, *keys: str) -> bool:
+        """Return whether no member in `keys` is present, but an unknown member may contain the arguments."""
+        has_arguments = any(self.value.get(key) is not None for key in keys)
+        return not has_arguments and may_hold_arguments(self.value, self.schema.modelled(self.kind))
 
     def provider(self) -> Provider:
         """Return the metadata of the part: its `providerMetadata` and its unknown members."""

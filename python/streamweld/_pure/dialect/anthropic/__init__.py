@@ -237,6 +237,7 @@ class AnthropicDecoder:
         self._started = True
         self._id = identity
         self._assembler.started(identity, model, None, as_object(extra))
+        self._assembler.complete_start(identity, model, None)  # if content arrived before the message
         self._assembler.text(0, "", None)
 
     def _message_start(
@@ -253,7 +254,9 @@ class AnthropicDecoder:
             if self._reason or identity is None or identity == self._id or self._assembler.has_reported_call(0):
                 # The message is repeated, or calls in the earlier message may already have been executed.
                 self._out.diagnose("message_repeated", detail=identity or "")
+                self._assembler.complete_start(identity, message.get("model"), None)
                 if identity is not None and identity == self._id:
+                    self._blocks.repeat()
                     self._assembler.message_repeated(0)
                 return
             self._assembler.restart(0)

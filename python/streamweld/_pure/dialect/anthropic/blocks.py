@@ -24,6 +24,7 @@ from streamweld._pure.dialect.anthropic.fields import (
     is_error,
     type_of,
 )
+from streamweld._pure.dialect.unread_arguments import may_hold_arguments
 from streamweld._pure.json.kinds import integer, is_array, is_object
 from streamweld._pure.json.members import Raw, as_object, leftovers
 from streamweld._pure.model.delta import Address
@@ -183,6 +184,10 @@ class BlockReader:
         """Whether the latest block can end a turn, because it is text or a call that the client runs."""
         return self._last_kind in _RESULTS
 
+    def repeat(self) -> None:
+        """Handle a repeated message, whose blocks may be sent again even if they are open."""
+        self._open_index = None
+
     # The index
 
     def index(self, payload: Payload, value: Mapping[str, Any]) -> int | None:
@@ -315,6 +320,9 @@ class BlockReader:
             False,
             block.metadata(modelled | {member}),
         )
+        has_input = _has_any(value, _CALL_TEXTS)
+        if not has_input and may_hold_arguments(value, modelled.union(_CALL_MEMBERS)):
+            self._assembler.call_misses_arguments(0, Address(index=index))
 
     def _other(self, block: Block, kind: str) -> str:
         """Emit the result of a tool, or a block of any other type as unknown content.

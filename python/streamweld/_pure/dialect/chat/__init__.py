@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.dialect.anomalies import Anomalies
 from streamweld._pure.dialect.chat.anomalies import is_read
-from streamweld._pure.dialect.chat.calls import CallReader
+from streamweld._pure.dialect.chat.calls import CallReader, call_members, is_numbered
 from streamweld._pure.dialect.chat.choice import ChoiceReader, Chunk, Tools, is_completion
 from streamweld._pure.dialect.chat.error import find_error, holds_chunk, is_error_body, reports_error, value_error
 from streamweld._pure.dialect.chat.metadata import CHUNK_FIELDS, ChunkMembers
@@ -90,6 +90,11 @@ class ChatDecoder:
         return is_object(value) and is_error_body(value)
 
     @staticmethod
+    def reports_error(value: object) -> bool:
+        """Return whether an object reports an error, whatever follows it."""
+        return is_object(value) and reports_error(value)
+
+    @staticmethod
     def has_usable_data(value: object) -> bool:
         """Return whether a document that follows a broken document is a chunk or an error."""
         return is_object(value) and (
@@ -98,8 +103,8 @@ class ChatDecoder:
 
     @staticmethod
     def is_without_output(value: object) -> bool:
-        """Return whether the value is a chunk with an empty list of choices and without an error."""
-        if not is_object(value) or value.get("choices") != []:
+        """Return whether the value is a chunk with an empty list of choices, without calls and without an error."""
+        if not is_object(value) or value.get("choices") != [] or call_members(value):
             return False
         return value.get("error") is None and value.get("object") != "error" and not reports_error(value)
 
@@ -118,13 +123,14 @@ class ChatDecoder:
         error = find_error(payload, value, path, event)
         if error is None and chunk is not value:
             error = find_error(payload, chunk, chunk_path, event)
-        if "choices" in chunk or "usage" in chunk:
+        outer = call_members(chunk)
+        if "choices" in chunk or "usage" in chunk or outer:
             if chunk is not value:
                 notes.mark_misread("envelope")  # clients look for `choices` at the top level
-            changed_fields = self._members.changed_fields(payload, chunk_path, chunk, CHUNK_FIELDS)
+            changed_fields = self._members.changed_fields(payload, chunk_path, chunk, CHUNK_FIELDS | outer)
             if chunk is not value:
                 changed_fields = self._members.changed_fields(payload, path, value, _ENVELOPE_FIELDS) | changed_fields
-            within = self._chunk(Chunk(payload, chunk_path, chunk, notes, changed_fields, recovered))
+            within = self._chunk(Chunk(payload, chunk_path, chunk, notes, changed_fields, recovered, outer))
             error = error or within
         elif error is None:
             self._unknown(payload, event)
@@ -172,21 +178,35 @@ class ChatDecoder:
             self._keep(chunk)
         if not self._started:
             self._start(chunk)
+        elif self._assembler.lacks_start:
+            created = value.get("created")
+            self._assembler.complete_start(
+                None if chunk.recovered else value.get("id"),
+                value.get("model"),
+                None if isinstance(created, str) else integer(created),
+            )
         new_id = self._restarts and not chunk.recovered and self._id_changed(value)
         choices = value.get("choices")
         error: ErrorFields | None = None
         check_chunk(value, notes)
         self._out.untyped |= lacks_object(value)
-        if is_array(choices):
-            for choice_position, item in enumerate(choices):
-                here = (*path, "choices", choice_position)
+        outer, chunk.outer_calls = chunk.outer_calls, frozenset()
+        if is_array(choices) or (is_object(choices) and choices):
+            for choice_position, (step, item) in enumerate(_listed(choices)):
+                here = (*path, "choices", *step)
                 if is_object(item):
+                    if outer and _sent_index(item, choice_position) == 0:
+                        outer, chunk.outer_calls = frozenset(), outer
                     within = self._choice(item, here, choice_position, notes).read(chunk, item, here, new_id=new_id)
+                    chunk.outer_calls = frozenset()
                     error = error or within
                 else:
                     notes.shape(here)
         elif choices is not None:
             notes.shape((*path, "choices"))
+        if outer and not chunk.recovered:
+            chunk.outer_calls = outer
+            self._choice({"index": 0}, path, 0, notes).read_outer_calls(chunk)
         notes.report()
         left = as_object(chunk.changed_fields)
         if left is not None:
@@ -203,12 +223,12 @@ class ChatDecoder:
         Also record whether it has choices, a finish reason, or usage.
         """
         choices = chunk.value.get("choices")
-        listed = [choice for choice in choices if is_object(choice)] if is_array(choices) else []
+        listed = [choice for _, choice in _listed(choices) if is_object(choice)]
         groq = chunk.value.get("x_groq")
         finishes = any(choice.get("finish_reason", choice.get("finishReason")) is not None for choice in listed)
         counts = any(bool(holder.get("usage")) for holder in (chunk.value, groq, *listed) if is_object(holder))
-        members = leftovers(chunk.payload, chunk.path, chunk.value, CHUNK_FIELDS)
-        kept = list(members.items()), is_array(choices) and bool(choices)
+        members = leftovers(chunk.payload, chunk.path, chunk.value, CHUNK_FIELDS | call_members(chunk.value))
+        kept = list(members.items()), bool(_listed(choices))
         if finishes or counts or kept != self._kept:
             self._kept = kept
             self._out.keep(ChunkFacts(members, kept[1], finishes, counts))
@@ -245,8 +265,8 @@ class ChatDecoder:
         If the index is missing or invalid, the position in the list is used.
         """
         sent = item.get("index")
-        index = integer(sent)
-        if index is None or not 0 <= index <= _CHOICE_CAP:
+        index = _sent_index(item, None)
+        if index is None:
             if sent is not None:
                 notes.shape((*path, "index"))
             notes.mark_misread("no_index")  # clients store choices by index
@@ -274,6 +294,24 @@ class ChatDecoder:
             self._merged[index] = first
             self._out.diagnose("choices_merged", detail=str(index))
         return first
+
+
+def _sent_index(item: Mapping[str, Any], default: int | None) -> int | None:
+    """Return the index that an element of `choices` contains, or `default` if it is missing or invalid."""
+    index = integer(item.get("index"))
+    return default if index is None or not 0 <= index <= _CHOICE_CAP else index
+
+
+def _listed(choices: object) -> list[tuple[Path, Any]]:
+    """Return the choices of a chunk, each with its path inside `choices`.
+
+    Some gateways send a single choice without a list, or an object with numbers as keys.
+    """
+    if is_array(choices):
+        return [((position,), item) for position, item in enumerate(choices)]
+    if not is_object(choices) or not choices:
+        return []
+    return [((key,), item) for key, item in choices.items()] if is_numbered(choices) else [((), choices)]
 
 
 def _unwrapped(value: dict[str, Any], path: Path) -> tuple[Mapping[str, Any], Path]:

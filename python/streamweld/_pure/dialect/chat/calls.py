@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.dialect.chat.metadata import CALL_FIELDS, CUSTOM_FIELDS, FUNCTION_FIELDS
+from streamweld._pure.dialect.unread_arguments import may_hold_arguments
 from streamweld._pure.json.kinds import integer, is_array, is_object
 from streamweld._pure.json.members import as_object, leftovers
 from streamweld._pure.json.scanner import BigInteger
@@ -25,6 +26,9 @@ ABSENT_IDS = frozenset(DIALECTS["chat"]["absent_ids"])
 CALL_TYPES = frozenset(DIALECTS["chat"]["call_types"])
 
 _OTHER_CALLS = ("toolCalls", "tool_call")
+_CALLS = ("tool_calls", *_OTHER_CALLS)
+# Members with calls that gateways put on the choice or the chunk, instead of the delta.
+OUTER_CALLS = frozenset((*_CALLS, "function_call"))
 TOOL_USE_LISTS = ("content_list", "content", "tool_use", "tool_uses")
 _TOOL_USE_CALLS = ("tool_use", "tool_uses")  # lists in which every object is a call
 _TOOL_USE_TEXTS = ("input", "partial_json", "arguments")  # members that may contain the arguments, in order
@@ -73,7 +77,7 @@ class CallReader:
         fragments: list[Fragment] = []
         if is_object(value):
             notes.mark_misread("no_list")
-            numbered = value.items() if _is_numbered(value) else ()
+            numbered = value.items() if is_numbered(value) else ()
             fragments = [self._entry(payload, entry, (*path, key), notes) for key, entry in numbered]
             fragments = fragments or [self._entry(payload, value, path, notes)]
         elif is_array(value):
@@ -110,6 +114,9 @@ class CallReader:
                 arguments=arguments,
                 object_arguments=object_arguments,
                 legacy=True,
+                misses_arguments=arguments is None
+                and object_arguments is None
+                and may_hold_arguments(value, FUNCTION_FIELDS),
                 metadata=as_object(leftovers(payload, path, value, FUNCTION_FIELDS)),
             )
         ]
@@ -208,6 +215,12 @@ class CallReader:
             object_arguments=object_arguments,
             custom=free_form,
             metadata=as_object(extra) if extra else None,
+            misses_arguments=arguments is None
+            and object_arguments is None
+            and (
+                may_hold_arguments(entry, CALL_FIELDS)
+                or (inner is not entry and may_hold_arguments(inner, CUSTOM_FIELDS if custom else FUNCTION_FIELDS))
+            ),
         )
 
     def _index(self, payload: Payload, value: object, path: Path) -> tuple[int | None, str | None]:
@@ -275,7 +288,22 @@ def calls_member(holder: Mapping[str, Any]) -> str:
     return "tool_calls"
 
 
-def _is_numbered(value: Mapping[str, Any]) -> bool:
+def call_members(holder: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names of the members in which a choice or a chunk contains calls, next to its deltas."""
+    sent = {name: holder.get(name) for name in OUTER_CALLS}
+    return frozenset([name for name, calls in sent.items() if (is_array(calls) or is_object(calls)) and calls])
+
+
+def outer_calls(holder: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
+    """Return the calls of a choice or a chunk as members of a delta.
+
+    `names`: the members of the holder that contain calls. If several of them are lists, the first one is used.
+    """
+    lists = [name for name in _CALLS if name in names][:1]
+    return {name: holder[name] for name in (*lists, *(names & {"function_call"}))}
+
+
+def is_numbered(value: Mapping[str, Any]) -> bool:
     """Return whether all keys of the object are numbers, which is how PHP writes some arrays."""
     return bool(value) and all(key.isascii() and key.isdigit() and is_object(value[key]) for key in value)
 

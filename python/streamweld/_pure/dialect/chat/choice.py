@@ -13,24 +13,25 @@ from streamweld._pure.assemble.part.object_merge import Growth
 from streamweld._pure.assemble.rule_context import byte_length
 from streamweld._pure.dialect.chat.calls import (
     TOOL_USE_LISTS,
+    call_members,
     calls_member,
     continues_tool_use,
     is_repeated,
     is_tool_use,
+    outer_calls,
 )
 from streamweld._pure.dialect.chat.content import File, Signature, Text, Unread, image_files, read_content
 from streamweld._pure.dialect.chat.error import read_choice_error
 from streamweld._pure.dialect.chat.metadata import CHOICE_FIELDS, DELTA_FIELDS, TOOL_USE_FIELDS, PendingMetadata
-from streamweld._pure.dialect.chat.readers import RUNS_CALLS, Readers
+from streamweld._pure.dialect.chat.readers import RUNS_CALLS, Readers, is_content, is_mergeable
 from streamweld._pure.dialect.chat.reasoning import MEMBERS as REASONING_MEMBERS
-from streamweld._pure.dialect.chat.reasoning import ReasoningReader, SoFar, whole_reasoning
+from streamweld._pure.dialect.chat.reasoning import ReasoningReader, SoFar, SplitPairs, whole_reasoning
 from streamweld._pure.dialect.chat.usage import read_usage_member
 from streamweld._pure.dialect.think_tags import NOTHING, ThinkSplitter, split_whole
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import as_object, leftovers
-from streamweld._pure.json.scanner import has_lone_surrogate
 from streamweld._pure.model.finish_words import meaning
-from streamweld._pure.model.unmodelled import ChoiceMembers, ReasoningFacts
+from streamweld._pure.model.unmodelled import ChoiceEnd, ChoiceMembers, ReasoningFacts
 from streamweld._spec import DIALECTS
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
 ABSENT_REASONS = frozenset(DIALECTS["chat"]["absent_reasons"])
 _BESIDE_TEXT = CHOICE_FIELDS - {"text"}  # unknown next to a delta or message
+_WRITTEN = frozenset({"logprobs", "text"})  # unknown members of a choice that an event or its text contains
 _OTHER_ROLES = ("tool", "function", "user", "system", "developer")
 _ATTACHMENTS = frozenset({"annotations", "refusal", "images", "audio"})
 
@@ -71,6 +73,7 @@ class Chunk:
     notes: Anomalies
     changed_fields: Raw  # metadata of the chunk that has not been attached to any event
     recovered: bool  # follows a broken document: only text, finish reasons, usage, and errors are used
+    outer_calls: frozenset[str]  # members of the chunk itself with calls of the choice that is read
 
 
 @dataclass(slots=True, frozen=True)
@@ -95,6 +98,15 @@ class MessageDeltas:
         self.reported = False  # whether the diagnostic for repeated text has been emitted
 
 
+@dataclass(slots=True, frozen=True)
+class _Outside:
+    """Members of a choice that may have to be read as if they were in its delta or message."""
+
+    choice: Mapping[str, Any]
+    path: Path
+    members: frozenset[str]
+
+
 class ChoiceReader:
     """The decoder's state for one choice."""
 
@@ -103,10 +115,13 @@ class ChoiceReader:
         "_attached",
         "_audio",
         "_audio_size",
+        "_kept_members",
+        "_loses_members",
         "_legacy_form",
         "_messages",
         "_reasoning",
         "_reasoning_fields",
+        "_split_pairs",
         "_repetition_reported",
         "_has_text",
         "_think",
@@ -125,6 +140,9 @@ class ChoiceReader:
         self._attached = False  # files or annotations arrived in deltas; a complete message only repeats them
         self._repetition_reported = False
         self._reasoning_fields: tuple[str, ...] = ()  # members with the last reasoning; only for repair
+        self._split_pairs = SplitPairs()  # only for repair
+        self._kept_members = False  # the last chunk had unknown members; only for repair
+        self._loses_members = False  # the last chunk also had members that clients cannot merge
         self.readers = Readers()
         self._begin()
 
@@ -143,47 +161,76 @@ class ChoiceReader:
     def read(self, chunk: Chunk, item: dict[str, Any], path: Path, *, new_id: bool) -> ErrorFields | None:
         """Decode one choice of a chunk. Return the error that it contains, or None."""
         payload, notes = chunk.payload, chunk.notes
-        delta = notes.an_object(item, path, "delta")
+        sent = item.get("delta")
+        text = sent if isinstance(sent, str) else ""
+        delta = None if isinstance(sent, str) else notes.an_object(item, path, "delta")
         message = notes.an_object(item, path, "message")
         reason = _finish_reason(item, path, notes)
         notes.report()
+        if text:
+            notes.report_read_shape((*path, "delta"))
         is_typed = chunk.value.get("object", "chat.completion.chunk") == "chat.completion.chunk"
-        self.readers.begin(self._tools.out, self.index, delta, is_typed=is_typed)
+        if delta is not None or isinstance(sent, str):
+            self.readers.begin(self._tools.out, self.index, delta or {}, is_typed=is_typed)
         legacy = is_legacy(item)
-        pending_metadata = PendingMetadata(
-            chunk.changed_fields, leftovers(payload, path, item, CHOICE_FIELDS if legacy else _BESIDE_TEXT)
-        )
-        if legacy:
-            self._content(chunk, item["text"], (*path, "text"), pending_metadata, restates=reason is not None)
-            notes.report()
+        outer = call_members(item)
+        modelled = (CHOICE_FIELDS if legacy else _BESIDE_TEXT) | outer
+        if call_members(delta or {}) or call_members(message or {}):
+            outer = chunk.outer_calls = frozenset()  # the others only repeat them
+        has_outer_calls = bool(outer or chunk.outer_calls)
+        if not legacy and message is None and is_content(item.get("content")):
+            outer |= {"content"}
+        pending_metadata = PendingMetadata(chunk.changed_fields, leftovers(payload, path, item, modelled | outer))
         if delta and delta.get("role") in _OTHER_ROLES:
             # Some gateways run tools themselves and stream the results, which are not part of the answer.
             notes.shape((*path, "delta", "role"))
             notes.mark_misread("other_role")  # clients add the content to the answer
             notes.report()
-            delta = {}
+            delta, outer, has_outer_calls = {}, frozenset[str](), False
+            chunk.outer_calls = frozenset()
+        error = read_choice_error(payload, item, path)
+        if error is None:  # an error that is written shows the payload
+            self._keep_members(payload, pending_metadata.members, delta, (*path, "delta"), finishes=reason is not None)
+        keeps = error is None and self._kept_members
+        if keeps and sent is None and is_typed and not legacy:
+            # The chunk is rewritten with these members, because it has no delta. The role is written, too.
+            self.readers.begin(self._tools.out, self.index, {}, is_typed=True)
+        if legacy:
+            self._content(chunk, item["text"], (*path, "text"), pending_metadata, restates=reason is not None)
+            notes.report()
+        if text:
+            # Some gateways send the text in place of the object that should contain it.
+            self._content(chunk, text, path, pending_metadata, restates=reason is not None)
+            notes.report()
         if delta:
             self.readers.delta(delta, notes, is_typed=is_typed)
             if new_id and self._has_text and isinstance(delta.get("role"), str):
                 self._assembler.restart(self.index)
                 self._begin()
-            self._delta(chunk, delta, (*path, "delta"), pending_metadata, final=reason is not None)
+            restates = reason is not None or has_outer_calls
+            self._delta(chunk, delta, (*path, "delta"), pending_metadata, final=restates)
         if (
             message
-            and delta is None
+            and sent is None
             and not chunk.recovered
             and self._continues(chunk, message, final=reason is not None)
         ):
             self._delta(chunk, message, (*path, "message"), pending_metadata, final=False)
+            self._outer(chunk, _Outside(item, path, outer), pending_metadata, message, final=reason is not None)
         elif message and not chunk.recovered and _is_whole(chunk, item, path, final=reason is not None):
-            if delta is None:
+            if delta is None and not isinstance(sent, str):
                 pending_metadata.members |= leftovers(payload, (*path, "message"), message, DELTA_FIELDS)
             elif self._is_new(message):
                 notes.mark_misread("not_streamed")  # clients read only deltas
-            self._message(chunk, message, (*path, "message"), pending_metadata)
+            here = (*path, "message")
+            self._message(chunk, message, here, pending_metadata, _Outside(item, path, outer))
+        else:
+            inner = {"content": text} if text else delta or {}
+            self._outer(chunk, _Outside(item, path, outer), pending_metadata, inner, final=reason is not None)
         left = as_object(pending_metadata.members)
         if left is not None:
-            self._tools.out.keep(ChoiceMembers())
+            if error is None:
+                self._tools.out.keep(ChoiceEnd(self.index, self._loses_members))
             self._assembler.choice_metadata(self.index, left)
         read_usage_member(payload, item, path, notes, self._assembler)
         if reason is not None:
@@ -193,7 +240,73 @@ class ChoiceReader:
             notes.report()
             self.readers.end(self._tools.out, runs=meaning("chat", reason) in RUNS_CALLS)
             self._assembler.finish(self.index, reason)
-        return read_choice_error(payload, item, path)
+        return error
+
+    def _keep_members(
+        self, payload: Payload, members: Raw, delta: Mapping[str, Any] | None, path: Path, *, finishes: bool
+    ) -> None:
+        """Record the unknown members of the choice and its delta for the repair stage."""
+        out = self._tools.out
+        if out.on_unmodelled is None:
+            return
+        own = {name: raw for name, raw in members.items() if name not in _WRITTEN}
+        unknown = leftovers(payload, path, delta, self._modelled(delta)) if delta else {}
+        values = delta or {}
+        unknown = {name: raw for name, raw in unknown.items() if not _is_call_list(name, values[name])}
+        in_delta = {name: raw for name, raw in unknown.items() if is_mergeable(values[name])}
+        if own or in_delta or self._kept_members:
+            out.keep(ChoiceMembers(self.index, own, in_delta, finishes))
+        self._kept_members = bool(own or in_delta)
+        self._loses_members = len(in_delta) < len(unknown)
+
+    def _modelled(self, delta: Mapping[str, Any]) -> frozenset[str]:
+        """Return the names of the members of a delta that are decoded."""
+        modelled: frozenset[str] = DELTA_FIELDS | {calls_member(delta)}
+        uses_tool = is_tool_use(delta) or (self._uses_tool and continues_tool_use(delta))
+        return modelled | TOOL_USE_FIELDS if uses_tool else modelled
+
+    def read_outer_calls(self, chunk: Chunk) -> None:
+        """Decode the calls that the chunk itself contains, if it does not list this choice, which is choice 0."""
+        chunk.notes.report()
+        fragments = self._outer_fragments(chunk, _Outside({}, chunk.path, frozenset()))
+        chunk.notes.report()
+        self._emit_calls(fragments)
+
+    def _outer(
+        self,
+        chunk: Chunk,
+        outside: _Outside,
+        pending_metadata: PendingMetadata,
+        inner: Mapping[str, Any],
+        *,
+        final: bool,
+    ) -> None:
+        """Decode text and calls that the gateway put on the choice or the chunk, if the delta has none.
+
+        `inner`: the delta.
+        """
+        notes, item, members = chunk.notes, outside.choice, outside.members
+        if "content" in members and not inner.get("content"):
+            notes.mark_misread("other_member")  # clients look only in the delta
+            restates = final or bool(members - {"content"} or chunk.outer_calls)
+            here = (*outside.path, "content")
+            self._content(chunk, item.get("content"), here, pending_metadata, restates=restates)
+        notes.report()
+        if not chunk.recovered:
+            fragments = self._outer_fragments(chunk, outside)
+            notes.report()
+            self._emit_calls(fragments)
+
+    def _outer_fragments(self, chunk: Chunk, outside: _Outside) -> list[Fragment]:
+        """Return the calls on the choice, or else on the chunk, if its calls belong to the choice."""
+        holder, path = outside.choice, outside.path
+        names = outside.members - {"content"}
+        if not names:
+            holder, path, names = chunk.value, chunk.path, chunk.outer_calls
+        if not names:
+            return []
+        chunk.notes.mark_misread("other_member")  # clients look only in the delta
+        return self._fragments(chunk.payload, outer_calls(holder, names), path, chunk.notes, streams=True)
 
     def _continues(self, chunk: Chunk, message: Mapping[str, Any], *, final: bool) -> bool:
         """Return whether `message` must be decoded as a delta.
@@ -232,10 +345,9 @@ class ChoiceReader:
         payload, notes = chunk.payload, chunk.notes
         uses_tool = is_tool_use(delta) or (self._uses_tool and continues_tool_use(delta))
         if not DELTA_FIELDS.issuperset(delta):
-            modelled: frozenset[str] = DELTA_FIELDS | {calls_member(delta)}
-            if uses_tool:
-                modelled |= TOOL_USE_FIELDS
-            pending_metadata.members |= leftovers(payload, path, delta, modelled)
+            pending_metadata.members |= leftovers(payload, path, delta, self._modelled(delta))
+        calls, legacy = delta.get(calls_member(delta)), delta.get("function_call")
+        restates = bool(final or calls or legacy)
         if not chunk.recovered:
             thinks = not REASONING_MEMBERS.isdisjoint(delta)
             thought = self._reasoning.read(payload, delta, path, pending_metadata.members, notes) if thinks else None
@@ -243,11 +355,12 @@ class ChoiceReader:
                 thought = replace(thought, text=self._unseen(self._messages.reasoning, thought.text))
             notes.report()
             if thought is not None:
-                self._think_of(thought, pending_metadata)
-        calls, legacy = delta.get(calls_member(delta)), delta.get("function_call")
-        self._content(
-            chunk, delta.get("content"), (*path, "content"), pending_metadata, restates=bool(final or calls or legacy)
-        )
+                self._think_of(thought, pending_metadata, restates=restates)
+        is_thought = _is_thought(delta)
+        if is_thought and delta.get("content"):
+            notes.mark_misread("other_member")  # clients add the thought to the answer
+        here = (*path, "content")
+        self._content(chunk, delta.get("content"), here, pending_metadata, restates=restates, is_thought=is_thought)
         if chunk.recovered:
             notes.report()
             return
@@ -261,6 +374,9 @@ class ChoiceReader:
             fragments = self._tools.calls.tool_uses(payload, delta, path, notes, is_call=uses_tool)
             self._uses_tool = self._uses_tool or bool(fragments)
         notes.report()
+        self._emit_calls(fragments)
+
+    def _emit_calls(self, fragments: list[Fragment]) -> None:
         if fragments:
             self._has_text = True
             if self._think is not None:
@@ -269,18 +385,27 @@ class ChoiceReader:
                 self._assembler.call(self.index, fragment)
 
     def _content(
-        self, chunk: Chunk, content: object, path: Path, pending_metadata: PendingMetadata, *, restates: bool
+        self,
+        chunk: Chunk,
+        content: object,
+        path: Path,
+        pending_metadata: PendingMetadata,
+        *,
+        restates: bool,
+        is_thought: bool = False,
     ) -> None:
         """Emit the content of a delta.
 
         `restates`: whether the delta ends the choice or contains a call. The content of such a delta may repeat the
-        whole text (AM9).
+        whole text (AM9). `is_thought`: the delta has a flag that marks its text as reasoning.
         """
         pieces: list[Piece] = read_content(chunk.payload, content, path, chunk.notes)
         if self._messages is not None:
             pieces = [self._unseen_piece(piece, self._messages) for piece in pieces]
         if chunk.recovered:
-            pieces = [piece for piece in pieces if isinstance(piece, Text) and piece.kind == "text"]
+            pieces = [piece for piece in pieces if isinstance(piece, Text) and piece.kind == "text" and not is_thought]
+        if is_thought:
+            pieces = [_as_reasoning(piece) for piece in pieces]
         if pieces and not (restates and self._restated(pieces)):
             for piece in pieces:
                 if not isinstance(piece, Text) or piece.text:
@@ -299,8 +424,12 @@ class ChoiceReader:
             self._tools.out.diagnose("ambiguous_cumulative", detail="repeated")
         return new
 
-    def _think_of(self, thought: Thought, pending_metadata: Carrier) -> None:
+    def _think_of(self, thought: Thought, pending_metadata: Carrier, *, restates: bool) -> None:
         details = thought.details
+        drops = restates and self._tools.drop_restated and bool(thought.text)
+        if drops and self._assembler.restates(self.index, "reasoning", thought.text):
+            self._tools.out.mark_misread("text_again")  # clients would append the repetition
+            thought = replace(thought, text="", repeated=True)
         if thought.doubt:
             self._tools.out.diagnose("ambiguous_cumulative", detail=thought.doubt)
         self._keep_reasoning(thought, has_text=bool(thought.text))
@@ -326,14 +455,26 @@ class ChoiceReader:
         changes = has_text and thought.fields != self._reasoning_fields
         if changes:
             self._reasoning_fields = thought.fields
-        # Only the assembler can join a surrogate pair that is split between two entries.
-        listed = thought.details
-        details = None if listed is None or has_lone_surrogate(listed.text) else listed.raw
+        details = None
+        sealed = thought.details is not None and (thought.details.signature or thought.details.encrypted)
+        if thought.details is not None and (sealed or not thought.again):  # clients would append the repeated text
+            details, is_filled = self._split_pairs.joined(thought.details)
+            has_text = has_text and is_filled  # no event follows if only half of a character has arrived
         if changes or details is not None:
             out.keep(ReasoningFacts(self.index, thought.fields if changes else None, details, has_text))
 
-    def _message(self, chunk: Chunk, message: dict[str, Any], path: Path, pending_metadata: PendingMetadata) -> None:
-        """Compare a complete message with the streamed content, and emit what was not streamed."""
+    def _message(
+        self,
+        chunk: Chunk,
+        message: dict[str, Any],
+        path: Path,
+        pending_metadata: PendingMetadata,
+        outside: _Outside,
+    ) -> None:
+        """Compare a complete message with the streamed content, and emit what was not streamed.
+
+        `outside`: the calls next to the message, if it has none.
+        """
         payload, notes = chunk.payload, chunk.notes
         if self._think is not None:
             self._think.flush()
@@ -344,10 +485,13 @@ class ChoiceReader:
         if self._tools.inline_reasoning and text:
             inline, text = split_whole(notes.clean(text))
             reasoning = reasoning or inline
+        if _is_thought(message):
+            reasoning, text = reasoning or text, ""
         refusal = notes.a_text(message, path, "refusal") or _joined(pieces, "refusal")
         fragments = self._fragments(payload, message, path, notes, streams=False)
         if not fragments and _has_list(message):
             fragments = self._tools.calls.tool_uses(payload, message, path, notes, is_call=False)
+        fragments = fragments or self._outer_fragments(chunk, outside)
         notes.report()
         if not self._has_text:
             self._keep_reasoning(thought, has_text=bool(reasoning))
@@ -429,7 +573,7 @@ class ChoiceReader:
         piece = pieces[0]
         if not self._tools.drop_restated or len(pieces) != 1 or not isinstance(piece, Text) or piece.kind != "text":
             return False
-        if not self._assembler.restates(self.index, piece.text):
+        if not self._assembler.restates(self.index, "text", piece.text):
             return False
         self._tools.out.diagnose("content_restated")
         return True
@@ -467,6 +611,23 @@ class ChoiceReader:
         self._assembler.hold(Growth(size, 1))
         self._audio_size += size
         self._audio.append(audio)
+
+
+def _is_thought(holder: Mapping[str, Any]) -> bool:
+    """Return whether a delta or message has the flag with which Gemini's Chat endpoint marks its text as a thought."""
+    value: object = holder
+    for name in ("extra_content", "google", "thought"):
+        value = value.get(name) if is_object(value) else None
+    return value is True or (isinstance(value, str) and value.lower() == "true")
+
+
+def _as_reasoning(piece: Piece) -> Piece:
+    return Text("reasoning", piece.text) if isinstance(piece, Text) and piece.kind == "text" else piece
+
+
+def _is_call_list(name: str, value: object) -> bool:
+    """Return whether a member of a delta is a list in which calls are read."""
+    return name in TOOL_USE_LISTS and is_array(value)
 
 
 def _has_list(holder: Mapping[str, Any]) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from streamweld._pure.dialect.chat.calls import call_members
 from streamweld._pure.json.kinds import is_array, is_object
 
 if TYPE_CHECKING:
@@ -26,14 +27,17 @@ _MAX_LISTS: Final = 16  # maximum number of names in `_lists` per choice
 
 def check_chunk(chunk: Mapping[str, Any], notes: Anomalies) -> None:
     """Mark a chunk as misread if clients would skip its content, or if it lacks choices or a choice lacks its delta."""
-    choices = chunk.get("choices")
-    if chunk.get("object", _CHUNK) == _CHUNK:
-        if not is_array(choices):
-            notes.mark_misread("no_choices")
-        elif not all(map(_has_delta, choices)):
+    choices, outer = chunk.get("choices"), call_members(chunk)
+    is_typed = chunk.get("object", _CHUNK) == _CHUNK
+    if not is_array(choices) and (is_typed or is_object(choices) or outer):
+        notes.mark_misread("no_choices")
+    elif is_typed:
+        if is_array(choices) and not all(map(_has_delta, choices)):
             notes.mark_misread("no_delta")
-    elif (is_array(choices) and any(map(_has_content, choices))) or (
-        chunk.get("usage") and chunk.get("object") != _LEGACY
+    elif (
+        outer
+        or (is_array(choices) and any(map(_has_content, choices)))
+        or (chunk.get("usage") and chunk.get("object") != _LEGACY)
     ):
         notes.mark_misread("other_object")
 
@@ -53,6 +57,12 @@ def lacks_object(chunk: Mapping[str, Any]) -> bool:
     return bool(chunk.get("usage")) or any(map(_has_content, choices))
 
 
+def is_mergeable(value: object) -> bool:
+    """Return False for a list with an object that has no index. openai-python cannot merge the lists of two deltas."""
+    entries = value if is_array(value) else []
+    return all(type(entry.get("index")) is int for entry in entries if is_object(entry))
+
+
 def _has_delta(choice: object) -> bool:
     return is_object(choice) and (is_object(choice.get("delta")) or _is_legacy(choice))
 
@@ -68,7 +78,13 @@ def _has_content(choice: object) -> bool:
     """
     if not is_object(choice) or _is_legacy(choice):
         return False
-    return any(choice.get(member) for member in ("delta", "message", "finish_reason", "finishReason"))
+    is_read = bool(call_members(choice)) or (is_content(choice.get("content")) and not is_object(choice.get("message")))
+    return is_read or any(choice.get(member) for member in ("delta", "message", "finish_reason", "finishReason"))
+
+
+def is_content(value: object) -> bool:
+    """Return whether the value is text, or an object or a list that may contain text, and is not empty."""
+    return bool(value) and (isinstance(value, str) or is_object(value) or is_array(value))
 
 
 def _has_name(entry: Mapping[str, Any]) -> bool:
@@ -89,13 +105,13 @@ class Readers:
         self._blank: set[int] = set()  # indexes of the calls whose arguments are still empty
         self._lists: set[str] = set()  # names of delta members whose value has been a list
 
-    def begin(self, out: Output, choice: int, delta: Mapping[str, Any] | None, *, is_typed: bool) -> None:
+    def begin(self, out: Output, choice: int, delta: Mapping[str, Any], *, is_typed: bool) -> None:
         """Record the first delta of a choice, and whether it lacks a role; openai-node raises if no delta has one.
 
         `is_typed`: whether the chunk has the correct `object` member, or none. Other chunks are not rewritten to add a
         role.
         """
-        if delta is not None and not self._begun:
+        if not self._begun:
             self._begun = True
             out.begun.append(choice)
             if is_typed and not delta.get("role"):

@@ -5,12 +5,13 @@ Gateways may send the same text in two fields, or all text so far in each delta.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from streamweld._pure.dialect.chat.content import read_reasoning
 from streamweld._pure.json.kinds import is_array, is_object
-from streamweld._pure.json.scanner import between_halves, replace_lone_surrogates
+from streamweld._pure.json.scanner import between_halves, has_lone_surrogate, replace_lone_surrogates
 from streamweld._spec import DIALECTS
 
 if TYPE_CHECKING:
@@ -99,6 +100,42 @@ class Thought:
     repeated: bool  # the same text was sent twice and used only once
     signature: str | None  # the signature in a field whose value is an object or a list
     doubt: Literal["", "appended", "repeated"] = ""  # how an ambiguous text was read (AM13); reported once
+    again: bool = False  # the details begin with the text of earlier ones
+
+
+class SplitPairs:
+    """Joins surrogate pairs that are split between two entries of `reasoning_details`."""
+
+    __slots__ = ("_half",)
+
+    def __init__(self) -> None:
+        self._half = ""  # the high surrogate at the end of the last text
+
+    def joined(self, details: Details) -> tuple[str, bool]:
+        """Return the JSON of the entries with joined pairs, and whether any text is left in them, which is always True
+        if they are unchanged.
+
+        A character is written in the entry that contains its second half. Lone halves are replaced.
+        """
+        if not self._half and not has_lone_surrogate(details.text):
+            return details.raw, True
+        entries: list[object] = json.loads(details.raw)
+        has_text = False
+        for entry in entries:
+            if is_object(entry):
+                for name in ("text", "summary"):
+                    text = _word(entry, name)
+                    if text:
+                        entry[name] = self._join(text)
+                        has_text = has_text or bool(entry[name])
+        return json.dumps(entries, ensure_ascii=False, separators=(",", ":")), has_text
+
+    def _join(self, text: str) -> str:
+        text, self._half = self._half + text, ""
+        if text.endswith(_HIGH):
+            text, self._half = text[:-1], text[-1]
+        pairs = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+        return replace_lone_surrogates(pairs)
 
 
 class ReasoningReader:
@@ -115,6 +152,8 @@ class ReasoningReader:
         text, fields, signature = _plain_field(payload, delta, path, extra, notes)
         repeated = len(fields) > 1
         details = _details(payload, delta, path, notes)
+        doubt: Literal["", "repeated", "appended"] = ""
+        again = False
         if details is not None and details.text:
             if text:
                 repeated = True
@@ -122,12 +161,10 @@ class ReasoningReader:
                 doubts = not self._doubted and self._so_far.may_be_repeated_by(_whole(details.text))
                 text, again = self._so_far.new_in(details.text)
                 repeated |= again
-                doubts |= again and not self._doubted
-                if doubts:
+                if not self._doubted and (doubts or again):
                     self._doubted = True
-                    doubt: Literal["repeated", "appended"] = "repeated" if again else "appended"
-                    return Thought(text, fields, details, repeated, signature, doubt)
-        return Thought(text, fields, details, repeated, signature)
+                    doubt = "repeated" if again else "appended"
+        return Thought(text, fields, details, repeated, signature, doubt, again)
 
 
 def _whole(text: str) -> str:

@@ -163,6 +163,13 @@ class GeminiDecoder:
         if not self._started:
             self._start(chunk, path, changed, notes, recovered=recovered)
             changed = {}
+        elif self._assembler.lacks_start:
+            created = chunk.get("createTime")
+            self._assembler.complete_start(
+                None if recovered else chunk.get("responseId"),
+                chunk.get("modelVersion"),
+                seconds(created) if isinstance(created, str) else None,
+            )
         candidates = chunk.get("candidates")
         if is_array(candidates):
             for position, item in enumerate(candidates):

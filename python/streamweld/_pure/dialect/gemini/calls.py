@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.dialect.gemini.partial import PartialArguments, parse_path
-from streamweld._pure.dialect.gemini.spec_tables import CALL_FIELDS, OTHER_ARGUMENTS, a_word, an_id
+from streamweld._pure.dialect.gemini.spec_tables import CALL_FIELDS, OTHER_ARGUMENTS, PART_FIELDS, a_word, an_id
+from streamweld._pure.dialect.unread_arguments import may_hold_arguments
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import as_object, leftovers
 from streamweld._pure.json.scanner import BigInteger
@@ -29,12 +30,14 @@ _MAX_STEPS = 127  # maximum length of a path: one less than the maximum depth of
 class CallReader:
     """Decodes the calls of one candidate."""
 
-    __slots__ = ("_address", "_assembler", "_choice", "_others", "_partial", "failed")
+    __slots__ = ("_address", "_assembler", "_choice", "_others", "_partial", "_waiting", "failed")
 
     def __init__(self, choice: int, assembler: Assembler) -> None:
         self._choice = choice
         self._assembler = assembler
         self._address: Address | None = None  # address of the active call
+        # Whether the active call ended without arguments. A part with nothing except arguments then continues the call.
+        self._waiting = False
         self._partial = PartialArguments()
         self._others: dict[str, tuple[Address, PartialArguments]] = {}  # other calls that have not ended, by id
         # Whether the candidate has a finish reason that means an error. Its calls are then not closed, because their
@@ -61,7 +64,11 @@ class CallReader:
         if address is not None and (
             name is None if None in (identity, address.call_id) else identity == address.call_id
         ):
-            self._more(payload, partial, path, metadata, notes)
+            if self._waiting:
+                self._continue(address, _arguments(payload, call, path, member), notes)
+            if self._address is not None:
+                self._waiting = self._waiting and not is_array(partial)
+                self._more(payload, partial, path, metadata, notes)
             if not goes_on:
                 self._end()
             return
@@ -77,18 +84,38 @@ class CallReader:
                 self._assembler.choice_metadata(self._choice, metadata)
             return
         address = Address(call_id=identity, index=position)
-        if not goes_on and not is_array(partial):
-            # The arguments are absent if they are empty, because Protobuf omits empty objects.
+        if not goes_on and not is_array(partial) and (arguments is not None or name is None or self.failed):
             self._assembler.call_opened(self._choice, address, name, arguments or "{}", False, False, metadata)
             self._close(address)
             return
         self._address = address
+        self._waiting = not goes_on and not is_array(partial)
         self._partial = PartialArguments()
         self._assembler.call_opened(
             self._choice, address, name, arguments if arguments != "{}" else None, False, False, metadata
         )
+        if arguments is None and not is_array(partial) and _misses_arguments(part, call):
+            self._assembler.call_misses_arguments(self._choice, address)
+            self._waiting = False
+            self._address = None if not goes_on else address
+            self._close(address)
+            return
         self._more(payload, partial, path, None, notes)
-        if not goes_on:
+        if not goes_on and not self._waiting:
+            self._end()
+
+    def _continue(self, address: Address, arguments: str | None, notes: Anomalies) -> None:
+        """Add the arguments that a part without a name contains to the call before it."""
+        if arguments is not None:
+            self._waiting = False
+            notes.mark_misread("no_name")  # clients would treat the part as another call
+            self._push(address, arguments, None)
+            self._close(address)
+            self._address = None
+
+    def end_waiting(self) -> None:
+        """End the active call if its part ended it and no part with its arguments followed."""
+        if self._waiting:
             self._end()
 
     def finish(self) -> None:
@@ -105,7 +132,7 @@ class CallReader:
 
     def _set_aside(self) -> None:
         """Set the active call aside until a part has its id. If the call has no id, end it instead."""
-        if self._address is None or self._address.call_id is None:
+        if self._address is None or self._address.call_id is None or self._waiting:
             self._end()
             return
         self._others[self._address.call_id] = self._address, self._partial
@@ -124,14 +151,16 @@ class CallReader:
 
     def _end(self) -> None:
         address, self._address = self._address, None
+        waited, self._waiting = self._waiting, False
         if address is None:
             return
         if self._partial.between:
+            # The arguments are absent if they are empty, because Protobuf omits empty objects.
             self._push(address, self._partial.close(), None)
-        self._close(address)
+        self._close(address, waited=waited)
 
-    def _close(self, address: Address) -> None:
-        if not self.failed:
+    def _close(self, address: Address, *, waited: bool = False) -> None:
+        if waited or not self.failed:
             self._assembler.item_closed(self._choice, "call", address, None, None)
 
     def _more(self, payload: Payload, partial: object, path: Path, metadata: str | None, notes: Anomalies) -> None:
@@ -175,6 +204,11 @@ class CallReader:
     def _push(self, address: Address, text: str, metadata: str | None) -> None:
         if text or metadata is not None:
             self._assembler.call_text(self._choice, address, text, None, metadata)
+
+
+def _misses_arguments(part: Mapping[str, Any], call: Mapping[str, Any]) -> bool:
+    """Return whether a call without arguments, or its part, has an unknown member that may contain them."""
+    return may_hold_arguments(call, CALL_FIELDS) or may_hold_arguments(part, PART_FIELDS)
 
 
 def _arguments_member(call: Mapping[str, Any]) -> str:

@@ -106,6 +106,8 @@ class Candidate:
         if self.reason is not None:
             if meaning("gemini", self.reason) == "natural":
                 self._calls.finish()
+            else:
+                self._calls.end_waiting()
             self._close()
             self._assembler.finish(self._index, self.reason)
 
@@ -121,12 +123,16 @@ class Candidate:
     ) -> None:
         parts = content.get("parts")
         path = (*path, "parts")
-        if not is_array(parts):
+        if not is_array(parts) and not is_object(parts):
             if parts is not None:
                 notes.shape(path)
             return
-        for position, part in enumerate(parts):
-            here = (*path, position)
+        if is_object(parts):
+            notes.mark_misread("no_list")  # clients expect a list of parts
+        # Some gateways send a single part without a list.
+        listed = enumerate(parts) if is_array(parts) else [(None, parts)]
+        for position, part in listed:
+            here = path if position is None else (*path, position)
             if is_object(part):
                 self._part(payload, part, here, carry, notes, recovered=recovered)
             elif part is not None:
@@ -140,7 +146,7 @@ class Candidate:
         if not kinds and extra and part.get("text") is None and not recovered:
             self._keep(payload, path)
             return
-        if (not kinds or part.get("text")) and not (recovered and part.get("thought")):
+        if (not kinds or part.get("text")) and not (recovered and _is_thought(part)):
             self._text(part, path, extra if not kinds else {}, carry, notes)
         if recovered or not kinds:
             return
@@ -150,7 +156,7 @@ class Candidate:
         self._close()
         if part.get(_SIGNATURE) is not None:
             extra[_SIGNATURE] = payload.raw(*path, _SIGNATURE) or "null"
-        if part.get("thought") is True:
+        if _is_thought(part):
             extra["thought"] = "true"
         for kind in kinds:
             if kind == "functionCall":
@@ -174,7 +180,7 @@ class Candidate:
         signature = notes.clean(notes.a_text(part, path, _SIGNATURE))
         if not text and not signature and not extra:
             return
-        kind: ItemKind = "reasoning" if part.get("thought") is True else "message"
+        kind: ItemKind = "reasoning" if _is_thought(part) else "message"
         if text:
             self.ran_on = self.ran_on or self.reason is not None
         if self._open is None or self._open[0] != kind:
@@ -214,6 +220,12 @@ class Candidate:
         position = self._part_count
         self._part_count = position + 1
         return position
+
+
+def _is_thought(part: Mapping[str, Any]) -> bool:
+    """Return whether a part is a thought. Some gateways send the flag as text, which google-genai converts."""
+    flag = part.get("thought")
+    return flag is True or (isinstance(flag, str) and flag.lower() == "true")
 
 
 def _channel(kind: ItemKind) -> Channel:

@@ -6,6 +6,7 @@ Most event and member names are in `_spec/dialects.json`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.dialect.anomalies import Anomalies
@@ -54,7 +55,19 @@ if TYPE_CHECKING:
 
 _REMEMBERED = 64  # maximum number of response members to compare between start and end
 _USUAL = "max_output_tokens"  # the reason that the status `incomplete` implies
+_NO_REASON = "failed"  # message of an error for which the upstream gave no reason
 _UNSUCCESSFUL = frozenset({"length", "content_filter", "error", "other"})
+
+
+@dataclass(slots=True, frozen=True)
+class _Failure:
+    """A `response.failed` without an error, and its place."""
+
+    text: str
+    offset: int
+    ordinal: int
+    event_type: str | None
+    data: bytes
 
 
 class ResponsesDecoder:
@@ -75,6 +88,7 @@ class ResponsesDecoder:
         self._arguments = ArgumentReader(assembler)
         self._audio = Audio(assembler)
         self._start_members: Raw | None = None  # metadata of the start event; None before it
+        self._unexplained: _Failure | None = None  # a failure without an error, which the next event may contain
         self.ended = False
         self._steps: Mapping[str, Callable[[dict[str, Any], Reader], bool]] = {
             "response.output_item.added": self._items.added,
@@ -116,16 +130,7 @@ class ResponsesDecoder:
         It then has a message with a code, consists only of `message` or `detail`, or reports a failure in another known
         shape.
         """
-        if not is_object(value):
-            return False
-        kind = value.get("type")
-        if is_bare(value) or (kind is None and value.get("object") != "response" and reports_failure(value)):
-            return True
-        if value.get("message") is None:
-            return False
-        # A document with a `type` is an event. Extension events may have a `message` too, so only a type that ends in
-        # `error` is treated as an error.
-        return value.get("code") is not None if kind is None else isinstance(kind, str) and kind.endswith("error")
+        return is_object(value) and (is_bare(value) or _reports_error(value))
 
     @staticmethod
     def has_usable_data(value: object) -> bool:
@@ -165,6 +170,8 @@ class ResponsesDecoder:
         if error is not None:
             self._error(error, payload.text, reader.notes)
             return
+        if self._fail():
+            return
         if kind.startswith("response.") and not recovered:
             self._readers.event(kind, value)
         step = (self._recovered if recovered else self._steps.get(kind)) if kind in self._steps else None
@@ -180,6 +187,7 @@ class ResponsesDecoder:
         Clients stop reading at `[DONE]`, so repair drops one that comes before the terminal event.
         """
         self._out.leave_out("done_marker")
+        self._fail()
 
     def text(self, text: str) -> None:
         """Report a payload that is not JSON as an error from the upstream."""
@@ -191,6 +199,7 @@ class ResponsesDecoder:
         This applies even if the policy treats a missing terminal marker as a complete stream.
         """
         self._audio.leave()
+        self._fail()
         if not self.ended and not self._items.ends_with_answer:
             self._assembler.cut()
 
@@ -300,7 +309,7 @@ class ResponsesDecoder:
         if not isinstance(status, str):
             status = "completed"  # some gateways omit the status
         if _is_final(status):
-            self._conclude(value, path, reader, status, {})
+            self._conclude(value, path, reader, status, {}, is_whole=True)
         else:
             self._usage(value, path, reader)
             notes.report()
@@ -318,18 +327,21 @@ class ResponsesDecoder:
             if response:
                 self._start(response, ("response",), reader)
             self._output(response, ("response",), reader)
-        self._conclude(response, ("response",), reader, status, reader.extra_fields(event, (), EVENT_FIELDS))
+        enclosing = reader.extra_fields(event, (), EVENT_FIELDS)
+        self._conclude(response, ("response",), reader, status, enclosing, is_whole=False)
 
     def _start(self, response: Mapping[str, Any], path: Path, reader: Reader) -> None:
-        """Emit the response's start event from the first event that identifies the response.
+        """Emit the response's start event from the first event that identifies the response, or add what that lacked.
 
         In a resumed stream, this may be the terminal event.
         """
+        created = response.get("created_at")
         if self._start_members is not None:
+            number = None if isinstance(created, str) else integer(created)
+            self._assembler.complete_start(response.get("id"), response.get("model"), number)
             return
         members = reader.extra_fields(response, path, RESPONSE_FIELDS)
         model = reader.text(response, path, "model")
-        created = response.get("created_at")
         identity = reader.identity(response, path, "id")
         if identity is None and not model and created is None and not members:
             return
@@ -354,8 +366,20 @@ class ResponsesDecoder:
         if usage is not None:
             self._assembler.merge_usage(read_counts(usage, reader.payload.raw(*path, "usage"), COUNTS))
 
-    def _conclude(self, response: Mapping[str, Any], path: Path, reader: Reader, status: str, enclosing: Raw) -> None:
-        """Emit the usage, the changed members of the response, and its finish reason or error."""
+    def _conclude(
+        self,
+        response: Mapping[str, Any],
+        path: Path,
+        reader: Reader,
+        status: str,
+        enclosing: Raw,
+        *,
+        is_whole: bool,
+    ) -> None:
+        """Emit the usage, the changed members of the response, and its finish reason or error.
+
+        `is_whole`: whether the response was sent as one document, which no event follows.
+        """
         self._usage(response, path, reader)
         start_members = self._start_members or {}
         members = {
@@ -371,6 +395,11 @@ class ResponsesDecoder:
         left = as_object({**members, **enclosing})
         if left is not None:
             self._assembler.choice_metadata(0, left)
+        if status == "failed" and not response.get("error") and not is_whole:
+            out = self._out
+            reader.notes.report()
+            self._unexplained = _Failure(reader.payload.text, out.offset, out.ordinal, out.event_type, out.payload)
+            return
         self.ended = True
         if status == "failed" or response.get("error"):
             self._error(_failure(reader.payload, response, path), reader.payload.text, reader.notes)
@@ -381,7 +410,25 @@ class ResponsesDecoder:
 
     # Payloads that are not response events
 
+    def _fail(self) -> bool:
+        """Report the failure for which no event contained an error, at its place. Return False if there is none."""
+        failure, self._unexplained = self._unexplained, None
+        if failure is None:
+            return False
+        out = self._out
+        here = out.offset, out.ordinal, out.event_type, out.payload
+        out.offset, out.ordinal, out.event_type, out.payload = (
+            failure.offset,
+            failure.ordinal,
+            failure.event_type,
+            failure.data,
+        )
+        self._error(ErrorFields(None, None, _NO_REASON), failure.text, None)
+        out.offset, out.ordinal, out.event_type, out.payload = here
+        return True
+
     def _error(self, error: ErrorFields, text: str, notes: Anomalies | None) -> None:
+        self._unexplained = None
         self.ended = True
         if notes is not None:
             error = error.cleaned(notes.clean)
@@ -421,7 +468,19 @@ def _find_error(payload: Payload, value: Mapping[str, Any], kind: str, event: st
         # The name of an event is not an error type.
         is_event = kind in ERRORS or kind in TERMINALS
         return ErrorFields(found.code, None if is_event else found.kind, found.message)
-    return read_error(payload, (), value) if ResponsesDecoder.is_error_body(value) else None
+    return read_error(payload, (), value) if _reports_error(value) else None
+
+
+def _reports_error(value: Mapping[str, Any]) -> bool:
+    """Return whether an object without an `error` member reports an error, whatever follows it."""
+    kind = value.get("type")
+    if kind is None and value.get("object") != "response" and reports_failure(value):
+        return True
+    if value.get("message") is None:
+        return False
+    # A document with a `type` is an event. Extension events may have a `message` too, so only a type that ends in
+    # `error` is treated as an error.
+    return value.get("code") is not None if kind is None else isinstance(kind, str) and kind.endswith("error")
 
 
 def _is_final(status: str) -> bool:
@@ -447,4 +506,4 @@ def _failure(payload: Payload, response: Mapping[str, Any], path: Path) -> Error
     error = response.get("error")
     if error:
         return read_error(payload, (*path, "error"), error)
-    return ErrorFields(None, None, "failed")
+    return ErrorFields(None, None, _NO_REASON)

@@ -13,11 +13,13 @@ from streamweld._pure.dialect.responses.spec_tables import (
     ARGUMENT_VALUES,
     CALLS,
     CUT_STATUSES,
+    EVENT_FIELDS,
     FINISHED_STATUSES,
     OTHER_ARGUMENTS,
     OTHER_DELTAS,
     PROVIDER_TOOLS,
 )
+from streamweld._pure.dialect.unread_arguments import may_hold_arguments
 from streamweld._pure.json.kinds import is_object
 from streamweld._pure.json.members import as_object
 from streamweld._pure.model.delta import Address, CallEnding
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from streamweld._pure.json.scanner import Path
 
 
+_FUNCTION_MEMBERS = frozenset({"name"})  # members of a Chat call inside an item, apart from its arguments
 _PIECE_MEMBERS = ("arguments", "partial_json")  # members that may contain the text of a delta that is an object
 
 
@@ -45,6 +48,7 @@ class CallItem:
     custom: bool
     metadata: str | None
     ending: CallEnding
+    misses_arguments: bool  # the item has no arguments, but a member that was not read may contain them
 
 
 def call_type(item: Mapping[str, Any]) -> CallType | None:
@@ -82,15 +86,25 @@ def read_call(
     if member is not None:
         modelled |= {member if holder is item else "function"}
     ending = _ending(item, kind, provider=provider)
+    arguments = _wrapped(item, path, reader, kind, ending) if kind.wrapped else _text(holder, here, reader, member)
+    misses_arguments = (
+        arguments is None
+        and bool(kind.members)
+        and not provider
+        and (
+            may_hold_arguments(item, modelled) or (holder is not item and may_hold_arguments(holder, _FUNCTION_MEMBERS))
+        )
+    )
     return CallItem(
         # A call that the provider runs has no call id, so the item id pairs the call with its result.
         Address(item_id, item_id if call_id is None and provider else call_id, index),
         name,
-        _wrapped(item, path, reader, kind, ending) if kind.wrapped else _text(holder, here, reader, member),
+        arguments,
         provider,
         kind.custom,
         as_object(reader.extra_fields(item, path, modelled)),
         ending,
+        misses_arguments,
     )
 
 
@@ -118,6 +132,8 @@ def open_call(assembler: Assembler, call: CallItem, kind: CallType) -> None:
     """
     arguments = None if kind.wrapped or call.arguments in ("", "{}") else call.arguments
     assembler.call_opened(0, call.address, call.name, arguments, call.provider, call.custom, call.metadata)
+    if call.misses_arguments:
+        assembler.call_misses_arguments(0, call.address)
 
 
 class ArgumentReader:
@@ -136,13 +152,18 @@ class ArgumentReader:
             text = next((event[key] for key in OTHER_DELTAS if isinstance(event.get(key), str)), None)
             if text is not None:
                 reader.mark_misread("other_member")
+            elif may_hold_arguments(event, EVENT_FIELDS):
+                self._assembler.call_misses_arguments(0, reader.address(event))
         if text:
             name = ARGUMENT_DELTAS[reader.kind] or reader.name(event, ())
             self._assembler.call_text(0, reader.address(event), text, name, reader.metadata(event))
 
     def value(self, event: Mapping[str, Any], reader: Reader) -> None:
         member = ARGUMENT_VALUES[reader.kind]
-        self._assembler.call_value(0, reader.address(event), _text(event, (), reader, member))
+        text = _text(event, (), reader, member)
+        self._assembler.call_value(0, reader.address(event), text)
+        if text is None and may_hold_arguments(event, EVENT_FIELDS):
+            self._assembler.call_misses_arguments(0, reader.address(event))
 
 
 def _arguments_member(item: Mapping[str, Any], kind: CallType) -> str | None:

@@ -154,6 +154,8 @@ class ItemReader:
         report(
             0, call.address, call.name, call.arguments, call.provider, call.custom, call.metadata, ending=call.ending
         )
+        if call.misses_arguments:
+            self._assembler.call_misses_arguments(0, call.address)
         if call.ending is not CallEnding.WHOLE:
             return
         if kind.type == "image_generation_call":

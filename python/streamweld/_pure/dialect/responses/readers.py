@@ -334,7 +334,7 @@ class Readers:
 
 def _index(holder: Mapping[str, Any], key: str) -> int | None:
     value = holder.get(key)
-    return value if type(value) is int and value >= 0 else None
+    return value if type(value) is int and 0 <= value < 2**63 else None
 
 
 def _word(holder: Mapping[str, Any], key: str) -> str | None:

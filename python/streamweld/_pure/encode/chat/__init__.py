@@ -11,15 +11,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamweld._pure.encode.chat.calls import Calls
+from streamweld._pure.encode.chat.choice_members import OwnMembers
 from streamweld._pure.encode.chat.chunk import ChunkHead
 from streamweld._pure.encode.chat.own_reasoning import OwnReasoning, written_delta
 from streamweld._pure.encode.common.citations import Citation, read_citation
+from streamweld._pure.encode.common.extra_members import members_text
 from streamweld._pure.encode.common.finish import CUT, SUCCESS, fault_of, finish_is_lost, finish_word, own_word
 from streamweld._pure.encode.common.logprobs import read_logprobs
 from streamweld._pure.encode.common.part_details import WrittenText
 from streamweld._pure.encode.common.usage import neutral
 from streamweld._pure.encode.common.writer import compact_json, members, quoted
-from streamweld._pure.model.unmodelled import ChoiceMembers, ChunkFacts, ReasoningFacts
+from streamweld._pure.model.unmodelled import ChoiceEnd, ChoiceMembers, ChunkFacts, ReasoningFacts
 from streamweld.events import (
     File,
     Finished,
@@ -73,10 +75,14 @@ class Chat:
     def __init__(self, context: EncodeContext) -> None:
         self._context = context
         self._head = ChunkHead(context)
+        self._members = OwnMembers()
         self._choices: dict[int, Calls] = {}
+        # Choices whose calls have changed since they were last found to be written, as the keys of a dict.
+        self._changed_calls: dict[int, None] = {}
         self._finished: dict[int, str] = {}
         self._sent: dict[int, str | None] = {}  # finish reasons as sent, if the source has this dialect
         self._written_texts: dict[int, WrittenText] = {}  # text written so far for each open part
+        self._answered: set[int] = set()  # choices of which text or a call was written
         self._carriers: dict[int, int] = {}  # number of reasoning carriers per choice
         self._citations: dict[int, list[str]] = {}
         self._pages: dict[int, list[Source]] = {}  # pages cited without a position, by choice
@@ -144,12 +150,13 @@ class Chat:
             is_with_usage = index == unwritten[-1] and usage is not None and self._head.usage_has_choice
             if is_with_usage:
                 self._head.begin_usage(alone=False)
-            finished = _chosen(index, "{}", quoted(self._word(index) or ""), self._native.get(index))
+            self._members.begin_finish(index)
+            finished = self._chosen(index, "{}", quoted(self._word(index) or ""), self._native.get(index))
             counted = f',"usage":{usage}' if is_with_usage else ""
             self._context.frames.data(f"{self._head.text()}{finished}]{counted}}}")
         if usage is not None and not (unwritten and self._head.usage_has_choice):
             self._head.begin_usage(alone=True)
-            choice = _chosen(min(self._finished), "{}") if self._head.usage_has_choice else ""
+            choice = self._chosen(min(self._finished), "{}") if self._head.usage_has_choice else ""
             self._context.frames.data(f'{self._head.text()}{choice}],"usage":{usage}}}')
         self._context.frames.done()
 
@@ -170,11 +177,18 @@ class Chat:
                 self._choice(content.choice)
                 self._chunk(content.choice, delta)
         elif isinstance(content, ChoiceMembers):
-            self._context.losses.note("metadata")
+            self._members.record(content)
+        elif isinstance(content, ChoiceEnd):
+            if self._members.has_unwritten(content.choice):
+                self._choice(content.choice)
+            if self._members.has_unwritten(content.choice):
+                self._chunk(content.choice, "{}")
+            if content.is_lossy:
+                self._context.losses.note("metadata")
 
     def role(self, choice: int) -> bytes:
         """Return the chunk that opens a choice whose first chunk lacks the role."""
-        opened = _chosen(choice, '{"role":"assistant"}')
+        opened = _chosen(choice, '{"role":"assistant"}', "null", "")
         return f"data: {self._head.text()}{opened}]}}\n\n".encode()
 
     # Chunks
@@ -183,13 +197,22 @@ class Chat:
         self._head.begin(started)
 
     def _chunk(self, index: int, delta: str) -> None:
-        self._context.frames.data(f"{self._head.text()}{_chosen(index, delta)}]}}")
+        self._context.frames.data(f"{self._head.text()}{self._chosen(index, delta)}]}}")
+
+    def _chosen(self, index: int, delta: str, finish: str = "null", native: str | None = None) -> str:
+        """Return the choice in a chunk, with the unknown members of the source's choice that were not written yet."""
+        delta, members = self._members.take(index, delta)
+        if native is not None and "native_finish_reason" not in members:
+            members = {"native_finish_reason": quoted(native)} | members
+        return _chosen(index, delta, finish, members_text(members))
 
     def _text_chunk(self, index: int, delta: str, tokens: str) -> None:
         """Write a chunk with log probabilities."""
         chances = f'"logprobs":{{"content":[{tokens}],"refusal":null}}'
+        delta, members = self._members.take(index, delta)
+        more = members_text(members)
         self._context.frames.data(
-            f'{self._head.text()}{{"index":{index},"delta":{delta},{chances},"finish_reason":null}}]}}'
+            f'{self._head.text()}{{"index":{index},"delta":{delta},{chances},"finish_reason":null{more}}}]}}'
         )
 
     def _choice(self, index: int) -> Calls:
@@ -216,6 +239,7 @@ class Chat:
 
     def _delta(self, event: _Delta) -> None:
         if event.text:
+            self._answered.add(event.choice)
             self._choice(event.choice)
             self._written_texts.setdefault(event.part, WrittenText()).add(event.text)
             delta = self._text_delta(event, event.text)
@@ -232,7 +256,8 @@ class Chat:
         members of the source's own chunk.
         """
         if self._context.passed.own:
-            return self._head.has_all(getattr(event, "provider_metadata", None) or ())
+            names = getattr(event, "provider_metadata", None) or ()
+            return self._head.has_all(self._members.lost(getattr(event, "choice", 0), names))
         if not isinstance(event, TextStarted | TextDelta | TextDone) or not event.provider_metadata:
             return False
         if isinstance(event, TextDelta) and not event.text:
@@ -246,6 +271,7 @@ class Chat:
         if rest is None:
             self._context.losses.note("text_corrected")
         elif rest:
+            self._answered.add(event.choice)
             self._chunk(event.choice, self._text_delta(event, rest))
 
     def _text_delta(self, event: _Delta | _Done, text: str) -> str:
@@ -320,16 +346,27 @@ class Chat:
 
     def has_waiting_calls(self) -> bool:
         """Return True if a received call has not been fully written because it must wait for another call."""
-        return any(calls.has_unwritten for calls in self._choices.values())
+        # Only the last choices are examined, because this runs for every block and there can be many choices.
+        while self._changed_calls:
+            index, _ = self._changed_calls.popitem()
+            if self._choices[index].has_unwritten:
+                self._changed_calls[index] = None
+                return True
+        return False
+
+    def _calls(self, index: int) -> Calls:
+        """Return the calls of a choice, which are about to change."""
+        self._changed_calls[index] = None
+        return self._choice(index)
 
     def _call_started(self, event: ToolCallStarted) -> None:
-        self._elements(event.choice, self._choice(event.choice).started(event))
+        self._elements(event.choice, self._calls(event.choice).started(event))
 
     def _call_delta(self, event: ToolCallDelta) -> None:
-        self._elements(event.choice, self._choice(event.choice).delta(event))
+        self._elements(event.choice, self._calls(event.choice).delta(event))
 
     def _call(self, event: ToolCall) -> None:
-        choice = self._choice(event.choice)
+        choice = self._calls(event.choice)
         elements = choice.whole(event)
         if choice.contradicted:
             self._break()
@@ -340,7 +377,7 @@ class Chat:
         self._choice(event.choice).reset(event.part)
 
     def _call_retracted(self, event: ToolCallRetracted) -> None:
-        calls = self._choice(event.choice)
+        calls = self._calls(event.choice)
         if calls.is_begun(event.part):
             self._break()
         else:
@@ -366,7 +403,7 @@ class Chat:
         self._usage = usage
 
     def _finish(self, event: Finished) -> None:
-        self._elements(event.choice, self._choice(event.choice).finished())
+        self._elements(event.choice, self._calls(event.choice).finished())
         self._finished[event.choice] = event.finish_reason
         self._sent[event.choice] = own_word(_TARGET, event) if self._context.passed.own else None
         if self._sent[event.choice] is None and finish_is_lost(_TARGET, event.finish_reason):
@@ -381,6 +418,8 @@ class Chat:
         the provider ran are not written here.
         """
         calls, reason = self._choices[index], self._finished[index]
+        if reason == "tool_calls" and calls.has_nameless and not calls.written and index not in self._answered:
+            return None  # an answer of calls that could not be written is not a success
         if reason in SUCCESS and calls.has_empty_cut_call:
             return finish_word(_TARGET, "length")
         if reason == "tool_calls":
@@ -423,6 +462,5 @@ def _citation(citation: Citation) -> str:
     return f'{{"type":"url_citation","url_citation":{error}}}'
 
 
-def _chosen(index: int, delta: str, finish: str = "null", native: str | None = None) -> str:
-    sent = "" if native is None else f',"native_finish_reason":{quoted(native)}'
-    return f'{{"index":{index},"delta":{delta},"finish_reason":{finish}{sent}}}'
+def _chosen(index: int, delta: str, finish: str, more: str) -> str:
+    return f'{{"index":{index},"delta":{delta},"finish_reason":{finish}{more}}}'

@@ -102,6 +102,7 @@ class Calls:
         "_unanswered",
         "contradicted",
         "has_empty_cut_call",
+        "has_nameless",
         "written",
     )
 
@@ -120,6 +121,7 @@ class Calls:
         self.contradicted = False
         # True if a call was written without arguments although its arguments may be missing.
         self.has_empty_cut_call = False
+        self.has_nameless = False  # a call was omitted because it has no name
 
     @property
     def has_unanswered(self) -> bool:
@@ -274,7 +276,8 @@ class Calls:
             losses.note("server_tool")
         elif not call.name or not call.call_id:
             losses.note("nameless_call")
-        elif call.state == "incomplete":
+            self.has_nameless = True
+        elif call.state == "incomplete" and not self._is_kept(call):
             losses.note("cut_call")
         else:
             if call.custom and not self._context.passed.own:
@@ -283,6 +286,15 @@ class Calls:
                 losses.note("refused_call")
             return True
         return False
+
+    def _is_kept(self, call: ToolCall) -> bool:
+        """Return True if a truncated call is written, as the source of the same dialect sent it.
+
+        If the input was truncated, too, the call is omitted.
+        """
+        is_kept = self._context.passed.own and not self._context.cut
+        self.has_empty_cut_call = self.has_empty_cut_call or (is_kept and is_empty_cut(call))
+        return is_kept
 
     # The order of calls
 

@@ -12,12 +12,17 @@ if TYPE_CHECKING:
 
     from streamweld._pure.json.members import Raw
 
-__all__ = ["joined", "size", "writable"]
+__all__ = ["joined", "members_text", "size", "writable"]
 
 
 def joined(start: str, extra: Raw) -> str:
     """Return the object with additional members, whose values are JSON as sent."""
-    return start[:-1] + "".join([f",{quoted(name)}:{spliced(raw)}" for name, raw in extra.items()]) + "}"
+    return start[:-1] + members_text(extra) + "}"
+
+
+def members_text(extra: Mapping[str, str]) -> str:
+    """Return additional members as they are written after another member."""
+    return "".join([f",{quoted(name)}:{spliced(raw)}" for name, raw in extra.items()])
 
 
 def writable(members: Mapping[str, str]) -> Raw:

@@ -88,6 +88,7 @@ class Responses:
         self._choice: int | None = None
         self._kinds: dict[int, Shape] = {}  # shapes of the open reasoning parts
         self._items: dict[int, TextItem | CallItem] = {}  # open items by part number, in order of their indexes
+        self._has_nameless_call = False  # a call was omitted because it has no name
         self._index: dict[int, int] = {}
         self._bare: dict[int, Holder] = {}  # reasoning parts without text
         self._output: dict[int, Callable[[], str]] = {}  # items by index
@@ -159,7 +160,7 @@ class Responses:
             fault = fault_of(CUT)
         word = None if self._finished is None else _word(self._finished)
         cancelled = self._context.passed.own and self._finished is not None and self._finished.raw_reason in _CANCELLED
-        if fault is None and word is None and not cancelled:
+        if fault is None and ((word is None and not cancelled) or self._lacks_calls()):
             fault = fault_of("finish")
         ends_unfinished = fault is not None and fault.is_cut and self._context.cut_ending == "incomplete"
         if fault is not None and (not ends_unfinished or self._calls_could_be_run()):
@@ -195,6 +196,12 @@ class Responses:
             for kind in ("response.created",) if passed.unopened else ("response.created", "response.in_progress"):
                 self._wire.event(kind, f'"response":{resource.json("in_progress")}')
         return resource
+
+    def _lacks_calls(self) -> bool:
+        """Return True if the response has only calls that could not be written, so that it is not a success."""
+        finished = self._finished
+        is_for_calls = finished is not None and finished.finish_reason == "tool_calls"
+        return is_for_calls and self._has_nameless_call and not self._taken
 
     def _calls_could_be_run(self) -> bool:
         """Return True if a client could run a call.
@@ -528,6 +535,7 @@ class Responses:
                 return
             if not call.name or not call.call_id:
                 self._context.losses.note("nameless_call")
+                self._has_nameless_call = True
                 return
             self._end_idle_items()
             item = self._call_item(call, call.name, call.custom)

@@ -59,6 +59,8 @@ pub struct ArgumentText {
     /// Number of bytes at the beginning of the text that have arrived again (A6). While it is not 0, these repeated
     /// bytes are held back.
     pub replayed: usize,
+    /// The call began again, so the next fragment may repeat the text from its beginning.
+    pub begins_again: bool,
     /// The first fragment of the repetition contained the call's name.
     pub replay_has_header: bool,
     /// Number of bytes of the text that have been emitted.
@@ -159,6 +161,7 @@ impl ArgumentText {
         !self.plain
             && self.overflow.is_empty()
             && self.replayed == 0
+            && !self.begins_again
             && !self.after(piece).is_broken()
     }
 
@@ -206,8 +209,13 @@ impl ArgumentText {
         if !self.overflow.is_empty() {
             return overflow(Cow::Borrowed(piece));
         }
-        if self.replayed > 0 {
-            return self.continue_replay(piece);
+        if self.replayed > 0 || self.begins_again {
+            let step = self.continue_replay(piece);
+            if !self.begins_again {
+                return step;
+            }
+            self.begins_again = self.replayed > 0;
+            return PushResult { code: None, ..step }; // the repetition of the message was reported
         }
         if self.doubling.follows && self.count % 2 == 1 {
             if self.is_last(piece) {
@@ -229,6 +237,12 @@ impl ArgumentText {
             return plainly(Change::Grew);
         }
         self.repair(piece, header)
+    }
+
+    /// Records that the call began again.
+    pub fn begin_again(&mut self) {
+        self.begins_again = !self.is_empty();
+        self.count = 0; // the next fragment is not appended without a check
     }
 
     /// Starts to hold back text that arrived with a repeated header, because it begins like the complete text (R1e).

@@ -189,8 +189,10 @@ pub struct Item {
     pub first: Option<usize>,
     /// The earlier item, if both items turned out to have the same call.
     pub alias_of: Option<usize>,
-    /// The item is closed, but the stream opened one of its parts again.
+    /// The item is closed, but the stream opened the item or one of its parts again.
     pub repeats: bool,
+    /// The message began again while the item was open, so the next opening event at its index repeats the item.
+    pub begins_again: bool,
     pub restated: bool,
     pub again_reported: bool,
     pub alias_reported: bool,
@@ -221,6 +223,7 @@ impl Item {
             first: None,
             alias_of: None,
             repeats: false,
+            begins_again: false,
             restated: false,
             again_reported: false,
             alias_reported: false,

@@ -299,29 +299,91 @@ pub fn repeat_part(
     true
 }
 
-/// Returns true if the text continues a repetition of the closed part, so that the text must be dropped. Reports the
-/// repetition when it is complete.
-pub fn is_repetition(
+/// Records that an opening event repeats an open part of an item, because the message began again. Returns false if the
+/// event cannot repeat the part: its text differs.
+pub fn repeat_open_part(
+    choice: &mut Choice,
+    part_position: PartPosition,
+    snapshot: Option<&Text<'_>>,
+) -> bool {
+    let Some((one, part)) = choice
+        .item_part_mut(part_position)
+        .filter(|(_, part)| part.open)
+    else {
+        return false;
+    };
+    let begun = match &one.snapshot {
+        Some(held) => held.as_str(),
+        None => part.text.as_str(),
+    };
+    let has_text = |text: Cow<'_, str>| begun == text;
+    let same = !begun.is_empty() && complete_text(snapshot.cloned()).is_none_or(has_text);
+    if same && one.snapshot.is_none() {
+        one.repeated = Some(0);
+        one.sub_is_reliable = false; // the next deltas are not appended without a check
+    }
+    same
+}
+
+/// Makes an item that the stream opens again without an id repeat its parts. Returns false if the item is open, had no
+/// opening event of its own, or has no text, so that the stream opens another item.
+pub fn repeat_item(choice: &mut Choice, item: usize) -> bool {
+    let record = choice.item_index.get(item);
+    if record.is_none_or(|record| record.open || record.item_id.is_some() || !record.opened_bare) {
+        return false;
+    }
+    let mut any = false;
+    for part_position in choice.part_positions(item) {
+        let part = choice.item_part_mut(part_position);
+        if let Some((one, _)) = part.filter(|(_, part)| !part.text.is_empty()) {
+            one.repeated = Some(0);
+            any = true;
+        }
+    }
+    if let Some(record) = choice.item_index.get_mut(item) {
+        record.repeats |= any;
+    }
+    any
+}
+
+/// How a text relates to a part that the stream repeats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repetition<'t> {
+    /// The text continues the repetition, so it must be dropped.
+    Continued,
+    /// The text completes the repetition of an open part and continues the part with this text.
+    Completed(&'t str),
+    /// The text differs, so it belongs to another part.
+    Diverged,
+}
+
+/// Compares a text with the part that the stream repeats. Reports the repetition of a closed part when it is complete.
+pub fn continue_repetition<'t>(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     part_position: PartPosition,
-    text: &str,
-) -> Result<bool, Fault> {
+    text: &'t str,
+) -> Result<Repetition<'t>, Fault> {
     let Some((one, part)) = choice.item_part_mut(part_position) else {
-        return Ok(false);
+        return Ok(Repetition::Diverged);
     };
     let Some(start) = one.repeated else {
-        return Ok(false);
+        return Ok(Repetition::Diverged);
     };
     let rest = part.text.get(start..).unwrap_or_default();
-    if !rest.starts_with(text) {
-        return Ok(false);
+    if let Some(more) = text.strip_prefix(rest).filter(|_| part.open) {
+        one.repeated = None;
+        return Ok(Repetition::Completed(more));
     }
+    if !rest.starts_with(text) {
+        return Ok(Repetition::Diverged);
+    }
+    let is_whole = rest.len() == text.len();
     one.repeated = Some(start + text.len());
-    if rest.len() == text.len() {
+    if is_whole {
         report_late_part(ctx, choice, part_position)?;
     }
-    Ok(true)
+    Ok(Repetition::Continued)
 }
 
 /// Returns true if the stream repeats the closed part, but this complete text differs from the part's text.

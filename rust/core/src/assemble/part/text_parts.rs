@@ -182,14 +182,15 @@ impl TextParts {
         Ok(())
     }
 
-    /// Returns true if `text` equals all text so far, and this text arrived in at least two pieces (AM9).
-    pub fn restates(&self, text: &Text<'_>) -> bool {
-        let lengths = self.length_of(Channel::Text);
+    /// Returns true if `text` equals all text of the channel so far, and this text arrived in at least two pieces
+    /// (AM9).
+    pub fn restates(&self, channel: Channel, text: &Text<'_>) -> bool {
+        let lengths = self.length_of(channel);
         lengths.pieces > 1
             && lengths.length == text.body.len()
             && text.lead_low.is_none()
             && text.tail_high.is_none()
-            && self.channel_text(Channel::Text) == *text.body
+            && self.channel_text(channel) == *text.body
     }
 
     /// Returns the number of bytes received in a channel.

@@ -229,8 +229,8 @@ fn report_guess(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize)
     ctx.report(Code::AMBIGUOUS_ORPHAN_INDEX, part)
 }
 
-/// Opens a new part for content that first repeated a closed part but then differed from it. The new part begins with
-/// the repeated text.
+/// Opens a new part for content that first repeated a part but then differed from it. The new part begins with the
+/// repeated text.
 pub fn diverged(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -250,13 +250,14 @@ pub fn diverged(
     };
     let mut item = part_position.item;
     let record = choice.item_index.get(item);
-    if let Some(kind) = record
+    if let Some((kind, opened_bare)) = record
         .filter(|record| record.item_id.is_none())
-        .map(|record| record.kind)
+        .map(|record| (record.kind, record.opened_bare))
     {
         item = new_item(ctx, choice, kind, address)?;
         if let Some(record) = choice.item_index.get_mut(item) {
             record.announced = true;
+            record.opened_bare = opened_bare;
         }
     }
     let new = opened(ctx, choice, item, part_key)?;
@@ -270,16 +271,15 @@ pub fn diverged(
     Ok(new)
 }
 
-/// Ends a block that repeated only the beginning of the closed part at its index. Its text becomes a new part.
+/// Ends an item that repeated only the beginning of a part. Its text becomes a new part. Returns false if the item did
+/// not do so.
 pub fn end_shorter_repetition(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
+    item: usize,
     address: &Address<'_>,
-) -> ParseResult {
-    let mut kinds = [ItemKind::Message, ItemKind::Reasoning].into_iter();
-    let Some(item) = kinds.find_map(|kind| choice.item_index.repeated_at(kind, address)) else {
-        return Ok(());
-    };
+) -> Result<bool, Fault> {
+    let mut any = false;
     for part_position in choice.part_positions(item) {
         let is_shorter = choice.item_part(part_position).is_some_and(|(one, part)| {
             let end = one.repeated.unwrap_or_default();
@@ -288,9 +288,10 @@ pub fn end_shorter_repetition(
         if is_shorter {
             let new = diverged(ctx, choice, part_position, address)?;
             end_item(ctx, choice, new.item, None, None)?;
+            any = true;
         }
     }
-    Ok(())
+    Ok(any)
 }
 
 /// Opens a part for which no opening event arrived.

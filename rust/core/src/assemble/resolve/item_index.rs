@@ -24,6 +24,7 @@ use crate::model::fault::Fault;
 use crate::model::lazy_box::LazyBox;
 use crate::model::lazy_box::blank;
 use crate::model::small_map::Map;
+use std::mem;
 
 /// Why an item is looked up: for a delta or for a closing event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -309,15 +310,37 @@ impl ItemIndex {
             .unwrap_or(item)
     }
 
-    /// Returns the closed item at the index, if the message began again and the event may repeat this item. Items with
-    /// ids are never repeated this way.
+    /// Returns the closed item at the index, if the message or the item began again and the event may repeat this item.
+    /// Items with ids are never repeated this way.
     pub fn repeated_at(&self, kind: ItemKind, address: &Address<'_>) -> Option<usize> {
-        if !self.may_repeat || address.item_id.is_some() {
+        if address.item_id.is_some() {
             return None;
         }
         let item = self.at(kind, address.index)?;
         let record = self.get(item)?;
-        (!record.open && record.item_id.is_none()).then_some(item)
+        let repeats = self.may_repeat || record.repeats;
+        (repeats && !record.open && record.item_id.is_none()).then_some(item)
+    }
+
+    /// Records that the message began again, so the following items may repeat earlier ones at the same index.
+    pub fn begin_again(&mut self) {
+        self.may_repeat = true;
+        for item in self.opened_here() {
+            if let Some(record) = self.items.get_mut(item) {
+                record.begins_again = record.item_id.is_none();
+            }
+        }
+    }
+
+    /// Returns the open item at the index, if the message began again since the item was opened and the opening event
+    /// is the first one at this index.
+    pub fn take_begun_again(&mut self, kind: ItemKind, address: &Address<'_>) -> Option<usize> {
+        if !self.may_repeat {
+            return None;
+        }
+        let item = self.at(kind, address.index)?;
+        let record = self.items.get_mut(item)?;
+        (mem::take(&mut record.begins_again) && record.open).then_some(item)
     }
 
     /// Returns the item that a delta or a closing event refers to (rules a to f).

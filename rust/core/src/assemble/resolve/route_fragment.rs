@@ -115,6 +115,7 @@ fn take_slowly(
     let Some(call) = choice.get_mut(slot) else {
         return Ok(());
     };
+    call.misses_arguments |= fragment.misses_arguments;
     if let Some(metadata) = &fragment.metadata {
         let more = call.metadata.get_or_insert_default().add(metadata);
         ctx.spend_growth(more)?;

@@ -9,8 +9,10 @@ use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::Payload;
+use crate::dialect::unread_arguments::may_hold_arguments;
 use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::dialect::upstream_error::reports_failure;
+use crate::dialect::upstream_error::reports_success;
 use crate::dialect::usage_counts::Counts;
 use crate::json::Kind;
 use crate::json::Raw;
@@ -262,6 +264,12 @@ impl<'a> TypedPart<'_, 'a> {
         Some(text(raw).unwrap_or(Text::plain(raw.text)))
     }
 
+    /// Returns true if the part has none of these members, and an unknown member may contain what they should.
+    pub(crate) fn misses_arguments(&self, keys: &[&str]) -> bool {
+        let is_sent = |key: &&str| self.present(key).is_some();
+        !keys.iter().any(is_sent) && may_hold_arguments(&self.left().members)
+    }
+
     /// Returns the metadata of the part: its `providerMetadata` and its unknown members.
     pub(crate) fn provider(&mut self) -> Provider<'a> {
         let sent = self.present(PROVIDER);
@@ -417,7 +425,7 @@ pub(crate) fn has_usable_data(object: &Object<'_>, schema: &Schema) -> bool {
 pub(crate) fn reports_error(object: &Object<'_>) -> bool {
     let has = |name: &str| object.present(name).is_some();
     has("error")
-        || (has("message") && has("code"))
+        || (has("message") && has("code") && !reports_success(&object.members))
         || (!is_typed(object) && reports_failure(&object.members))
 }
 

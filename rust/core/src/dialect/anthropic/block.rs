@@ -5,6 +5,7 @@
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::anthropic::fields;
+use crate::dialect::anthropic::fields::CALL_TEXTS;
 use crate::dialect::anthropic::fields::FACTS;
 use crate::dialect::anthropic::fields::a_name;
 use crate::dialect::anthropic::fields::an_id;
@@ -15,12 +16,14 @@ use crate::dialect::anthropic::fields::is_error;
 use crate::dialect::anthropic::unknown_block::UnknownBlock;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
+use crate::dialect::unread_arguments::may_hold_arguments;
 use crate::json::Kind;
 use crate::json::Text;
 use crate::json::extra_fields::ExtraFields;
 use crate::json::members::Member;
 use crate::json::members::Object;
 use crate::json::members::find;
+use crate::json::members::present;
 use crate::json::members::text;
 use crate::model::delta::Address;
 use crate::model::delta::CallFields;
@@ -216,7 +219,12 @@ fn call<'a>(
     let name = a_name(members, block.at, notes);
     let (member, arguments) = input(members);
     let modelled = FACTS.block(kind).iter().copied().chain([member]);
-    let metadata = block.metadata(&Vec::from_iter(modelled));
+    let modelled = Vec::from_iter(modelled);
+    let is_sent = |name: &&str| present(find(members, name)).is_some();
+    let misses_arguments = arguments.is_none()
+        && !CALL_TEXTS.iter().chain(&["input"]).any(is_sent)
+        && may_hold_arguments(&extra_fields(members, &modelled).members);
+    let metadata = block.metadata(&modelled);
     open_call(CallFields {
         choice: 0,
         address: Address {
@@ -226,6 +234,7 @@ fn call<'a>(
         name: name.as_deref(),
         arguments,
         provider_executed: kind != "tool_use",
+        misses_arguments,
         metadata: metadata.as_deref(),
         ..CallFields::default()
     })

@@ -21,6 +21,7 @@ use crate::json::members::Object;
 use crate::json::members::find;
 use crate::json::members::items;
 use crate::json::members::present;
+use crate::json::members::string;
 use crate::model::fault::Fault;
 use crate::model::spec::Code;
 use crate::model::unmodelled::MembersOf;
@@ -48,9 +49,16 @@ impl Anthropic {
             if self.reason || id.is_empty() || self.id.as_deref() == Some(&id) || reported {
                 // The message is repeated, or calls in the earlier message may already have been executed.
                 wire.out.diagnose(Code::MESSAGE_REPEATED, None, &id)?;
+                let model = find(members, "model").and_then(string);
+                let sent = |word: &&str| !word.trim().is_empty();
+                let (own_id, model) = (Some(&*id).filter(sent), model.as_deref().filter(sent));
+                wire.assembler
+                    .started(wire.out, own_id, model, None, None)?;
                 if id.is_empty() || self.id.as_deref() != Some(&id) {
                     return Ok(());
                 }
+                self.blocks.open_index = None; // the block that was open is repeated
+                self.templates.forget();
                 return wire.assembler.message_repeated(wire.out, 0);
             }
             wire.assembler.restart(wire.out, 0)?;
@@ -96,6 +104,12 @@ impl Anthropic {
         usage(wire, event, members, at, notes, "start_usage")
     }
 
+    /// Ends the block that is still open, and forgets the templates of its deltas.
+    pub(crate) fn end_blocks(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
+        self.templates.forget();
+        self.blocks.end(wire)
+    }
+
     pub(crate) fn message_delta<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -103,7 +117,7 @@ impl Anthropic {
         notes: &mut Anomalies<'a>,
     ) -> ParseResult {
         self.begin(wire)?;
-        self.blocks.end(wire)?;
+        self.end_blocks(wire)?;
         check(wire, "message_delta", &event.members);
         let delta = notes.opened(event, &event.members, Pointer::ROOT, "delta");
         let at = Pointer::ROOT.member("delta");

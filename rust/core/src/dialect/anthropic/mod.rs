@@ -203,7 +203,7 @@ impl Anthropic {
             }
             "message_stop" => {
                 self.begin(wire)?;
-                self.blocks.end(wire)?;
+                self.end_blocks(wire)?;
                 keep_members(wire, MembersOf::Stop, &object.members, &FACTS.event_fields);
                 leave(wire, &extra(object))?;
                 notes.report(wire)?;

@@ -85,10 +85,10 @@ impl Anthropic {
             Target::Part(part) => assembler.part_text(out, part, text, None)?,
             Target::Call(address, _) => assembler.call_text(out, 0, address, text, None, None)?,
         }
-        // Events that match a template are not renamed. An event that must be renamed is therefore learned only if
-        // event names are not used.
-        let is_named = wanted.is_none() || !out.wants_wire_facts();
-        if is_named && self.templates.should_learn() {
+        // Events that match a template are neither renamed nor marked as misread. For repair, such an event is therefore
+        // not learned.
+        let is_expected = wanted.is_none() && index == self.blocks.open_index;
+        if (is_expected || !out.wants_wire_facts()) && self.templates.should_learn() {
             let learnable = LearnableDelta {
                 target,
                 varying: Varying {

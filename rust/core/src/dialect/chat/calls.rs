@@ -6,11 +6,13 @@
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::chat::read;
+use crate::dialect::chat::read::CALLS;
 use crate::dialect::chat::read::Call;
 use crate::dialect::chat::read::Delta;
 use crate::dialect::chat::read::Function;
 use crate::dialect::chat::read::TypedValue;
 use crate::dialect::think_tags::is_white;
+use crate::dialect::unread_arguments::may_hold_arguments;
 use crate::dialect::upstream_error::is_empty_value;
 use crate::json::Key;
 use crate::json::Kind;
@@ -48,9 +50,6 @@ static ABSENT: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
 /// An unusable index is reported with at most this many characters of its JSON text.
 const INDEX_CHARS: usize = 64;
 
-/// Names that some gateways use instead of `tool_calls`.
-const OTHER_CALLS: [&str; 2] = ["toolCalls", "tool_call"];
-
 /// Returns the name and value of a member that a gateway sends instead of `tool_calls`, or `None` if there is none or
 /// `tool_calls` is present.
 #[inline]
@@ -60,7 +59,7 @@ pub(crate) fn other_calls<'a>(delta: &Delta<'a>) -> Option<(&'static str, Raw<'a
     {
         return None;
     }
-    OTHER_CALLS.into_iter().find_map(|name| {
+    CALLS.into_iter().skip(1).find_map(|name| {
         let raw = find(&delta.other_members, name)?;
         matches!(raw.kind, Kind::Array | Kind::Object).then_some((name, raw))
     })
@@ -72,12 +71,7 @@ fn numbered<'c, 'a>(call: &'c Call<'a>) -> &'c [Member<'a>] {
     let slots = [call.index, call.id, call.kind, call.name, call.arguments];
     let is_call =
         slots.iter().any(Option::is_some) || call.function.is_some() || call.custom.is_some();
-    let is_entry = |member: &Member<'_>| {
-        let key = member.key.name();
-        let is_number = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_digit());
-        is_number && member.raw.kind == Kind::Object
-    };
-    match !is_call && call.other_members.iter().all(is_entry) {
+    match !is_call && read::is_numbered(&call.other_members) {
         true => &call.other_members,
         false => &[],
     }
@@ -150,6 +144,7 @@ pub(crate) fn legacy<'a>(
     arguments(&mut out, function.arguments);
     out.id = id(function.id, notes, at.member("id"));
     out.name = name(function.name, notes, at.member("name"));
+    out.misses_arguments = lacks_arguments(&out) && may_hold_arguments(&function.other_members);
     let mut leftovers = ExtraFields::default();
     leftovers.extend(&function.other_members);
     out.metadata = leftovers.text().map(Cow::Owned);
@@ -204,6 +199,12 @@ pub(crate) fn continues_tool_use(delta: &Delta<'_>) -> bool {
 
 pub(crate) fn is_of_tool_use(member: &Member<'_>) -> bool {
     TOOL_USE_FIELDS.iter().any(|name| member.key.is(name))
+}
+
+/// Returns true if the list in this member may contain calls.
+pub(crate) fn is_call_list(member: &Member<'_>) -> bool {
+    let names = TOOL_USE_CALLS.iter().chain(&["content_list"]);
+    names.into_iter().any(|name| member.key.is(name))
 }
 
 /// Returns true if a list element has the type `tool_use` and an id, a name, or arguments.
@@ -291,12 +292,19 @@ fn tool_use<'a>(
         &mut out,
         texts.find(|slot| present(*slot).is_some()).flatten(),
     );
-    let has_arguments = out.arguments.is_some() || out.object_arguments.is_some();
-    if out.id.is_none() && out.name.is_none() && !has_arguments {
+    let is_bare = lacks_arguments(&out);
+    if out.id.is_none() && out.name.is_none() && is_bare {
         return None;
     }
+    let others = call.iter().filter(|member| !is_of_tool_use(member));
+    out.misses_arguments = is_bare && may_hold_arguments(&others.copied().collect::<Vec<_>>());
     notes.mark_misread("no_list");
     Some(out)
+}
+
+/// Returns true if the fragment has no member with arguments, not even empty ones.
+fn lacks_arguments(fragment: &Fragment<'_>) -> bool {
+    fragment.arguments.is_none() && fragment.object_arguments.is_none()
 }
 
 fn fragment<'a>(
@@ -333,8 +341,7 @@ fn fragment<'a>(
     if out.name.is_none() {
         out.name = name(call.name, notes, at.member("name"));
     }
-    let free = |out: &Fragment<'_>| out.arguments.is_none() && out.object_arguments.is_none();
-    if free(&out) && !out.custom {
+    if lacks_arguments(&out) && !out.custom {
         arguments(&mut out, call.arguments);
     }
     let kind = present(call.kind).map(|raw| (raw, string(raw)));
@@ -347,7 +354,7 @@ fn fragment<'a>(
     let input = present(find(&call.other_members, "input")).filter(|raw| {
         // Only the first fragment of a free-form call may have a type.
         let bare = kind.is_none() && out.name.is_none() && !wrapped;
-        free(&out) && (out.custom || (bare && raw.kind == Kind::String))
+        lacks_arguments(&out) && (out.custom || (bare && raw.kind == Kind::String))
     });
     let mut leftovers = ExtraFields::default();
     if input.is_some() {
@@ -360,7 +367,7 @@ fn fragment<'a>(
         leftovers.extend(&call.other_members);
     }
     leftovers.extend(inner_other_members);
-    if free(&out) && !out.custom {
+    if lacks_arguments(&out) && !out.custom {
         let found = arguments_member(inner_other_members, true);
         if let Some(member) = found.or_else(|| arguments_member(&call.other_members, false)) {
             arguments(&mut out, Some(member.raw));
@@ -374,6 +381,8 @@ fn fragment<'a>(
             notes.mark_misread("other_member");
         }
     }
+    out.misses_arguments = lacks_arguments(&out)
+        && (may_hold_arguments(&call.other_members) || may_hold_arguments(inner_other_members));
     out.id = id(call.id, notes, at.member("id"));
     if out.id.is_none() {
         out.id = id(inner_id, notes, at.member(wrapper).member("id"));

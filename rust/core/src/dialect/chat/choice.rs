@@ -24,6 +24,7 @@ use crate::dialect::chat::reasoning;
 use crate::dialect::chat::reasoning::Details;
 use crate::dialect::chat::reasoning::Progress;
 use crate::dialect::chat::reasoning::Thought;
+use crate::dialect::chat::reasoning::WholeDetails;
 use crate::dialect::chat::usage;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
@@ -40,16 +41,23 @@ use crate::json::Text;
 use crate::json::extra_fields::ExtraFields;
 use crate::json::members::Member;
 use crate::json::members::find;
+use crate::json::members::integer;
 use crate::json::members::is_string;
+use crate::json::members::items;
+use crate::json::members::members;
 use crate::json::members::present;
 use crate::json::members::text;
+use crate::model::delta::Channel;
 use crate::model::delta::Fragment;
 use crate::model::fault::Fault;
 use crate::model::finish_words::meaning;
+use crate::model::lazy_box::LazyBox;
+use crate::model::lazy_box::blank;
 use crate::model::output::Output;
 use crate::model::small_map::Numbered;
 use crate::model::spec;
 use crate::model::spec::Code;
+use crate::model::unmodelled::ChoiceFacts;
 use crate::model::unmodelled::ReasoningFacts;
 use crate::model::unmodelled::Unmodelled;
 use std::borrow::Cow;
@@ -73,6 +81,8 @@ pub(crate) struct Reading {
     pub(crate) typed: bool,
     /// True if a template may be learned from the chunk.
     pub(crate) learns: bool,
+    /// True if a flag in the delta marks its content as reasoning.
+    pub(crate) thought: bool,
 }
 
 /// The error in a decoded choice, and the basis for a template. Both are optional.
@@ -110,6 +120,17 @@ impl MessageDeltas {
     }
 }
 
+/// The unknown members of a choice and of its delta, as JSON objects, or empty strings if there are none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct KeptMembers {
+    choice: String,
+    delta: String,
+    /// True if the delta also has members that clients cannot merge.
+    is_lossy: bool,
+}
+
+blank!(KeptMembers);
+
 /// The decoder's state for one choice.
 #[derive(Debug)]
 pub(crate) struct ChoiceState {
@@ -126,8 +147,13 @@ pub(crate) struct ChoiceState {
     pub(crate) repeat_reported: bool,
     /// Names of the members that contained the most recent reasoning. Recorded only for repair.
     reasoning_fields: Vec<&'static str>,
-    /// True if `reasoning_fields` has changed since the last chunk.
+    /// The half of a surrogate pair at the end of the last `reasoning_details`, as a JSON escape. Recorded only for
+    /// repair.
+    pub(crate) half: Option<String>,
+    /// True if `reasoning_fields` or `kept` has changed since the last chunk.
     pub(crate) has_new_fields: bool,
+    /// The unknown members of the last choice and its delta. Recorded only for repair.
+    kept: LazyBox<KeptMembers>,
     /// True once the choice has text, reasoning, a file, or a call. A restart discards them.
     pub(crate) has_text: bool,
     /// True once a delta contained a `tool_use` call. Later deltas without a type may continue this call.
@@ -157,7 +183,9 @@ impl ChoiceState {
             attached: false,
             repeat_reported: false,
             reasoning_fields: Vec::new(),
+            half: None,
             has_new_fields: false,
+            kept: LazyBox::default(),
             has_text: false,
             uses_tool: false,
             legacy_form: LegacyForm::Unknown,
@@ -179,9 +207,38 @@ impl ChoiceState {
         let message = object(choice.message.as_ref(), notes, at.member("message"));
         let finish = finish(choice, notes, at);
         notes.report(wire)?;
+        if delta.is_some_and(|(_, raw)| raw.kind == Kind::String && is_filled(Some(raw))) {
+            let at = at.member("delta");
+            wire.out.diagnose(Code::SHAPE, None, &at.text())?; // it is read as text
+        }
         if let Some((delta, _)) = delta {
             self.readers
                 .begin(wire.out, self.index, delta, reading.typed);
+        }
+        let upstream_error = UpstreamErrorFields::of_choice(choice.error).or_else(|| {
+            let delta = delta.map(|(delta, _)| delta)?;
+            UpstreamErrorFields::of_choice(find(&delta.other_members, "error"))
+        });
+        // An error that is written shows the payload.
+        if wire.out.wants_wire_facts() && upstream_error.is_none() {
+            self.keep_members(
+                wire.out,
+                choice,
+                delta.map(|(delta, _)| delta).filter(|delta| {
+                    !delta.role.is_some_and(is_other_role) // it is dropped
+                }),
+                finish.is_some(),
+            );
+            let lacks_delta = present(choice.delta.as_ref().map(TypedValue::raw)).is_none();
+            if lacks_delta
+                && reading.typed
+                && legacy_text(choice).is_none()
+                && !self.kept.is_blank()
+            {
+                // The chunk is rewritten with these members, because it has no delta. The role is written, too.
+                self.readers
+                    .begin(wire.out, self.index, &Delta::default(), true);
+            }
         }
         let mut pending_metadata = PendingMetadata {
             chunk: fresh,
@@ -223,15 +280,28 @@ impl ChoiceState {
                 self.legacy_form = LegacyForm::Unknown;
                 self.messages = None;
             }
+            let closes = finish.is_some()
+                || choice.beside_chunk.is_some()
+                || (choice.beside.as_ref()).is_some_and(|beside| beside.has_calls());
             learnable = self.delta(
                 wire,
                 delta,
                 &mut pending_metadata,
                 notes,
                 at.member("delta"),
-                finish.is_some(),
+                closes,
                 reading,
             )?;
+        }
+        let root = Pointer::ROOT;
+        let beside = [(&choice.beside, at), (&choice.beside_chunk, root)];
+        let beside = beside.into_iter().filter(|_| other_role.is_none());
+        let mut beside: Vec<_> = beside
+            .filter_map(|(beside, at)| Some((&**beside.as_ref()?, at)))
+            .collect();
+        if !beside.is_empty() {
+            notes.mark_misread("other_member"); // clients look for content and calls only in the delta
+            learnable = None;
         }
         if let Some((message, raw)) = message.filter(|(_, raw)| !reading.tail && has_members(*raw))
         {
@@ -267,13 +337,27 @@ impl ChoiceState {
                     &mut pending_metadata,
                     notes,
                     at.member("message"),
+                    mem::take(&mut beside).into_iter().last(),
                 )?;
             }
             learnable = None;
         }
+        let closes = finish.is_some() || choice.beside_chunk.is_some();
+        for (beside, at) in beside {
+            self.delta(
+                wire,
+                beside,
+                &mut pending_metadata,
+                notes,
+                at,
+                closes,
+                reading,
+            )?;
+        }
         if let Some(text) = pending_metadata.own.text() {
-            if wire.out.wants_wire_facts() {
-                wire.out.keep(Unmodelled::ChoiceMembers);
+            if wire.out.wants_wire_facts() && upstream_error.is_none() {
+                let choice = self.index;
+                wire.out.keep(Unmodelled::ChoiceWithoutEvent { choice });
             }
             let held = mem::take(&mut self.audio_size);
             wire.assembler.hold(wire.out, held.released())?;
@@ -297,12 +381,81 @@ impl ChoiceState {
                 .finish(wire.out, self.index, &raw_reason, reason)?;
         }
         Ok(ChoiceResult {
-            upstream_error: UpstreamErrorFields::of_choice(choice.error).or_else(|| {
-                let delta = delta.map(|(delta, _)| delta)?;
-                UpstreamErrorFields::of_choice(find(&delta.other_members, "error"))
-            }),
+            upstream_error,
             learnable,
         })
+    }
+
+    /// Records that the next payload has no unknown members of the choice.
+    pub(crate) fn forget_members(&mut self, out: &mut Output<'_>) {
+        if !self.kept.is_blank() {
+            *self.kept = KeptMembers::default();
+            out.keep(Unmodelled::ChoiceMembers(ChoiceFacts {
+                choice: self.index,
+                members: "",
+                delta: "",
+                is_lossy: false,
+                finishes: false,
+            }));
+        }
+    }
+
+    /// Records the unknown members of a choice and its delta for the repair stage.
+    fn keep_members(
+        &mut self,
+        out: &mut Output<'_>,
+        choice: &Choice<'_>,
+        delta: Option<&Delta<'_>>,
+        finishes: bool,
+    ) {
+        let rest = delta.map_or(&[][..], |delta| &delta.other_members);
+        if choice.other_members.is_empty() && rest.is_empty() && self.kept.is_blank() {
+            return;
+        }
+        let uses_tool = delta.is_some_and(|delta| {
+            calls::is_tool_use(delta) || (self.uses_tool && calls::continues_tool_use(delta))
+        });
+        let calls = delta.and_then(calls::other_calls).map(|(name, _)| name);
+        // The events contain the log probabilities and what the decoder reads.
+        let of_choice = |member: &&Member<'_>| {
+            let is_read = ["text", "logprobs"].iter().any(|name| member.key.is(name));
+            member.raw.kind != Kind::Null && !is_read
+        };
+        let of_delta = |member: &&Member<'_>| {
+            let is_call = calls.is_some_and(|name| member.key.is(name))
+                || (uses_tool && calls::is_of_tool_use(member))
+                || (member.raw.kind == Kind::Array && calls::is_call_list(member));
+            member.raw.kind != Kind::Null && !is_call
+        };
+        let (lists, others): (Vec<_>, Vec<_>) =
+            (rest.iter().filter(of_delta).copied()).partition(|member| cannot_merge(member.raw));
+        let text = |members| ExtraFields::of(members).text().unwrap_or_default();
+        let kept = KeptMembers {
+            choice: text(
+                choice
+                    .other_members
+                    .iter()
+                    .filter(of_choice)
+                    .copied()
+                    .collect(),
+            ),
+            delta: text(others),
+            is_lossy: !lists.is_empty(),
+        };
+        let changes = kept != *self.kept;
+        if changes {
+            self.has_new_fields = true;
+            *self.kept = kept;
+        }
+        if changes || !self.kept.is_blank() {
+            out.keep(Unmodelled::ChoiceMembers(ChoiceFacts {
+                choice: self.index,
+                members: &self.kept.choice,
+                delta: &self.kept.delta,
+                is_lossy: self.kept.is_lossy,
+                finishes,
+            }));
+        }
     }
 
     /// Returns true if `message` must be decoded as a delta. This does not apply to a complete body, a message after
@@ -363,6 +516,10 @@ impl ChoiceState {
             None
         };
         let mut tally = DeltaTally::default();
+        let closes = finishes
+            || is_filled(delta.tool_calls.as_ref().map(TypedValue::raw))
+            || is_filled(other_calls.map(|(_, raw)| raw))
+            || is_filled(delta.function_call.as_ref().map(TypedValue::raw));
         if !reading.tail {
             let mut thought = reasoning::read(delta, notes, at);
             notes.report(wire)?;
@@ -375,16 +532,20 @@ impl ChoiceState {
             if reading.learns && thought.has_content() {
                 tally.add(learn::of_thought(&thought, self.repeat_reported));
             }
-            self.thought(wire, thought, pending_metadata)?;
+            self.thought(wire, thought, pending_metadata, closes)?;
         }
         let pieces = content::read(delta.content, notes, at.member("content"));
-        if reading.learns && !pieces.is_empty() {
-            tally.add(learn::of_text(delta.content));
+        let is_thought = !delta.other_members.is_empty() && reasoning::is_thought(delta);
+        if is_thought && pieces.iter().any(ContentPiece::is_shown) {
+            notes.mark_misread("other_member"); // clients read the reasoning as text
         }
-        let closes = finishes
-            || is_filled(delta.tool_calls.as_ref().map(TypedValue::raw))
-            || is_filled(other_calls.map(|(_, raw)| raw))
-            || is_filled(delta.function_call.as_ref().map(TypedValue::raw));
+        if reading.learns && !pieces.is_empty() {
+            tally.add(learn::of_text(delta.content).filter(|_| !is_thought));
+        }
+        let reading = Reading {
+            thought: is_thought,
+            ..reading
+        };
         self.content(wire, pieces, pending_metadata, closes, reading)?;
         if reading.tail {
             notes.report(wire)?;
@@ -459,32 +620,27 @@ impl ChoiceState {
             }
             pieces.retain(|piece| !matches!(piece, ContentPiece::Shown(text) if text.is_empty()));
         }
-        if reading.tail {
-            pieces.retain(|piece| matches!(piece, ContentPiece::Shown(_)));
+        if reading.thought {
+            content::think(&mut pieces);
         }
-        if closes && self.restates(wire, &pieces)? {
-            return Ok(());
+        if reading.tail {
+            pieces.retain(ContentPiece::is_shown);
+        }
+        if let [ContentPiece::Shown(text)] = pieces.as_slice()
+            && closes
+            && self.restates(wire, Channel::Text, text)
+        {
+            return wire.out.diagnose(Code::CONTENT_RESTATED, None, "");
         }
         pieces
             .into_iter()
             .try_for_each(|piece| self.piece(wire, piece, Some(pending_metadata)))
     }
 
-    /// Returns true if the content repeats the choice's whole text and the policy drops such a repetition (AM9).
-    fn restates(
-        &self,
-        wire: &mut DecodeContext<'_, '_>,
-        pieces: &[ContentPiece<'_>],
-    ) -> Result<bool, Fault> {
-        let [ContentPiece::Shown(text)] = pieces else {
-            return Ok(false);
-        };
-        let dropped = wire.out.config.policy.switches.drop_restated_content;
-        if !dropped || !wire.assembler.restates(self.index, text) {
-            return Ok(false);
-        }
-        wire.out.diagnose(Code::CONTENT_RESTATED, None, "")?;
-        Ok(true)
+    /// Returns true if a text repeats all text of its channel and the policy drops such a repetition (AM9).
+    fn restates(&self, wire: &DecodeContext<'_, '_>, channel: Channel, text: &Text<'_>) -> bool {
+        wire.out.config.policy.switches.drop_restated_content
+            && wire.assembler.restates(self.index, channel, text)
     }
 }
 
@@ -637,12 +793,14 @@ impl PendingMetadata<'_, '_> {
 }
 
 impl ChoiceState {
-    /// Emits the reasoning of a delta: its text, its signature, and the content of `reasoning_details`.
+    /// Emits the reasoning of a delta: its text, its signature, and the content of `reasoning_details`. `closes`: as for
+    /// `content`. The reasoning may then repeat the whole reasoning (AM9).
     pub(crate) fn thought<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         thought: Thought<'a>,
         pending_metadata: &mut PendingMetadata<'_, 'a>,
+        closes: bool,
     ) -> ParseResult {
         let Thought {
             mut text,
@@ -652,13 +810,20 @@ impl ChoiceState {
             signature,
             ..
         } = thought;
+        let mut begins_again = false;
         if let Some(details) = details.as_ref().filter(|details| !details.text.is_empty()) {
             if text.is_some() {
                 repeated = true;
             } else {
                 let doubtful = self.details.is_doubtful(&details.text);
-                let (new, again) = self.details.next(&details.text);
+                let (mut new, again) = self.details.next(&details.text);
+                if let Some(messages) = self.messages.as_mut().filter(|_| !new.is_empty()) {
+                    let (unseen, seen) = messages.reasoning.next(&new);
+                    new = unseen;
+                    messages.report(wire, seen)?;
+                }
                 repeated |= again;
+                begins_again = again;
                 if doubtful {
                     let reading = if again { "repeated" } else { "appended" };
                     wire.out
@@ -667,8 +832,17 @@ impl ChoiceState {
                 text = Some(new);
             }
         }
-        let text = text.filter(|text| !text.is_empty());
-        self.keep_reasoning(wire.out, names, details.as_ref(), text.is_some());
+        let mut text = text.filter(|text| !text.is_empty());
+        if let Some(again) = text.as_ref().filter(|_| closes)
+            && self.restates(wire, Channel::Reasoning, again)
+        {
+            wire.out.mark_misread("text_again");
+            (text, repeated) = (None, true);
+        }
+        // Clients would append the repeated text.
+        let is_kept = |details: &&Details<'_>| !begins_again || details.is_sealed();
+        let kept = details.as_ref().filter(is_kept);
+        self.keep_reasoning(wire.out, names, kept, text.is_some());
         if let Some(text) = text {
             self.has_text = true;
             if let Some(think) = &mut self.think {
@@ -707,13 +881,14 @@ impl ChoiceState {
             self.reasoning_fields = names;
             self.has_new_fields = true;
         }
-        // Only the assembler can join a surrogate pair that is split between two entries.
-        let details = details.filter(|details| details.text.is_whole());
+        let details = details.map(|details| details.with_whole_characters(&mut self.half));
+        let is_empty = |details: &WholeDetails<'_>| !details.has_text;
+        let has_text = has_text && !details.as_ref().is_some_and(is_empty);
         if changes || details.is_some() {
             out.keep(Unmodelled::Reasoning(ReasoningFacts {
                 choice: self.index,
                 fields: changes.then_some(self.reasoning_fields.as_slice()),
-                details: details.map(|details| details.raw.text),
+                details: details.as_ref().map(|details| details.json.as_ref()),
                 has_text,
             }));
         }
@@ -833,6 +1008,17 @@ pub(crate) fn emit_released(
         }
     }
     Ok(())
+}
+
+/// Returns true for a list with an object without an integer `index`. openai-python merges the lists of deltas by index
+/// and raises an exception.
+fn cannot_merge(raw: Raw<'_>) -> bool {
+    let has_index = |item: Raw<'_>| {
+        let index = find(&members(item), "index");
+        index.and_then(integer).is_some()
+    };
+    raw.kind == Kind::Array
+        && (items(raw).into_iter()).any(|item| item.kind == Kind::Object && !has_index(item))
 }
 
 /// Returns true if the role is that of a tool, a function, a user, or a system or developer message.

@@ -8,6 +8,7 @@ use crate::dialect::chat::choice::ChoiceState;
 use crate::dialect::chat::choice::Reading;
 use crate::dialect::chat::read::Chunk;
 use crate::dialect::chat::read::TypedValue;
+use crate::dialect::chat::read::is_numbered;
 use crate::dialect::chat::readers::check_chunk;
 use crate::dialect::chat::readers::is_filled;
 use crate::dialect::chat::readers::lacks_object;
@@ -17,6 +18,7 @@ use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::Payload;
 use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::json::Kind;
+use crate::json::Raw;
 use crate::json::Text;
 use crate::json::extra_fields::ExtraFields;
 use crate::json::members::Member;
@@ -36,6 +38,7 @@ use crate::model::output::Output;
 use crate::model::spec::Code;
 use crate::model::unmodelled::ChunkFacts;
 use crate::model::unmodelled::Unmodelled;
+use std::borrow::Cow;
 use std::mem;
 
 impl Chat {
@@ -78,6 +81,8 @@ impl Chat {
             self.started = true;
             start(wire, chunk, notes, payload.tail, fresh.text().as_deref())?;
             fresh = ExtraFields::default();
+        } else if wire.assembler.lacks_start_fields() {
+            complete_start(wire, chunk, payload.tail)?;
         }
         let untyped = lacks_object(chunk);
         let reading = Reading {
@@ -86,6 +91,7 @@ impl Chat {
             body: is_string(chunk.object, "chat.completion"),
             typed: chunk.object.is_none() || is_string(chunk.object, "chat.completion.chunk"),
             // A template cannot match such a chunk, because repair must add `object` to each of them.
+            thought: false,
             learns: plain && self.cache.should_learn() && !(untyped && wire.out.wants_wire_facts()),
         };
         let mut upstream_error = None;
@@ -93,11 +99,20 @@ impl Chat {
         if untyped {
             wire.out.record_fact(WireFact::Untyped);
         }
+        if let Some(raw) = chunk.odd_choices {
+            notes.unless_null(raw, Pointer::ROOT.member("choices"));
+        }
         match &chunk.choices {
-            Some(TypedValue::Read(choices, _)) => {
+            Some(TypedValue::Read(choices, raw)) => {
+                let keys = numbered_keys(*raw);
                 for (position, choice) in choices.iter().enumerate() {
-                    let at = Pointer::ROOT.member("choices");
-                    let at = at.item(position);
+                    let all = Pointer::ROOT.member("choices");
+                    let key = keys.get(position).map(Cow::as_ref);
+                    let at = match (raw.kind, key) {
+                        (Kind::Object, Some(key)) => all.member(key),
+                        (Kind::Object, None) => all,
+                        _ => all.item(position),
+                    };
                     let TypedValue::Read(choice, _) = choice else {
                         notes.shape(choice.raw(), at);
                         continue;
@@ -149,6 +164,9 @@ impl Chat {
             Some(TypedValue::Read(choices, _)) => choices.as_slice(),
             _ => &[],
         };
+        // The choice that was added for calls of the chunk comes last.
+        let sent = choices.len() - usize::from(chunk.has_added_choice);
+        let choices = choices.get(..sent).unwrap_or_default();
         let read = || {
             choices.iter().filter_map(|choice| match choice {
                 TypedValue::Read(choice, _) => Some(choice),
@@ -260,6 +278,33 @@ impl Chat {
             .get_mut(at)
             .ok_or_else(|| Fault::new(Class::Internal, "internal"))
     }
+}
+
+/// Returns the keys of choices in an object with numbers as keys. Returns none if the object is one choice.
+fn numbered_keys(choices: Raw<'_>) -> Vec<Cow<'_, str>> {
+    if choices.kind != Kind::Object {
+        return Vec::new();
+    }
+    let entries = members(choices);
+    match is_numbered(&entries) {
+        true => entries.iter().map(|entry| entry.key.name()).collect(),
+        false => Vec::new(),
+    }
+}
+
+/// Sets the fields that the start event lacked. `tail`: as for `start`.
+fn complete_start(wire: &mut DecodeContext<'_, '_>, chunk: &Chunk<'_>, tail: bool) -> ParseResult {
+    let word = |slot: Slot<'_>| {
+        let word = present(slot).and_then(string)?;
+        Some(word.into_owned()).filter(|word| !word.trim().is_empty())
+    };
+    let id = word(chunk.id).filter(|_| !tail);
+    let model = word(chunk.model);
+    let created = present(chunk.created)
+        .filter(|raw| raw.kind == Kind::Number)
+        .and_then(integer);
+    wire.assembler
+        .started(wire.out, id.as_deref(), model.as_deref(), created, None)
 }
 
 /// Emits the response's start event from its first chunk. `tail`: true if the chunk follows a broken document; its id

@@ -20,6 +20,7 @@ use crate::json::members::present;
 use crate::json::members::string;
 use crate::json::members::text;
 use std::borrow::Cow;
+use std::mem;
 
 #[derive(Debug)]
 pub(crate) enum ContentPiece<'a> {
@@ -31,6 +32,12 @@ pub(crate) enum ContentPiece<'a> {
     Signature(Cow<'a, str>),
     /// The JSON of a part with an unknown type.
     Unread(Raw<'a>),
+}
+
+impl ContentPiece<'_> {
+    pub(crate) fn is_shown(&self) -> bool {
+        matches!(self, ContentPiece::Shown(_))
+    }
 }
 
 #[derive(Debug)]
@@ -100,6 +107,15 @@ pub(crate) fn read<'a>(
         ContentPiece::File(_) | ContentPiece::Signature(_) | ContentPiece::Unread(_) => true,
     });
     pieces
+}
+
+/// Turns text into reasoning.
+pub(crate) fn think(pieces: &mut [ContentPiece<'_>]) {
+    for piece in pieces {
+        if let ContentPiece::Shown(text) = piece {
+            *piece = ContentPiece::Thought(mem::take(text));
+        }
+    }
 }
 
 /// Reasoning in a field whose value is not a string.

@@ -29,6 +29,7 @@ impl ChoiceState {
         pending_metadata: &mut PendingMetadata<'_, 'a>,
         notes: &mut Anomalies<'a>,
         at: Pointer<'_>,
+        beside: Option<(&Delta<'a>, Pointer<'_>)>,
     ) -> ParseResult {
         if let Some(think) = &mut self.think {
             emit_released(wire, self.index, think.flush(), None)?;
@@ -45,7 +46,11 @@ impl ChoiceState {
         let (mut shown, mut thoughts, mut refused, mut others) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut signatures: Vec<_> = signature.into_iter().collect();
-        for piece in content::read(message.content, notes, at.member("content")) {
+        let mut pieces = content::read(message.content, notes, at.member("content"));
+        if reasoning::is_thought(message) {
+            content::think(&mut pieces);
+        }
+        for piece in pieces {
             match piece {
                 ContentPiece::Shown(text) => shown.push(text),
                 ContentPiece::Thought(text) => thoughts.push(text),
@@ -73,6 +78,10 @@ impl ChoiceState {
         whole.fragments = fragments(wire, &mut self.legacy_form, None, message, notes, at)?;
         if whole.fragments.is_empty() && calls::has_list(message) {
             whole.fragments = calls::tool_uses(message, false, notes, at);
+        }
+        if let Some((beside, at)) = beside.filter(|_| whole.fragments.is_empty()) {
+            let index = Some(self.index);
+            whole.fragments = fragments(wire, &mut self.legacy_form, index, beside, notes, at)?;
         }
         notes.report(wire)?;
         if !self.has_text {

@@ -154,6 +154,14 @@ impl Chat {
         };
         let choice = template.choice;
         let is_call = matches!(template.what, ChunkKind::Call { .. });
+        let is_split = || {
+            self.choices
+                .find(choice)
+                .is_some_and(|it| it.half.is_some())
+        };
+        if found.details.is_some() && is_split() {
+            return Ok(0); // the payload may contain the second half of a surrogate pair
+        }
         let readers = || self.choices.find(choice).map(|choice| &choice.readers);
         if is_call && readers().is_none_or(|readers| !readers.is_known(found.index)) {
             return Ok(0);
@@ -244,6 +252,13 @@ impl Chat {
             .try_for_each(|choice| choice.flush(wire))
     }
 
+    /// Records that no members of choices are left to write, because a payload without choices follows.
+    pub(crate) fn forget_members(&mut self, out: &mut Output<'_>) {
+        for choice in self.choices.iter_mut() {
+            choice.forget_members(out);
+        }
+    }
+
     /// Checks the calls of all choices when the stream ends with `[DONE]`.
     pub(crate) fn end_choices(&mut self, out: &mut Output<'_>) {
         let choices = self.choices.iter_mut();
@@ -328,7 +343,10 @@ fn emit_match(
         ChunkKind::Text | ChunkKind::Reasoning if found.text.is_empty() => return Ok(false),
         ChunkKind::Text => assembler.text(out, choice, text, metadata)?,
         ChunkKind::Reasoning => {
-            if found.details.is_some() && text.is_whole() && out.wants_wire_facts() {
+            if found.details.is_some() && out.wants_wire_facts() {
+                if !text.is_whole() {
+                    return Ok(false);
+                }
                 out.keep(Unmodelled::Reasoning(ReasoningFacts {
                     choice,
                     fields: None,

@@ -3,6 +3,7 @@
 //! Validates all of the JSON and limits its nesting depth. Does not check most types; the code that uses a member does.
 //! If a key is duplicated, the last value is used.
 
+use crate::dialect::upstream_error::is_empty_value;
 use crate::json::Key;
 use crate::json::Kind;
 use crate::json::Raw;
@@ -12,6 +13,10 @@ pub(crate) use crate::json::members::Member;
 pub(crate) use crate::json::members::Slot;
 pub(crate) use crate::json::members::find;
 pub(crate) use crate::json::members::first_item;
+use crate::json::members::integer;
+use crate::json::members::members;
+use crate::json::members::present;
+use std::mem;
 
 type Scan<T> = Result<T, ScanError>;
 
@@ -48,6 +53,12 @@ pub(crate) struct Chunk<'a> {
     pub(crate) created: Slot<'a>,
     pub(crate) model: Slot<'a>,
     pub(crate) choices: Option<TypedValue<'a, Vec<TypedValue<'a, Choice<'a>>>>>,
+    /// The value of `choices`, if it holds no choices and was replaced by a list for the calls of the chunk.
+    pub(crate) odd_choices: Slot<'a>,
+    /// True if the chunk has no list of choices, and `choices` was made for its calls.
+    pub(crate) lacks_choices: bool,
+    /// True if the last one of `choices` was added for the calls of the chunk.
+    pub(crate) has_added_choice: bool,
     pub(crate) usage: Slot<'a>,
     pub(crate) error: Slot<'a>,
     pub(crate) obfuscation: Slot<'a>,
@@ -66,6 +77,10 @@ pub(crate) struct Choice<'a> {
     /// The content of a legacy completion. It is also in `other_members`, because it is an unknown member if the
     /// choice has a delta or message.
     pub(crate) text: Slot<'a>,
+    /// Content and calls that are members of the choice, and that the delta and the message lack.
+    pub(crate) beside: Option<Box<Delta<'a>>>,
+    /// Calls that are members of the chunk, if the choice has none.
+    pub(crate) beside_chunk: Option<Box<Delta<'a>>>,
     pub(crate) finish_reason: Slot<'a>,
     pub(crate) finish_camel: Slot<'a>,
     pub(crate) usage: Slot<'a>,
@@ -133,6 +148,9 @@ pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>>
     }
     let mut chunk = reader.chunk()?;
     reader.scanner.finish()?;
+    if !chunk.other_members.is_empty() {
+        chunk.adopt_calls();
+    }
     chunk.wide_integer = reader.scanner.wide_integer();
     chunk.duplicates = reader.duplicates;
     Ok(Document::Object(chunk))
@@ -141,18 +159,174 @@ pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>>
 /// Parses an already validated value as a list of call objects or one call object. Returns an empty list for any other
 /// value.
 pub(crate) fn calls(raw: Raw<'_>) -> Vec<TypedValue<'_, Call<'_>>> {
-    let mut reader = Reader {
-        text: raw.text,
-        scanner: Scanner::new(raw.text, None),
-        duplicates: Vec::new(),
-    };
+    let mut reader = Reader::of(raw);
     match reader.tool_calls() {
         Ok(TypedValue::Read(calls, _)) => calls,
         _ => Vec::new(),
     }
 }
 
+/// Names of the members that contain calls. Some gateways use the names after the first.
+pub(crate) const CALLS: [&str; 3] = [TOOL_CALLS, "toolCalls", "tool_call"];
+const TOOL_CALLS: &str = "tool_calls";
+/// Name of the member that contains one call in the legacy form.
+const LEGACY_CALL: &str = "function_call";
+
+/// The index of a choice that no chunk lists.
+const ZERO: Raw<'_> = Raw {
+    text: "0",
+    kind: Kind::Number,
+};
+
+impl<'a> Delta<'a> {
+    /// Returns true if the delta contains calls in any form.
+    pub(crate) fn has_calls(&self) -> bool {
+        let own = [
+            self.tool_calls.as_ref().map(TypedValue::raw),
+            self.function_call.as_ref().map(TypedValue::raw),
+        ];
+        own.into_iter().flatten().any(may_be_calls) || calls_among(&self.other_members).is_some()
+    }
+}
+
+/// Returns the calls among unknown members, or `None`. An empty value does not count.
+fn calls_among<'a>(other_members: &[Member<'a>]) -> Option<Member<'a>> {
+    let found = |name: &str| {
+        let mut members = other_members.iter().rev();
+        let member = members.find(|member| member.key.is(name))?;
+        may_be_calls(member.raw).then_some(*member)
+    };
+    CALLS.into_iter().chain([LEGACY_CALL]).find_map(found)
+}
+
+/// Returns the value of a member if it may contain calls.
+fn filled_member<'a>(other_members: &[Member<'a>], name: &str) -> Slot<'a> {
+    find(other_members, name).filter(|raw| may_be_calls(*raw))
+}
+
+/// Returns true for an object or a list that is not empty.
+fn may_be_calls(raw: Raw<'_>) -> bool {
+    matches!(raw.kind, Kind::Object | Kind::Array) && !is_empty_value(raw)
+}
+
+/// Returns true if the value may contain text. An empty value does not.
+fn may_be_content(raw: Raw<'_>) -> bool {
+    matches!(raw.kind, Kind::String | Kind::Object | Kind::Array) && !is_empty_value(raw)
+}
+
+impl<'a> Choice<'a> {
+    /// Returns true if the delta, the message, or the members beside them satisfy the condition.
+    fn has(&self, condition: fn(&Delta<'a>) -> bool) -> bool {
+        let walked = [&self.delta, &self.message];
+        let walked = walked.into_iter().filter_map(|walk| match walk {
+            Some(TypedValue::Read(delta, _)) => Some(&**delta),
+            _ => None,
+        });
+        walked
+            .chain(self.beside.as_deref())
+            .chain(self.beside_chunk.as_deref())
+            .any(condition)
+    }
+
+    /// Takes content and calls out of the unknown members of the choice, unless its delta or message has them. Content
+    /// next to a message or to the text of a legacy choice stays an unknown member.
+    fn adopt(&mut self) {
+        let is_absent = |slot: Slot<'_>| present(slot).is_none();
+        let is_legacy = self.text.is_some()
+            && is_absent(self.delta.as_ref().map(TypedValue::raw))
+            && is_absent(self.message.as_ref().map(TypedValue::raw));
+        let has_message = matches!(&self.message, Some(TypedValue::Read(..)));
+        let content = find(&self.other_members, "content");
+        if let Some(content) =
+            content.filter(|raw| !(is_legacy || has_message) && may_be_content(*raw))
+        {
+            self.other_members
+                .retain(|member| !member.key.is("content"));
+            let inner = self.delta_content();
+            if inner.is_none_or(is_empty_value) {
+                self.beside.get_or_insert_default().content = Some(content);
+            }
+        }
+        let mut other_members = mem::take(&mut self.other_members);
+        if let Some(calls) = self.take_calls(&mut other_members) {
+            let beside = self.beside.get_or_insert_default();
+            let content = beside.content;
+            **beside = Delta { content, ..calls };
+        }
+        self.other_members = other_members;
+    }
+
+    fn delta_content(&self) -> Slot<'a> {
+        match &self.delta {
+            Some(TypedValue::Read(delta, _)) => delta.content,
+            _ => None,
+        }
+    }
+
+    /// Takes the calls out of unknown members of the choice or its chunk. Returns them as members of a delta, unless the
+    /// choice has calls.
+    fn take_calls(&self, other_members: &mut Vec<Member<'a>>) -> Option<Delta<'a>> {
+        let found = calls_among(other_members).filter(|_| !self.has(Delta::has_calls));
+        let legacy = found.and_then(|_| filled_member(other_members, LEGACY_CALL));
+        other_members.retain(|member| {
+            let mut names = CALLS.into_iter().chain([LEGACY_CALL]);
+            !(may_be_calls(member.raw) && names.any(|name| member.key.is(name)))
+        });
+        let mut taken = Delta::default();
+        if let Some(raw) = legacy {
+            let call = Reader::of(raw).walk(Kind::Object, |reader| reader.function("arguments"));
+            taken.function_call = call.ok();
+        }
+        let found = found?;
+        if found.key.is(TOOL_CALLS) {
+            taken.tool_calls = Some(TypedValue::Read(calls(found.raw), found.raw));
+        } else if !found.key.is(LEGACY_CALL) {
+            taken.other_members.push(found);
+        }
+        Some(taken)
+    }
+}
+
 impl<'a> Chunk<'a> {
+    /// Takes the calls out of the unknown members of the chunk. They belong to the choice with the index 0, which is
+    /// added if it is missing.
+    fn adopt_calls(&mut self) {
+        let Some(found) = calls_among(&self.other_members) else {
+            return;
+        };
+        if !matches!(&self.choices, Some(TypedValue::Read(..))) {
+            self.lacks_choices = true;
+            self.odd_choices = self.choices.take().map(|choices| choices.raw());
+        }
+        let none = || TypedValue::Read(Vec::new(), found.raw);
+        let TypedValue::Read(choices, _) = self.choices.get_or_insert_with(none) else {
+            return;
+        };
+        let index = |at, choice: &Choice<'_>| {
+            let sent = present(choice.index).and_then(integer);
+            let sent = sent.filter(|sent| (0..=i64::from(i32::MAX)).contains(sent));
+            sent.unwrap_or(at)
+        };
+        let is_first = |at, choice: &TypedValue<'_, Choice<'_>>| match choice {
+            TypedValue::Read(choice, _) => index(at, choice) == 0,
+            TypedValue::Other(_) => false,
+        };
+        let mut positions = (0..).zip(choices.iter());
+        let first = positions.position(|(at, choice)| is_first(at, choice));
+        self.has_added_choice = first.is_none();
+        let first = first.unwrap_or_else(|| {
+            let choice = Choice {
+                index: Some(ZERO),
+                ..Choice::default()
+            };
+            choices.push(TypedValue::Read(choice, found.raw));
+            choices.len() - 1
+        });
+        if let Some(TypedValue::Read(choice, _)) = choices.get_mut(first) {
+            choice.beside_chunk = choice.take_calls(&mut self.other_members).map(Box::new);
+        }
+    }
+
     /// Returns the raw text of a member by its name. Cannot find `choices`, which is parsed.
     pub(crate) fn member(&self, name: &str) -> Slot<'a> {
         match name {
@@ -206,6 +380,15 @@ impl<'a> Chunk<'a> {
     }
 }
 
+/// Returns true if the keys of an object are all numbers and its values are all objects.
+pub(crate) fn is_numbered(members: &[Member<'_>]) -> bool {
+    members.iter().all(|member| {
+        let key = member.key.name();
+        let is_number = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_digit());
+        is_number && member.raw.kind == Kind::Object
+    })
+}
+
 struct Reader<'a> {
     text: &'a str,
     scanner: Scanner<'a>,
@@ -213,6 +396,15 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    /// Creates a reader for a value that was already validated.
+    fn of(raw: Raw<'a>) -> Reader<'a> {
+        Reader {
+            text: raw.text,
+            scanner: Scanner::new(raw.text, None),
+            duplicates: Vec::new(),
+        }
+    }
+
     fn set<T>(&mut self, slot: &mut Option<T>, name: &'static str, value: T) {
         if slot.replace(value).is_some() {
             self.duplicates.push(name);
@@ -265,7 +457,7 @@ impl<'a> Reader<'a> {
                 "created" => self.raw(&mut chunk.created, "created")?,
                 "model" => self.raw(&mut chunk.model, "model")?,
                 "choices" => {
-                    let choices = self.walk(Kind::Array, |reader| reader.list(Self::choice))?;
+                    let choices = self.choices()?;
                     self.set(&mut chunk.choices, "choices", choices);
                 }
                 "usage" => self.raw(&mut chunk.usage, "usage")?,
@@ -277,6 +469,40 @@ impl<'a> Reader<'a> {
         Ok(chunk)
     }
 
+    /// Parses a list of choices. An object is either one choice, or choices with numbers as keys, which is how PHP
+    /// writes some arrays.
+    fn choices(&mut self) -> Scan<TypedValue<'a, Vec<TypedValue<'a, Choice<'a>>>>> {
+        if self.scanner.kind()? != Kind::Object {
+            return self.walk(Kind::Array, |reader| reader.list(Self::choice));
+        }
+        let choice = self.walk(Kind::Object, Self::choice)?;
+        let raw = choice.raw();
+        let entries = members(raw);
+        if entries.is_empty() {
+            return Ok(TypedValue::Other(raw));
+        }
+        if !is_numbered(&entries) {
+            return Ok(TypedValue::Read(vec![choice], raw));
+        }
+        let read = |entry: &Member<'a>| Reader::of(entry.raw).walk(Kind::Object, Self::choice);
+        let choices: Scan<Vec<_>> = entries.iter().map(read).collect();
+        Ok(TypedValue::Read(choices?, raw))
+    }
+
+    /// Parses a delta. A string is the content of a delta that has no other member.
+    fn text_or_delta(&mut self) -> Scan<TypedValue<'a, Box<Delta<'a>>>> {
+        if self.scanner.kind()? != Kind::String {
+            return self.walk(Kind::Object, Self::delta);
+        }
+        let raw = self.scanner.skip()?;
+        let content = Some(raw);
+        let delta = Delta {
+            content,
+            ..Delta::default()
+        };
+        Ok(TypedValue::Read(Box::new(delta), raw))
+    }
+
     fn choice(&mut self) -> Scan<Choice<'a>> {
         let mut choice = Choice::default();
         self.scanner.enter_object()?;
@@ -284,7 +510,7 @@ impl<'a> Reader<'a> {
             match key.name().as_ref() {
                 "index" => self.raw(&mut choice.index, "index")?,
                 "delta" => {
-                    let delta = self.walk(Kind::Object, Self::delta)?;
+                    let delta = self.text_or_delta()?;
                     self.set(&mut choice.delta, "delta", delta);
                 }
                 "message" => {
@@ -302,6 +528,9 @@ impl<'a> Reader<'a> {
                 "error" => self.raw(&mut choice.error, "error")?,
                 _ => self.push_other(&mut choice.other_members, key)?,
             }
+        }
+        if !choice.other_members.is_empty() {
+            choice.adopt();
         }
         Ok(choice)
     }

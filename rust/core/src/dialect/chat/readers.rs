@@ -38,20 +38,31 @@ const LEGACY: &str = "text_completion";
 /// Marks a chunk as misread if clients would skip its content, or if it lacks choices or a choice lacks its delta.
 pub(crate) fn check_chunk(chunk: &Chunk<'_>, notes: &mut Anomalies<'_>) {
     let choices = match &chunk.choices {
-        Some(TypedValue::Read(choices, _)) => Some(choices),
+        Some(TypedValue::Read(choices, raw)) => {
+            if raw.kind != Kind::Array || chunk.lacks_choices {
+                notes.mark_misread("no_choices");
+            }
+            Some(choices)
+        }
         _ => None,
     };
     if chunk.object.is_none() || is_string(chunk.object, "chat.completion.chunk") {
         let has_delta = |choice: &TypedValue<'_, Choice<'_>>| match choice {
             TypedValue::Read(choice, _) => {
-                matches!(choice.delta, Some(TypedValue::Read(..))) || legacy_text(choice).is_some()
+                let is_object = |raw: &Raw<'_>| raw.kind == Kind::Object;
+                matches!(&choice.delta, Some(TypedValue::Read(_, raw)) if is_object(raw))
+                    || legacy_text(choice).is_some()
             }
             TypedValue::Other(_) => false,
         };
         match choices {
             None => notes.mark_misread("no_choices"),
-            Some(choices) if !choices.iter().all(has_delta) => notes.mark_misread("no_delta"),
-            Some(_) => {}
+            Some(choices) => {
+                let sent = choices.len() - usize::from(chunk.has_added_choice);
+                if !choices.iter().take(sent).all(has_delta) {
+                    notes.mark_misread("no_delta");
+                }
+            }
         }
     } else if choices.is_some_and(|all| all.iter().any(has_content))
         || (is_filled(chunk.usage) && !is_string(chunk.object, LEGACY))
@@ -81,12 +92,15 @@ fn has_content(choice: &TypedValue<'_, Choice<'_>>) -> bool {
     let TypedValue::Read(choice, _) = choice else {
         return false;
     };
+    if choice.beside_chunk.is_some() {
+        return true;
+    }
     if legacy_text(choice).is_some() {
         return false;
     }
     let walked = [&choice.delta, &choice.message].map(|walk| walk.as_ref().map(TypedValue::raw));
     let ends = [choice.finish_reason, choice.finish_camel];
-    walked.into_iter().chain(ends).any(is_filled)
+    choice.beside.is_some() || walked.into_iter().chain(ends).any(is_filled)
 }
 
 /// Returns true if a member is present and is not null, false, zero, or empty.

@@ -14,6 +14,7 @@ use crate::json::Raw;
 use crate::json::Text;
 use crate::json::members::Member;
 use crate::json::members::find;
+use crate::json::members::is_set;
 use crate::json::members::is_string;
 use crate::json::members::items;
 use crate::json::members::members;
@@ -52,6 +53,68 @@ pub(crate) struct Details<'a> {
     pub(crate) raw: Raw<'a>,
     /// The JSON strings from which `text` was joined.
     pub(crate) texts: Vec<Raw<'a>>,
+}
+
+impl Details<'_> {
+    /// Returns true if the entries contain a signature or encrypted content.
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.signature.is_some() || self.encrypted.is_some()
+    }
+
+    /// Returns the entries as sent, except that the first half of a surrogate pair at the end of a text is moved to the
+    /// next text, because the two halves would otherwise be two broken characters. `half`: the half that belongs to the
+    /// next text.
+    pub(crate) fn with_whole_characters(&self, half: &mut Option<String>) -> WholeDetails<'_> {
+        let list = self.raw.text;
+        let is_split = |raw: &Raw<'_>| half_at_end(raw.text).is_some();
+        if half.is_none() && !self.texts.iter().any(is_split) {
+            return WholeDetails {
+                json: Cow::Borrowed(list),
+                has_text: true,
+            };
+        }
+        let mut out = String::new();
+        let mut copied = 0;
+        let mut has_text = false;
+        for raw in &self.texts {
+            let start = (raw.text.as_ptr() as usize).saturating_sub(list.as_ptr() as usize);
+            let end = start + raw.text.len();
+            let inner = half_at_end(raw.text).unwrap_or(raw.text.len() - 1);
+            out.push_str(list.get(copied..start).unwrap_or_default());
+            let before = half.take().unwrap_or_default();
+            let own = raw.text.get(1..inner).unwrap_or_default();
+            has_text |= !(before.is_empty() && own.is_empty());
+            out.extend(["\"", &before, own, "\""]);
+            let moved = raw.text.get(inner..raw.text.len() - 1);
+            *half = moved.filter(|half| !half.is_empty()).map(str::to_owned);
+            copied = end;
+        }
+        out.push_str(list.get(copied..).unwrap_or_default());
+        WholeDetails {
+            json: Cow::Owned(out),
+            has_text,
+        }
+    }
+}
+
+/// The entries of `reasoning_details`, without broken characters.
+pub(crate) struct WholeDetails<'d> {
+    pub(crate) json: Cow<'d, str>,
+    /// True if any text is left in the entries. Always true if they are unchanged.
+    pub(crate) has_text: bool,
+}
+
+/// Length of an escape such as `\ud83d`.
+const ESCAPE: usize = 6;
+
+/// Returns the position of the escape of a first half of a surrogate pair at the end of a JSON string, or `None`.
+fn half_at_end(string: &str) -> Option<usize> {
+    let at = string.len().checked_sub(1 + ESCAPE)?;
+    let before = string.get(..at)?.bytes().rev();
+    let backslashes = before.take_while(|byte| *byte == b'\\').count();
+    let digits = string.get(at..string.len() - 1)?.strip_prefix("\\u")?;
+    let unit = u16::from_str_radix(digits, 16).ok()?;
+    ((0xD800..0xDC00).contains(&unit) && backslashes % 2 == 0).then_some(at)
 }
 
 impl Thought<'_> {
@@ -109,6 +172,13 @@ pub(crate) fn read<'a>(
         }
     }
     out
+}
+
+/// Returns true if the delta's content is reasoning, as Gemini marks it in `extra_content`.
+pub(crate) fn is_thought(delta: &Delta<'_>) -> bool {
+    let extra = find(&delta.other_members, "extra_content").map(members);
+    let google = extra.and_then(|extra| find(&extra, "google")).map(members);
+    google.is_some_and(|google| is_set(find(&google, "thought")))
 }
 
 fn details<'a>(raw: Raw<'a>, notes: &mut Anomalies<'a>) -> Option<Details<'a>> {

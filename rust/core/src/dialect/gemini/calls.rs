@@ -16,6 +16,7 @@ use crate::dialect::gemini::spec_tables::extra_fields;
 use crate::dialect::gemini::spec_tables::is_blank;
 use crate::dialect::gemini::spec_tables::is_true;
 use crate::dialect::gemini::spec_tables::nonnull;
+use crate::dialect::unread_arguments::may_hold_arguments;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::Text;
@@ -41,9 +42,29 @@ const MAX_STEPS: usize = 127;
 struct ActiveCall {
     call_id: Option<String>,
     position: i64,
+    arguments: ExpectedArguments,
+    /// The name of a call whose arguments may still arrive.
+    name: Option<String>,
+}
+
+/// Whether the arguments of a call may still arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ExpectedArguments {
+    /// The arguments arrived in the part that began the call, or arrive as `partialArgs`.
+    Streamed,
+    /// The call has no arguments so far. A later part without a name may contain them; otherwise they are empty,
+    /// because Protobuf omits empty objects.
+    Whole,
+    /// As `Whole`, but a member that was not read may contain the arguments, so they are not known to be empty.
+    Unread,
 }
 
 impl ActiveCall {
+    /// Returns true if a later part may contain the arguments.
+    fn waits(&self) -> bool {
+        self.arguments != ExpectedArguments::Streamed
+    }
+
     fn address(&self) -> Address<'_> {
         Address {
             call_id: self.call_id.as_deref(),
@@ -110,18 +131,26 @@ impl Calls {
         let goes_on = is_true(members, "willContinue");
         let partial = nonnull(members, "partialArgs");
         self.turn_to(wire, id.as_deref(), name.is_some())?;
+        let is_named = |own: &str| name.as_deref().is_none_or(|name| name == own);
         let same = |active: &ActiveCall| match (id.as_deref(), active.call_id.as_deref()) {
-            (Some(id), Some(own)) => id == own,
+            (Some(id), Some(own)) => id == own && active.name.as_deref().is_none_or(is_named),
             _ => name.is_none(),
         };
         if self.active.as_ref().is_some_and(same) {
+            self.late_arguments(wire, arguments, notes)?;
+            let streams = partial.is_some_and(|raw| raw.kind == Kind::Array);
+            if let Some(active) = self.active.as_mut().filter(|_| streams) {
+                active.arguments = ExpectedArguments::Streamed;
+            }
             self.more(wire, partial, at, metadata, notes)?;
             return if goes_on { Ok(()) } else { self.end(wire) };
         }
-        if id.is_some() {
-            self.set_aside(wire)?;
-        } else {
+        if id.is_none() {
             self.finish(wire)?;
+        } else if self.active.as_ref().is_some_and(ActiveCall::waits) {
+            self.end(wire)?;
+        } else {
+            self.set_aside(wire)?;
         }
         if nonnull(members, "args").is_some_and(|raw| raw.text.starts_with("\"{")) {
             notes.mark_misread("args_text"); // google-genai raises unless the arguments are an object
@@ -135,9 +164,17 @@ impl Calls {
                 None => Ok(()),
             };
         }
+        let is_whole = !goes_on && !streams;
+        let waits = is_whole && name.is_some() && arguments.is_none();
         let active = ActiveCall {
             call_id: id.map(|id| id.into_owned()),
             position,
+            arguments: match waits {
+                false => ExpectedArguments::Streamed,
+                true if may_be_unread(members, extra) => ExpectedArguments::Unread,
+                true => ExpectedArguments::Whole,
+            },
+            name: name.as_deref().filter(|_| waits).map(str::to_owned),
         };
         let call_fields = CallFields {
             choice: self.choice,
@@ -146,22 +183,27 @@ impl Calls {
             metadata,
             ..CallFields::default()
         };
-        if !goes_on && !streams {
-            // The arguments are absent if they are empty, because Protobuf omits empty objects.
-            let call_fields = CallFields {
-                arguments: Some(arguments.unwrap_or_else(|| Text::plain("{}"))),
-                ..call_fields
-            };
-            wire.assembler.call_opened(wire.out, call_fields)?;
-            return self.close(wire, &active);
-        }
         let call_fields = CallFields {
-            arguments: arguments.filter(|text| *text != Text::plain("{}")),
+            arguments: match is_whole {
+                true if waits => None,
+                true => Some(arguments.unwrap_or_else(|| Text::plain("{}"))),
+                false => arguments.filter(|text| *text != Text::plain("{}")),
+            },
             ..call_fields
         };
         wire.assembler.call_opened(wire.out, call_fields)?;
+        if is_whole && !waits {
+            return self.close(wire, &active);
+        }
+        if active.arguments == ExpectedArguments::Unread {
+            wire.assembler
+                .call_misses_arguments(self.choice, active.address());
+        }
         self.active = Some(active);
         self.partial = Partial::default();
+        if is_whole {
+            return Ok(());
+        }
         self.more(wire, partial, at, None, notes)?;
         if goes_on { Ok(()) } else { self.end(wire) }
     }
@@ -182,6 +224,14 @@ impl Calls {
             self.end(wire)?;
         }
         Ok(())
+    }
+
+    /// Ends the active call if it has no arguments yet. Called when a finish reason arrives.
+    pub(crate) fn end_waiting(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
+        match self.active.as_ref().is_some_and(ActiveCall::waits) {
+            true => self.end(wire),
+            false => Ok(()),
+        }
     }
 
     /// Sets the active call aside until a part has its id. If the call has no id, ends it instead.
@@ -240,11 +290,36 @@ impl Calls {
         let Some(active) = self.active.take() else {
             return Ok(());
         };
-        if self.partial.is_between() {
-            let close = self.partial.close();
-            self.push(wire, &active, Text::plain(&close), None)?;
+        match active.arguments {
+            ExpectedArguments::Streamed if self.partial.is_between() => {
+                let close = self.partial.close();
+                self.push(wire, &active, Text::plain(&close), None)?;
+            }
+            ExpectedArguments::Whole => self.push(wire, &active, Text::plain("{}"), None)?,
+            ExpectedArguments::Streamed | ExpectedArguments::Unread => {}
         }
         self.close(wire, &active)
+    }
+
+    /// Adds the arguments in a part that has no name to the active call, if it has none.
+    fn late_arguments<'a>(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        arguments: Option<Text<'a>>,
+        notes: &mut Anomalies<'a>,
+    ) -> ParseResult {
+        let Some(mut active) = self.active.take() else {
+            return Ok(());
+        };
+        let mut step = Ok(());
+        if let Some(text) = arguments.filter(|_| active.arguments != ExpectedArguments::Streamed) {
+            notes.mark_misread("no_name"); // clients read another call
+            active.arguments = ExpectedArguments::Streamed;
+            self.partial.spoil(); // nothing may follow these arguments
+            step = self.push(wire, &active, text, None);
+        }
+        self.active = Some(active);
+        step
     }
 
     fn close(&self, wire: &mut DecodeContext<'_, '_>, active: &ActiveCall) -> ParseResult {
@@ -340,6 +415,13 @@ impl Calls {
         wire.assembler
             .call_text(wire.out, self.choice, address, text, None, metadata)
     }
+}
+
+/// Returns true if an unknown member of the call or its part may contain the arguments. `extra`: the unknown members of
+/// the part.
+fn may_be_unread(call: &[Member<'_>], extra: &ExtraFields<'_>) -> bool {
+    may_hold_arguments(&extra_fields(call, &FACTS.call_fields).members)
+        || may_hold_arguments(&extra.members)
 }
 
 /// Returns the arguments, and the name of their member if it is not `args`. A value that is not an object is passed on

@@ -12,7 +12,6 @@ use crate::dialect::gemini::sources::Sources;
 use crate::dialect::gemini::spec_tables::FACTS;
 use crate::dialect::gemini::spec_tables::a_reason;
 use crate::dialect::gemini::spec_tables::extra_fields;
-use crate::dialect::gemini::spec_tables::is_true;
 use crate::dialect::gemini::spec_tables::nonnull;
 use crate::dialect::gemini::tools::KINDS;
 use crate::dialect::gemini::tools::PartContext;
@@ -27,6 +26,7 @@ use crate::json::extra_fields::ExtraFields;
 use crate::json::members::Member;
 use crate::json::members::Object;
 use crate::json::members::find;
+use crate::json::members::is_set;
 use crate::json::members::present;
 use crate::json::write_string;
 use crate::model::delta::Address;
@@ -84,7 +84,10 @@ impl<'c, 'a> OpenedCandidate<'c, 'a> {
         let inside = |holder: &Option<Cow<'c, Object<'a>>>, key| holder.as_ref()?.get(key);
         let object = payload.open(raw);
         let content = inside(&object, "content").and_then(|raw| payload.open(raw));
-        let parts = inside(&content, "parts").map(|raw| payload.items(raw));
+        let parts = inside(&content, "parts").map(|raw| match raw.kind {
+            Kind::Object if !is_empty_value(raw) => Cow::Owned(vec![raw]),
+            _ => payload.items(raw),
+        });
         let parts = parts.unwrap_or_default();
         let parts = parts.iter().map(|part| (*part, payload.open(*part)));
         OpenedCandidate {
@@ -147,7 +150,10 @@ impl Candidate {
         let members = &value.members;
         let reason = a_reason(members, at, "finishReason", notes);
         let fails = |reason: &Cow<'_, str>| FACTS.reason(reason) == Some("error");
-        self.calls.failed |= reason.as_ref().is_some_and(fails);
+        if reason.as_ref().is_some_and(fails) {
+            self.calls.end_waiting(wire)?; // the call came before the failure
+            self.calls.failed = true;
+        }
         let mut extra = extra_fields(members, &FACTS.candidate_fields);
         let mut carry = ExtraFields::default();
         if let Some(raw) = nonnull(members, LOGPROBS) {
@@ -239,8 +245,9 @@ impl Candidate {
             return Ok(());
         };
         let meaning = FACTS.reason(&reason);
-        if meaning == Some("natural") {
-            self.calls.finish(wire)?;
+        match meaning {
+            Some("natural") => self.calls.finish(wire)?,
+            _ => self.calls.end_waiting(wire)?,
         }
         self.close(wire)?;
         wire.assembler
@@ -264,12 +271,17 @@ impl Candidate {
             return Ok(());
         };
         let at = at.member("parts");
-        if parts.kind != Kind::Array {
+        let is_list = parts.kind == Kind::Array;
+        if !is_list && entry.parts.is_empty() {
             notes.shape(parts, at);
             return Ok(());
         }
+        if !is_list {
+            notes.mark_misread("no_list");
+        }
         for (position, (raw, object)) in entry.parts.iter().enumerate() {
-            let at = at.item(position);
+            let item = at.item(position);
+            let at = if is_list { item } else { at };
             let Some(object) = object else {
                 notes.unless_null(*raw, at);
                 continue;
@@ -365,7 +377,7 @@ impl Candidate {
         if text.is_empty() && signature.is_none() && extra.is_empty() {
             return Ok(());
         }
-        let kind = match is_true(members, "thought") {
+        let kind = match is_set(find(members, "thought")) {
             true => ItemKind::Reasoning,
             false => ItemKind::Message,
         };

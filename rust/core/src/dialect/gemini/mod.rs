@@ -251,6 +251,12 @@ impl Gemini {
         }
         if !self.started {
             self.start(wire, chunk, &std::mem::take(&mut changed), tail, notes)?;
+        } else if wire.assembler.lacks_start_fields() {
+            let word = |key| chunk.string(key).filter(|word| !word.trim().is_empty());
+            let (id, model) = (word("responseId").filter(|_| !tail), word("modelVersion"));
+            let created = chunk.string("createTime").and_then(|text| seconds(&text));
+            let (id, model) = (id.as_deref(), model.as_deref());
+            wire.assembler.started(wire.out, id, model, created, None)?;
         }
         if let Some(candidates) = nonnull(members, CANDIDATES) {
             let at = Pointer::ROOT.member(CANDIDATES);

@@ -7,6 +7,7 @@ use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::dialect::upstream_error::is_bare;
 use crate::dialect::upstream_error::is_empty_value;
 use crate::dialect::upstream_error::reports_failure;
+use crate::dialect::upstream_error::reports_success;
 use crate::json::Key;
 use crate::json::Kind;
 use crate::json::Raw;
@@ -200,5 +201,6 @@ fn reports_error(object: &Object<'_>) -> bool {
         return true;
     }
     let worded = object.get("message").map(|raw| raw.kind) == Some(Kind::String);
-    worded && (object.present("code").is_some() || object.present("status").is_some())
+    let has = |name| object.present(name).is_some();
+    worded && (has("code") || has("status")) && !reports_success(&object.members)
 }

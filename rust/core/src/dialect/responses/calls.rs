@@ -12,6 +12,7 @@ use crate::dialect::responses::read::member;
 use crate::dialect::responses::spec_tables::CallType;
 use crate::dialect::responses::spec_tables::FACTS;
 use crate::dialect::think_tags::is_white;
+use crate::dialect::unread_arguments::may_hold_arguments;
 use crate::json::Kind;
 use crate::json::Text;
 use crate::json::extra_fields::ExtraFields;
@@ -33,6 +34,8 @@ pub(crate) struct CallItem<'a> {
     pub(crate) provider: bool,
     pub(crate) custom: bool,
     pub(crate) metadata: Option<String>,
+    /// True if a member that was not read may contain the arguments.
+    pub(crate) misses_arguments: bool,
     pub(crate) ending: CallEnding,
 }
 
@@ -45,6 +48,7 @@ impl CallItem<'_> {
             arguments: self.arguments.clone(),
             provider_executed: self.provider,
             custom: self.custom,
+            misses_arguments: self.misses_arguments,
             ending: self.ending,
             metadata: self.metadata.as_deref(),
             ..CallFields::default()
@@ -112,6 +116,11 @@ pub(crate) fn read_call<'a>(
         metadata.members.retain(|member| !member.key.is(elsewhere));
         reader.wire.out.mark_misread("other_member");
     }
+    let misses_arguments = arguments.is_none()
+        && match &function {
+            Some(function) => may_hold_arguments(&function.members),
+            None => may_hold_arguments(&metadata.members),
+        };
     CallItem {
         item_address: ItemAddress {
             item_id,
@@ -124,6 +133,7 @@ pub(crate) fn read_call<'a>(
         provider,
         custom: kind.custom,
         metadata: metadata.text(),
+        misses_arguments,
         ending,
     }
 }
@@ -179,7 +189,10 @@ pub(crate) fn delta<'a>(
     let text = text.or_else(|| piece(event));
     let text = text.or_else(|| delta_elsewhere(event, reader));
     let Some(text) = text.filter(|text| !text.is_empty()) else {
-        return Ok(());
+        return match event.present("delta") {
+            None => miss_arguments(event, reader),
+            Some(_) => Ok(()),
+        };
     };
     let name = match tool {
         Some(name) => Some(Cow::Borrowed(name)),
@@ -204,9 +217,23 @@ pub(crate) fn value<'a>(
     reader: &mut Reader<'_, '_, 'a>,
     member: &str,
 ) -> ParseResult {
+    if event.present(member).is_none() {
+        miss_arguments(event, reader)?;
+    }
     let item_address = reader.item_address(None)?;
     let DecodeContext { assembler, out } = &mut reader.wire;
     assembler.call_value(out, 0, item_address.address(), plain(event, member))
+}
+
+/// Marks the call of an event without arguments if another member of the event may contain them.
+#[cold]
+fn miss_arguments<'a>(event: &Object<'a>, reader: &mut Reader<'_, '_, 'a>) -> ParseResult {
+    if may_hold_arguments(&reader.extra_fields_of_event(event).members) {
+        let item_address = reader.item_address(None)?;
+        let assembler = &mut reader.wire.assembler;
+        assembler.call_misses_arguments(0, item_address.address());
+    }
+    Ok(())
 }
 
 /// Returns a piece of arguments from a member that a gateway sends instead of `delta`, or `None`.

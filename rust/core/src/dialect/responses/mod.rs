@@ -23,6 +23,7 @@ use crate::dialect::decode_context::Incoming;
 use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::Payload;
 use crate::dialect::decoder::Decoder;
+use crate::dialect::payload::HeldPayload;
 use crate::dialect::responses::audio::Audio;
 use crate::dialect::responses::content_index::Purpose;
 use crate::dialect::responses::duplicate_keys::ValueKind;
@@ -77,6 +78,8 @@ pub(crate) struct Responses {
     id: Option<u64>,
     /// Type name and kind of the previous event, cached because consecutive events usually have the same type.
     last: Option<(&'static str, &'static EventKind)>,
+    /// A failure without an error, until the next event.
+    failure: Option<Box<HeldPayload>>,
     ended: bool,
     templates: ItemTemplates,
     readers: Readers,
@@ -92,6 +95,7 @@ impl Responses {
             restarts: config.policy.switches.restart_on_new_stream_id,
             id: None,
             last: None,
+            failure: None,
             ended: false,
             templates: ItemTemplates::default(),
             readers: Readers::default(),
@@ -118,6 +122,7 @@ impl Responses {
         payload: Payload<'_>,
     ) -> ParseResult {
         let fields = &FACTS.fields;
+        let misread_before = wire.out.misread_count();
         let slots = Slots::of(&FACTS.event_fields, &event.members);
         let sent = slots.get(fields.kind).and_then(string);
         let sent = sent.filter(|kind| !kind.is_empty());
@@ -136,6 +141,10 @@ impl Responses {
             if self.sequence.is_replayed(wire.out, number, mark)? {
                 return Ok(());
             }
+        }
+        if self.failure.is_some() {
+            let upstream_error = find_error(event, &slots, name, kind, payload);
+            return self.after_failure(wire, upstream_error, payload);
         }
         let step = kind.filter(|kind| kind.is_part_of_response());
         if step.is_none() && is_whole(event) {
@@ -173,11 +182,14 @@ impl Responses {
         };
         let quiet = reader.notes.is_empty();
         reader.report()?;
-        if self.items.texts.take_renamed() {
+        let is_misread = wire.out.wants_wire_facts() && wire.out.misread_count() != misread_before;
+        // After a misread event, clients may have another item at the index of a learned delta.
+        if self.items.texts.take_renamed() || is_misread {
             self.templates.forget();
         }
         if known {
-            if let Some(step) = step.filter(|step| step.is_delta() && quiet && !payload.tail) {
+            let learns = quiet && !payload.tail && !is_misread;
+            if let Some(step) = step.filter(|step| step.is_delta() && learns) {
                 self.learn(wire, event, &slots, step, payload)?;
             }
             return Ok(());
@@ -307,7 +319,12 @@ impl Responses {
         let lone = lone.and_then(|object| object.get("error"));
         let lone = lone.filter(|raw| !is_empty_value(*raw));
         let named = payload.event.is_some_and(|name| FACTS.is_error(name));
-        match lone.or_else(|| named.then_some(raw)) {
+        let error = lone.or_else(|| named.then_some(raw));
+        if self.failure.is_some() {
+            let upstream_error = error.map(UpstreamErrorFields::of_value);
+            return self.after_failure(wire, upstream_error, payload);
+        }
+        match error {
             Some(error) => self.report_error(wire, &UpstreamErrorFields::of_value(error), payload),
             None => unknown(wire, None, payload),
         }
@@ -370,7 +387,7 @@ impl Decoder for Responses {
         wire: &mut DecodeContext<'_, '_>,
         incoming: Incoming<'_>,
     ) -> Result<usize, Fault> {
-        if self.items.texts.waiting() {
+        if self.items.texts.waiting() || self.failure.is_some() {
             return Ok(0);
         }
         let Some(found) = self.templates.find(incoming) else {
@@ -386,7 +403,7 @@ impl Decoder for Responses {
     }
 
     fn row(&mut self, wire: &mut DecodeContext<'_, '_>, lines: &[u8], most: usize) -> WholeEvents {
-        if self.items.texts.waiting() {
+        if self.items.texts.waiting() || self.failure.is_some() {
             return WholeEvents::default();
         }
         let (templates, sequence) = (&mut self.templates, &mut self.sequence);
@@ -404,16 +421,18 @@ impl Decoder for Responses {
     /// reading at `[DONE]`, so repair drops one that comes before the terminal event.
     fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         wire.out.leave_out("done_marker");
-        Ok(())
+        self.report_failure(wire)
     }
 
     fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult {
-        self.report_error(wire, &UpstreamErrorFields::of_text(payload.text), payload)
+        let upstream_error = UpstreamErrorFields::of_text(payload.text);
+        self.after_failure(wire, Some(upstream_error), payload)
     }
 
     /// Marks the stream as truncated if it ends after a provider's call or another item that cannot be the last, even
     /// if the policy treats a missing terminal marker as a complete stream.
     fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
+        self.report_failure(wire)?;
         self.audio.leave(wire)?;
         if !self.ended && !self.items.ends_with_answer {
             wire.assembler.cut();

@@ -10,6 +10,7 @@ use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::dialect::upstream_error::is_bare;
 use crate::dialect::upstream_error::is_empty_value;
 use crate::dialect::upstream_error::reports_failure;
+use crate::dialect::upstream_error::reports_success;
 use crate::json::members::Document;
 use crate::json::members::Object;
 use crate::json::members::is_string;
@@ -19,7 +20,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
     document: |text, max_depth| split(text, max_depth, ValueKind::Event),
     is_body: |document| object(document).is_some_and(is_body),
     may_be_json_line: |_| false,
-    is_error_body: |document| object(document).is_some_and(reports_error),
+    is_error_body: |document| object(document).is_some_and(is_error_body),
     has_usable_data: |document| object(document).is_some_and(has_usable_data),
     is_without_output: |document| object(document).is_some_and(is_without_output),
 };
@@ -37,17 +38,20 @@ fn is_body(object: &Object<'_>) -> bool {
         let status = object.string("status");
         return !matches!(status.as_deref(), Some("queued" | "in_progress"));
     }
-    object.present("error").is_some() || reports_error(object)
+    object.present("error").is_some() || is_error_body(object)
 }
 
-/// Returns true if a document without an `error` member reports an error. It then has a message with a code, consists
-/// only of `message` or `detail`, or reports a failure in another known shape.
-fn reports_error(object: &Object<'_>) -> bool {
+/// Returns true if the body of a response is an error, without an `error` member. It may then consist only of `message`
+/// or `detail`.
+fn is_error_body(object: &Object<'_>) -> bool {
     let first = object.members.first();
     let bare = first.is_some_and(|first| first.key.is("detail") || first.key.is("message"));
-    if bare && is_bare(&object.members, &object.names()) {
-        return true;
-    }
+    reports_error(object) || (bare && is_bare(&object.members, &object.names()))
+}
+
+/// Returns true if a document without an `error` member reports an error. It then has a message with a code, or reports
+/// a failure in another known shape.
+fn reports_error(object: &Object<'_>) -> bool {
     if object.present("type").is_none() && !is_whole(object) && reports_failure(&object.members) {
         return true;
     }
@@ -57,7 +61,7 @@ fn reports_error(object: &Object<'_>) -> bool {
     // A document with a `type` is an event. Extension events may have a `message` too, so only a type that ends in
     // `error` is treated as an error.
     match object.present("type") {
-        None => object.present("code").is_some(),
+        None => object.present("code").is_some() && !reports_success(&object.members),
         Some(_) => object
             .string("type")
             .is_some_and(|kind| kind.ends_with("error")),

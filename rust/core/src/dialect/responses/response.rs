@@ -8,6 +8,8 @@ use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::Payload;
+use crate::dialect::payload::HeldPayload;
+use crate::dialect::payload::LocatedPayload;
 use crate::dialect::responses::Responses;
 use crate::dialect::responses::duplicate_keys::ValueKind;
 use crate::dialect::responses::duplicate_keys::report_duplicates;
@@ -123,8 +125,8 @@ impl Responses {
         self.conclude(response.as_deref(), at, reader, status, enclosing, payload)
     }
 
-    /// Emits the response's start event from the first event that identifies the response. In a resumed stream, this
-    /// may be the terminal event.
+    /// Emits the response's start event from the first event that identifies the response, or completes it from a later
+    /// event. In a resumed stream, this may be the terminal event.
     fn start<'a>(
         &mut self,
         response: &Object<'a>,
@@ -132,7 +134,7 @@ impl Responses {
         reader: &mut Reader<'_, '_, 'a>,
     ) -> ParseResult {
         if self.start_reported {
-            return Ok(());
+            return complete_start(response, &mut reader.wire);
         }
         let members = extra_fields(response, &FACTS.response_fields);
         let model = reader.text(response, at, "model");
@@ -196,26 +198,82 @@ impl Responses {
             let DecodeContext { assembler, out } = &mut reader.wire;
             assembler.choice_metadata(out, 0, &text)?;
         }
-        self.ended = true;
         let error = response.and_then(|response| response.get("error"));
-        let error = error.filter(|raw| !is_empty_value(*raw));
-        if error.is_some() || status == "failed" {
-            let upstream_error = match error {
-                Some(error) => UpstreamErrorFields::of_value(error),
-                None => UpstreamErrorFields {
-                    message: Cow::Borrowed("failed"),
-                    ..UpstreamErrorFields::default()
-                },
-            };
+        if let Some(error) = error.filter(|raw| !is_empty_value(*raw)) {
+            self.ended = true;
+            let upstream_error = UpstreamErrorFields::of_value(error);
             return reader
                 .notes
                 .report_error(&mut reader.wire, &upstream_error, payload);
         }
         reader.report()?;
+        if status == "failed" {
+            self.hold_failure(payload);
+            return Ok(());
+        }
+        self.ended = true;
         let DecodeContext { assembler, out } = &mut reader.wire;
         assembler.finish(out, 0, &status, FACTS.finish(&status))?;
         assembler.done(out)
     }
+}
+
+impl Responses {
+    /// Holds a failure without an error, because some gateways send the error as the next event.
+    fn hold_failure(&mut self, payload: Payload<'_>) {
+        let data = payload.text.as_bytes();
+        let arrival = LocatedPayload {
+            data,
+            ..payload.arrival
+        };
+        self.failure = Some(Box::new(HeldPayload::of(arrival)));
+    }
+
+    /// Decodes the event after a failure without an error. Only an error explains the failure; other events are not
+    /// part of the response.
+    #[cold]
+    pub(crate) fn after_failure(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        upstream_error: Option<UpstreamErrorFields<'_>>,
+        payload: Payload<'_>,
+    ) -> ParseResult {
+        let Some(upstream_error) = upstream_error else {
+            return self.report_failure(wire);
+        };
+        self.failure = None;
+        self.report_error(wire, &upstream_error, payload)
+    }
+
+    /// Reports the failure that is held, if there is one, at its own place.
+    pub(crate) fn report_failure(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
+        let Some(failure) = self.failure.take() else {
+            return Ok(());
+        };
+        self.ended = true;
+        let arrival = failure.arrival();
+        let DecodeContext { assembler, out } = wire;
+        let position = out.position();
+        out.at(arrival.offset, arrival.ordinal);
+        arrival.show(out);
+        assembler
+            .upstream_error(out, None, None, "failed", arrival.data)
+            .map_err(|fault| arrival.locate(fault))?;
+        out.at(position.0, position.1);
+        Ok(())
+    }
+}
+
+/// Sets the fields that the start event lacked.
+fn complete_start(response: &Object<'_>, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
+    let DecodeContext { assembler, out } = wire;
+    if !assembler.lacks_start_fields() {
+        return Ok(());
+    }
+    let word = |key| response.string(key).filter(|word| !word.trim().is_empty());
+    let (id, model) = (word("id"), word("model"));
+    let created = response.present("created_at").and_then(integer);
+    assembler.started(out, id.as_deref(), model.as_deref(), created, None)
 }
 
 /// Returns the unknown members of the response that differ from `reported`, the metadata of the start event.

@@ -6,7 +6,6 @@
 //! the amount of waiting text.
 
 use crate::encode::chat::chunk::ChunkHead;
-use crate::encode::chat::chunk::LAST;
 use crate::encode::chat::chunk::begin_chunk;
 use crate::encode::common::encode_context::Call;
 use crate::encode::common::encode_context::EncodeContext;
@@ -341,9 +340,13 @@ impl Calls {
 
     /// Writes a whole call that has not begun, or queues it until no other call has to be written first.
     fn close_unwritten(&mut self, to: &mut CallOutput<'_>, call: &Call<'_>) {
-        if !to.context.writes(call) {
+        // A source of the same dialect sent the truncated call. If the input was truncated, too, the call is omitted.
+        let is_kept = to.context.passed.own && !to.context.cut && call.is_cut();
+        let is_kept = is_kept && !(call.is_nameless() || call.provider_executed);
+        if !is_kept && !to.context.writes(call) {
             return self.retract(to, call.part);
         }
+        self.has_empty_cut_call |= call.is_empty_cut();
         let own = call.custom && to.context.passed.own;
         if call.custom && !own {
             to.context.losses.note("custom_call");
@@ -454,7 +457,9 @@ impl CallOutput<'_> {
             .raw(",")
             .raw(text)
             .string(arguments);
-        to.raw("}}]}").raw(LAST).end();
+        to.raw("}}]");
+        self.head.end_delta(to, false);
+        self.head.end(to);
     }
 
     fn piece(&mut self, call: &OpenCall, text: &str) {
@@ -463,7 +468,9 @@ impl CallOutput<'_> {
             .number(call.index.unwrap_or_default());
         let (kind, member) = names(call.custom);
         to.raw(",\"").raw(kind).raw("\":{").raw(member).string(text);
-        to.raw("}}]}").raw(LAST).end();
+        to.raw("}}]");
+        self.head.end_delta(to, false);
+        self.head.end(to);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Writes what every Chat chunk contains: the members before the delta, and the end after it.
 
+use crate::encode::common::compact_json::spliced;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::extra_members::ExtraMembers;
 use crate::encode::common::extra_members::join;
@@ -10,13 +11,12 @@ use crate::json::Kind;
 use crate::json::members::Document;
 use crate::json::members::document;
 use crate::json::members::integer;
+use crate::model::small_map::Map;
+use crate::model::unmodelled::ChoiceFacts;
 use crate::model::unmodelled::ChunkFacts;
 use crate::sse::decode_utf8;
 use std::borrow::Cow;
 use std::mem;
-
-/// The end of a chunk without a finish reason.
-pub(crate) const LAST: &str = ",\"finish_reason\":null}]}";
 
 /// Size, in bytes, above which the unknown members of a chunk are written only once. One chunk may be rewritten as
 /// many.
@@ -36,6 +36,39 @@ pub(crate) struct ChunkHead {
     usage_members: ExtraMembers,
     /// True if the last token counts came in a chunk with a choice.
     pub(crate) usage_has_choice: bool,
+    /// Unknown members of the source's choices.
+    choices: Map<i32, OwnMembers>,
+    /// The members of the choice and of its delta that are written in the chunk that was begun last.
+    next: OwnMembersOnce,
+    /// True once the finish reasons are written. Only the members that came with them are then written.
+    is_finishing: bool,
+}
+
+/// Unknown members of one choice of the source, and of its delta.
+#[derive(Debug, Default)]
+struct OwnMembers {
+    current: OwnMembersOnce,
+    /// The members in the chunk with the finish reason.
+    finish: OwnMembersOnce,
+    /// True if the current members are those of the chunk with the finish reason.
+    finishes: bool,
+    /// True if the source's current chunk also has members that cannot be written.
+    is_lossy: bool,
+    /// The number of the last payload whose members were written.
+    written: u64,
+}
+
+/// Members that are written in one chunk.
+#[derive(Clone, Debug, Default)]
+struct OwnMembersOnce {
+    choice: ExtraMembers,
+    delta: ExtraMembers,
+}
+
+impl OwnMembersOnce {
+    fn is_empty(&self) -> bool {
+        self.choice.is_empty() && self.delta.is_empty()
+    }
 }
 
 impl ChunkHead {
@@ -54,17 +87,103 @@ impl ChunkHead {
         }
     }
 
+    /// Records the members of a choice in the source's current chunk.
+    pub(crate) fn record_choice(&mut self, facts: &ChoiceFacts<'_>) {
+        let members = self.choices.slot(facts.choice);
+        members.current = OwnMembersOnce {
+            choice: parsed(facts.members),
+            delta: parsed(facts.delta),
+        };
+        members.finishes = facts.finishes;
+        members.written = 0;
+        members.is_lossy = facts.is_lossy;
+        if facts.finishes && !members.current.is_empty() {
+            members.finish = members.current.clone();
+        }
+    }
+
+    /// Returns true if members of the choice in the source's current chunk were not written yet, and no finish reason
+    /// follows with which they are written.
+    pub(crate) fn has_unwritten(&self, context: &EncodeContext, index: i32) -> bool {
+        let number = context.passed.payload_number;
+        self.choices.get(&index).is_some_and(|members| {
+            let is_written = members.written == number || members.finishes;
+            !is_written && !members.current.is_empty()
+        })
+    }
+
+    /// Returns true if the source's current chunk has members of the choice that cannot be written.
+    pub(crate) fn is_lossy(&self, index: i32) -> bool {
+        self.choices
+            .get(&index)
+            .is_some_and(|members| members.is_lossy)
+    }
+
     /// Returns true if the source's current chunk contains all members of an event's metadata. They are written with
     /// the chunk.
-    pub(crate) fn has_all(&self, metadata: &str) -> bool {
+    pub(crate) fn has_all(&self, metadata: &str, choice: Option<i32>) -> bool {
+        let own = choice.and_then(|choice| self.choices.get(&choice));
+        let is_own = |name: &String| {
+            let lists = own.map(|own| [&own.current.choice, &own.current.delta]);
+            let mut members = lists.into_iter().flatten().flatten();
+            members.any(|(known, _)| known == name)
+        };
         parsed(metadata)
             .iter()
-            .all(|(name, _)| self.names.contains(name))
+            .all(|(name, _)| self.names.contains(name) || is_own(name))
+    }
+
+    /// Makes the next chunk contain the members of the choice, unless they were written with the current payload.
+    fn begin_choice(&mut self, context: &EncodeContext, index: i32) {
+        if self.choices.len() == 0 {
+            return;
+        }
+        let number = context.passed.payload_number;
+        self.next = OwnMembersOnce::default();
+        let is_over = self.is_finishing || context.cut; // no chunk of the source is written
+        let members = self.choices.get_mut(&index).filter(|_| !is_over);
+        // The members of the chunk with the finish reason are written with it.
+        let is_due = |members: &&mut OwnMembers| members.written != number && !members.finishes;
+        if let Some(members) = members.filter(is_due) {
+            members.written = number;
+            self.next = members.current.clone();
+        }
+    }
+
+    /// Makes the next chunk contain the members of the choice in the source's chunk with the finish reason.
+    pub(crate) fn begin_finish_of(&mut self, index: i32) {
+        if let Some(members) = self.choices.get_mut(&index) {
+            self.next = mem::take(&mut members.finish);
+        }
+    }
+
+    /// Writes the end of a delta, with the unknown members. `is_empty`: the delta has no member yet.
+    pub(crate) fn end_delta<'j>(&self, to: &'j mut Writer, is_empty: bool) -> &'j mut Writer {
+        let delta = &self.next.delta;
+        let (first, others) = delta.split_at(usize::from(is_empty).min(delta.len()));
+        for (name, text) in first {
+            spliced(to.string(name).raw(":"), text);
+        }
+        join(to, others, &[]);
+        to.raw("}")
+    }
+
+    /// Writes the end of a chunk without a finish reason.
+    pub(crate) fn end(&self, to: &mut Writer) {
+        to.raw(",\"finish_reason\":null");
+        self.end_choice(to);
+        to.raw("}]}").end();
+    }
+
+    /// Writes the unknown members of a choice.
+    pub(crate) fn end_choice(&self, to: &mut Writer) {
+        join(to, &self.next.choice, &[]);
     }
 
     /// Makes the next chunks repeat the members of the source's chunk with the finish reason.
     pub(crate) fn begin_finish(&mut self) {
         self.members = mem::take(&mut self.finish_members);
+        self.is_finishing = true;
     }
 
     /// Makes the next chunk also repeat the members of the source's chunk with the token counts. `alone`: whether the
@@ -105,6 +224,7 @@ pub(crate) fn begin_chunk<'j>(
     context: &'j mut EncodeContext,
     index: i32,
 ) -> &'j mut Writer {
+    head.begin_choice(context, index);
     let to = head.write(context).raw("{\"index\":");
     to.number(i64::from(index)).raw(",\"delta\":")
 }

@@ -12,7 +12,6 @@ mod own_reasoning;
 use crate::encode::chat::calls::CallOutput;
 use crate::encode::chat::calls::Calls;
 use crate::encode::chat::chunk::ChunkHead;
-use crate::encode::chat::chunk::LAST;
 use crate::encode::chat::chunk::begin_chunk;
 use crate::encode::chat::own_reasoning::OwnReasoning;
 use crate::encode::chat::own_reasoning::Written;
@@ -34,6 +33,7 @@ use crate::model::small_map::Map;
 use crate::model::small_map::Numbered;
 use crate::model::unmodelled::Unmodelled;
 use std::borrow::Cow;
+use std::mem;
 
 const NAME: &str = "chat";
 
@@ -45,8 +45,10 @@ pub(crate) struct Chat {
     choices: List<Choice>,
     /// Text written so far for each open part.
     pub(crate) parts: Map<u32, ChatPart>,
-    /// True if a choice may have `reasoning_details` that wait for the text of their delta.
-    has_waiting_details: bool,
+    /// Choices whose `reasoning_details` may wait for the text of their delta.
+    waiting_details: Vec<i32>,
+    /// Choices whose calls have changed since they were last found to be written.
+    changed_calls: Vec<i32>,
     /// Pages cited without a position, by choice: URL and title.
     pages: Map<i32, Vec<(String, String)>>,
 }
@@ -67,7 +69,11 @@ pub(crate) struct Choice {
     reasoning: OwnReasoning,
     /// True once the first chunk of the choice was written or passed through.
     is_open: bool,
+    /// True if the choice is in `waiting_details`.
+    has_waiting_details: bool,
     calls: Calls,
+    /// True if the choice is in `changed_calls`.
+    has_changed_calls: bool,
 }
 
 /// The finish reason of a choice.
@@ -109,7 +115,7 @@ impl Choice {
                 end,
             });
         }
-        std::mem::take(&mut self.citations)
+        mem::take(&mut self.citations)
     }
 }
 
@@ -250,10 +256,11 @@ impl Encoder for Chat {
     }
 
     fn keep(&mut self, piece: &Delta<'_>) -> bool {
-        if self.has_waiting_details {
-            self.has_waiting_details = false; // the entries passed together with this piece
-            let choices = self.choices.iter_mut();
-            choices.for_each(|choice| choice.reasoning.forget_details());
+        // The entries passed together with this piece.
+        for index in mem::take(&mut self.waiting_details) {
+            let choice = self.choice(index);
+            choice.has_waiting_details = false;
+            choice.reasoning.forget_details();
         }
         if let Some(part) = self.parts.get_mut(&piece.part) {
             part.written_text.push_str(piece.text);
@@ -268,25 +275,45 @@ impl Encoder for Chat {
         match content {
             Unmodelled::Chunk(chunk) => self.head.record(chunk),
             Unmodelled::Reasoning(facts) => {
-                let reasoning = &mut self.choice(facts.choice).reasoning;
-                let details = reasoning.record(facts);
-                self.has_waiting_details |= facts.has_text && facts.details.is_some();
+                let choice = self.choice(facts.choice);
+                let details = choice.reasoning.record(facts);
+                let waits = facts.has_text && facts.details.is_some();
+                if waits && !mem::replace(&mut choice.has_waiting_details, true) {
+                    self.waiting_details.push(facts.choice);
+                }
                 if let Some(details) = details {
                     self.open(context, facts.choice);
-                    let to = self.begin_chunk(context, facts.choice);
+                    let to = begin_chunk(&mut self.head, context, facts.choice);
                     details.write(to, "");
-                    to.raw(LAST).end();
+                    self.head.end_delta(to, false);
+                    self.head.end(to);
                 }
             }
-            Unmodelled::ChoiceMembers => context.losses.note("metadata"),
+            Unmodelled::ChoiceMembers(facts) => self.head.record_choice(facts),
+            Unmodelled::ChoiceWithoutEvent { choice } => {
+                if self.head.has_unwritten(context, *choice) {
+                    self.open(context, *choice);
+                    self.write_members(context, *choice);
+                }
+                if self.head.is_lossy(*choice) {
+                    context.losses.note("metadata");
+                }
+            }
             _ => {}
         }
     }
 
-    fn has_waiting_calls(&self) -> bool {
-        self.choices
-            .iter()
-            .any(|choice| choice.calls.has_unwritten())
+    fn has_waiting_calls(&mut self) -> bool {
+        // Only the last choices are examined, because this runs for every block and there can be many choices.
+        while let Some(index) = self.changed_calls.last().copied() {
+            let choice = self.choice(index);
+            if choice.calls.has_unwritten() {
+                return true;
+            }
+            choice.has_changed_calls = false;
+            self.changed_calls.pop();
+        }
+        false
     }
 
     fn open(&mut self, context: &mut EncodeContext, choice: i32) {
@@ -298,14 +325,17 @@ impl Encoder for Chat {
         if context.passed.choices.contains(&choice) {
             return;
         }
-        let to = self.begin_chunk(context, choice);
-        to.raw("{\"role\":\"assistant\",\"content\":\"\"}");
-        to.raw(LAST).end();
+        let to = begin_chunk(&mut self.head, context, choice);
+        to.raw("{\"role\":\"assistant\",\"content\":\"\"");
+        self.head.end_delta(to, false);
+        self.head.end(to);
     }
 
     fn role(&mut self, context: &mut EncodeContext, choice: i32) {
-        let to = self.begin_chunk(context, choice);
-        to.raw("{\"role\":\"assistant\"}").raw(LAST).end();
+        let to = begin_chunk(&mut self.head, context, choice);
+        to.raw("{\"role\":\"assistant\"");
+        self.head.end_delta(to, false);
+        self.head.end(to);
     }
 
     fn end(&mut self, context: &mut EncodeContext, ending_error: Option<EndingError>) {
@@ -335,24 +365,36 @@ impl Chat {
         context: &'c mut EncodeContext,
         choice: i32,
     ) -> (&'c mut Calls, CallOutput<'c>) {
-        let Chat { head, choices, .. } = self;
+        let Chat {
+            head,
+            choices,
+            changed_calls,
+            ..
+        } = self;
         let of_index = || Choice {
             index: choice,
             ..Choice::default()
         };
-        let calls = &mut choices.slot(choice, of_index).calls;
+        let own = choices.slot(choice, of_index);
+        if !mem::replace(&mut own.has_changed_calls, true) {
+            changed_calls.push(choice);
+        }
         let to = CallOutput {
             context,
             head,
             choice,
         };
-        (calls, to)
+        (&mut own.calls, to)
     }
 
-    /// Writes the beginning of a chunk, up to its delta.
-    #[inline]
-    fn begin_chunk<'j>(&mut self, context: &'j mut EncodeContext, index: i32) -> &'j mut Writer {
-        begin_chunk(&mut self.head, context, index)
+    /// Writes a chunk that contains only unknown members of the source's choice.
+    fn write_members(&mut self, context: &mut EncodeContext, index: i32) {
+        if !self.head.has_unwritten(context, index) {
+            return; // the chunk that opened the choice contains them
+        }
+        let to = begin_chunk(&mut self.head, context, index).raw("{");
+        self.head.end_delta(to, true);
+        self.head.end(to);
     }
 
     /// Writes a chunk with a piece of text, and with the log probabilities in its metadata.
@@ -366,12 +408,13 @@ impl Chat {
         let metadata = delta.metadata.filter(|_| written.fields == ["content"]);
         let found = metadata.and_then(|metadata| logprobs(source, NAME, Some(metadata)));
         part.has_logprobs |= found.is_some();
-        let to = self.begin_chunk(context, delta.choice);
+        let to = begin_chunk(&mut self.head, context, delta.choice);
         written.write(to, delta.text);
+        self.head.end_delta(to, false);
         if let Some(found) = found {
             chances(to, &found.tokens);
         }
-        to.raw(LAST).end();
+        self.head.end(to);
     }
 
     /// Returns true if all of the event's metadata can be written. It must consist only of log probabilities, or of
@@ -379,7 +422,7 @@ impl Chat {
     fn has_place_for_metadata(&self, context: &EncodeContext, event: &Event<'_>) -> bool {
         if context.passed.own {
             let metadata = event.metadata();
-            return metadata.is_some_and(|metadata| self.head.has_all(metadata));
+            return metadata.is_some_and(|metadata| self.head.has_all(metadata, event.choice()));
         }
         let metadata = match *event {
             Event::TextDelta(delta) if !delta.text.is_empty() => delta.metadata,
@@ -404,9 +447,10 @@ impl Chat {
         let found = metadata.filter(|_| !known);
         let found = found.and_then(|metadata| logprobs(context.source, NAME, Some(metadata)));
         if let Some(found) = found {
-            let to = self.begin_chunk(context, choice).raw("{}");
+            let to = begin_chunk(&mut self.head, context, choice).raw("{");
+            self.head.end_delta(to, true);
             chances(to, &found.tokens);
-            to.raw(LAST).end();
+            self.head.end(to);
         }
     }
 
@@ -443,10 +487,12 @@ impl Chat {
         let choice = self.choice(index);
         let position = choice.carriers;
         choice.carriers += 1;
-        let to = self.begin_chunk(context, index);
+        let to = begin_chunk(&mut self.head, context, index);
         to.raw("{\"reasoning_details\":[{\"type\":\"reasoning.encrypted\",\"data\":");
         to.string(carrier).raw(",\"format\":\"unknown\",\"index\":");
-        to.number(position).raw("}]}").raw(LAST).end();
+        to.number(position).raw("}]");
+        self.head.end_delta(to, false);
+        self.head.end(to);
     }
 
     /// Stores citations in the form for which every client has a type. A citation without a position in the text is
@@ -523,12 +569,14 @@ impl Chat {
             // All citations are in one chunk, because openai-python raises an exception for a second list and
             // openai-node keeps only the last list.
             let cited = {
-                let pages = self.pages.get_mut(index).map(std::mem::take);
+                let pages = self.pages.get_mut(index).map(mem::take);
                 self.choice(*index).cited(pages.unwrap_or_default())
             };
             if !cited.is_empty() && !context.passed.choices.contains(index) {
-                let to = self.begin_chunk(context, *index).raw("{\"annotations\":[");
-                to.raw(&cited).raw("]}").raw(LAST).end();
+                let to = begin_chunk(&mut self.head, context, *index).raw("{\"annotations\":[");
+                to.raw(&cited).raw("]");
+                self.head.end_delta(to, false);
+                self.head.end(to);
             }
             let native = self.choice(*index).native.take();
             // Clients that read `choices[0]` of every chunk fail if a chunk has only token counts.
@@ -537,11 +585,14 @@ impl Chat {
             if counts.is_some() {
                 self.head.begin_usage(false);
             }
-            let to = self.begin_chunk(context, *index);
-            to.raw("{},\"finish_reason\":").string(word);
+            let to = begin_chunk(&mut self.head, context, *index).raw("{");
+            self.head.begin_finish_of(*index);
+            self.head.end_delta(to, true);
+            to.raw(",\"finish_reason\":").string(word);
             if let Some(native) = native {
                 to.raw(",\"native_finish_reason\":").string(&native);
             }
+            self.head.end_choice(to);
             to.raw("}]");
             if let Some(counts) = counts {
                 to.raw(",\"usage\":").raw(&counts);

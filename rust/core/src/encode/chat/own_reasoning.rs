@@ -43,7 +43,7 @@ impl Written {
         }
     }
 
-    /// Writes a delta with the text.
+    /// Writes the beginning of a delta, with the text.
     pub(crate) fn write(&self, to: &mut Writer, text: &str) {
         let mut mark = "{\"";
         for field in &self.fields {
@@ -53,7 +53,6 @@ impl Written {
         if let Some(details) = &self.details {
             to.raw(mark).raw("reasoning_details\":").raw(details);
         }
-        to.raw("}");
     }
 }
 

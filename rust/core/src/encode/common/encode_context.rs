@@ -10,6 +10,7 @@ use crate::encode::common::passed_through::PassedThrough;
 use crate::encode::common::tool_ids::ToolIdForm;
 use crate::encode::common::usage::Counts;
 use crate::encode::common::writer::Writer;
+use crate::model::event::Delta;
 use crate::model::event::Event;
 use crate::model::small_map::Set;
 use std::borrow::Cow;
@@ -37,6 +38,9 @@ pub struct Options {
 
 /// Targets that mark a truncated call as invalid.
 const MARKS_TRUNCATED_CALLS: [&str; 2] = ["ai-sdk-parts", "ai-sdk-ui"];
+
+/// Targets that end a response whose calls were all omitted like one without calls. The others end it with an error.
+const ENDS_WITHOUT_CALLS: [&str; 3] = ["chat", "gemini", "responses"];
 
 /// What the source reported about the response as a whole.
 #[derive(Debug, Default)]
@@ -73,6 +77,9 @@ pub(crate) struct EncodeContext {
     taken: Set<String>,
     /// Choices with a truncated call that the client would have to run.
     unfinished: Set<i32>,
+    /// Choices with a call that has no name, and choices with any other content.
+    nameless: Set<i32>,
+    filled: Set<i32>,
 }
 
 impl EncodeContext {
@@ -94,21 +101,27 @@ impl EncodeContext {
             known: known_call_ids.iter().cloned().collect(),
             taken: Set::default(),
             unfinished: Set::default(),
+            nameless: Set::default(),
+            filled: Set::default(),
         }
     }
 
     /// Returns the event to write instead of a finish reason that would make a client run a truncated call of the
-    /// choice. An inferred reason is always replaced. A reason from the source is replaced if it means success, has not
-    /// passed through, and the target does not mark the call itself as truncated. Returns `None` for any other event.
+    /// choice, or that would report success for a choice whose only content is a call without a name, which is not
+    /// written. An inferred reason is always replaced. A reason from the source is replaced if it means success, has
+    /// not passed through, and the target does not mark the call itself as truncated. Returns `None` for any other
+    /// event.
     pub(crate) fn as_written<'e>(&mut self, event: &Event<'e>) -> Option<Event<'e>> {
         match *event {
             Event::ToolCall {
                 state: "incomplete",
                 provider_executed: false,
+                name,
                 choice,
                 ..
             } => {
                 self.unfinished.insert(choice);
+                self.note_call(choice, name);
                 None
             }
             Event::Finished {
@@ -129,8 +142,48 @@ impl EncodeContext {
                     metadata,
                 })
             }
+            Event::Finished {
+                reason: "tool_calls",
+                choice,
+                metadata,
+                ..
+            } if ENDS_WITHOUT_CALLS.contains(&self.target)
+                && self.nameless.contains(&choice)
+                && !self.filled.contains(&choice) =>
+            {
+                Some(Event::Finished {
+                    reason: "error",
+                    raw_reason: None,
+                    choice,
+                    metadata,
+                })
+            }
+            Event::TextDone { text, choice, .. }
+            | Event::ReasoningDone { text, choice, .. }
+            | Event::RefusalDone(Delta { text, choice, .. })
+                if !text.is_empty() =>
+            {
+                self.filled.insert(choice);
+                None
+            }
+            Event::ToolCall { choice, name, .. } => {
+                self.note_call(choice, name);
+                None
+            }
+            Event::Source { choice, .. } | Event::File { choice, .. } => {
+                self.filled.insert(choice);
+                None
+            }
             _ => None,
         }
+    }
+
+    fn note_call(&mut self, choice: i32, name: &str) {
+        let calls = match name.is_empty() {
+            true => &mut self.nameless,
+            false => &mut self.filled,
+        };
+        calls.insert(choice);
     }
 
     /// Records the id, model, creation time, and token counts that an event reports. Records a loss for an unknown

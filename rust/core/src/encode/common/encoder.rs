@@ -29,7 +29,7 @@ pub(crate) trait Encoder: Debug + Send {
 
     /// Returns true if a received call has not been fully written because it must wait for another call. Only for
     /// dialects whose calls are written one after another, although sources may interleave them.
-    fn has_waiting_calls(&self) -> bool {
+    fn has_waiting_calls(&mut self) -> bool {
         false
     }
 

@@ -10,7 +10,7 @@ use crate::json::members::members;
 pub(crate) type ExtraMembers = Vec<(String, String)>;
 
 /// Adds members to the object that is being written, except members that the object already has.
-pub(crate) fn join(to: &mut Writer, extra: &ExtraMembers, written: &[&str]) {
+pub(crate) fn join(to: &mut Writer, extra: &[(String, String)], written: &[&str]) {
     let is_new = |name: &String| !written.contains(&name.as_str());
     for (name, text) in extra.iter().filter(|(name, _)| is_new(name)) {
         spliced(to.raw(",").string(name).raw(":"), text);

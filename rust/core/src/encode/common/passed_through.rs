@@ -31,6 +31,8 @@ pub(crate) struct PassedThrough {
     pub(crate) members: Option<(i64, String)>,
     /// True if a position was already in use, so that content was written at another position. The encoder sets it.
     pub(crate) moved: bool,
+    /// A number that changes with every payload.
+    pub(crate) payload_number: u64,
     /// Choices that contain a part that passed through.
     pub(crate) choices: Set<i32>,
     /// Indexes of the items whose opening event passed through.

@@ -183,7 +183,12 @@ impl Model {
                     _ => {
                         let count = value.iter().take_while(|byte| byte.is_ascii_digit());
                         let others = &value[count.count()..];
-                        let fits = others.len() as u64 <= self.max_field;
+                        let blanks = others.iter().take_while(|b| matches!(b, b' ' | b'\t'));
+                        let blanks = blanks.count();
+                        // Of the blanks before the data line, only the first counts.
+                        let size = others.len() - blanks + blanks.min(1);
+                        let others = &others[blanks..];
+                        let fits = size as u64 <= self.max_field;
                         let splits = fits && others.starts_with(b"data:");
                         let (own, joined) = if splits { (own, joined) } else { (value, None) };
                         let digits = std::str::from_utf8(own)

@@ -70,6 +70,8 @@ class ToolReader:
             provider.metadata,
             refused=refused,
         )
+        if part.misses_arguments("input", "args"):
+            self._assembler.call_misses_arguments(0, Address(call_id=identity))
         if refused and identity is not None:
             self._assembler.result(0, identity, part.json("error") or "null", True, None)
 

@@ -78,6 +78,8 @@ class ToolReader:
             provider.metadata,
             refused=refused,
         )
+        if chunk.misses_arguments("input", "args"):
+            self._assembler.call_misses_arguments(0, Address(call_id=identity))
         return identity
 
     def _result(self, chunk: TypedPart, output: str | None, *more: tuple[str, str | None], is_error: bool) -> None:

@@ -92,6 +92,7 @@ pub(crate) fn call(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_
         name: name.as_deref(),
         refused,
         arguments: part.document(&["input", "args"]),
+        misses_arguments: part.misses_arguments(&["input", "args"]),
         provider_executed: part.flag("providerExecuted"),
         metadata: provider.metadata.as_deref(),
         ..CallFields::default()

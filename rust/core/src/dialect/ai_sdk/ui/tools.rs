@@ -117,6 +117,7 @@ fn close<'a>(
         },
         name: name.as_deref(),
         arguments: chunk.document(&["input", "args"]),
+        misses_arguments: chunk.misses_arguments(&["input", "args"]),
         provider_executed: chunk.flag("providerExecuted"),
         refused,
         metadata: provider.metadata.as_deref(),

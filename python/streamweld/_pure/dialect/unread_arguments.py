@@ -1,0 +1,42 @@
+"""Finds a member of a call that may contain its arguments, although no gateway is known to use that member.
+
+A call that has no other arguments is then not run, because a tool without arguments may do something else. Independent
+of the dialect.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld._pure.json.automaton import Automaton
+from streamweld._pure.json.kinds import is_object
+from streamweld._spec import DIALECTS
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Mapping
+
+__all__ = ["may_hold_arguments"]
+
+_HARMLESS: tuple[str, ...] = tuple(DIALECTS["harmless_members"])
+_WHITE = " \t\r\n"
+
+
+def may_hold_arguments(holder: Mapping[str, object], known: Container[str]) -> bool:
+    """Return whether an object that describes a call has an unknown member with an object.
+
+    The object is not empty. It may be written as text, which may be incomplete. `known`: the names of the members that
+    the decoder interprets.
+    """
+    return any(
+        name not in known and _is_document(value) and not any(word in name.lower() for word in _HARMLESS)
+        for name, value in holder.items()
+    )
+
+
+def _is_document(value: object) -> bool:
+    if not isinstance(value, str):
+        return is_object(value) and len(value) > 0
+    text = value.strip(_WHITE)
+    if not text.startswith("{") or not text[1:].strip(_WHITE + "}"):
+        return text == "{"
+    return Automaton().feed(text.encode("utf-8", "replace")) != "broken"

@@ -1,0 +1,59 @@
+"""Stores the unknown members of the choices and deltas of a source in the same dialect, so that they are written again.
+
+They are written in the first chunk that is written for the source's chunk. The members of the choice with the finish
+reason are written in the finish chunk.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld._pure.encode.common.extra_members import joined, members_text, writable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from streamweld._pure.json.members import Raw
+    from streamweld._pure.model.unmodelled import ChoiceMembers
+
+__all__ = ["OwnMembers"]
+
+
+class OwnMembers:
+    """The members of all choices that were not written yet."""
+
+    __slots__ = ("_finish", "_names", "_unwritten")
+
+    def __init__(self) -> None:
+        self._unwritten: dict[int, tuple[Raw, Raw]] = {}  # members of a choice and of its delta
+        self._finish: dict[int, tuple[Raw, Raw]] = {}  # those of the choice with the finish reason
+        self._names: dict[int, set[str]] = {}  # names of the members in the source's current chunk
+
+    def record(self, content: ChoiceMembers) -> None:
+        """Store the members of a choice. Those of its chunk before are no longer written."""
+        own, delta = writable(content.members), writable(content.delta)
+        self._names[content.choice] = {*own, *delta}
+        self._unwritten.pop(content.choice, None)
+        if own or delta:
+            (self._finish if content.finishes else self._unwritten)[content.choice] = own, delta
+
+    def has_unwritten(self, choice: int) -> bool:
+        """Return True if the members of the source's current chunk were not written yet."""
+        return choice in self._unwritten
+
+    def begin_finish(self, choice: int) -> None:
+        """Make the next chunk of the choice contain the members of the source's choice with the finish reason."""
+        if choice in self._finish:
+            self._unwritten[choice] = self._finish.pop(choice)
+
+    def take(self, choice: int, delta: str) -> tuple[str, Raw]:
+        """Return a delta with the members of the source's delta, and the members of the source's choice."""
+        own, in_delta = self._unwritten.pop(choice, ({}, {}))
+        if not in_delta:
+            return delta, own
+        return "{" + members_text(in_delta)[1:] + "}" if delta == "{}" else joined(delta, in_delta), own
+
+    def lost(self, choice: int, names: Iterable[str]) -> list[str]:
+        """Return the names that do not belong to a member of the choice or its deltas."""
+        known = self._names.get(choice, ())
+        return [name for name in names if name not in known]

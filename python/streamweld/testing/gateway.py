@@ -114,10 +114,11 @@ def _check(given: object, name: str) -> None:
         return
     if given is None:
         raise TypeError(f"{name} is None: an operator returns None if it does not apply to the stream")
+    kind = type(given).__name__
     accepted = "pass a stream of `build`, a Recording, a Reply, or the bytes of a body"
     if isinstance(given, str | os.PathLike):
         accepted = "pass read_recording(file) for a recording, or the bytes of a body: Path(file).read_bytes()"
-    raise TypeError(f"{name} is of type {type(given).__name__}: {accepted}")
+    raise TypeError(f"{name} is of type {kind}: {accepted}")
 
 
 Script: TypeAlias = (

@@ -190,7 +190,8 @@ class ChatDecoder:
         error: ErrorFields | None = None
         check_chunk(value, notes)
         self._out.untyped |= lacks_object(value)
-        outer, chunk.outer_calls = chunk.outer_calls, frozenset()
+        outer: frozenset[str] = chunk.outer_calls
+        chunk.outer_calls = frozenset()
         if is_array(choices) or (is_object(choices) and choices):
             for choice_position, (step, item) in enumerate(_listed(choices)):
                 here = (*path, "choices", *step)

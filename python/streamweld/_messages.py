@@ -254,6 +254,8 @@ def reject_text(data: object) -> None:
     if isinstance(data, bytes | bytearray | memoryview):
         return
     if isinstance(data, str):
+        if "\n" not in data and "{" not in data:
+            raise TypeError("a stream is read from bytes, not from str: to read a file, pass Path(name).read_bytes()")
         raise TypeError(
             "a stream is read from bytes, not from str: pass iter_bytes() instead of iter_text() or iter_lines(), open "
             "files with mode 'rb', or encode the text as UTF-8"

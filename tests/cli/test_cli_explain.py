@@ -100,6 +100,8 @@ def test_an_unknown_code_is_named_with_what_is_near() -> None:
     assert done.returncode == 2
     assert "unknown code 'args_restar'; did you mean args_restart" in done.stderr
     assert json.loads(done.stdout)["code"] == "truncated"
+    done = streamweld("pure", "explain", "qqq")
+    assert "unknown code 'qqq'; `streamweld explain` alone explains all codes" in done.stderr
 
 
 def test_every_code_of_the_page_of_rules_is_explained() -> None:

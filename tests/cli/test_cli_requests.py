@@ -137,6 +137,7 @@ def test_exit_codes_of_a_process(file: Path) -> None:
     done = streamweld("auto", "requests", "check", "-", "--to", "anthropic", stdin=json.dumps([USER]).encode())
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("streamweld: the request must be a mapping")
+    assert "a list of messages is" in done.stderr
     for command, body in (("check", None), ("convert", "{")):
         if body is not None:
             file.write_text(body, "utf-8")

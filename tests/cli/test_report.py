@@ -230,6 +230,14 @@ def test_a_comparison() -> None:
         report.render([Recorded("a", "", one)], diff=True)
 
 
+def test_the_file_that_the_user_did_not_name_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.sse").write_bytes(CLEAN)
+    done = run("a.sse")
+    assert (done.exit_code, done.output) == (0, "streamweld: wrote report.html\n")
+    assert (tmp_path / "report.html").stat().st_size > 1_000
+
+
 def test_the_command(tmp_path: Path) -> None:
     (tmp_path / "rec" / "deepseek").mkdir(parents=True)
     (tmp_path / "rec" / "deepseek" / "a.sse").write_bytes(BODY)

@@ -137,6 +137,11 @@ def test_text_instead_of_bytes(read: Any) -> None:
         read(CHAT.decode())
 
 
+def test_the_name_of_a_file_instead_of_its_bytes() -> None:
+    with pytest.raises(TypeError, match=r"to read a file, pass Path\(name\)\.read_bytes\(\)"):
+        sw.parse("answers/mine.sse")  # type: ignore[arg-type]
+
+
 def test_an_asynchronous_source_in_a_synchronous_call() -> None:
     async def pieces() -> Any:
         yield CHAT

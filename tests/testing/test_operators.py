@@ -149,6 +149,13 @@ def test_a_chain_has_one_operator_of_each_aspect() -> None:
             assert 1 <= len(set(aspects)) == len(aspects) <= 3
 
 
+def test_a_single_name_or_text_in_place_of_a_list_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"pass \['no_index'\]"):
+        chain(build("chat", [Text("x")]), "no_index")
+    with pytest.raises(TypeError, match="not a str"):
+        build("chat", "hello")  # type: ignore[arg-type]
+
+
 def test_a_seed_names_a_stream_for_good() -> None:
     for seed in range(40):
         assert recipe(seed).stream().body == recipe(seed).stream().body

@@ -211,9 +211,8 @@ def explain(code: tuple[str, ...], as_json: bool) -> None:
     unknown = [name for name, codes in meant.items() if not codes]
     for name in unknown:
         near = difflib.get_close_matches(name, [*known_codes(), *_details()], 3)
-        click.echo(
-            f"streamweld: unknown code {name!r}" + (f"; did you mean {', '.join(near)}?" if near else ""), err=True
-        )
+        hint = f"did you mean {', '.join(near)}?" if near else "`streamweld explain` alone explains all codes"
+        click.echo(f"streamweld: unknown code {name!r}; {hint}", err=True)
     chosen = [one for codes in meant.values() for one in codes] if code else known_codes()
     for number, name in enumerate(dict.fromkeys(chosen)):
         about = _about(name)

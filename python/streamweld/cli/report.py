@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Final, get_args
 
 import click
 
@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = ["report"]
 
+_DEFAULT_OUTPUT: Final = "report.html"
+
 
 @click.command(short_help="Write an HTML report about recorded streams.")
 @click.argument("paths", nargs=-1, required=True, metavar="FILE|FOLDER…", type=click.Path())
-@click.option("-o", "--output", metavar="FILE", default="report.html", show_default=True, help="Write to FILE.")
+@click.option("-o", "--output", metavar="FILE", help=f"Write to FILE.  [default: {_DEFAULT_OUTPUT}]")
 @click.option("--diff", is_flag=True, help="Compare two streams.")
 @click.option("--title", metavar="TEXT", help="Title of the page.  [default: the names or number of the streams]")
 @click.option(
@@ -36,7 +38,9 @@ __all__ = ["report"]
     help="What to do about a fault: strict stops at every repair, salvage reads as much as possible.",
 )
 @click.option("--dialect", type=DialectChoice(DIALECTS), default="auto", show_default=True, help="The wire format.")
-def report(paths: tuple[str, ...], output: str, diff: bool, title: str | None, policy: Base, dialect: Dialect) -> None:
+def report(
+    paths: tuple[str, ...], output: str | None, diff: bool, title: str | None, policy: Base, dialect: Dialect
+) -> None:
     """Write an HTML page about recorded streams: parts, tool calls, findings with the bytes concerned, and repairs.
 
     The page does not contain scripts or load anything. A FILE contains the body of one response, or a recording that
@@ -62,8 +66,10 @@ def report(paths: tuple[str, ...], output: str, diff: bool, title: str | None, p
     if diff and unreadable:
         sys.exit(UNREADABLE)
     if recorded:
-        with opened(output) as out:
+        with opened(output or _DEFAULT_OUTPUT) as out:
             out.write(render(recorded, policy=policy, dialect=dialect, diff=diff, title=title))
+        if output is None:
+            click.echo(f"streamweld: wrote {_DEFAULT_OUTPUT}", err=True)
     elif not unreadable:
         raise UsageError("there is nothing to report: the folder is empty")
     sys.exit(UNREADABLE if unreadable else FINE)

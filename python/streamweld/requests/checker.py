@@ -71,8 +71,10 @@ def check(
     Raises:
         UsageError: if the target or gateway does not exist, or if the request has no messages.
     """
-    if not isinstance(request, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UsageError("the request must be a mapping")
+    given = cast("object", request)
+    if not isinstance(given, Mapping):
+        hint = "; a list of messages is checked by `history.check`" if isinstance(given, list) else ""
+        raise UsageError(f"the request must be a mapping{hint}")
     profile = resolve(gateway, target)
     found = _Checker(request, profile)
     found.members()

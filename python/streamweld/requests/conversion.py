@@ -132,7 +132,8 @@ def _converted(
 def _plain(request: Any) -> tuple[Json, Moved]:
     found, moved = plain_items(request if isinstance(request, Mapping) else plain(request))
     if not isinstance(found, Mapping):
-        raise UsageError("the request must be a mapping or an object with the members of a request")
+        hint = "; a list of messages is converted by `history.convert`" if isinstance(found, list) else ""
+        raise UsageError(f"the request must be a mapping or an object with the members of a request{hint}")
     return cast("Json", found), moved
 
 

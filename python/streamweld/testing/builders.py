@@ -51,6 +51,8 @@ def build(
         raise ValueError(choice_message("dialect", dialect, tuple(_BUILDERS)))
     if isinstance(cast("object", parts), Part):
         raise TypeError(f"parts must be a list, not a single {type(parts).__name__}: write [{type(parts).__name__}(…)]")
+    if isinstance(cast("object", parts), str):
+        raise TypeError("parts must be a list of parts, not a str: pass [Text(…)]")
     given = tuple(parts)
     filled: list[Part] = []
     for part in given:

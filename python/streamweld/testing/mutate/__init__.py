@@ -50,8 +50,11 @@ def chain(stream: Stream, names: Iterable[str], seed: int = 0) -> Stream | None:
 
     Raises:
         KeyError: if a name is not in `OPERATORS`.
+        TypeError: if `names` is a single name.
         ValueError: if two operators change the same aspect.
     """
+    if isinstance(names, str):
+        raise TypeError(f"names must be a list of names, not a single one: pass [{names!r}]")
     chosen = sorted((OPERATORS[name] for name in names), key=lambda each: ASPECTS.index(each.aspect))
     if len({each.aspect for each in chosen}) < len(chosen):
         raise ValueError("two operators of one chain change the same aspect of the stream")
